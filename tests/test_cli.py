@@ -707,8 +707,16 @@ def test_the_site_s_pages_are_those_of_the_operators() -> None:
 
 def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": PACKAGE}
+    group = next(
+        line for line in (DOCS.parent / "pyproject.toml").read_text(encoding="utf-8").splitlines() if line[:5] == "docs "
+    )
+    missing = tmp_path / "missing"  # what tests have and `make docs` from a bare clone has not
+    missing.mkdir()
+    for module in ("ml_dtypes", "onnx", "onnxruntime", "sklearn", "PIL", "gmpy2", "hypothesis", "typing_extensions"):
+        if module.replace("_", "-") not in group:
+            (missing / f"{module}.py").write_text(f'raise ModuleNotFoundError("No module named {module!r}")', encoding="utf-8")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(missing), PACKAGE))}
     done = subprocess.run(command, cwd=DOCS.parent, env=environment, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "operators" / "slice1" / "index.html").exists()
+    assert (tmp_path / "site" / "operators" / "slice1" / "index.html").exists()

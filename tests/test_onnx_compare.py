@@ -18,10 +18,11 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 import anydml as dml
 from anydml.cli import compare_models
 from anydml.cli.main import commands
-from anydml.onnx.compare import compare
+from anydml.onnx.compare_models import cut
 from anydml.onnx.compare_page import page as page_of
 from anydml.onnx.compare_results import BEYOND, EQUAL, ROUNDING, Deviation, ModelComparison, NodeComparison
 from anydml.onnx.compare_runtimes import recorded
+from anydml.onnx.comparing import compare
 from every_kernel import SOAK, Ran
 from faulty import NODES, followed, network, tensors, with_fault
 
@@ -205,8 +206,27 @@ def test_a_runtime_may_return_a_list_in_the_models_order() -> None:
         compare(chain(), {"x": X}, run=lambda *_: [])
 
 
+def test_a_number_that_a_branch_takes_from_around_it_has_no_dimensions() -> None:
+    value = helper.make_tensor_value_info
+    branches = [
+        helper.make_graph([helper.make_node(operator, ["k"], ["o"])], "branch", [], [value("o", TensorProto.FLOAT, [])])
+        for operator in ("Abs", "Neg")
+    ]
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])
+    graph = helper.make_graph(
+        [node], "one", [value("c", TensorProto.BOOL, [])], [value("y", TensorProto.FLOAT, [])],
+        [helper.make_tensor("k", TensorProto.FLOAT, [], [2.0])],
+    )  # fmt: skip
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    values = {"c": np.array(True), "k": np.array(2, np.float32)}
+    made, given = cut(proto, [node], values, ["k"], ["y"])
+    assert [tuple(t.dims) for t in made.graph.initializer] == [()]
+    assert list(given) == ["c"]
+
+
 def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     model = chain()
+    array: Any = X  # where names are due
     with pytest.raises(TypeError, match="either run="):
         compare(model, {"x": X})
     with pytest.raises(dml.BindingError, match=r"y: is float64 \(101,\), where float32 \(101,\) is due"):
@@ -214,11 +234,11 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     with pytest.raises(dml.BindingError, match="y: is missing among the other runtime's outputs"):
         compare(model, {"x": X}, run=lambda *_: {})
     with pytest.raises(TypeError, match=r"a model takes inputs by name, a dict such as {'x': array}, not ndarray"):
-        compare(model, X, run=lambda *_: {})  # type: ignore[arg-type]
+        compare(model, array, run=lambda *_: {})
     with pytest.raises(TypeError, match="run returns outputs by name"):
-        compare(model, {"x": X}, run=lambda *_: X)  # type: ignore[arg-type]
+        compare(model, {"x": X}, run=lambda *_: array)
     with pytest.raises(TypeError, match="actual takes tensors by name"):
-        compare(model, {"x": X}, actual=X)  # type: ignore[arg-type]
+        compare(model, {"x": X}, actual=array)
     with pytest.raises(dml.BindingError, match="none of its tensors"):
         compare(model, {"x": X}, actual={"z": X})
     with pytest.raises(dml.BindingError, match="x: is an input of the model"):

@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from anydml import deviations
 from anydml.onnx import load
-from anydml.onnx.compare import compare
+from anydml.onnx.comparing import compare
 
 Array = npt.NDArray[Any]
 F32 = np.float32

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 import anydml as dml
 import anydml.onnx
 from anydml.onnx import build
-from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET
+from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML
 from anydml.onnx.read import MOST_NODES
 
 FLOAT, INT64, BOOL, DOUBLE = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.DOUBLE
@@ -168,33 +170,20 @@ def test_all_that_is_refused_comes_at_once() -> None:
         node("Det", "m", "d"),
         node("Add", "p p", "q"),
         node("Relu", "d", "e"),
-        node("ScatterElements", "m i m", "s", reduction="add"),
+        node("Unique", "m", "s"),
     ]
-    inputs = [info("m", [2, 2]), info("p", [2], DOUBLE), info("i", [2, 2], INT64)]
-    model = anydml.onnx.load(model_of(nodes, inputs, [info("e", 0), info("q", 1, DOUBLE), info("s", 2)]))
+    inputs = [info("m", [2, 2]), info("p", [2], DOUBLE)]
+    model = anydml.onnx.load(model_of(nodes, inputs, [info("e", 0), info("q", 1, DOUBLE), info("s", 1)]))
     found = model.check()
     assert [(r.node, r.operator, r.kind) for r in found] == [
         ("the_Det", "Det", NOT_IN_DIRECTML),
         ("the_Add", "Add", NOT_IN_DIRECTML),
-        ("the_ScatterElements", "ScatterElements", NOT_IN_DIRECTML),
+        ("the_Unique", "Unique", NOT_IN_DIRECTML),
     ]
     assert "float64" in found[1].reason
     with pytest.raises(anydml.onnx.ModelError) as error:
         model.graph()
     assert error.value.refusals == found
-
-
-def test_loops_are_refused() -> None:
-    body = helper.make_graph(
-        [node("Identity", "going", "still"), node("Relu", "v", "w")],
-        "body",
-        [info("turn", [], INT64), info("going", [], BOOL), info("v", [1])],
-        [info("still", [], BOOL), info("w", [1])],
-    )
-    loop = helper.make_node("Loop", ["turns", "", "x"], ["y"], body=body)
-    model = anydml.onnx.load(model_of([loop], [info("x", [1]), info("turns", [], INT64)], [info("y", 1)]))
-    (refusal,) = model.check()
-    assert (refusal.operator, refusal.kind) == ("Loop", NOT_YET)
 
 
 def test_functions_of_the_model_are_expanded() -> None:
@@ -370,6 +359,47 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
             "its depth is nan",
         ),
         (
+            helper.make_node("Range", ["a", "b", "a"], ["y"], name="the_Range"), [2],
+            dict(a=np.float32(1), b=np.float32(np.nan)), "1.0, nan and 1.0 are not all finite",
+        ),
+        (
+            helper.make_node("Range", ["a", "b", "a"], ["y"], name="the_Range"), [2],
+            dict(a=np.float32(1), b=np.float32(np.inf)), "1.0, inf and 1.0 are not all finite",
+        ),
+        (
+            node("Conv", "x w", "y", kernel_shape=[3]), [1, 1, 5], dict(w=np.ones((1, 1, 2), np.float32)),
+            "its kernel_shape is (3,), and its filters have (2,)",
+        ),
+        (
+            node("ConvTranspose", "x w", "y", kernel_shape=[3]), [1, 1, 5], dict(w=np.ones((1, 1, 2), np.float32)),
+            "its kernel_shape is (3,), and its filters have (2,)",
+        ),
+        (
+            node("ReduceSum", "x axes", "y"), [1, 4], dict(axes=[1, -1]),
+            "axes (1, -1) name a dimension twice",
+        ),
+        (
+            node("Squeeze", "x axes", "y"), [1, 4], dict(axes=[0, 0]),
+            "axes (0, 0) name a dimension twice",
+        ),
+        (
+            node("Slice", "x axes axes axes", "y"), [1, 4], dict(axes=[1, 1]),
+            "axes (1, 1) name a dimension twice",
+        ),
+        (
+            helper.make_node("Pad", ["x", "pads", "", "axes"], ["y"], name="the_Pad"), [1, 4],
+            dict(pads=[1, 1, 1, 1], axes=[0, -2]), "axes (0, -2) name a dimension twice",
+        ),
+        (
+            node("MeanVarianceNormalization", "x", "y", axes=[1, 1]), [1, 4], {},
+            "axes (1, 1) name a dimension twice",
+        ),
+        (
+            helper.make_node("Resize", ["x", "", "s"], ["y"], name="the_Resize", axes=[1, 1]), [1, 4],
+            dict(s=np.array([2, 2], np.float32)),
+            "axes (1, 1) name a dimension twice",
+        ),
+        (
             node("Split", "x", "y", num_outputs=2**62), [2], {},
             "it has 1 outputs, and its num_outputs is 4611686018427387904",
         ),
@@ -384,6 +414,42 @@ def test_nodes_that_do_not_fit_are_refused(given: Any, x: list[int], constants: 
     model = anydml.onnx.load(model_of([given], [info("x", x)], [info("y", 3)], 18, **constants))
     (refusal,) = model.check()
     assert (refusal.node, refusal.kind, refusal.reason) == (f"the_{given.op_type}", INVALID, reason)
+
+
+@pytest.mark.parametrize("scale", [0.0, -2.0, np.nan, np.inf, -np.inf])
+def test_scales_that_are_no_scales_are_refused(scale: float) -> None:
+    """Known before the run or not, inputs or attributes."""
+    x, s, reason = np.ones((1, 4), np.float32), np.array([1, scale], np.float32), "it must be above 0 and finite"
+    models = [
+        (model_of([node("Upsample", "x", "y", scales=[1.0, scale])], [info("x", [1, 4])], [info("y", 2)], 7), {}),
+        (model_of([node("Upsample", "x s", "y")], [info("x", [1, 4])], [info("y", 2)], 9, s=s), {}),
+        (model_of([node("Upsample", "x s", "y")], [info("x", [1, 4]), info("s", [2])], [info("y", 2)], 9), {"s": s}),
+        (model_of([node("Resize", "x s", "y")], [info("x", [1, 4]), info("s", [2])], [info("y", 2)], 10), {"s": s}),
+        (model_of([resized("x", "", "s")], [info("x", [1, 4]), info("s", [2])], [info("y", 2)], 18), {"s": s}),
+    ]
+    for proto, given in models:
+        with pytest.raises(anydml.onnx.ModelError, match=f"invalid: a scale is {scale}; {reason}"):
+            anydml.onnx.load(proto).run({"x": x, **given})
+
+
+def test_what_has_no_elements_is_not_resized() -> None:
+    model = model_of([resized("x", "", "", "sizes")], [info("x", [1, "n"])], [info("y", 2)], 18, sizes=[1, 4])
+    with pytest.raises(anydml.onnx.ModelError, match="invalid: it has no elements to resize"):
+        anydml.onnx.load(model).run(x=np.ones((1, 0), np.float32))
+
+
+def resized(*inputs: str, **attributes: Any) -> Any:
+    return helper.make_node("Resize", inputs, ["y"], name="the_Resize", **attributes)
+
+
+def test_a_model_that_was_used_is_copied_and_pickled() -> None:
+    model = anydml.onnx.load(cnn())
+    x = np.random.default_rng(0).normal(size=(2, 1, 5, 5)).astype(np.float32)
+    wanted = model.run(x=x)["y"].tolist()
+    for made in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert repr(made) == repr(model)
+        assert made.run(x=x)["y"].tolist() == wanted
+        assert pickle.loads(pickle.dumps(made)).run(x=x)["y"].tolist() == wanted
 
 
 def test_names_that_are_no_text_are_refused() -> None:

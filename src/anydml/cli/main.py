@@ -66,7 +66,8 @@ def commands() -> None:
 @click.option("--profile", is_flag=True, help="Print a table of the dispatches: kernels, least times, bytes.")
 @_allow_outside
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="The .npy file of a model's input.")
-def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, ...], **options: Any) -> int:
+@click.option("--turns", type=click.IntRange(1), metavar="N", help="The most turns of a model's loop.  [default: 10000]")
+def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, ...], turns: int | None, **options: Any) -> int:
     """Run a program or an ONNX model.
 
     A program is a JSON file in the format of DxDispatch. Its prints go to standard output; which files it wrote, to standard
@@ -74,9 +75,9 @@ def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, 
     """
     if is_model(file):
         on = Device(device, feature_level=feature_level)
-        return run_model(file, on, inputs, options["input_path"], options["output_path"])
-    if inputs:
-        raise click.UsageError("--input is for models; a program says what it reads")
+        return run_model(file, on, inputs, options["input_path"], options["output_path"], turns)
+    if inputs or turns:
+        raise click.UsageError("--input is for models; a program says what it reads" if inputs else "--turns is for models")
     loaded(file).run(Device(device, feature_level=feature_level), out=cast(TextIO, Prints()), **options)
     return 0
 

@@ -31,8 +31,8 @@ def is_model(file: str) -> bool:
     return Path(file).suffix.lower() == SUFFIX
 
 
-def model_of(file: str) -> Model:
-    """The model in a file."""
+def model_of(file: str, turns: int | None = None) -> Model:
+    """The model in a file. turns: the most that a loop of it takes, if not as many as usual."""
     with guard:  # what other commands do without
         try:
             from anydml.onnx import load
@@ -42,7 +42,7 @@ def model_of(file: str) -> Model:
             raise click.UsageError(f'{file} is a model: `pip install "anydml[onnx]"` brings what reads it') from None
     if not Path(file).is_file():
         raise BindingError([Fault("", printable(f"{file} cannot be read: there is no such file"))])
-    return load(file)
+    return load(file, turns=turns) if turns else load(file)
 
 
 def _pairs(given: tuple[str, ...], option: str) -> dict[str, str]:
@@ -65,9 +65,11 @@ def sizes_of(given: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def run_model(file: str, device: Device, inputs: tuple[str, ...], input_path: str | None, output_path: str) -> int:
+def run_model(
+    file: str, device: Device, inputs: tuple[str, ...], input_path: str | None, output_path: str, turns: int | None
+) -> int:
     """Run a model on .npy files, and write an .npy file for each output."""
-    model = model_of(file)
+    model = model_of(file, turns)
     arrays = {}
     for name, path in _pairs(inputs, "--input").items():
         at = Path(input_path or ".") / path
@@ -102,6 +104,8 @@ def check_model(file: str, sizes: tuple[str, ...], json_wanted: bool) -> int:
         options = " ".join(f"--size {name}=1" for name in left)
         raise click.UsageError(printable(f"the model leaves {listed(left, 'and')} open: {options}"))
     refusals = model.check(**given)
+    for mended in model.notes:
+        note(printable(f"{file}: {mended}"))
     if json_wanted:
         as_json([r._asdict() for r in refusals])
     elif refusals:

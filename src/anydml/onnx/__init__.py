@@ -5,12 +5,17 @@
 The extra `onnx` installs what it needs: `pip install "anydml[onnx]"`.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from anydml.forks import guard
 from anydml.onnx.backend import Backend, is_compatible, prepare, run_model, run_node, supports_device
-from anydml.onnx.compare import compare
-from anydml.onnx.compare_page import page
-from anydml.onnx.compare_results import Deviation, ModelComparison, NodeComparison
 from anydml.onnx.errors import ModelError, Refusal
 from anydml.onnx.model import Model, load
+
+if TYPE_CHECKING:
+    from anydml.onnx.compare_page import page
+    from anydml.onnx.compare_results import Deviation, ModelComparison, NodeComparison
+    from anydml.onnx.comparing import compare
 
 __all__ = [
     "Backend",
@@ -29,3 +34,32 @@ __all__ = [
     "run_node",
     "supports_device",
 ]
+
+
+def _imported(name: str) -> Any:
+    """A name that only comparisons need: half of all modules, imported when one is first asked for."""
+    with guard:
+        if name == "compare":
+            from anydml.onnx.comparing import compare
+
+            return compare
+        if name == "page":
+            from anydml.onnx.compare_page import page
+
+            return page
+        if name in ("Deviation", "ModelComparison", "NodeComparison"):
+            from anydml.onnx import compare_results
+
+            return getattr(compare_results, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # a type checker knows every name
+
+    def __getattr__(name: str) -> Any:
+        globals()[name] = value = _imported(name)  # found there from now on
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

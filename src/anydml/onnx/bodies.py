@@ -50,6 +50,16 @@ def _type_proto(element_type: int | None, x: Value) -> bytes:
     return text
 
 
+def read_by(node: Node) -> set[str]:
+    """The tensors that a node reads, those that its bodies take from around it too."""
+    found = set(filter(None, node.inputs))
+    own = Body((), node.scope, {})
+    for a in node.protos.values():
+        for graph in (a.g, *a.graphs):
+            _read_within(graph, own, found)
+    return found
+
+
 def read_later(frames: Frames) -> set[str]:
     """The tensors that nodes to come may read."""
     found: set[str] = set()

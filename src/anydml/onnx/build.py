@@ -12,22 +12,25 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
+from anydml.collector import paused
 from anydml.devices.memory import memory_bytes
 from anydml.functional.graph import built, computed
 from anydml.functional.tracing import Building, GraphTensor
-from anydml.onnx.bodies import Frames, own_body, read_later
+from anydml.onnx.bodies import Frames, own_body, read_by, read_later
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, NeedsValue, Refusal, Refused, RunsAlone, UseBody
 from anydml.onnx.evaluate import evaluate
-from anydml.onnx.mapping import MAPPINGS, MISSING
+from anydml.onnx.mapping import MAPPINGS
 from anydml.onnx.nodes import Body, Node, branch_body, function_body, node_of
 from anydml.onnx.read import MOST_NODES
-from anydml.onnx.segments import Segment, State
+from anydml.onnx.segments import Segment, State, member
 from anydml.onnx.types import DTYPES, FOUR_BIT, output_types, type_of
 from anydml.onnx.values import Value, known
 from anydml.tensor import TensorDesc
 
 MOST_DEEP = 24  # bodies within bodies
+TURNS = ("Loop", "Scan")  # which run by themselves, turn by turn
 MOST_ELEMENTS = 2**46  # of a tensor, repeated ones counted
 
 
@@ -61,6 +64,10 @@ class Walk:
                 self.env[name] = t if sizes else t.reshape(())
                 self._names[id(self.env[name])] = name
 
+        for name, length in state.sequences.items():
+            self.env[name] = tuple(self.env[member(name, i)] for i in range(length))
+
+    @paused
     def run(self, outputs: frozenset[str], keep_all: bool) -> Segment:
         """The segment from here on; ModelError where nodes are refused."""
         wanted: tuple[str, ...] = ()
@@ -91,17 +98,23 @@ class Walk:
                     alone = cut.node
                 break
         if not self._frames:
-            missing = [name for name in outputs if name not in self.env.keys() | self.lost | self._later]
-            self.refusals += [Refusal(name, "output", INVALID, "no node computes it") for name in missing]
+            missing = outputs - self.env.keys() - self.lost - self._later
+            self.refusals += [Refusal(name, "output", INVALID, "no node computes it") for name in sorted(missing)]
         if self.refusals:
             raise ModelError(self.refusals)
         frames = tuple(self._frames)
-        live = outputs | read_later(frames) | set(wanted) | set(alone.inputs if alone else ())
+        live = outputs | read_later(frames) | set(wanted) | (read_by(alone) if alone else set())
         return self._segment(frozenset(live), frozenset(live | made) if keep_all else frozenset(live), frames, wanted, alone)
 
     def _segment(
         self, live: frozenset[str], kept: frozenset[str], frames: Frames, wanted: tuple[str, ...], alone: Node | None
     ) -> Segment:
+        sequences = {name: x for name in kept & self.env.keys() if isinstance(x := self.env[name], tuple)}
+        for name, tensors in sequences.items():
+            for i, x in enumerate(tensors):
+                self.env[member(name, i)], self.types[member(name, i)] = x, self.types[name]
+        kept = (kept - sequences.keys()).union(member(name, i) for name, x in sequences.items() for i in range(len(x)))
+        lengths = {name: len(x) for name, x in sequences.items()}
         found: dict[str, GraphTensor] = {}
         shapes, aliases, values, by_identity = {}, {}, {}, dict(self._names)
         for name in sorted(kept & self.env.keys()):
@@ -115,8 +128,8 @@ class Walk:
                 by_identity[id(value)] = name
                 found[name], shapes[name] = computed(value), value.sizes
         graph = built(self._building, self._given, found, {name: name for name in found}) if found else None
-        types = {name: t for name, t in self.types.items() if name in kept}
-        return Segment(graph, shapes, aliases, values, types, frames, self._count, live, wanted, alone)
+        types = {name: t for name, t in self.types.items() if name in kept or name in lengths}
+        return Segment(graph, shapes, aliases, values, types, frames, self._count, live, wanted, alone, lengths)
 
     def _typed(self, node: Node) -> Node:
         types = tuple(self.types.get(name) if name else None for name in node.inputs)
@@ -126,13 +139,15 @@ class Walk:
     def _step(self, node: Node, opsets: Mapping[str, int]) -> None:
         if self.lost.intersection(node.inputs):
             self.lost.update(filter(None, node.outputs))
-            if node.key not in MAPPINGS and not self._has_body(node):
+            if not has_way(node, self.functions):
                 self._refuse(node, *_missing(node))
             return
         if late := self._later.intersection(node.inputs):
             raise _Cut(node=node) if node.key in MAPPINGS else Refused(f"{sorted(late)[0]} has a type that no graph has")
         try:
             values = [self._value(name) for name in node.inputs]
+            if node.key in TURNS:
+                raise _Cut(node=node)
             if node.key == "If":
                 self._push(node, self._branch(node, values[0], opsets))
             elif node.key in MAPPINGS and self._taken(node, values):
@@ -163,6 +178,12 @@ class Walk:
         for i, (name, value) in enumerate(zip(node.outputs, results, strict=False)):
             if not name or value is None:
                 continue
+            if isinstance(value, tuple):
+                self.env[name] = value
+                self.types[name] = next((type_of_value(x) for x in value), TensorProto.FLOAT)
+                if node.types and node.types[0] is not None and node.operator != "SequenceEmpty":
+                    self.types[name] = node.types[0]
+                continue
             if isinstance(value, GraphTensor):
                 if value.data_type.element_bits < 8:
                     raise RunsAlone
@@ -186,14 +207,6 @@ class Walk:
         taken = "then_branch" if bool(np.all(known(condition))) else "else_branch"
         return branch_body(node, node.attributes[taken], opsets, self._count)
 
-    def _has_body(self, node: Node) -> bool:
-        schema = node.schema
-        return (
-            (node.domain, node.operator) in self.functions
-            or node.key == "If"
-            or (schema is not None and (schema.has_function or schema.has_context_dependent_function))
-        )
-
     def _body(self, node: Node, values: list[Value], opsets: Mapping[str, int]) -> Body | None:
         function = self.functions.get((node.domain, node.operator)) or own_body(node, values)
         return None if function is None else function_body(node, function, opsets, self._count)
@@ -202,6 +215,33 @@ class Walk:
         if body.scope.depth > MOST_DEEP:
             raise Refused(f"functions and branches are nested more than {MOST_DEEP} deep", INVALID)
         self._frames.append((body, 0))
+
+
+def has_way(node: Node, functions: Mapping[tuple[str, str], Any]) -> bool:
+    """Whether an operator is mapped, or defined by others."""
+    schema = node.schema
+    return (
+        node.key in MAPPINGS
+        or (node.domain, node.operator) in functions
+        or node.key in ("If", *TURNS)
+        or (schema is not None and bool(schema.has_function or schema.has_context_dependent_function))
+    )
+
+
+def refused_later(frames: Frames, functions: Mapping[tuple[str, str], Any]) -> tuple[Refusal, ...]:
+    """The nodes behind a cut, and within loops and branches, whose operators have no way, whatever their tensors are."""
+    found = []
+    bodies = [(body, body.nodes[at:]) for body, at in frames]
+    while bodies:
+        body, nodes = bodies.pop(0)
+        for proto in nodes:
+            node = node_of(proto, body)
+            if not has_way(node, functions):
+                reason, kind = _missing(node)
+                found.append(Refusal(node.name, node.key, kind, reason))
+            for a in proto.attribute:
+                bodies += [(body, graph.node) for graph in (*([a.g] if a.HasField("g") else ()), *a.graphs)]
+    return tuple(dict.fromkeys(found))
 
 
 class _Cut(Exception):
@@ -223,8 +263,6 @@ def _fitting(t: GraphTensor) -> None:
 
 
 def _missing(node: Node) -> tuple[str, str]:
-    if node.key in MISSING:
-        return MISSING[node.key], NOT_YET
     if node.domain:
         return f"operators of the domain {node.domain} are not mapped", NOT_IN_DIRECTML
     if node.schema is None:

@@ -78,4 +78,4 @@ def _small(x: Array) -> bool:
 
 
 def _initializer(x: Array, name: str) -> TensorProto:
-    return numpy_helper.from_array(np.ascontiguousarray(x), name)
+    return numpy_helper.from_array(np.asarray(x, order="C"), name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,8 @@ def evaluate(node: Node, values: list[Value]) -> list[Value]:
         slot = slots[min(i, len(slots) - 1)]
         if x is None and slot.option != OpSchema.FormalParameterOption.Optional:
             raise Refused(f"its input {slot.name} is absent, and is not optional", INVALID)
+    if any(isinstance(x, tuple) for x in values):
+        return _called(MAPPINGS[node.key], node, values)
     symbols = [x for x in values if isinstance(x, GraphTensor)]
     if symbols and any(x is not None and x.size == 0 for x in values if not isinstance(x, GraphTensor)):
         return _of_nothing(node, values)
@@ -45,7 +50,33 @@ def _of_nothing(node: Node, values: list[Value]) -> list[Value]:
     return results
 
 
+@lru_cache(maxsize=1024)
+def _inputs(mapping: Callable[..., Any]) -> tuple[list[str], float]:
+    """The names of the inputs that a mapping cannot do without, and how many it takes at most."""
+    parameters = [*inspect.signature(mapping).parameters.values()][1:]
+    named = [p for p in parameters if p.kind != p.VAR_POSITIONAL]
+    return [p.name for p in named if p.default is p.empty], len(named) if len(named) == len(parameters) else math.inf
+
+
+def _fitting(mapping: Callable[..., Any], node: Node, values: list[Value]) -> list[Value]:
+    """The inputs as a mapping takes them, absent ones at the end left out. No schema counts those of other domains."""
+    while values and values[-1] is None:
+        values = values[:-1]
+    needed, most = _inputs(mapping)
+    if len(values) < len(needed) or len(values) > most:
+        many = (
+            f"{len(needed)}"
+            if most == len(needed)
+            else f"{len(needed)} or more"
+            if most == math.inf
+            else f"{len(needed)} to {most}"
+        )
+        raise Refused(f"it has {len(values)} inputs, and takes {many}", INVALID)
+    return values
+
+
 def _called(mapping: Callable[..., Any], node: Node, values: list[Value]) -> list[Value]:
+    values = _fitting(mapping, node, values)
     try:
         result = mapping(node, *values)
     except DescError as error:

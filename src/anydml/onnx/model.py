@@ -8,21 +8,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
 from anydml.devices.device import Device, device_of, usual
 from anydml.errors import BindingError, Fault
 from anydml.functional.graph import Graph
-from anydml.onnx.build import Walk
+from anydml.onnx.build import TURNS, Walk, refused_later
 from anydml.onnx.calls import Known, computed
-from anydml.onnx.errors import INVALID, ModelError, Refusal, Refused
+from anydml.onnx.errors import INVALID, NOT_YET, ModelError, Refusal, Refused
 from anydml.onnx.evaluate import evaluate
-from anydml.onnx.nodes import Body, Scope
+from anydml.onnx.loops import MOST_TURNS, body_read, looped, read_around, scanned
+from anydml.onnx.nodes import Body, Node
 from anydml.onnx.read import Read, Signature, by_name, given_array, read, shown
-from anydml.onnx.segments import Segment, State
+from anydml.onnx.segments import Segment, State, member
 from anydml.onnx.types import BOOL, DTYPES, type_of
 from anydml.onnx.values import Array
 
+FLOAT = int(TensorProto.FLOAT)
 CACHED = 16  # graphs of a model, by the sizes of its inputs; and of what follows a value, by the value
 MOST_SEGMENTS = 1000  # of one run
 
@@ -30,9 +32,15 @@ Sizes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Model:
-    """An ONNX model: made by `load`. inputs, outputs: their names, element types and sizes, as the model has them."""
+    """An ONNX model: made by `load`. inputs, outputs: their names, element types and sizes, as the model has them.
 
-    def __init__(self, found: Read) -> None:
+    notes: what of the file is not as ONNX asks for, and was mended.
+    """
+
+    def __init__(self, found: Read, turns: int = MOST_TURNS) -> None:
+        self.notes: tuple[str, ...] = found.notes
+        self._turns = turns
+        self._bodies: dict[Any, Model] = {}
         self.proto: ModelProto = found.proto
         self.inputs: dict[str, Signature] = found.inputs
         self.outputs: dict[str, Signature] = found.outputs
@@ -47,6 +55,10 @@ class Model:
             return ", ".join(f"{s.name} {'?' if s.sizes is None else shown(s.sizes)}" for s in tensors.values())
 
         return f"<Model: {len(self.proto.graph.node)} nodes; {listed(self.inputs)} -> {listed(self.outputs)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, in another process too, makes its graphs anew."""
+        return type(self), (self._read,)
 
     def graph(self, **sizes: Any) -> Graph:
         """The model as one graph, for inputs of certain sizes.
@@ -63,12 +75,17 @@ class Model:
         return segment.graph
 
     def check(self, **sizes: Any) -> tuple[Refusal, ...]:
-        """All that is refused, as far as sizes tell; empty where the model runs. sizes: as in `graph`."""
+        """All that is refused, as far as sizes tell; empty where the model runs. sizes: as in `graph`.
+
+        Behind a node whose values decide about sizes, and in loops and branches, operators are looked at, and sizes are not.
+        """
+        begin = ((Body(self.proto.graph.node, self._read.scope, self._read.opsets), 0),)
         try:
-            self._segment(("check", found := self._sizes(sizes)), found, False)
+            segment = self._segment(("check", found := self._sizes(sizes)), found, False)
         except ModelError as error:
-            return error.refusals
-        return ()
+            names = {r.node for r in error.refusals}
+            return (*error.refusals, *(r for r in refused_later(begin, self._read.functions) if r.node not in names))
+        return refused_later(begin, self._read.functions) if not segment.last else ()
 
     def run(
         self,
@@ -93,14 +110,15 @@ class Model:
         on = device_of(device)
         with usual(on):
             env = self._given(given)
-            made, segment = self._run(env, on, keep == "all")
+            found, types, segment = self._run(env, on, keep == "all")
+            made = {name: _of_type(x, types.get(name)) for name, x in found.items()}
         as_given = all(env[name] is given[name] for name in self.inputs) and len(given) == len(self.inputs)
         if keep == "outputs" and as_given and all(y.dtype != np.bool_ for y in made.values()):
             self._calls.keep(given, device, segment, on)
         return made
 
-    def _run(self, env: dict[str, Array], device: Device, keep_all: bool) -> tuple[dict[str, Array], Segment]:
-        """The tensors that are asked for, and the first segment."""
+    def _run(self, env: dict[str, Array], device: Device, keep_all: bool) -> tuple[dict[str, Array], dict[str, int], Segment]:
+        """The tensors that are asked for, truth values as UINT8, the element types, and the first segment."""
         sizes = tuple((name, x.shape) for name, x in env.items())
         key: Any = ("run", device, sizes, keep_all)
         first = segment = self._segment(key, sizes, keep_all, tuple(env))
@@ -116,15 +134,15 @@ class Model:
             types = {**types, **segment.types}
             if segment.last:
                 break
-            state, key = _after(segment, env, types, key)
+            state, key = self._after(segment, env, types, key, device)
             if segment.alone is not None:
                 met.update(filter(None, segment.alone.outputs))
             segment = self._cached(key, state, keep_all)
         else:
             raise ModelError([Refusal("", "", INVALID, f"values decide about sizes at more than {MOST_SEGMENTS} places")])
-        wanted = [*self.outputs, *sorted(met - self.outputs.keys())] if keep_all else [*self.outputs]
-        made = {name: _of_type(env[name] if name in fresh else env[name].copy(), types.get(name)) for name in wanted}
-        return made, first
+        tensors = {name for name in met if not isinstance(env[name], tuple)}
+        wanted = [*self.outputs, *sorted(tensors - self.outputs.keys())] if keep_all else [*self.outputs]
+        return {name: env[name] if name in fresh else env[name].copy() for name in wanted}, types, first
 
     def _given(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         found = {}
@@ -183,7 +201,7 @@ class Model:
             return found
         known = {name: x for name, x in self._constants.items() if name not in given}
         arrays = {name: (shape, DTYPES[self._types[name]]) for name, shape in sizes}
-        body = Body(self.proto.graph.node, Scope(), self._read.opsets)
+        body = Body(self.proto.graph.node, self._read.scope, self._read.opsets)
         return self._cached(key, State(known, arrays, self._types, ((body, 0),)), keep_all)
 
     def _cached(self, key: Any, state: State, keep_all: bool) -> Segment:
@@ -196,37 +214,80 @@ class Model:
             self._segments.popitem(last=False)
         return made
 
+    def _after(
+        self, segment: Segment, env: dict[str, Array], types: dict[str, int], key: Any, device: Device
+    ) -> tuple[State, Any]:
+        """The state behind a segment whose tensors are computed, and the key of the segment that follows."""
+        known = {name: x for name, x in segment.known.items() if name in segment.live}
+        if (node := segment.alone) is not None:
+            try:
+                if node.key in TURNS:
+                    results, found = self._turned(node, segment.frames[-1][0].opsets, env, types, device)
+                else:
+                    results = evaluate(node, [env[name] if name else None for name in node.inputs])
+                    found = list(node.output_types)
+            except Refused as refused:
+                raise ModelError([Refusal(node.name, node.key, refused.kind, refused.reason)]) from None
+            for name, declared, x in zip(node.outputs, found, results, strict=False):
+                if name and isinstance(x, tuple):
+                    env[name] = x
+                    env |= {member(name, i): y for i, y in enumerate(x)}
+                    types |= {name: next(map(type_of, x), FLOAT)} | {member(name, i): type_of(y) for i, y in enumerate(x)}
+                elif name and x is not None:
+                    env[name] = x
+                    types[name] = declared if declared in DTYPES and declared is not None else type_of(x)
+            key = (key, tuple(_kind(env[name]) for name in node.outputs if name))
+        else:
+            known |= {name: env[name] for name in segment.wanted}
+            key = (key, tuple((env[name].shape, env[name].tobytes()) for name in segment.wanted))
+        live = segment.live & env.keys()
+        sequences = {name: len(x) for name in live if isinstance(x := env[name], tuple)}
+        live = (live - sequences.keys()).union(member(name, i) for name, n in sequences.items() for i in range(n))
+        known |= {name: x for name, x in segment.known.items() if name in live}
+        sizes = {name: (env[name].shape, env[name].dtype) for name in live - known.keys()}
+        held = {n: types[n] for n in known.keys() | sizes.keys() | sequences.keys() if n in types}
+        return State(known, sizes, held, segment.frames, segment.count, sequences), key
+
+    def _turned(
+        self, node: Node, opsets: Mapping[str, int], env: Mapping[str, Array], types: Mapping[str, int], device: Device
+    ) -> tuple[list[Array], list[int | None]]:
+        """The outputs of a loop, and their element types."""
+        graph = node.attributes["body"]
+        taken = {name: node.scope.name(name) for name in read_around(graph)}
+        if any(isinstance(env[name], tuple) for name in (*taken.values(), *filter(None, node.inputs))):
+            raise Refused("a sequence goes into it", NOT_YET)
+        own = {name: (env[outer], types[outer]) for name, outer in taken.items()}
+
+        def run(given: Sequence[tuple[Array, int]]) -> list[tuple[Array, int]]:
+            """The outputs of one turn."""
+            named = dict(zip((info.name for info in graph.input), given, strict=True)) | own
+            signature = (node.name, tuple((name, t) for name, (_, t) in named.items()))
+            if (body := self._bodies.get(signature)) is None:
+                read = body_read(graph, {name: t for name, (_, t) in named.items()}, self._read, opsets, node.scope)
+                body = self._bodies[signature] = Model(read, self._turns)
+            made, found, _ = body._run({name: x for name, (x, _) in named.items()}, device, False)
+            return [(made[info.name], found[info.name]) for info in graph.output]
+
+        given = [(env[name], types[name]) if name else None for name in node.inputs]
+        outputs = (looped if node.operator == "Loop" else scanned)(node, given, run, self._turns)
+        return [x for x, _ in outputs], [t for _, t in outputs]
+
 
 def _computed(segment: Segment, env: Mapping[str, Array], device: Device) -> dict[str, Array]:
     """The tensors that are known once a segment has run, by name."""
-    found = dict(segment.known)
+    found: dict[str, Any] = dict(segment.known)
     if segment.graph is not None:
         found |= computed(segment, env, device)
     for name, other in segment.aliases.items():
         found[name] = found[other] if other in found else env[other]
+    for name, length in segment.sequences.items():
+        found[name] = tuple(found[m] if (m := member(name, i)) in found else env[m] for i in range(length))
     return found
 
 
-def _after(segment: Segment, env: dict[str, Array], types: dict[str, int], key: Any) -> tuple[State, Any]:
-    """The state behind a segment whose tensors are computed, and the key of the segment that follows."""
-    known = {name: x for name, x in segment.known.items() if name in segment.live}
-    if (node := segment.alone) is not None:
-        try:
-            results = evaluate(node, [env[name] if name else None for name in node.inputs])
-        except Refused as refused:
-            raise ModelError([Refusal(node.name, node.key, refused.kind, refused.reason)]) from None
-        for name, declared, x in zip(node.outputs, node.output_types, results, strict=False):
-            if name and x is not None:
-                env[name] = x
-                types[name] = declared if declared in DTYPES and declared is not None else type_of(x)
-        key = (key, tuple((env[name].shape, env[name].dtype.str) for name in node.outputs if name))
-    else:
-        known |= {name: env[name] for name in segment.wanted}
-        key = (key, tuple((env[name].shape, env[name].tobytes()) for name in segment.wanted))
-    sizes = {name: (env[name].shape, env[name].dtype) for name in segment.live & env.keys() - known.keys()}
-    return State(
-        known, sizes, {n: types[n] for n in known.keys() | sizes.keys() if n in types}, segment.frames, segment.count
-    ), key
+def _kind(x: Any) -> Any:
+    """The sizes and dtype that a graph is made for; of a sequence, those of each tensor."""
+    return tuple(map(_kind, x)) if isinstance(x, tuple) else (x.shape, x.dtype.str)
 
 
 def _of_type(x: Array, element_type: int | None) -> Array:
@@ -234,6 +295,9 @@ def _of_type(x: Array, element_type: int | None) -> Array:
     return x.view(np.bool_) if element_type == BOOL and x.dtype == np.uint8 else x
 
 
-def load(model: str | os.PathLike[str] | ModelProto) -> Model:
-    """The model of an .onnx file or of a ModelProto, of opset 6 or newer; ModelError for what cannot be read."""
-    return Model(read(model))
+def load(model: str | os.PathLike[str] | ModelProto, *, turns: int = MOST_TURNS) -> Model:
+    """The model of an .onnx file or of a ModelProto, of opset 6 or newer; ModelError for what cannot be read.
+
+    turns: the most that a loop of it takes.
+    """
+    return Model(read(model), turns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,10 @@ class Node:
         """An attribute; where it is absent, the default."""
         found = self.attributes.get(name)
         return default if found is None else found
+
+    def having(self, **attributes: Any) -> Node:
+        """The same node with other attributes."""
+        return replace(self, attributes={**self.attributes, **attributes})
 
     def wants(self, output: int) -> bool:
         """Whether the model has a name for an output."""

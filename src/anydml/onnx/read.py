@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,8 @@ from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, Refusal, Refused, invalid
-from anydml.onnx.nodes import array_of
+from anydml.onnx.mend import checkable, mended
+from anydml.onnx.nodes import Scope, array_of
 from anydml.onnx.types import DTYPES, type_name
 from anydml.onnx.values import Array
 
@@ -22,7 +23,10 @@ MOST_NODES = 20_000  # of a model
 
 
 class Signature(NamedTuple):
-    """An input or an output of a model. sizes: numbers, names of sizes, or None for a size without either; None: unknown."""
+    """An input or an output of a model. sizes: numbers, names of sizes, or None for a size without either; None: unknown.
+
+    element_type: UNDEFINED for an output whose type the file leaves out.
+    """
 
     name: str
     element_type: int
@@ -32,7 +36,8 @@ class Signature(NamedTuple):
 class Read(NamedTuple):
     """A model that was read.
 
-    constants: the initializers, truth values as UINT8; types: theirs. inputs: those that have no constant.
+    constants: the initializers, truth values as UINT8; types: theirs. inputs: those that have no constant. notes: what was
+    mended. scope: of the names and attributes of its nodes.
     """
 
     proto: ModelProto
@@ -42,6 +47,8 @@ class Read(NamedTuple):
     inputs: dict[str, Signature]
     outputs: dict[str, Signature]
     functions: dict[tuple[str, str], Any]
+    notes: tuple[str, ...] = ()
+    scope: Scope = Scope()
 
 
 def read(source: str | os.PathLike[str] | ModelProto) -> Read:
@@ -51,8 +58,10 @@ def read(source: str | os.PathLike[str] | ModelProto) -> Read:
         raise invalid(f"the model has {count} nodes; {MOST_NODES} at most are read")
     if (odd := next((text for text in _texts(proto) if isinstance(text, bytes)), None)) is not None:
         raise invalid(f"{odd!r} is no text: it is not UTF-8")
+    proto, notes = mended(proto, not isinstance(source, ModelProto))
     try:
-        onnx.checker.check_model(proto)
+        seen, unseen = checkable(proto)
+        onnx.checker.check_model(seen)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise invalid(_first(error)) from None
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in proto.opset_import}
@@ -67,20 +76,32 @@ def read(source: str | os.PathLike[str] | ModelProto) -> Read:
         refusals.append(Refusal("", "", NOT_IN_DIRECTML, "the model has sparse constants"))
     for tensor in graph.initializer:
         try:
-            if tensor.data_location == TensorProto.EXTERNAL:
-                raise Refused("its data are in a file, and the model was not read from one", INVALID)
-            constants[tensor.name], types[tensor.name] = array_of(tensor), tensor.data_type
+            constants[tensor.name], types[tensor.name] = _constant(tensor), tensor.data_type
         except Refused as refused:
             refusals.append(Refusal(tensor.name, "initializer", refused.kind, refused.reason))
-        except (ValueError, TypeError) as error:
-            refusals.append(Refusal(tensor.name, "initializer", INVALID, _first(error)))
     inputs = _signatures(graph.input, refusals)
-    outputs = _signatures(graph.output, refusals)
+    outputs = {info.name: Signature(info.name, TensorProto.UNDEFINED, None) for info in graph.output}
+    outputs |= _signatures([info for info in graph.output if info.type.WhichOneof("value")], refusals, True)
     if refusals:
         raise ModelError(refusals)
     needed = {name: s for name, s in inputs.items() if name not in constants}
     functions = {(f.domain, f.name): f for f in proto.functions}
-    return Read(proto, opsets, constants, types, needed, outputs, functions)
+    return Read(proto, opsets, constants, types, needed, outputs, functions, (*notes, *unseen))
+
+
+def _constant(tensor: TensorProto) -> Array:
+    if tensor.data_location == TensorProto.EXTERNAL:
+        raise Refused("its data are in a file, and the model was not read from one", INVALID)
+    try:
+        return array_of(tensor)
+    except (ValueError, TypeError) as error:
+        raise Refused(_first(error), INVALID) from None
+
+
+def constants_of(tensors: Iterable[TensorProto]) -> tuple[dict[str, Array], dict[str, int]]:
+    """The constants of a body by name, and their element types; Refused for what cannot be read."""
+    found = [(t.name, _constant(t), t.data_type) for t in tensors]
+    return {name: x for name, x, _ in found}, {name: kind for name, _, kind in found}
 
 
 def _file(path: Path) -> ModelProto:
@@ -109,12 +130,14 @@ def _texts(message: Message) -> Iterator[object]:
                 yield one
 
 
-def _signatures(infos: Any, refusals: list[Refusal]) -> dict[str, Signature]:
+def _signatures(infos: Any, refusals: list[Refusal], output: bool = False) -> dict[str, Signature]:
     found = {}
     for info in infos:
         if not info.type.HasField("tensor_type"):
             kind = info.type.WhichOneof("value") or "nothing"
             refusals.append(Refusal(info.name, "tensor", NOT_IN_DIRECTML, f"it is {kind.replace('_type', '')}, no tensor"))
+        elif output and not info.type.tensor_type.elem_type:
+            found[info.name] = _signature(info)
         elif info.type.tensor_type.elem_type not in DTYPES:
             named = type_name(info.type.tensor_type.elem_type)
             refusals.append(Refusal(info.name, "tensor", NOT_IN_DIRECTML, f"it has elements of {named}"))

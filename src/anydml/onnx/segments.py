@@ -14,11 +14,17 @@ from anydml.onnx.nodes import Node
 from anydml.onnx.values import Array
 
 
+def member(name: str, place: int) -> str:
+    """The name of a tensor of a sequence."""
+    return f"{name}[{place}]"
+
+
 @dataclass(frozen=True)
 class State:
     """The model before a node. known: tensors whose elements are known. sizes: the others', with their dtypes.
 
-    types: element types by tensor. frames: the nodes to come. count: of the nodes that were met.
+    types: element types by tensor. frames: the nodes to come. count: of the nodes that were met. sequences: their lengths by
+    name; their tensors are named by `member`.
     """
 
     known: Mapping[str, Array]
@@ -26,6 +32,7 @@ class State:
     types: Mapping[str, int]
     frames: Frames
     count: int = 0
+    sequences: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,7 @@ class Segment:
     live: frozenset[str]
     wanted: tuple[str, ...] = ()
     alone: Node | None = None
+    sequences: Mapping[str, int] = field(default_factory=dict)
     spare: dict[Any, list[Any] | None] = field(default_factory=dict, compare=False, repr=False)
     """By device, calls of the graph that are bound to arrays of their own and that nobody runs; None where there are none."""
 

@@ -57,6 +57,10 @@ def type_of(array: NDArray[Any]) -> int:
     return found
 
 
+ANY_TYPES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+"""Operators whose inputs and outputs have each a type of its own."""
+
+
 @lru_cache(maxsize=4096)
 def schema_of(domain: str, operator: str, version: int) -> Any:
     """The schema of an operator in an operator set; None where ONNX has none."""
@@ -71,7 +75,7 @@ def output_types(schema: Any, attributes: Mapping[str, Any], given: Sequence[int
 
     given: the element types of its inputs.
     """
-    if schema is None:
+    if schema is None or schema.name in ANY_TYPES:
         return [None] * count
     bound: dict[str, int] = {}
     for i, element_type in enumerate(given):

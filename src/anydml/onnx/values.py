@@ -16,6 +16,11 @@ Array = NDArray[Any]
 Value = Any  # an array or a GraphTensor: the eager functions take both and are typed for arrays
 
 
+def symbolic(x: Value) -> bool:
+    """Whether a tensor is a graph's, whose elements are known in the run."""
+    return isinstance(x, GraphTensor)
+
+
 def known(x: Value) -> Array:
     """The elements of a tensor; NeedsValue where they are not known before the run."""
     if isinstance(x, GraphTensor):
@@ -62,6 +67,14 @@ def axis_of(axis: int, rank: int) -> int:
     if not -rank <= axis < max(rank, 1):
         raise Refused(f"axis {axis} is none of {rank} dimensions", INVALID)
     return axis % rank if rank else 0
+
+
+def axes_of(axes: Sequence[int], rank: int) -> list[int]:
+    """Axes counted from the first one; Refused outside of the dimensions, and where two are one."""
+    found = [axis_of(a, rank) for a in axes]
+    if len({*found}) < len(found):
+        raise Refused(f"axes {tuple(axes)} name a dimension twice", INVALID)
+    return found
 
 
 def along(x: Value, rank: int, axis: int) -> Value:

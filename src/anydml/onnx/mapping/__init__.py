@@ -6,15 +6,26 @@ are known, or tensors of a graph; the eager functions take both.
 
 from anydml.onnx.mapping import (
     activations,
+    attention,
+    blocks,
+    boxes,
+    embeddings,
+    fused,
     maths,
+    microsoft_attention,
     moves,
     normalization,
     products,
     quantised,
+    quantised_maps,
     recurrent,
     reductions,
     resize,
+    rotary,
+    scatters,
+    sequences,
     shape,
+    transforms,
     windows,
 )
 
@@ -30,9 +41,15 @@ MAPPINGS = {
     **quantised.TABLE,
     **recurrent.TABLE,
     **resize.TABLE,
-}
-
-MISSING = {  # what DirectML has or composes, and no mapping does yet
-    "Loop": "a loop is a graph for every turn",
-    "Scan": "a loop is a graph for every turn",
+    **attention.TABLE,
+    **microsoft_attention.TABLE,
+    **rotary.TABLE,
+    **fused.TABLE,
+    **embeddings.TABLE,
+    **blocks.TABLE,
+    **scatters.TABLE,
+    **sequences.TABLE,
+    **transforms.TABLE,
+    **boxes.TABLE,
+    **quantised_maps.TABLE,
 }

@@ -86,6 +86,20 @@ def absolute(n: Node, x: Value) -> Value:
     return x if x.dtype.kind == "u" else dml.element_wise_abs(x)
 
 
+def affine(n: Node, x: Value) -> Value:
+    """Affine of operator sets before 10: IDENTITY with a ScaleBias."""
+    return dml.element_wise_identity(x, scale_bias=(n.get("alpha", 1.0), n.get("beta", 0.0)))
+
+
+def image_scaler(n: Node, x: Value) -> Value:
+    """ImageScaler of operator sets before 10: VALUE_SCALE_2D for 1 or 3 channels, else BATCH_NORMALIZATION by 0 and 1."""
+    scale, bias = n.get("scale", 1.0), n.get("bias") or [0.0] * x.shape[1]
+    if len(bias) in (1, 3):
+        return dml.value_scale_2d(x, scale=scale, bias=bias)
+    factor, term = (np.reshape(np.array(p, x.dtype), (1, -1, 1, 1)) for p in ([scale], bias))
+    return dml.batch_normalization(x, np.zeros_like(factor), np.ones_like(factor), factor, term, epsilon=0.0)
+
+
 def power(n: Node, x: Value, exponent: Value) -> Value:
     """A constant exponent of one element: ELEMENT_WISE_CONSTANT_POW; else both of one type. The result has the base's type."""
     if x.dtype.kind == "f":
@@ -222,6 +236,7 @@ TABLE: dict[str, Mapping] = {
     "Abs": absolute,
     "Acos": unary(dml.element_wise_acos),
     "Acosh": unary(dml.element_wise_acosh),
+    "Affine": affine,
     "Add": binary(dml.element_wise_add, np.add),
     "And": binary(dml.element_wise_logical_and, lambda a, b: np.logical_and(a, b).view(np.uint8)),
     "Asin": unary(dml.element_wise_asin),
@@ -247,6 +262,7 @@ TABLE: dict[str, Mapping] = {
     "Floor": unary(dml.element_wise_floor),
     "Greater": compared(dml.element_wise_logical_greater_than, np.greater),
     "GreaterOrEqual": compared(dml.element_wise_logical_greater_than_or_equal, np.greater_equal),
+    "ImageScaler": image_scaler,
     "IsInf": is_infinite,
     "IsNaN": unary(dml.element_wise_is_nan),
     "Less": compared(dml.element_wise_logical_less_than, np.less),

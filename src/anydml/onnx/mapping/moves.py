@@ -1,4 +1,4 @@
-"""Operators that move elements: joins, slices, gathers, scatters, padding, sorting by place."""
+"""Operators that move elements: joins, slices, gathers, padding, sorting by place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anydml.functional.slice import slice1
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.mapping.shape import fits
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, axis_of, expand, ints, known, number, padded, reshape
+from anydml.onnx.values import Value, axes_of, axis_of, expand, ints, known, number, padded, reshape
 
 PADDING_MODES = {"constant": "CONSTANT", "edge": "EDGE", "reflect": "REFLECTION", "wrap": "WRAP"}
 
@@ -52,18 +52,19 @@ def split(n: Node, x: Value, sizes: Value = None) -> list[Value]:
 def sliced(n: Node, x: Value, starts: Value = None, ends: Value = None, axes: Value = None, steps: Value = None) -> Value:
     begin, end = (n.get("starts"), n.get("ends")) if starts is None else (ints(starts), ints(ends))
     along = n.get("axes") if axes is None else ints(axes)
-    along = range(len(begin)) if along is None else along
+    along = axes_of(range(len(begin)) if along is None else along, x.ndim)
     by = [1] * len(begin) if steps is None else ints(steps)
     if not len(begin) == len(end) == len(along) == len(by) or 0 in by:
         raise Refused("its starts, ends, axes and steps do not fit one another", INVALID)
     whole = [slice(None)] * x.ndim
     for a, first, last, step in zip(along, begin, end, by, strict=True):
-        whole[axis_of(a, x.ndim)] = slice(first, last, step)
+        whole[a] = slice(first, last, step)
     return part(x, whole)
 
 
 def part(x: Value, slices: Sequence[slice]) -> Value:
-    """The elements of x[slices]."""
+    """The elements of x[slices], which may be fewer than the dimensions."""
+    slices = [*slices, *[slice(None)] * (x.ndim - len(slices))]
     if isinstance(x, np.ndarray):
         return x[tuple(slices)]
     ranges = [range(*s.indices(size)) for s, size in zip(slices, x.shape, strict=True)]
@@ -77,7 +78,11 @@ def part(x: Value, slices: Sequence[slice]) -> Value:
 
 
 def gather(n: Node, x: Value, indices: Value) -> Value:
-    axis = axis_of(n.get("axis", 0), x.ndim)
+    return gathered(x, indices, axis_of(n.get("axis", 0), x.ndim))
+
+
+def gathered(x: Value, indices: Value, axis: int = 0) -> Value:
+    """The parts of a tensor along an axis, at indices of any sizes."""
     sizes = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if isinstance(x, np.ndarray) and isinstance(indices, np.ndarray):
         return np.take(x, _within(indices, x.shape[axis]), axis)
@@ -108,26 +113,14 @@ def gather_elements(n: Node, x: Value, indices: Value) -> Value:
     return dml.gather_elements(x, indices, axis=axis_of(n.get("axis", 0), x.ndim))
 
 
-def scatter_elements(n: Node, x: Value, indices: Value, updates: Value) -> Value:
-    _plain(n)
-    if 0 in indices.shape:
-        return x
-    return dml.scatter_elements(x, indices, updates, axis=axis_of(n.get("axis", 0), x.ndim))
-
-
-def scatter_nd(n: Node, x: Value, indices: Value, updates: Value) -> Value:
-    _plain(n)
-    if 0 in indices.shape:
-        return x
-    rank = max(x.ndim, indices.ndim, updates.ndim)
-    data, places, written = (padded(v, rank) for v in (x, indices, updates))
-    found = dml.scatter_nd(data, places, written, input_dimension_count=x.ndim, indices_dimension_count=indices.ndim)
-    return reshape(found, x.shape)
-
-
-def _plain(n: Node) -> None:
-    if n.get("reduction", "none") != "none":
-        raise Refused(f"DirectML's scatter has no reduction {n.get('reduction')!r}")
+def crop(n: Node, x: Value) -> Value:
+    """Crop of operator sets before 10: borders taken off, or sizes from the first two borders on."""
+    left, top, right, bottom = n.get("border", (0, 0, 0, 0))
+    height, width = x.shape[-2:]
+    down, across = n.get("scale") or (height - top - bottom, width - left - right)
+    if min(left, top) < 0 or not 0 < down <= height - top or not 0 < across <= width - left:
+        raise Refused(f"borders {(left, top, right, bottom)} do not fit sizes {tuple(x.shape)}", INVALID)
+    return part(x, [slice(None)] * (x.ndim - 2) + [slice(top, top + down), slice(left, left + across)])
 
 
 def tile(n: Node, x: Value, repeats: Value) -> Value:
@@ -143,7 +136,7 @@ def tile(n: Node, x: Value, repeats: Value) -> Value:
 def pad(n: Node, x: Value, pads: Value = None, value: Value = None, axes: Value = None) -> Value:
     """PADDING1; what negative pads take away is cut off before, or after where the mode reads it."""
     given = n.get("pads", n.get("paddings")) if pads is None else ints(pads)
-    along = range(x.ndim) if axes is None else [axis_of(a, x.ndim) for a in ints(axes)]
+    along = axes_of(range(x.ndim) if axes is None else ints(axes), x.ndim)
     filling = n.get("value", 0.0) if value is None else number(value)
     count = len(along)
     if len(given) != 2 * count:
@@ -198,7 +191,11 @@ def reverse_sequence(n: Node, x: Value, lengths: Value) -> Value:
 
 def nonzero(n: Node, x: Value) -> Value:
     """The coordinates, a row for each dimension; how many decides about sizes, so that the elements have to be known."""
-    found = dml.nonzero_coordinates(known(x))
+    elements = known(x)
+    if elements.dtype.itemsize == 8:  # which the operator does not take; those that are not 0 are the same
+        zeros = dml.element_wise_logical_equals(elements, np.zeros((), elements.dtype))
+        elements = dml.element_wise_logical_not(zeros)
+    found = dml.nonzero_coordinates(elements)
     count = int(found.output_count.reshape(-1)[0])
     rows = found.output_coordinates.reshape(-1, found.output_coordinates.shape[-1])[:count, -x.ndim :]
     return np.ascontiguousarray(rows.T).astype(np.int64) if x.ndim else np.zeros((0, count), np.int64)
@@ -263,6 +260,7 @@ def space_to_depth(n: Node, x: Value) -> Value:
 TABLE: dict[str, Callable[..., Any]] = {
     "Compress": compress,
     "Concat": concat,
+    "Crop": crop,
     "CumProd": cumulative_product,
     "CumSum": cumulative_sum,
     "DepthToSpace": depth_to_space,
@@ -273,9 +271,6 @@ TABLE: dict[str, Callable[..., Any]] = {
     "OneHot": one_hot,
     "Pad": pad,
     "ReverseSequence": reverse_sequence,
-    "Scatter": scatter_elements,
-    "ScatterElements": scatter_elements,
-    "ScatterND": scatter_nd,
     "Slice": sliced,
     "SpaceToDepth": space_to_depth,
     "Split": split,

@@ -48,11 +48,11 @@ def matmul(n: Node, a: Value, b: Value) -> Value:
     return batched(a, b, lambda x, y: dml.gemm(x, y))
 
 
-def gemm(n: Node, a: Value, b: Value, c: Value = None) -> Value:
+def gemm(n: Node, a: Value, b: Value, c: Value = None, fused: Any = None) -> Value:
     trans_a, trans_b = ("TRANSPOSE" if n.get(name, 0) else "NONE" for name in ("transA", "transB"))
     rows, columns = a.shape[1 if n.get("transA", 0) else 0], b.shape[0 if n.get("transB", 0) else 1]
     term = None if c is None else expand(c, (rows, columns))
-    return dml.gemm(a, b, term, trans_a, trans_b, n.get("alpha", 1.0), n.get("beta", 1.0))
+    return dml.gemm(a, b, term, trans_a, trans_b, n.get("alpha", 1.0), n.get("beta", 1.0), fused)
 
 
 def einsum(n: Node, *values: Value) -> Value:

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from anydml.exact.float32 import products_in_float32
 from anydml.functional import functions as dml
 from anydml.functional.matrix_multiply import matrix_multiply_integer, quantized_linear_matrix_multiply
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.mapping.maths import converted
 from anydml.onnx.mapping.products import batched
-from anydml.onnx.mapping.windows import channels, convolved, pooled, pooling, window_of
+from anydml.onnx.mapping.windows import channels, convolved, filtered, pooled, pooling, window_of
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import dtype_of
-from anydml.onnx.values import Value, axis_of, expand, reshape
+from anydml.onnx.values import Array, Value, axis_of, expand, reshape, transpose
 
 EIGHT_BIT = (np.dtype(np.uint8), np.dtype(np.int8))
 
@@ -34,6 +35,42 @@ def _parameter(n: Node, p: Value, x: Value) -> Value:
     return p
 
 
+SIXTEEN_BIT = (np.dtype(np.uint16), np.dtype(np.int16))
+
+
+def _in_blocks(x: Value, *parameters: Value) -> tuple[Value, list[Value]]:
+    """A tensor with a dimension for the elements of a block, where scales are of blocks, and parameters that broadcast."""
+    sizes = parameters[0].shape
+    found = [i for i, (a, b) in enumerate(zip(sizes, x.shape, strict=True)) if a not in (1, b)]
+    if not found:
+        return x, [*parameters]
+    (axis,) = found
+    if x.shape[axis] % sizes[axis]:
+        raise Refused(f"{sizes[axis]} blocks do not divide {x.shape[axis]} elements", INVALID)
+    each = x.shape[axis] // sizes[axis]
+    wide = (*x.shape[:axis], sizes[axis], each, *x.shape[axis + 1 :])
+    return reshape(x, wide), [
+        p if p is None else reshape(p, (*p.shape[: axis + 1], 1, *p.shape[axis + 1 :])) for p in parameters
+    ]
+
+
+def _quantized_to_16(x: Value, by: Value, zero: Value, dtype: Any) -> Value:
+    """Integers of 16 bits: DIVIDE in the scale's type, ROUND, CLIP, CAST to INT32, ADD the zero point, CLIP, CAST.
+
+    What rounds is the quotient alone, as ONNX says it; the first CLIP only keeps it among the integers.
+    """
+    x, (by, zero) = _in_blocks(x, by, zero)
+    quotient = converted(dml.element_wise_divide(x, by), np.dtype(np.float32))
+    near = dml.element_wise_clip(dml.element_wise_round(quotient), min=-float(1 << 17), max=float(1 << 17))
+    whole = converted(near, np.dtype(np.int32))
+    if zero is not None:
+        whole = dml.element_wise_add(whole, converted(zero, np.dtype(np.int32)))
+    limits = np.iinfo(dtype)
+    return converted(
+        dml.element_wise_clip1(whole, min_max_data_type=np.dtype(np.int32), min=int(limits.min), max=int(limits.max)), dtype
+    )
+
+
 def quantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None) -> Value:
     """ELEMENT_WISE_QUANTIZE_LINEAR for 8 bits; QUANTIZE for others and for blocks, with a zero point of 0 where none is."""
     declared = n.get("output_dtype") or None
@@ -44,6 +81,9 @@ def quantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None) -
         if zero is None and dtype != np.uint8:
             zero = np.zeros((1,) * max(x.ndim, 1), dtype)
         return reshape(dml.element_wise_quantize_linear(x, by, zero), x.shape)
+    if dtype in SIXTEEN_BIT:
+        led = converted(x, scale.dtype) if x.ndim else reshape(converted(x, scale.dtype), (1,))
+        return reshape(_quantized_to_16(led, by, zero, dtype), x.shape)
     zero = np.zeros(by.shape, dtype) if zero is None else zero
     led = x if x.ndim else reshape(x, (1,))
     return reshape(dml.quantize(led, [by, zero], output_data_type=dtype), x.shape)
@@ -55,12 +95,30 @@ def _scaled(x: Value, scale: Value) -> Value:
 
 
 def dequantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None) -> Value:
+    """ELEMENT_WISE_DEQUANTIZE_LINEAR, of 16 bits as INT32; DEQUANTIZE for 4 bits and for blocks."""
     by, zero = _parameter(n, scale, x), _parameter(n, zero_point, x)
+    if x.dtype in SIXTEEN_BIT:
+        led, (by, zero) = _in_blocks(x if x.ndim else reshape(x, (1,)), by, zero)
+        whole, none = converted(led, np.dtype(np.int32)), None if zero is None else converted(zero, np.dtype(np.int32))
+        return reshape(dml.element_wise_dequantize_linear(whole, by, none), x.shape)
     if x.dtype in (*EIGHT_BIT, np.dtype(np.int32)) and all(a in (1, b) for a, b in zip(by.shape, x.shape, strict=False)):
+        if all(isinstance(p, np.ndarray) or p is None for p in (x, by, zero)) and by.dtype == np.float32 and _usual(by):
+            return _dequantised(x, by, zero)
         return reshape(dml.element_wise_dequantize_linear(x, by, zero), x.shape)
     zero = np.zeros(by.shape, x.dtype) if zero is None else zero
     led = x if x.ndim else reshape(x, (1,))
     return reshape(dml.dequantize(led, [by, zero]), x.shape)
+
+
+def _usual(scales: Array) -> bool:
+    """Whether all are finite, above 0, and no subnormals, which are zeros in some threads' floating-point state."""
+    return bool((scales >= np.finfo(np.float32).tiny).all() and (scales < np.inf).all())
+
+
+def _dequantised(x: Array, scales: Array, zero: Array | None) -> Array:
+    """ELEMENT_WISE_DEQUANTIZE_LINEAR of constants, by usual scales: without compiling one for each of their sizes."""
+    integers = x.astype(np.int16 if x.dtype in EIGHT_BIT else np.int64)  # which the zero point is taken from
+    return products_in_float32(integers if zero is None else np.subtract(integers, zero, dtype=integers.dtype), scales)
 
 
 def dynamic_quantize_linear(n: Node, x: Value) -> tuple[Value, Value, Value]:
@@ -108,7 +166,7 @@ def _by_filter(p: Value, rank: int) -> Value:
 
 def _image(n: Node, x: Value, w: Value) -> tuple[Value, Value, dict[str, Any]]:
     """The image and filters with two spatial dimensions at least, and the window's arguments."""
-    found = window_of(n, x.shape[2:], w.shape[2:])
+    found = window_of(n, x.shape[2:], filtered(n, w))
     count = max(x.ndim - 2, 2)
     wide = [reshape(v, (*v.shape[:2], *[1] * (count - v.ndim + 2), *v.shape[2:])) for v in (x, w)]
     return wide[0], wide[1], convolved(found.flat(count))
@@ -145,9 +203,19 @@ def _single(p: Value, rank: int) -> Value:
     return None if p is None else reshape(p, (1,) * rank)
 
 
+def channels_first(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The mapping of an operator whose images may have their channels last, which are strides."""
+
+    def mapping(n: Node, x: Value, *rest: Value) -> Value:
+        if not n.get("channels_last", 0):
+            return function(n, x, *rest)
+        image = transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+        return transpose(function(n, image, *rest), (0, *range(2, x.ndim), 1))
+
+    return mapping
+
+
 def qlinear_average_pool(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy: Value = None) -> Value:
-    if n.get("channels_last", 0):
-        raise Refused("its channels are last")
     image, found = pooling(n, x)
     if any(found.past) and n.get("count_include_pad", 0):
         raise Refused("ceil_mode and count_include_pad together")
@@ -167,28 +235,11 @@ def qlinear_average_pool(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy:
 
 
 def qlinear_global_average_pool(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy: Value = None) -> Value:
-    if n.get("channels_last", 0):
-        raise Refused("its channels are last")
     count = max(x.ndim - 2, 2)
     image = reshape(x, (*x.shape[:2], *[1] * (count - x.ndim + 2), *x.shape[2:]))
     scale, of_output, zero, zero_of_output = (_single(p, image.ndim) for p in (sx, sy, zx, zy))
     made = dml.quantized_linear_average_pooling(image, scale, of_output, zero, zero_of_output, window_size=image.shape[2:])
     return reshape(made, (*x.shape[:2], *[1] * (x.ndim - 2)))
-
-
-def qlinear_sigmoid(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy: Value = None) -> Value:
-    """Dequantized, SIGMOID, quantized: a rounding after each."""
-    real = dml.activation_sigmoid(dml.element_wise_dequantize_linear(x, sx, zx))
-    return dml.element_wise_quantize_linear(real, sy, zy)
-
-
-def qlinear_concat(n: Node, sy: Value, zy: Value, *values: Value) -> Value:
-    """Each input dequantized by its own scale, joined, quantized by the output's."""
-    real = [
-        dml.element_wise_dequantize_linear(x, sx, zx) for x, sx, zx in zip(values[::3], values[1::3], values[2::3], strict=True)
-    ]
-    joined = real[0] if len(real) == 1 else dml.join(real, axis=axis_of(n.get("axis", 0), real[0].ndim))
-    return dml.element_wise_quantize_linear(joined, sy, zy)
 
 
 def matmul_integer_to_float(
@@ -208,10 +259,9 @@ MICROSOFT: dict[str, Callable[..., Any]] = {
     "DequantizeLinear": dequantize_linear,
     "MatMulIntegerToFloat": matmul_integer_to_float,
     "QLinearAdd": qlinear_add,
-    "QLinearAveragePool": qlinear_average_pool,
-    "QLinearConcat": qlinear_concat,
-    "QLinearGlobalAveragePool": qlinear_global_average_pool,
-    "QLinearSigmoid": qlinear_sigmoid,
+    "QLinearAveragePool": channels_first(qlinear_average_pool),
+    "QLinearConv": channels_first(qlinear_conv),
+    "QLinearGlobalAveragePool": channels_first(qlinear_global_average_pool),
     "QuantizeLinear": quantize_linear,
 }
 

@@ -97,7 +97,25 @@ def _four(x: Value) -> Value:
     return None if x is None else reshape(x, (1, *x.shape))
 
 
+def dynamic_quantize_lstm(
+    n: Node, x: Value, w: Value, r: Value, b: Value, lengths: Value, hidden: Value, cell: Value, peephole: Value,
+    w_scale: Value, w_zero: Value, r_scale: Value, r_zero: Value,
+) -> Any:  # fmt: skip
+    """onnxruntime's DynamicQuantizeLSTM: LSTM with the weights dequantized, {directions, inputs, gates} in other order.
+
+    What goes into the gates is not quantised, which its definition leaves open; onnxruntime quantises it at each step.
+    """
+
+    def real(v: Value, scale: Value, zero: Value) -> Value:
+        by = (v.shape[0], 1, v.shape[2] if scale.ndim == 2 else 1)
+        return transpose(dml.element_wise_dequantize_linear(v, reshape(scale, by), reshape(zero, by)), (0, 2, 1))
+
+    mapped = recurrent("lstm", 4, ("Sigmoid", "Tanh", "Tanh"))
+    return mapped(n, x, real(w, w_scale, w_zero), real(r, r_scale, r_zero), b, lengths, hidden, cell, peephole)
+
+
 TABLE: dict[str, Callable[..., Any]] = {
+    "com.microsoft.DynamicQuantizeLSTM": dynamic_quantize_lstm,
     "GRU": recurrent("gru", 3, ("Sigmoid", "Tanh")),
     "LSTM": recurrent("lstm", 4, ("Sigmoid", "Tanh", "Tanh")),
     "RNN": recurrent("rnn", 1, ("Tanh",)),

@@ -12,7 +12,7 @@ from anydml.functional import functions as dml
 from anydml.onnx.errors import Refused
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL
-from anydml.onnx.values import Value, axis_of, ints, reshape
+from anydml.onnx.values import Value, axes_of, axis_of, ints, reshape
 
 FUNCTIONS = {
     "ReduceL1": "L1",
@@ -42,7 +42,7 @@ def reduction(n: Node, x: Value, axes: Value = None) -> Value:
         if n.get("noop_with_empty_axes", 0):
             return x if function not in ALONE else dml.reduce(reshape(x, (*x.shape, 1)), function, [x.ndim]).reshape(x.shape)
         given = range(x.ndim)
-    along = sorted({axis_of(a, x.ndim) for a in given})
+    along = sorted(axes_of(given, x.ndim))
     sizes = kept(x.shape, along, n.get("keepdims", 1))
     if 0 in x.shape:
         return np.full(sizes, _of_none(function, n, x.dtype), x.dtype)

@@ -10,9 +10,10 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
+from anydml.onnx.mapping.interpolation import interpolated
 from anydml.onnx.mapping.shape import fits
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, axis_of, known, reshape
+from anydml.onnx.values import Value, axes_of, known, reshape
 
 
 class Axis(NamedTuple):
@@ -30,12 +31,12 @@ class Axis(NamedTuple):
 
 
 def resize(n: Node, x: Value, *inputs: Value) -> Value:
-    """Scales or sizes from inputs; in operator sets before 11, scales alone."""
+    """RESAMPLE3, or for cubic interpolation and antialiasing GEMM, by scales or sizes; before operator set 11, by scales."""
     roi, scales, sizes = (None, *inputs, None)[:3] if n.opset < 11 else (*inputs, None, None, None)[:3]
     mode = n.get("mode", "nearest")
-    if mode not in ("nearest", "linear"):
-        raise Refused(f"RESAMPLE3 has no interpolation {mode!r}", NOT_IN_DIRECTML)
-    along = [axis_of(a, x.ndim) for a in n.get("axes", range(x.ndim))]
+    if mode not in ("nearest", "linear", "cubic"):
+        raise Refused(f"there is no interpolation {mode!r}", INVALID)
+    along = axes_of(n.get("axes", range(x.ndim)), x.ndim)
     place = n.get("coordinate_transformation_mode", "half_pixel" if n.opset >= 11 else "asymmetric")
     given = [float(v) for v in known(scales).reshape(-1)] if scales is not None and 0 not in scales.shape else None
     wanted = [int(v) for v in known(sizes).reshape(-1)] if sizes is not None and 0 not in sizes.shape else None
@@ -44,8 +45,7 @@ def resize(n: Node, x: Value, *inputs: Value) -> Value:
     if given is None:
         assert wanted is not None
         given, wanted = _by_policy(n, [x.shape[a] for a in along], wanted)
-    if min(given) <= 0:
-        raise Refused("a scale is not positive", INVALID)
+    _positive(given)
     window = [0.0] * len(along) + [1.0] * len(along)
     if place == "tf_crop_and_resize" and roi is not None:
         window = [float(v) for v in known(roi).reshape(-1)]
@@ -55,13 +55,23 @@ def resize(n: Node, x: Value, *inputs: Value) -> Value:
         result = math.floor(size * given[i]) if wanted is None else wanted[i]
         width = size * given[i] if wanted is None else float(result)  # which ONNX does not round down here
         axes[a] = _placed(place, size, result, width, given[i], window[i], window[len(along) + i])
-    if n.get("antialias", 0) and any(axis.scale < 1 for axis in axes):
-        raise Refused("RESAMPLE3's antialiasing is another one than ONNX's", NOT_IN_DIRECTML)
+    spread = mode != "nearest" and bool(n.get("antialias", 0)) and any(axis.scale < 1 for axis in axes)
+    if mode == "cubic" or spread:
+        fits([axis.result for axis in axes])
+        return interpolated(x, axes, mode, n.get("cubic_coeff_a", -0.75), bool(n.get("exclude_outside", 0)), spread)
     return _resampled(x, axes, mode, n.get("nearest_mode", "round_prefer_floor" if n.opset >= 11 else "floor"))
+
+
+def _positive(scales: list[float]) -> None:
+    for scale in scales:
+        if not 0 < scale < math.inf:
+            raise Refused(f"a scale is {scale}; it must be above 0 and finite", INVALID)
 
 
 def _by_policy(n: Node, own: list[int], wanted: list[int]) -> tuple[list[float], list[int]]:
     """Scales and sizes where sizes are given: each its own, or one scale for all."""
+    if 0 in own:
+        raise Refused("it has no elements to resize", INVALID)
     policy = n.get("keep_aspect_ratio_policy", "stretch")
     ratios = [w / size for w, size in zip(wanted, own, strict=True)]
     if policy == "stretch":
@@ -125,8 +135,9 @@ def _resampled(x: Value, axes: list[Axis], mode: str, nearest: str) -> Value:
 
 def upsample(n: Node, x: Value, scales: Value = None) -> Value:
     given = n.get("scales") if scales is None else [float(v) for v in known(scales).reshape(-1)]
-    if given is None or len(given) != x.ndim or min(given, default=1) <= 0:
+    if given is None or len(given) != x.ndim:
         raise Refused(f"it takes a scale for each of {x.ndim} dimensions", INVALID)
+    _positive(given)
     axes = [Axis(size, math.floor(size * scale), scale) for size, scale in zip(x.shape, given, strict=True)]
     mode = n.get("mode", "nearest")
     if mode not in ("nearest", "linear"):

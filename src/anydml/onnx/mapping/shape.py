@@ -12,7 +12,7 @@ from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.nodes import Node, array_of
 from anydml.onnx.types import dtype_of
-from anydml.onnx.values import Array, Value, axis_of, expand, ints, number, reshape, transpose
+from anydml.onnx.values import Array, Value, axes_of, expand, ints, number, reshape, transpose
 
 MOST = 2**31  # elements of a constant that a model asks for
 
@@ -73,7 +73,7 @@ def flatten(n: Node, x: Value) -> Value:
 
 def squeeze(n: Node, x: Value, axes: Value = None) -> Value:
     given = n.get("axes") if axes is None else ints(axes)
-    drop = {i for i, s in enumerate(x.shape) if s == 1} if given is None else {axis_of(a, x.ndim) for a in given}
+    drop = [i for i, s in enumerate(x.shape) if s == 1] if given is None else axes_of(given, x.ndim)
     if any(x.shape[a] != 1 for a in drop):
         raise Refused(f"of sizes {tuple(x.shape)}, those at {sorted(drop)} are not all 1", INVALID)
     return reshape(x, [s for i, s in enumerate(x.shape) if i not in drop])
@@ -82,9 +82,7 @@ def squeeze(n: Node, x: Value, axes: Value = None) -> Value:
 def unsqueeze(n: Node, x: Value, axes: Value = None) -> Value:
     given = n.get("axes") if axes is None else ints(axes)
     rank = x.ndim + len(given)
-    added = {axis_of(a, rank) for a in given}
-    if len(added) < len(given):
-        raise Refused(f"axes {tuple(given)} name a dimension twice", INVALID)
+    added = axes_of(given, rank)
     rest = iter(x.shape)
     return reshape(x, [1 if i in added else next(rest) for i in range(rank)])
 
@@ -126,6 +124,8 @@ def numbered(n: Node, start: Value, limit: Value, delta: Value) -> Value:
     first, last, step = number(start), number(limit), number(delta)
     if step == 0:
         raise Refused("its step is 0", INVALID)
+    if not all(map(math.isfinite, (first, last, step))):
+        raise Refused(f"{first}, {last} and {step} are not all finite", INVALID)
     count = max(math.ceil((last - first) / step), 0) if start.dtype.kind == "f" else len(range(first, last, step))
     fits([count])
     if start.dtype.kind in "iu" or not count:

@@ -71,8 +71,16 @@ def window_of(n: Node, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
 
 
 def conv(n: Node, x: Value, w: Value, b: Value = None) -> Value:
-    found = window_of(n, x.shape[2:], w.shape[2:])
+    found = window_of(n, x.shape[2:], filtered(n, w))
     return dml.convolution(x, w, channels(b, x.ndim), **convolved(found), group_count=n.get("group", 1))
+
+
+def filtered(n: Node, w: Value) -> tuple[int, ...]:
+    """The sizes of the window of filters, which a node may name besides."""
+    own = tuple(w.shape[2:])
+    if (named := tuple(n.get("kernel_shape", own))) != own:
+        raise Refused(f"its kernel_shape is {named}, and its filters have {own}", INVALID)
+    return own
 
 
 def channels(b: Value, rank: int) -> Value:
@@ -91,7 +99,7 @@ def conv_transpose(n: Node, x: Value, w: Value, b: Value = None) -> Value:
     count = x.ndim - 2
     strides, dilations = spatial(n, "strides", count, 1), spatial(n, "dilations", count, 1)
     more, mode = spatial(n, "output_padding", count, 0), n.get("auto_pad", "NOTSET")
-    reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
+    reach = [(k - 1) * d + 1 for k, d in zip(filtered(n, w), dilations, strict=True)]
     whole = [(size - 1) * step + span + o for size, step, span, o in zip(x.shape[2:], strides, reach, more, strict=True)]
     pads = spatial(n, "pads", 2 * count, 0)
     start, end = list(pads[:count]), list(pads[count:])

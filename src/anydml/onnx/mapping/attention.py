@@ -1,0 +1,221 @@
+"""Attention as ONNX has it, and what both its and onnxruntime's attentions share.
+
+One attention is one MULTIHEAD_ATTENTION1: scores, masks, softmax and the sum of values are one formula, rounded once. What a
+query must not see has a term of -infinity. What the operator cannot say (a softcap between scores and masks, a sink in the
+softmax, scores as an output) is spelled out by products and a softmax, each of which rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anydml.functional import functions as dml
+from anydml.onnx.errors import INVALID, Refused, UseBody
+from anydml.onnx.mapping.maths import converted
+from anydml.onnx.mapping.moves import part
+from anydml.onnx.nodes import Node
+from anydml.onnx.types import BOOL
+from anydml.onnx.values import Value, expand, known, padded, reshape, symbolic, transpose
+
+INT32, UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
+
+
+def heads_last(x: Value) -> Value:
+    """Queries {batch, heads, length, size} as {batch, length, heads * size}."""
+    batch, heads, length, size = x.shape
+    return reshape(transpose(x, (0, 2, 1, 3)), (batch, length, heads * size))
+
+
+def heads_first(x: Value, heads: int) -> Value:
+    """A tensor {batch, length, heads * size} as {batch, heads, length, size}."""
+    batch, length, width = x.shape
+    if heads < 1 or width % heads:
+        raise Refused(f"{heads} heads do not divide {width} elements", INVALID)
+    return transpose(reshape(x, (batch, length, heads, width // heads)), (0, 2, 1, 3))
+
+
+def places(queries: int, keys: int) -> Any:
+    """Each key's place less each query's, {1, 1, queries, keys}."""
+    return (np.arange(keys, dtype=np.int32) - np.arange(queries, dtype=np.int32)[:, None])[None, None]
+
+
+def up_to(offset: Value, behind: Value) -> Value:
+    """Whether a key, by its place less the query's, lies at an offset or before."""
+    if symbolic(offset):
+        return dml.element_wise_logical_less_than_or_equal(behind, offset)
+    return (behind <= offset).view(np.uint8)
+
+
+def after(offset: Value, behind: Value) -> Value:
+    """Whether a key, by its place less the query's, lies behind an offset."""
+    if symbolic(offset):
+        return dml.element_wise_logical_greater_than(behind, offset)
+    return (behind > offset).view(np.uint8)
+
+
+def both(a: Value, b: Value) -> Value:
+    """Where both say that a query sees a key; None is everywhere."""
+    if a is None or b is None:
+        return b if a is None else a
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a & b
+    return dml.element_wise_logical_and(a, b)
+
+
+def terms(bias: Value, seen: Value, dtype: Any) -> Value:
+    """The terms of scores: a bias where a query sees a key, and -infinity elsewhere."""
+    if seen is None:
+        return bias
+    low = np.array(-np.inf, dtype)
+    if isinstance(seen, np.ndarray) and not symbolic(bias):
+        return np.where(seen.astype(np.bool_), np.zeros((), dtype) if bias is None else bias, low)
+    return dml.element_wise_if(seen, np.zeros((), dtype) if bias is None else bias, low)
+
+
+def attend(q: Value, k: Value, v: Value, scale: float | None, term: Value = None) -> Value:
+    """The attention of queries {batch, heads, length, size} to keys and values, as {batch, length, heads * size}.
+
+    term: of the scores, which broadcasts to {batch, heads, queries, keys}.
+    """
+    batch, heads, queries, _ = q.shape
+    wide = None if term is None else expand(term, (batch, heads, queries, k.shape[2]))
+    found = dml.multihead_attention1(
+        heads_last(q), past_key=k, past_value=v, relative_position_bias=wide, scale=scale,
+        query_head_count=heads, key_value_head_count=k.shape[1],
+    )  # fmt: skip
+    return found.output
+
+
+def spelled(
+    q: Value, k: Value, v: Value, scale: float | None, term: Value = None, cap: float = 0.0, sink: Value = None
+) -> tuple[Value, Value, Value]:
+    """The same by products and a softmax, with what the operator lacks; beside it the scores, and their weights.
+
+    cap: the scores become cap * tanh(score / cap), before the term is added. sink: for each head, a score that has a weight
+    and no value, {heads} or {}; None for none.
+    """
+    batch, heads, queries, size = q.shape
+    if k.shape[1] != heads:
+        k, v = (_repeated(x, heads) for x in (k, v))
+    scores = dml.gemm(q, k, trans_b="TRANSPOSE", alpha=size**-0.5 if scale is None else scale)
+    if cap:
+        scores = dml.activation_scaled_tanh(dml.element_wise_divide(scores, np.array(cap, q.dtype)), alpha=cap, beta=1.0)
+    if term is not None:
+        scores = dml.element_wise_add(scores, term)
+    if sink is None:
+        weights = dml.activation_softmax1(scores, axes=[3])
+    else:
+        column = expand(reshape(sink, (1, *sink.shape, 1, 1) if sink.ndim else (1, 1, 1, 1)), (batch, heads, queries, 1))
+        together = dml.activation_softmax1(dml.join([scores, column], axis=3), axes=[3])
+        weights = part(together, [slice(None)] * 3 + [slice(0, k.shape[2])])
+    return heads_last(dml.gemm(weights, v)), scores, weights
+
+
+def _repeated(x: Value, heads: int) -> Value:
+    """Keys or values as often as heads of queries read them."""
+    batch, own, length, size = x.shape
+    if heads % own:
+        raise Refused(f"{own} heads of keys do not divide {heads} of queries", INVALID)
+    wide = expand(reshape(x, (batch, own, 1, length, size)), (batch, own, heads // own, length, size))
+    return reshape(wide, (batch, heads, length, size))
+
+
+def joined(past: Value, new: Value) -> Value:
+    """Keys or values of the past, then the new ones."""
+    if past is None or 0 in past.shape:
+        return new
+    if isinstance(past, np.ndarray) and isinstance(new, np.ndarray):
+        return np.concatenate((past, new), 2)
+    return dml.join([past, new], axis=2)
+
+
+def attention(
+    n: Node, q: Value, k: Value, v: Value, mask: Value = None, past_k: Value = None, past_v: Value = None, lengths: Value = None
+) -> Any:
+    """ONNX's Attention: its scale once at the sum of products, its masks as terms of the scores, a query that sees nothing 0.
+
+    A query's place is counted behind the keys of the past, or before the end of those that `lengths` counts. A mask that is
+    shorter than the keys leaves out the rest. A softcap, or scores as an output, is ONNX's own definition.
+    """
+    if n.get("softcap", 0.0) or n.wants(3):
+        raise UseBody
+    flat = q.ndim == 3
+    if flat:
+        count, own = n.get("q_num_heads", 0), n.get("kv_num_heads", 0)
+        q, k, v = heads_first(q, count), heads_first(k, own), heads_first(v, own)
+    k, v = joined(past_k, k), joined(past_v, v)
+    batch, heads, queries, _ = q.shape
+    keys = k.shape[2]
+    behind = places(queries, keys)
+    offset: Any = 0 if past_k is None else past_k.shape[2]
+    seen = bias = None
+    if mask is not None:
+        mask = padded(_lengthened(mask, keys, n.types[3] == BOOL), 4)
+        seen, bias = (mask, None) if n.types[3] == BOOL else (None, converted(mask, q.dtype))
+    if lengths is not None:
+        counts = reshape(converted(lengths, INT32), (batch, 1, 1, 1))
+        offset = _difference(counts, queries)
+        seen = both(seen, after_all(np.arange(keys, dtype=np.int32), counts))
+    if n.get("is_causal", 0):
+        seen = both(seen, up_to(offset, behind))
+    if (left := n.get("left_window_size", -1)) >= 0:
+        seen = both(seen, after(_difference(offset, left + 1), behind))
+    if (right := n.get("right_window_size", -1)) >= 0:
+        seen = both(seen, up_to(_difference(offset, -right), behind))
+    made = _or_zero(q, k, v, n.get("scale"), terms(bias, seen, q.dtype))
+    if not flat:
+        made = transpose(reshape(made, (batch, queries, heads, v.shape[3])), (0, 2, 1, 3))
+    return made, k, v
+
+
+def after_all(places_of_keys: Any, counts: Value) -> Value:
+    """Whether a key is one of the first so many."""
+    if symbolic(counts):
+        return dml.element_wise_logical_less_than(places_of_keys[None, None, None], counts)
+    return (places_of_keys < counts).view(np.uint8)
+
+
+def _difference(a: Value, b: int) -> Value:
+    return dml.element_wise_subtract(a, np.array(b, np.int32)) if symbolic(a) else a - b
+
+
+def _lengthened(mask: Value, keys: int, truth: bool) -> Value:
+    """A mask of as many keys as there are; what it lacks is left out."""
+    lacking = keys - mask.shape[-1]
+    if lacking <= 0 or mask.shape[-1] == 1:
+        return mask
+    return dml.padding1(
+        mask, "CONSTANT", padding_value_data_type=mask.dtype, padding_value=0 if truth else float("-inf"),
+        start_padding=[0] * mask.ndim, end_padding=[*[0] * (mask.ndim - 1), lacking],
+    )  # fmt: skip
+
+
+def _or_zero(q: Value, k: Value, v: Value, scale: float | None, term: Value) -> Value:
+    """The attention, and 0 for a query whose terms are all -infinity, of which the softmax is no number."""
+    if term is None:
+        return attend(q, k, v, scale)
+    batch, heads, queries, _ = q.shape
+    if isinstance(term, np.ndarray):
+        some = (np.max(expand(term, (*term.shape[:-1], k.shape[2])), -1, keepdims=True) > -np.inf).view(np.uint8)
+        if some.all():
+            return attend(q, k, v, scale, term)
+    else:
+        highest = dml.reduce(term, "MAX", [3])
+        some = dml.element_wise_logical_greater_than(highest, np.array(-np.inf, q.dtype))
+    made = attend(q, k, v, scale, terms_or_none(some, term, q.dtype))
+    by_query = transpose(expand(some, (batch, heads, queries, 1)), (0, 2, 1, 3))
+    four = reshape(made, (batch, queries, heads, v.shape[3]))
+    return reshape(dml.element_wise_if(by_query, four, np.zeros((), q.dtype)), made.shape)
+
+
+def terms_or_none(some: Value, term: Value, dtype: Any) -> Value:
+    """The terms of queries that see something; of others 0."""
+    if isinstance(some, np.ndarray):
+        return np.where(some.astype(np.bool_), known(term), np.zeros((), dtype))
+    return dml.element_wise_if(some, term, np.zeros((), dtype))
+
+
+TABLE: dict[str, Callable[..., Any]] = {"Attention": attention}

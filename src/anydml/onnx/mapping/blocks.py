@@ -1,0 +1,114 @@
+"""Weights of few bits in blocks that share a scale: MatMulNBits and GatherBlockQuantized of onnxruntime.
+
+Elements lie in bytes, the first in the lowest bits. They become UINT8, whose differences from zero points are the same numbers,
+and DEQUANTIZE multiplies by the scale, rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anydml.functional import functions as dml
+from anydml.onnx.errors import INVALID, NOT_YET, Refused
+from anydml.onnx.mapping.maths import converted
+from anydml.onnx.mapping.moves import gathered
+from anydml.onnx.mapping.products import batched
+from anydml.onnx.nodes import Node
+from anydml.onnx.values import Array, Value, axis_of, expand, known, reshape, transpose
+
+
+def spread(packed: Array, bits: int) -> Array:
+    """The elements of bytes along the last dimension, as UINT8."""
+    if bits == 8:
+        return packed
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    elements: Array = ((packed[..., None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(*packed.shape[:-1], -1)
+    return elements
+
+
+def dequantized(x: Array, scales: Value, zeros: Value, bits: int) -> Value:
+    """Elements {rows, blocks, size} as floats, with a scale and a zero point {rows, blocks} of each block.
+
+    Without zero points, the middle is 0. Zero points that are floats are taken off before the scale multiplies, and that
+    difference is rounded.
+    """
+    by_block = (*scales.shape, 1)
+    scale = reshape(scales, by_block)
+    if zeros is not None and zeros.dtype.kind == "f":
+        real = dml.cast(x, output_data_type=scales.dtype)
+        return dml.element_wise_multiply(dml.element_wise_subtract(real, reshape(zeros, by_block)), scale)
+    zero = np.full(by_block, 1 << (bits - 1), np.uint8) if zeros is None else reshape(zeros, by_block)
+    return dml.dequantize(x, [scale, zero])
+
+
+def matmul_n_bits(
+    n: Node, a: Value, b: Value, scales: Value, zeros: Value = None, groups: Value = None, bias: Value = None
+) -> Value:
+    """MatMulNBits: DEQUANTIZE of the weights, which are rounded, and GEMM with them."""
+    if groups is not None:
+        raise Refused("it has g_idx, an order of the weights' rows", NOT_YET)
+    if n.get("weight_prepacked", 0):
+        raise Refused("its weights are packed for a device", NOT_YET)
+    bits, size, k, rows = n.get("bits", 4), n.get("block_size", 0), n.get("K", 0), n.get("N", 0)
+    if bits not in (2, 4, 8) or size < 1 or k < 1 or rows < 1:
+        raise Refused(f"{bits} bits in blocks of {size}, of {rows} x {k} weights", INVALID)
+    blocks = -(-k // size)
+    packed = known(b)
+    if packed.size != rows * blocks * size * bits // 8:
+        raise Refused(f"its weights have sizes {packed.shape}, of {rows} x {k} weights in blocks of {size}", INVALID)
+    weights = spread(packed.reshape(rows, blocks, -1), bits)
+    if zeros is not None and zeros.dtype == np.uint8:
+        zeros = spread(known(zeros).reshape(rows, -1), bits)[:, :blocks]
+    made = dequantized(weights, reshape(converted(scales, a.dtype), (rows, blocks)), zeros, bits)
+    flat = reshape(made, (rows, blocks * size))
+    if blocks * size != k:
+        flat = known(flat)[:, :k] if isinstance(flat, np.ndarray) else dml.slice1(flat, (0, 0), (rows, k), (1, 1))
+    width = a.shape[-1]
+    if width != k:
+        raise Refused(f"{width} elements for {k} weights", INVALID)
+
+    def product(x: Value, y: Value) -> Value:
+        return dml.gemm(x, y, None if bias is None else expand(bias, (*x.shape[:-1], rows)))
+
+    return batched(a, transpose(flat, (1, 0)), product)
+
+
+def gather_block_quantized(n: Node, x: Value, indices: Value, scales: Value, zeros: Value = None) -> Value:
+    """GatherBlockQuantized: GATHER of elements, scales and zero points, then DEQUANTIZE."""
+    bits, size = n.get("bits", 4), n.get("block_size", 128)
+    data = known(x)
+    own = data.dtype.itemsize == 1 and data.dtype.kind == "u"
+    middle = 1 << (bits - 1)
+    if own and bits != 8:
+        data, zeros = spread(data, bits), None if zeros is None else spread(known(zeros), bits)
+    elif not own:  # of 4 bits: INT4's or UINT4's zero is 0
+        sign = 8 if data.dtype.name == "int4" else 0
+        data = (data.astype(np.int8) + np.int8(sign)).view(np.uint8)
+        middle, zeros = sign, None if zeros is None else (known(zeros).astype(np.int8) + np.int8(sign)).view(np.uint8)
+    along, by = axis_of(n.get("gather_axis", 0), data.ndim), axis_of(n.get("quantize_axis", 1), data.ndim)
+    blocks = -(-data.shape[by] // size)
+    if along == by or scales.shape[by] != blocks:
+        raise Refused(f"scales of sizes {tuple(scales.shape)} for {tuple(data.shape)} in blocks of {size}", INVALID)
+    if zeros is None:
+        zeros = np.full(scales.shape, middle, np.uint8)
+    elif zeros.shape[by] != blocks:
+        zeros = np.take(zeros, np.arange(blocks), by)
+    if blocks * size != data.shape[by]:
+        ends = [(0, blocks * size - data.shape[by] if i == by else 0) for i in range(data.ndim)]
+        data = np.pad(data, ends)
+    rows, scale, zero = (gathered(t, indices, along) for t in (data, scales, zeros))
+    axis = by if by < along else by + indices.ndim - 1
+    made = dml.dequantize(rows, [scale, zero])
+    if made.shape[axis] != (width := x.shape[by] * (8 // bits if own and by == data.ndim - 1 and bits != 8 else 1)):
+        sizes = [width if i == axis else s for i, s in enumerate(made.shape)]
+        made = dml.slice1(made, [0] * len(sizes), sizes, [1] * len(sizes))
+    return made
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "com.microsoft.GatherBlockQuantized": gather_block_quantized,
+    "com.microsoft.MatMulNBits": matmul_n_bits,
+}

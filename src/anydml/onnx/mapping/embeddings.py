@@ -1,0 +1,81 @@
+"""onnxruntime's normalisations and embeddings of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from anydml.functional import functions as dml
+from anydml.onnx.errors import INVALID, Refused
+from anydml.onnx.mapping.moves import gathered, part
+from anydml.onnx.mapping.normalization import in_groups, inverse_deviation, mean_of, normalized
+from anydml.onnx.nodes import Node
+from anydml.onnx.values import Value, reshape, transpose
+
+FLOAT32 = np.dtype(np.float32)
+
+
+def skip_normalization(use_mean: bool) -> Callable[..., Any]:
+    """The mapping of SkipLayerNormalization, or of the simplified one, which has no mean and no beta.
+
+    Sums, rounded, and MEAN_VARIANCE_NORMALIZATION2 of them. The sum comes from left to right: input, skip, bias.
+    """
+
+    def mapping(n: Node, x: Value, skip: Value, gamma: Value, *rest: Value) -> list[Value]:
+        beta, bias = (*rest, None, None)[:2] if use_mean else (None, (*rest, None)[0])
+        total = dml.element_wise_add(x, skip)
+        if bias is not None:
+            total = dml.element_wise_add(total, bias)
+        epsilon, last = n.get("epsilon", 1e-12), [x.ndim - 1]
+        y = normalized(total, gamma, beta, last, epsilon, use_mean)
+        mean = mean_of(total, last) if n.wants(1) and use_mean else None
+        inverse = inverse_deviation(total, last, epsilon, use_mean) if n.wants(2) else None
+        return [y, mean, inverse, total]
+
+    return mapping
+
+
+def embed_layer_normalization(
+    n: Node, words: Value, segments: Value, word_table: Value, place_table: Value, segment_table: Value, gamma: Value,
+    beta: Value, mask: Value = None, at: Value = None,
+) -> list[Value]:  # fmt: skip
+    """Rows of three tables, two sums, MEAN_VARIANCE_NORMALIZATION2; the mask's ones of each batch are counted.
+
+    Without places, a word's is its own in the sentence. Without a mask, the counts are 0.
+    """
+    batch, length = words.shape
+    if at is None:
+        if length > place_table.shape[0]:
+            raise Refused(f"{length} words for {place_table.shape[0]} places", INVALID)
+        by_place = part(place_table, [slice(0, length), slice(None)])
+    else:
+        by_place = gathered(place_table, at)
+    total = dml.element_wise_add(gathered(word_table, words), by_place)
+    if segment_table is not None and segments is not None:
+        total = dml.element_wise_add(total, gathered(segment_table, segments))
+    y = normalized(total, gamma, beta, [2], n.get("epsilon", 1e-12), True)
+    counts: Value = np.zeros(batch, np.int32)
+    if mask is not None and n.wants(1):
+        ones = dml.element_wise_logical_equals(mask, np.ones((), mask.dtype))
+        counts = reshape(dml.reduce(dml.cast(ones, output_data_type="INT32"), "SUM", [1]), (batch,))
+    return [y, counts, total]
+
+
+def group_norm(n: Node, x: Value, gamma: Value, beta: Value) -> Value:
+    """GroupNorm: MEAN_VARIANCE_NORMALIZATION2 in groups of channels, by strides; then SWISH, where it has SiLU."""
+    last = bool(n.get("channels_last", 1))
+    image = transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1))) if last else x
+    y = in_groups(image, gamma, beta, n.get("groups", 0), n.get("epsilon", 1e-5))
+    if n.get("activation", 0):
+        y = dml.activation_swish(y)
+    return transpose(y, (0, *range(2, x.ndim), 1)) if last else y
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "com.microsoft.EmbedLayerNormalization": embed_layer_normalization,
+    "com.microsoft.GroupNorm": group_norm,
+    "com.microsoft.SkipLayerNormalization": skip_normalization(True),
+    "com.microsoft.SkipSimplifiedLayerNormalization": skip_normalization(False),
+}

@@ -1,0 +1,161 @@
+"""A folder of models, each run here and by onnxruntime on the same random inputs: what ran, what is refused, what agrees.
+
+python tools/onnx_corpus.py FOLDER [--only WORD] [--seconds 120] [--size N=4]
+
+Every model has a process of its own, which ends when its time is over. A size that a model leaves open is 1, or as `--size`
+says. Float outputs agree where no element is further from onnxruntime's than 1e-3 of the largest (1e-2 in FLOAT16), or than
+twice as far as onnxruntime's results with and without its optimisations are from each other. Integers agree where none
+differs; what a rounding of onnxruntime's flips further up in a quantised model differs in steps, which the table says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import multiprocessing
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+import anydml.onnx
+from anydml.onnx.compare_runtimes import drawn
+from anydml.onnx.errors import ModelError
+
+AGREES, STEPS, DIFFERS, REFUSED, FAILED, ALONE, NEITHER = (
+    "agrees", "differs in steps", "differs", "refused", "failed", "runs here alone", "onnxruntime refuses it, too"
+)  # fmt: skip
+CLOSE = 1e-3  # of the largest element
+
+
+def distance(ours: Any, theirs: Any) -> tuple[str, str]:
+    """The kind of difference between two outputs, and its size in words."""
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return DIFFERS, f"{ours.dtype} {ours.shape}, and onnxruntime has {theirs.dtype} {theirs.shape}"
+    if not theirs.size:
+        return AGREES, ""
+    a, b = (np.asarray(x, np.float64) for x in (ours, theirs))
+    whole = theirs.dtype.kind in "iub"
+    with np.errstate(invalid="ignore"):
+        apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
+    if not np.isfinite(apart).all():
+        return DIFFERS, "infinities or NaNs at other places"
+    if whole:
+        many = int(np.count_nonzero(apart))
+        kind = AGREES if not many else STEPS if theirs.dtype.itemsize == 1 else DIFFERS
+        return kind, f"{many} of {apart.size}, by {apart.max():.0f} at most" if many else ""
+    largest = max(float(np.max(np.abs(b), where=np.isfinite(b), initial=0)), 1e-30)
+    close = CLOSE if theirs.dtype.itemsize > 2 else 10 * CLOSE
+    return (AGREES if apart.max() <= close * largest else DIFFERS), f"{apart.max() / largest:.0e} of the largest"
+
+
+def _apart(a: Any, b: Any) -> float:
+    """The largest difference of two outputs; infinite where they cannot be compared."""
+    if a.shape != b.shape or b.dtype.kind != "f":
+        return float("inf")
+    return float(np.abs(np.asarray(a, np.float64) - b).max(initial=0))
+
+
+def theirs(file: Path, given: dict[str, Any], plain: bool = False) -> tuple[dict[str, Any] | None, str]:
+    """onnxruntime's outputs, with its optimisations or plain; None and the reason where it refuses."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    if plain:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = ort.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        names = [o.name for o in session.get_outputs()]
+        return dict(zip(names, session.run(names, given), strict=True)), ""
+    except Exception as error:  # its exceptions have no class in common
+        return None, str(error).split("\n")[0][:200]
+
+
+def outcome(file: Path, sizes: dict[str, int]) -> dict[str, Any]:
+    """The outcome of one model: its kind, what it comes from, and seconds."""
+    begin = time.perf_counter()
+    found: dict[str, Any] | None = None
+    try:
+        model = anydml.onnx.load(file)
+        given = drawn(model, 0, sizes)
+        nodes = len(model.proto.graph.node)
+        notes = list(model.notes)
+        found = model.run(given)
+    except ModelError as error:
+        given, nodes, notes = locals().get("given", {}), locals().get("nodes", 0), []
+        reason = "; ".join(sorted({f"{r.operator}: {r.kind}: {r.reason}" for r in error.refusals}))[:300]
+        wanted, why = theirs(file, given) if given else (None, "")
+        kind = NEITHER if wanted is None and given else REFUSED
+        return dict(kind=kind, reason=f"{reason} | {why}" if why else reason, nodes=nodes, notes=notes)
+    except Exception:  # whatever else happens is what this looks for
+        return dict(kind=FAILED, reason=traceback.format_exc(limit=-3), nodes=0, notes=[])
+    took = time.perf_counter() - begin
+    wanted, why = theirs(file, given)
+    if wanted is None:
+        return dict(kind=ALONE, reason=why, nodes=nodes, notes=notes, seconds=took)
+    order = [AGREES, STEPS, DIFFERS]
+    kinds = [(*distance(x, wanted[name]), name) for name, x in found.items()]
+    kind, by, _ = max(kinds, key=lambda k: order.index(k[0]))
+    if kind == DIFFERS and (plain := theirs(file, given, True)[0]) is not None:
+        far = [name for k, _, name in kinds if k == DIFFERS]
+        if all(_apart(found[name], wanted[name]) <= 2 * _apart(plain[name], wanted[name]) for name in far):
+            kind, by = AGREES, f"{by}, as far as onnxruntime's optimisations move it"
+            return dict(kind=kind, reason=by, nodes=nodes, notes=notes, seconds=took)
+    if kind == AGREES:
+        by = max((b for _, b, _ in kinds), key=lambda b: float(b.split()[0]) if b else 0.0)
+    return dict(kind=kind, reason=by, nodes=nodes, notes=notes, seconds=took)
+
+
+def _in_process(file: str, sizes: dict[str, int], ends: Any) -> None:
+    ends.send(outcome(Path(file), sizes))
+
+
+def limited(file: Path, sizes: dict[str, int], seconds: float) -> dict[str, Any]:
+    """The outcome in a process of its own, with a limit of time."""
+    here, there = multiprocessing.Pipe(False)
+    context = multiprocessing.get_context("fork")  # of a process that imports and runs nothing
+    process = context.Process(target=_in_process, args=(str(file), sizes, there))
+    process.start()
+    there.close()
+    try:
+        found: dict[str, Any] = (
+            here.recv() if here.poll(seconds) else dict(kind=FAILED, reason=f"more than {seconds:.0f} s", nodes=0, notes=[])
+        )
+    except EOFError:
+        found = dict(kind=FAILED, reason="its process ended", nodes=0, notes=[])
+    process.kill()
+    process.join()
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--size", action="append", default=[], metavar="NAME=N")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each model")
+    arguments = parser.parse_args()
+    sizes = {name: int(n) for name, n in (text.split("=") for text in arguments.size)}
+    counts: collections.Counter[str] = collections.Counter()
+    for file in sorted(arguments.folder.rglob("*.onnx"), key=lambda f: f.stat().st_size):
+        if arguments.only not in file.name:
+            continue
+        found = limited(file, sizes, arguments.seconds)
+        counts[found["kind"]] += 1
+        title = str(file.relative_to(arguments.folder))
+        if arguments.json:
+            print(json.dumps({"file": title, **found}), flush=True)
+        else:
+            print(f"| {title} | {found['nodes']} | {found['kind']} | {found['reason']} |", flush=True)
+    print(dict(counts), file=sys.stderr)
+    return 1 if counts[FAILED] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
