@@ -27,11 +27,12 @@ Decide = Callable[[NDArray[np.int64], Arrays], None]
 class Machine(NamedTuple):
     """The machine as a device lets its kernels use it.
 
-    isa: an instruction set by name, None for the best. threads: at most so many.
+    isa: an instruction set by name, None for the best. threads: at most so many. stage: where elements begin.
     """
 
     isa: str | None
     threads: int
+    stage: str = "first"
 
 
 class Refused(NamedTuple):

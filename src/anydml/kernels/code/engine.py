@@ -81,7 +81,7 @@ def _made(emit: Callable[..., str], target: Target, arguments: tuple[Any, ...], 
     text = emit(target, *arguments) if known is None else None
     if isinstance(folder, Path):
         triple = llvm.process_triple()
-        made_of = (cache.FORMAT, llvm.versions(), triple, _options(target, triple), known, text)
+        made_of = (cache.FORMAT, llvm.versions(), triple, _options(target, triple), target.stage, known, text)
         name = store.name_of(repr(made_of).encode())
         found = _on_disk(partial(store.read, folder, name))
     else:

@@ -58,6 +58,8 @@ class Deciding:
 
     def _finer(self, found: Open, stage: int, codes: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays) -> None:
         """Decide most of them in machine code, which is made when it is first needed; then the piece itself does so."""
+        if self.target.exact:
+            return
         try:
             code = engine.compiled(finer.emitted, self.target, found.shape, stage)
         except engine.Uncompilable:  # a function that there is not in that precision
