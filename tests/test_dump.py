@@ -17,6 +17,7 @@ import pytest
 import anydml as dml
 import quantised_graphs
 from anydml.kernels.code import llvm
+from quantised_graphs import INT8, UINT8, Recipe
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 PERF = Path(f"/tmp/perf-{os.getpid()}.map")
@@ -63,7 +64,8 @@ def test_an_operator_is_written(folder: Path) -> None:
 
 
 def test_graphs_are_written_and_their_regions(folder: Path) -> None:
-    case = quantised_graphs.make(quantised_graphs.random_recipe(random.Random("quantised 0")), 0)
+    layer = Recipe(UINT8, INT8, UINT8, (1, 16, 9, 9), (8, 3, 3), padding=1, clamp="relu")
+    case = quantised_graphs.make(layer, 3)
     made = dml.Device(threads=1).compile(case.desc)
     (path,) = (folder / "graphs").iterdir()
     assert repr(made) in path.read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from anydml import optional
 from anydml.computed import computed_once
 from anydml.devices.binding import Slot
 from anydml.devices.choice import Refusals, chosen, dumping, linked
-from anydml.devices.compiled import CompiledOperator
+from anydml.devices.compiled import CompiledOperator, Counters, counters_of
 from anydml.devices.families import MEANS, REGIONS, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
@@ -68,6 +69,12 @@ class CompiledGraph(CompiledOperator):
         if times < 1:
             raise ValueError(f"times is {times}, and a graph is executed once at least")
         return profiled(self.call.runs(self.bind(**arrays).arrays), times)
+
+    def counters(self) -> Counters:
+        """As an operator's, of all calls of the graph: the results between them are elements, too."""
+        parts = self.call.parts
+        writes = [use.tensor.sizes for part in parts for use in part.work.writes.values()]
+        return counters_of(sum(map(prod, writes)), [part.built.counted for part in parts])
 
     @computed_once
     def _optional(self) -> frozenset[str]:

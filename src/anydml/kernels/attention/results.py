@@ -89,7 +89,10 @@ def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Valu
     signs = x.compared("oeq", 0.0) & most.bits().compared("slt", 0)
     infinite = ~(x.magnitude().compared("olt", math.inf))
     doubtful = zero & (signs | infinite)
-    return bits, opened(doubtful if open_ is None else open_ | doubtful)
+    undecided = opened(doubtful if open_ is None else open_ | doubtful)
+    if f.target.later and not f.target.exact:  # a score that is infinite makes NaN, of which the second stage knows nothing
+        undecided = undecided & x.compared("ord", x)
+    return bits, undecided
 
 
 def left_open(target: Target, shape: Shape) -> Function:

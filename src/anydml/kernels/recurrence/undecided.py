@@ -13,6 +13,7 @@ from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
+from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.states import definition
 from anydml.kernels.recurrence import finer
@@ -66,6 +67,7 @@ class Deciding:
             return
         if codes[stage] == code.address:
             return
+        TALLY.leave(int(scratch[found.state // 8 + COUNT]))
         codes[stage] = code.address
         self._kept.add(code)
         bases = {**arrays, "scratch": scratch, "constants": self.codes}
