@@ -52,7 +52,9 @@ class Device:
     "dotprod" or "i8mm". stage: where elements begin whose rounding a kernel may leave undecided, for who looks for a wrong bit:
     "first" (bounds of float64, mostly), "second" (the same again with finer bounds) or "exact" (evaluated exactly, in Python).
     A kernel without a second stage for a formula begins at the exact one; what never is undecided, such as moves and integers,
-    has one stage. Kernels of lines of running sums and means of windows begin at the first stage all the same.
+    has one stage, and requantised sums of integers have two, of which the second is exact, in machine code. Convolutions of
+    single planes of floats, whose stages are one kernel, take that of packed rows instead; running sums along contiguous lines
+    and means of windows begin at the first stage all the same. There is no third stage yet.
     No choice changes a bit.
     UnsupportedError for a name, level, instruction set or stage that is not there.
     """
