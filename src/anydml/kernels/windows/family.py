@@ -51,7 +51,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     w = windows(statement)
     if isinstance(w, str):
         return Refused(w)
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     tensors = checked.tensors
