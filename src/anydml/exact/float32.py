@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+TINY = np.finfo(np.float32).tiny  # the smallest that is no subnormal
+
 
 def round_to_odd(value: int) -> float:
     """An integer in float64 such that rounding that to float32 rounds the integer: lost bits leave the last one set."""
@@ -33,7 +35,7 @@ def significands(scale: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int
 def widened(scale: NDArray[Any]) -> NDArray[np.float64]:
     """The values in float64, exactly, subnormal ones too: under denormals-are-zero a cast would make 0 of those."""
     wide = scale.astype(np.float64)
-    if not (scale.view(np.uint32) & 0x7F800000).all():
+    if ((scale.view(np.uint32) & 0x7FFFFFFF) - np.uint32(1) < 0x7FFFFF).any():  # a zero is none of them: it wraps around
         m, e = significands(scale)
         wide = np.ldexp(m.astype(np.float64), e.astype(np.int32))
     return wide
@@ -42,14 +44,15 @@ def widened(scale: NDArray[Any]) -> NDArray[np.float64]:
 def products_in_float32(integers: NDArray[Any], factors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Integers below 2^37 times finite factors, rounded once; of zeros, +0 is the product.
 
-    Integers of 16 bits have products of 40, which float64 has room for, with the sign of factors above 0. Else, a factor is a
-    whole number m of 24 bits times a power of two. What float64 has no room for of an integer times m leaves its last bit set,
-    far below what float32 holds: rounding that rounds the product.
+    Integers of 8 and 16 bits are numbers of float32 themselves, so that a product is rounded once, with the sign of factors
+    above 0. Else, a factor is a whole number m of 24 bits times a power of two. What float64 has no room for of an integer
+    times m leaves its last bit set, far below what float32 holds: rounding that rounds the product.
     """
-    wide = widened(factors)
-    if integers.dtype == np.int16 and (wide > 0).all():
-        return round_to_float32(integers * wide)
-    m, exponent = np.frexp(wide)
+    if integers.dtype.itemsize < 4 and (factors >= TINY).all() and _rounds_as_usual():
+        with np.errstate(all="ignore"):
+            found: NDArray[np.float32] = np.multiply(integers, factors, dtype=np.float32)
+        return found
+    m, exponent = np.frexp(widened(factors))
     product = integers * np.ldexp(m, 24).astype(np.int64)  # below 2^61
     large = np.abs(product) >= 2**52
     kept = np.where(large, product >> 9 | (product & 511 != 0), product)
@@ -61,17 +64,22 @@ _PROBES = np.array([1 + 2**-24, 1 + 3 * 2**-24, -1 - 2**-24, -1 - 3 * 2**-24, 2*
 _CAST = np.array([0x3F800000, 0x3F800002, 0xBF800000, 0xBF800002, 1], np.uint32)
 
 
+def _rounds_as_usual() -> bool:
+    """Whether this thread rounds half to even, and to subnormals."""
+    return _PROBES.astype(np.float32).tobytes() == _CAST.tobytes()
+
+
 def round_to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
     """float64 rounded to float32, half to even, whatever the thread's floating-point state; of NaN, the usual one.
 
     A cast obeys the rounding mode, and under flush-to-zero makes 0 of a subnormal result. So it is tried, in this thread, on
     numbers that tell; where it is another one, and of NaN, integers do it.
     """
-    if _PROBES.astype(np.float32).tobytes() == _CAST.tobytes():
+    if _rounds_as_usual():
         with np.errstate(all="ignore"):
             cast = np.ascontiguousarray(x).astype(np.float32)
-        if not np.isnan(cast).any():
-            return cast
+            if not np.isnan(cast.min(initial=0)):
+                return cast
     return _by_integers(x)
 
 
