@@ -32,11 +32,8 @@ class Mask(NamedTuple):
 
 def mask_of(mask: Value, batch: int, keys: int, queries: int = 0) -> Mask:
     """onnxruntime's mask by its sizes: lengths of keys {batch}, ends and starts {2 * batch}, lengths and places
-    {3 * batch + 2}, or an element for each key {batch, keys} or for each query and key {batch, queries, keys}.
-
-    One of {batch or 1, 1} counts for nothing. One of {batch, 1, length, length} has a row for each place, of which those of the
-    queries are the last ones before as many as there are keys.
-    """
+    {3 * batch + 2}, or an element for each key {batch, keys} or for each query and key {batch, queries, keys}. One of
+    {batch or 1, 1} counts for nothing. Of {batch, 1, length, length}, the queries' rows are the last before the keys' count."""
     if mask is None:
         return Mask()
     if mask.ndim == 1:
@@ -49,8 +46,7 @@ def mask_of(mask: Value, batch: int, keys: int, queries: int = 0) -> Mask:
     if mask.ndim == 2 and mask.shape[0] in (1, batch) and mask.shape[1] == 1 and (keys > 1 or mask.shape[0] != batch):
         return Mask()
     if mask.ndim == 4 and mask.shape[1] == 1 and mask.shape[2] == mask.shape[3] >= keys >= queries > 0:
-        whole = slice(None)
-        return Mask(part(mask, [whole, whole, slice(keys - queries, keys), slice(0, keys)]), "BOOLEAN")
+        return Mask(part(mask, [slice(None), slice(None), slice(keys - queries, keys), slice(0, keys)]), "BOOLEAN")
     if mask.ndim == 4 or mask.shape[-1] != keys:
         raise Refused(f"its mask has sizes {tuple(mask.shape)} for {keys} keys", NOT_YET)
     sizes = (mask.shape[0], 1, mask.shape[1] if mask.ndim == 3 else 1, keys)
