@@ -1,4 +1,4 @@
-"""The text of a statement: the formula that an operator's page shows, traced with sizes and attributes that are not known."""
+"""The text of a statement: the formula on an operator's page, traced with symbols for sizes and attributes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from anydml.schema.statement import Nest, stated, tensors_read
 from anydml.schema.symbol import Symbol
 from anydml.schema.traversal import bound_by, free, walk
 
-LETTERS = "PQRSTUVW"  # names of what occurs again and again
-SHORT = 12  # nodes of what is written out each time
+LETTERS = "PQRSTUVW"  # names of parts that occur more than once
+SHORT = 12  # nodes of a part that is written out each time
 _INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "floordiv": ("//", 2), "mod": ("mod", 2),
           "less": ("<", 0), "less_equal": ("<=", 0), "equal": ("=", 0), "both": ("and", -1), "either": ("or", -1)}  # fmt: skip
 _MIRRORED = {"less": ">", "less_equal": ">=", "equal": "="}
@@ -30,12 +30,12 @@ _INDEXED = re.compile(r"\w*\[[^\[\]`]*\](?: ?\[[^\[\]`]*\])+")
 
 
 def prose(text: str) -> str:
-    """A text in Markdown: brackets after brackets, `Input[n][i]`, stand in backticks, since they read as a link there."""
+    """A text for Markdown, where brackets after brackets, as in `Input[n][i]`, would be a link: they are put in backticks."""
     return _INDEXED.sub(lambda m: f"`{m[0]}`", text)
 
 
 def formulas(desc: Any) -> dict[str, str]:
-    """Output field -> its formula, for operators of the newest version; sizes and numbers are those of any desc."""
+    """Output field -> its formula, for a desc of the newest version; sizes and numbers are symbols."""
     spec = desc.spec
     values: dict[str, Any] = {}
     for f in spec.fields:
@@ -71,7 +71,7 @@ def formulas(desc: Any) -> dict[str, str]:
 
 
 def _kept(nests: Iterable[Nest]) -> dict[Tensor, Nest]:
-    """The tensors that an operator keeps inside, each once, in the order in which they are read."""
+    """The tensors that an operator stores internally, each once, in the order in which they are read."""
     found: dict[Tensor, Nest] = {}
     stack = list(nests)
     while stack:
@@ -88,10 +88,10 @@ def _sized(name: str, t: Any) -> Any:
 
 
 def formula(output: str, n: Nest, rounding: str = "") -> str:
-    """One tensor's formula: without indices where every element depends on the same elements of the inputs alone.
+    """One tensor's formula, without indices if every element depends only on the elements of the inputs at the same index.
 
-    What occurs again and again has a name of its own, in a line of its own. rounding: the type that each element is rounded
-    to where the definition says so.
+    A part that occurs more than once has a name and is defined on a line of its own. rounding: the type to which the
+    definition rounds each element, if it does.
     """
     text = _Text(n)
     at = "" if text.plain else f"[{', '.join(map(text.of, n.index))}]"
@@ -131,10 +131,10 @@ class _Text:
         ) and not any(bound_by(e) for e in walk(body))
 
     def of(self, e: Expr, outer: int = -2) -> str:
-        """A formula as a reader writes it; brackets where `outer` binds more tightly."""
+        """The text of an expression, in brackets where `outer` binds more tightly."""
         if e in self.named:
             return self.named[e]
-        if e.op in _MIRRORED and e.args[0].op == "constant" != e.args[1].op:  # a reader writes x >= 0, not 0 <= x
+        if e.op in _MIRRORED and e.args[0].op == "constant" != e.args[1].op:  # x >= 0, not 0 <= x
             made = f"{self.of(e.args[1], 0)} {_MIRRORED[e.op]} {self.of(e.args[0], 0)}"
             return f"({made})" if outer > 0 else made
         if e.op in _INFIX:
@@ -152,7 +152,7 @@ class _Text:
         return self._name(e.data)
 
     def _name(self, v: Variable) -> str:
-        """A variable's name; of one that is bound inside, not that of the element's own."""
+        """A variable's name; one that is bound inside gets a name that the output's own indices do not have."""
         return v.name if self._outer.get(v.name, v) is v else f"{v.name}'"
 
     def _constant(self, e: Expr, outer: int) -> str:
@@ -196,7 +196,7 @@ class _Text:
         return f"-{self.of(e.args[0], 3)}"
 
     def _not(self, e: Expr, outer: int) -> str:
-        """Of an equality, an inequality: a reader writes x != 0."""
+        """The negation of a condition; of an equality, written as x != 0."""
         (inner,) = e.args
         if inner.op == "equal":
             made = f"{self.of(inner.args[0], 0)} != {self.of(inner.args[1], 0)}"
