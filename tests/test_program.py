@@ -802,8 +802,8 @@ def test_what_operators_take_counts_before_anything_is_allocated(owned: bool, mo
         (fault,) = raised.value.faults
         assert fault.pointer == "/dispatchables"
         assert fault.message == (
-            f"keep {kept} bytes, and one of them uses up to {others} bytes at a time; {needed} bytes together with the resources, "
-            f"and this machine has {needed - 1}"
+            f"keep {kept} bytes, and one of them uses up to {others} bytes at a time; {needed} bytes together with the "
+            f"resources, and this machine has {needed - 1}"
         )
         assert peak < 2**21
     monkeypatch.setattr(checking, "memory_bytes", lambda: needed)
@@ -960,7 +960,7 @@ def test_programs_of_calls_with_strides_padding_and_owned_tensors() -> None:
         program.check()
         assert program.run()["OutputTensor"][[0, 2, 5, 7]].tolist() == [22, 19, 38, 35]
     assert program.commands[-1] == Print("/commands/1", "OutputTensor", False)
-    with pytest.raises(dml.BindingError, match=r"(?s)other: is no tensor that the desc has.*input_tensor: holds 3 bytes"):
+    with pytest.raises(dml.BindingError, match=r"(?s)other: is not a tensor of the desc.*input_tensor: holds 3 bytes"):
         of(desc, {"input_tensor": np.zeros(3, np.uint8), "other": array})
     broadcast = replace(desc, input_tensor=replace(source, strides=(0, 3), total_tensor_size_in_bytes=0))
     assert of(broadcast, {"input_tensor": np.repeat(array[:1], 3, 0)}).run()["InputTensor"].tolist() == [0, 0, 0, 3, 0, 0, 6]

@@ -14,7 +14,7 @@ from anydml.names import snake_case
 from anydml.schema.enumerations import MultiheadAttentionMaskType as MaskType
 from anydml.schema.expression import Max, Sum, Tensor, both, clamp, each, equal, exp, index, is_true, negation, select
 from anydml.schema.node import Expr, number
-from anydml.schema.statement import Nest, move, nest
+from anydml.schema.statement import Nest, move, nest, part
 
 QUERY, KEY, VALUE = "QueryTensor", "KeyTensor", "ValueTensor"
 QUERY_KEY, KEY_VALUE, ALL_THREE = "StackedQueryKeyTensor", "StackedKeyValueTensor", "StackedQueryKeyValueTensor"
@@ -84,6 +84,7 @@ class Attention:
         self.value_size = d.output_tensor.sizes[-1] // self.heads[0]
         self.past, self.new = past_count(d), key_count(d)
         self.total = self.past + self.new
+        self.tops: dict[tuple[Expr, Expr, Expr], Expr] = {}
 
     def element(self, sources: Sequence[str], place: int, width: Any, start: Any, at: Sequence[Expr]) -> Expr:
         """An element of the new queries, keys or values at (batch, position, head, element), with its bias.
@@ -101,12 +102,15 @@ class Attention:
         bias = self.inputs["BiasTensor"]
         return x if bias is None else x + bias[[*[0] * (len(bias.sizes) - 1), n * width + h + start]]
 
+    @part("Queries", "bnsh")
     def query(self, b: Expr, n: Expr, s: Expr, h: Expr) -> Expr:
         return self.element(QUERIES, 0, self.size, 0, (b, s, n, h))
 
+    @part("Keys", "bmth")
     def key(self, b: Expr, m: Expr, t: Expr, h: Expr) -> Expr:
         return self.known(PAST_KEY, KEYS, 1, self.size, self.heads[0] * self.size, (b, m, t, h))
 
+    @part("Values", "bmth")
     def value(self, b: Expr, m: Expr, t: Expr, h: Expr) -> Expr:
         start = (self.heads[0] + self.heads[1]) * self.size
         return self.known(PAST_VALUE, VALUES, 2, self.value_size, start, (b, m, t, h))
@@ -132,6 +136,7 @@ class Attention:
             return self.past
         return clamp(index(lengths[[*[0] * (len(lengths.sizes) - 1), b]]), 0, self.past)
 
+    @part("Scores", "bnst")
     def score(self, b: Expr, n: Expr, s: Expr, t: Expr) -> Expr:
         """The score of key t for query s; the exponential of the score is the key's weight."""
         (h,) = k = each((self.size,), "h")
@@ -160,21 +165,32 @@ class Attention:
         length = self.length(b)
         return both(t <= length + s, t < length + self.new)
 
+    def over_keys(self, b: Expr, s: Expr, name: str) -> tuple[Any, Expr, Expr | None]:
+        """Indices over all keys, the key, and whether query s attends to it."""
+        (t,) = k = each((self.total,), name)
+        return k, t, self.seen(b, s, t)
+
+    @part("Largest", "bns")
+    def largest(self, b: Expr, n: Expr, s: Expr) -> Expr:
+        """The largest score of a query, one node for all its weights."""
+        if (b, n, s) not in self.tops:
+            k, t, seen = self.over_keys(b, s, "v")
+            self.tops[b, n, s] = Max(k, self.score(b, n, s, t), seen)
+        return self.tops[b, n, s]
+
+    @part("Weights", "bnst")
+    def weight(self, b: Expr, n: Expr, s: Expr, t: Expr) -> Expr:
+        """The weight of key t for query s, before the division by the sum of weights."""
+        return exp(self.score(b, n, s, t) - self.largest(b, n, s))
+
     def output(self) -> Nest:
         *_, b, s, c = i = each(self.d.output_tensor.sizes)
         n, h = c // self.value_size, c % self.value_size
         m = n // (self.heads[0] // self.heads[1])
-
-        def over_keys(name: str) -> tuple[Any, Expr, Expr | None]:
-            (t,) = k = each((self.total,), name)
-            return k, t, self.seen(b, s, t)
-
-        (k, t, seen), (k2, t2, seen2), (k3, t3, seen3) = map(over_keys, "tuv")
-        top = Max(k3, self.score(b, n, s, t3), seen3)
-        weight = exp(self.score(b, n, s, t) - top)
+        (k, t, seen), (k2, t2, seen2) = (self.over_keys(b, s, name) for name in "tu")
         there = negation(equal(self.score(b, n, s, t), -math.inf))  # a weight of 0 adds no term
-        values = Sum(k, weight * self.value(b, m, t, h), there if seen is None else both(seen, there))
-        return nest(i, values / Sum(k2, exp(self.score(b, n, s, t2) - top), seen2))
+        values = Sum(k, self.weight(b, n, s, t) * self.value(b, m, t, h), there if seen is None else both(seen, there))
+        return nest(i, values / Sum(k2, self.weight(b, n, s, t2), seen2))
 
     def present(self, sizes: Sequence[Any], element: Callable[..., Expr]) -> Nest:
         """The past and new keys, or values, together."""

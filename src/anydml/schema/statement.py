@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from contextvars import ContextVar
+from functools import lru_cache, partial, wraps
 from typing import Any
 
 from anydml.schema.expression import Tensor, each
@@ -98,6 +99,35 @@ class Computed:
         if index not in self._made:
             self._made[index] = self._element(index)
         return self._made[index]
+
+
+class Parts:
+    """Named parts of statements, for the text of formulas: the uses of each, and its definition as a function of indices."""
+
+    def __init__(self) -> None:
+        self.uses: dict[Expr, tuple[str, tuple[Expr, ...]]] = {}
+        self.definitions: dict[str, tuple[str, Callable[..., Expr]]] = {}  # name -> its indices' letters, and the function
+
+
+naming: ContextVar[Parts | None] = ContextVar("naming", default=None)  # the parts of the formula that is being written
+
+
+def part(name: str, letters: str) -> Callable[[Callable[..., Expr]], Callable[..., Expr]]:
+    """Name the elements that a method computes: formulas show the name with its indices, and define it on a line of its own."""
+
+    def declare(method: Callable[..., Expr]) -> Callable[..., Expr]:
+        @wraps(method)
+        def made(self: Any, *at: Expr) -> Expr:
+            element = method(self, *at)
+            parts = naming.get()
+            if parts is not None and element.op != "read":
+                parts.uses[element] = name, at
+                parts.definitions[name] = letters, partial(method, self)
+            return element
+
+        return made
+
+    return declare
 
 
 def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> Statement:
