@@ -43,8 +43,9 @@ def test_formulas_read_as_the_documentation_s_do(name: str) -> None:
 
 def test_attention_names_its_parts() -> None:
     """Every part that the formula uses is defined on one line, and no line is long."""
-    desc = example_desc(operators.every()[[cls.spec.name for cls in operators.every()].index("MULTIHEAD_ATTENTION1")])
-    lines = formulas(desc)["Output"].split("\n")
+    operator = operators.find("MULTIHEAD_ATTENTION1")
+    assert operator is not None
+    lines = formulas(example_desc(operator))["output_tensor"].split("\n")
     defined = [line.strip().removeprefix("where ").partition("[")[0] for line in lines]
     assert sorted(defined) == ["Keys", "Largest", "Output", "Queries", "Scores", "Values", "Weights"]
     assert "    where Weights[b, n, s, t] = exp(Scores[b, n, s, t] - Largest[b, n, s])" in lines

@@ -50,7 +50,7 @@ class ElementWiseDequantizeLinear(Desc):
     same_real = same("DataType", REAL, name="real")
     same = same("DimensionCount Sizes", ALL)
 
-    @constraint("`ZeroPointTensor` must be present below feature level 6_2.", before=FeatureLevel.FL_6_2)
+    @constraint("`ZeroPointTensor` must be there below feature level 6_2.", before=FeatureLevel.FL_6_2)
     def zero_point_present(d) -> bool:
         return d.zero_point_tensor is not None
 

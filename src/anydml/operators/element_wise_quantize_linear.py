@@ -62,7 +62,7 @@ class ElementWiseQuantizeLinear(Desc):
     def scale_data_type(d) -> bool:
         return d.scale_tensor.data_type == (FLOAT32 if d.input_tensor.data_type == INT32 else d.input_tensor.data_type)
 
-    @constraint("`ZeroPointTensor` must be present below feature level 6_2.", before=FeatureLevel.FL_6_2)
+    @constraint("`ZeroPointTensor` must be there below feature level 6_2.", before=FeatureLevel.FL_6_2)
     def zero_point_present(d) -> bool:
         return d.zero_point_tensor is not None
 
