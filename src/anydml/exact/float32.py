@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+TINY = np.finfo(np.float32).tiny  # the smallest normal number
+
 
 def round_to_odd(value: int) -> float:
     """An integer as float64, rounded to odd (lost bits set the last one), so that rounding to float32 rounds the integer."""
@@ -33,7 +35,7 @@ def significands(scale: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int
 def widened(scale: NDArray[Any]) -> NDArray[np.float64]:
     """The values in float64, exactly; under denormals-are-zero, a cast would make subnormal ones 0."""
     wide = scale.astype(np.float64)
-    if not (scale.view(np.uint32) & 0x7F800000).all():
+    if ((scale.view(np.uint32) & 0x7FFFFFFF) - np.uint32(1) < 0x7FFFFF).any():  # zeros are not subnormal: they wrap around
         m, e = significands(scale)
         wide = np.ldexp(m.astype(np.float64), e.astype(np.int32))
     return wide
@@ -42,14 +44,15 @@ def widened(scale: NDArray[Any]) -> NDArray[np.float64]:
 def products_in_float32(integers: NDArray[Any], factors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Integers below 2^37 times finite factors, rounded once; products with a zero are +0.
 
-    Products with 16-bit integers have 40 bits and fit float64; positive factors leave their sign. Otherwise, a factor is a
-    24-bit integer m times a power of two. Bits of an integer times m that do not fit float64 set its last bit, which is far
-    below float32's last bit, so that rounding it rounds the product.
+    Integers of 8 and 16 bits are float32 numbers, so that a product is rounded once, with the sign of positive factors.
+    Otherwise, a factor is a 24-bit integer m times a power of two. Bits of an integer times m that do not fit float64 set its
+    last bit, which is far below float32's last bit, so that rounding it rounds the product.
     """
-    wide = widened(factors)
-    if integers.dtype == np.int16 and (wide > 0).all():
-        return round_to_float32(integers * wide)
-    m, exponent = np.frexp(wide)
+    if integers.dtype.itemsize < 4 and (factors >= TINY).all() and _rounds_as_usual():
+        with np.errstate(all="ignore"):
+            found: NDArray[np.float32] = np.multiply(integers, factors, dtype=np.float32)
+        return found
+    m, exponent = np.frexp(widened(factors))
     product = integers * np.ldexp(m, 24).astype(np.int64)  # below 2^61
     large = np.abs(product) >= 2**52
     kept = np.where(large, product >> 9 | (product & 511 != 0), product)
@@ -61,17 +64,22 @@ _PROBES = np.array([1 + 2**-24, 1 + 3 * 2**-24, -1 - 2**-24, -1 - 3 * 2**-24, 2*
 _CAST = np.array([0x3F800000, 0x3F800002, 0xBF800000, 0xBF800002, 1], np.uint32)
 
 
+def _rounds_as_usual() -> bool:
+    """Whether this thread rounds half to even, and to subnormals."""
+    return _PROBES.astype(np.float32).tobytes() == _CAST.tobytes()
+
+
 def round_to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
     """float64 rounded to float32, half to even, independently of the thread's floating-point state; NaN becomes the usual NaN.
 
     A cast follows the thread's rounding mode, and flush-to-zero makes subnormal results 0. The cast is therefore tried on
     probes in this thread; if it gives other results, and for NaN, the rounding is done in integers.
     """
-    if _PROBES.astype(np.float32).tobytes() == _CAST.tobytes():
+    if _rounds_as_usual():
         with np.errstate(all="ignore"):
             cast = np.ascontiguousarray(x).astype(np.float32)
-        if not np.isnan(cast).any():
-            return cast
+            if not np.isnan(cast.min(initial=0)):
+                return cast
     return _by_integers(x)
 
 

@@ -19,8 +19,15 @@ _LONGEST = 60  # characters of a name in a message, and of one that is compared 
 
 @lru_cache(maxsize=1)
 def lineages() -> tuple[str, ...]:
-    """The name of every operator file."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+    """The name of every operator file. ImportError where one ends in a digit: its operators would never be found."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    if numbered := [name for name in names if _VERSION.search(name)]:
+        files = ", ".join(f"operators/{name}.py" for name in numbered)
+        raise ImportError(
+            f"{files}: an operator file is named without the version digit of its operators, "
+            f"such as operators/{_VERSION.sub('', numbered[0])}.py; all versions are in one file"
+        )
+    return tuple(names)
 
 
 @lru_cache(maxsize=1)

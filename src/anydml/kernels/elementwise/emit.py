@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Kind, Value, opened
 from anydml.kernels.elementwise import settled
 from anydml.kernels.elementwise.estimated import Estimate, quantised_sum
 from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits
@@ -145,7 +145,8 @@ class Kernel:
 
     def _element(self, streams: Sequence[Value]) -> tuple[Value, Value | None]:
         if self.estimate is not None:
-            return self.estimate.element(streams)
+            made, undecided = self.estimate.element(streams)
+            return made, None if undecided is None else opened(undecided)
         return element(self.body, self.shape, streams, self.shape.levels[0])
 
     def _stop_if_full(self, i: str) -> None:

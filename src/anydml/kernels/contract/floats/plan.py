@@ -99,12 +99,12 @@ class Plan:
         )
         self.block_row, self.sizes, self.values = 0, At("scratch"), At("scratch")
         self.shape = Shape(formula, lies, found.padded)
-        self.at_once = at_once.serves(target, found, self.shape)
+        self.at_once = not target.later and at_once.serves(target, found, self.shape)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
         self.constants = constants
         self.table = constants.add(found.table)
-        self.planes = Planes.of(self)
+        self.planes = None if target.later else Planes.of(self)  # whose stages are one kernel
         self.direct = direct_plan.serves(found, factors[1].dtype.itemsize, packed_columns is not None)
         self.bits = kept.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
@@ -294,6 +294,10 @@ class Plan:
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, stored, *streams)
         yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
+        known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
+        if target.later:
+            yield self.refine(batch, some, columns, self.shape, known, streams)
+            return
         code = engine.compiled(magnitudes.sums, target, height, across)
         yield Step(code, (*packed, self.rests, elements // MANY, elements, longest))
         code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
@@ -302,7 +306,6 @@ class Plan:
         yield Step(code, (*packed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
         code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
         yield Step(code, (*where, _factor(found.terms), *rest))
-        known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
         yield self.refine(batch, some, columns, self.shape, known, streams)
 
     def refine(
