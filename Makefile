@@ -35,7 +35,7 @@ soak-rows: .venv/test
 # sums of products of floats: 10^7 outputs of up to 64 terms, 10^6 of longer sums; and every other way that sums are computed
 soak-contractions: .venv/test
 	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/test_float_contractions.py -k "test_generated or test_long_sums"
-	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_float_contractions.py tests/test_contractions.py tests/test_direct_contractions.py tests/test_winograd.py tests/test_windows.py tests/test_pooling.py tests/test_rows.py tests/test_staged.py tests/test_normalization.py tests/test_irregular.py tests/test_scans.py tests/test_float_sums.py tests/test_block_sums.py -k "not test_generated and not test_long_sums"
+	ANYDML_SOAK=7 $(BIN)/python $(SOAK) tests/test_float_contractions.py tests/test_contractions.py tests/test_direct_contractions.py tests/test_winograd.py tests/test_windows.py tests/test_pooling.py tests/test_rows.py tests/test_staged.py tests/test_normalization.py tests/test_irregular.py tests/test_scans.py tests/test_float_sums.py tests/test_block_sums.py -k "not test_generated and not test_long_sums"
 
 # products and convolutions of integers: 10^7 outputs of each kernel
 soak-products: .venv/test
@@ -59,7 +59,7 @@ soak-models: .venv/test
 
 # what every operator is tested for, on every instruction set
 soak-operators: .venv/test
-	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_operators.py tests/test_rules.py tests/test_copies.py tests/test_irregular.py tests/test_scans.py tests/test_order.py tests/test_turned.py tests/test_spread.py tests/test_floating_point_state.py tests/test_forks.py
+	ANYDML_SOAK=6 $(BIN)/python $(SOAK) tests/test_operators.py tests/test_rules.py tests/test_copies.py tests/test_irregular.py tests/test_scans.py tests/test_order.py tests/test_turned.py tests/test_spread.py tests/test_floating_point_state.py tests/test_forks.py
 
 # the instructions of every kernel for every instruction set and system, and kernels for Arm by emulation
 soak-instructions: .venv/test

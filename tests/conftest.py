@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
+import shutil
 import signal
 import sys
+import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +24,7 @@ import guarded
 from anydml.devices import link
 from anydml.kernels.code import engine
 from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.code.targets import Target
 from anydml.kernels.reduce import undecided
 from every_kernel import CallsOf, Compared, Kernel, Ran
 
@@ -27,6 +33,38 @@ engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
 engine.within = lru_cache(maxsize=256)(engine.within.__wrapped__)
 
 os.environ["ANYDML_CACHE"] = "0"  # of processes that tests start, too: what they test is compiled by the code that they test
+
+CODE = "ANYDML_CODE_OF_THIS_RUN"  # names the folder with the machine code of all workers of this run, and of no other
+compiled_by_llvm = engine._compiled
+
+
+def compiled_once(text: str, target: Target) -> bytes | str:
+    """LLVM's code for a text: of more than a quarter of all texts, a worker of the run has made it before."""
+    asked = repr((text, target.architecture, target.features)).encode()
+    path = Path(os.environ[CODE], hashlib.blake2b(asked, digest_size=16).hexdigest())
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        made = compiled_by_llvm(text, target)
+    if isinstance(made, bytes):
+        whole = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+        whole.write_bytes(made)
+        whole.replace(path)
+    return made
+
+
+engine._compiled = compiled_once  # beneath what tests count: a call of `_compiled` remains one
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # workers inherit it
+        os.environ[CODE] = tempfile.mkdtemp(prefix="anydml-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(CODE), ignore_errors=True)
+
 
 TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
     **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),

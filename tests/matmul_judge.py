@@ -18,8 +18,8 @@ from anydml.kernels.kernel import Machine
 from every_kernel import SOAK, Kernel, Operator, Ran, compiled_by, kernels_of, machines_for
 from matmul_cases import Case, Placed, Recipe, fitting, make
 
-OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "100000"))
-SOAKING = SOAK > 1 or OUTPUTS > 100_000
+OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "60000"))
+SOAKING = SOAK > 1 or OUTPUTS > 60_000
 OPERATORS: tuple[Operator, ...] = (QuantizedLinearMatrixMultiply, MatrixMultiplyInteger)
 
 
@@ -63,7 +63,7 @@ def shared(kernel: Kernel, machine: Machine, cases: Iterator[Recipe]) -> Iterato
     """
     machines = machines_for(kernel)
     widest = machine == machines[-1]
-    step = 1 if SOAKING else 37 if is_slow(kernel) else (29 if widest else 61) if is_shared(kernel) else 11
+    step = 1 if SOAKING else 61 if is_slow(kernel) else (47 if widest else 97) if is_shared(kernel) else 23
     first = machines.index(machine) % step
     numbered = (fitting(replace(recipe, seed=seed)) for seed, recipe in enumerate(cases))
     return islice(numbered, first, None, step)

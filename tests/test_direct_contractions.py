@@ -77,7 +77,7 @@ def windows(rng: Rng, wide: int = 40, second: bool = False, **given: Any) -> Des
 @pytest.mark.parametrize("isa", ISAS)
 def test_windows_that_slide_over_planes(isa: str, made: list[bool], ran: Ran) -> None:
     compared = 0
-    for case in range(10 * SOAK):
+    for case in range(6 * SOAK):
         rng = np.random.default_rng((1, case))
         kinds = ["ordinary", pick(rng, hurting.KINDS), "specials"]
         compared += run(windows(rng), rng, Device(isa=isa, threads=1 + case % 2), kinds)
@@ -89,7 +89,7 @@ def test_windows_that_slide_over_planes(isa: str, made: list[bool], ran: Ran) ->
 def test_windows_of_every_second_column(isa: str, made: list[bool], ran: Ran) -> None:
     """Lines of so many columns that some strips of them lie within."""
     compared = 0
-    for case in range(3 * SOAK):
+    for case in range(2 * SOAK):
         rng = np.random.default_rng((6, case))
         kinds = ["ordinary", pick(rng, hurting.KINDS)]
         compared += run(windows(rng, 110, second=True), rng, Device(isa=isa, threads=1), kinds)
@@ -101,7 +101,7 @@ def test_windows_of_every_second_column(isa: str, made: list[bool], ran: Ran) ->
 def test_windows_over_narrow_planes(isa: str, made: list[bool], ran: Ran) -> None:
     """Lines that half a strip holds, and some that are little longer."""
     compared = 0
-    for case in range(12 * SOAK):
+    for case in range(7 * SOAK):
         rng = np.random.default_rng((7, case))
         kinds = ["ordinary", pick(rng, hurting.KINDS)]
         compared += run(windows(rng, 10, second=case % 2 == 0), rng, Device(isa=isa, threads=1), kinds)
@@ -114,12 +114,12 @@ def test_planes_in_bands_and_steps(monkeypatch: pytest.MonkeyPatch, made: list[b
     monkeypatch.setattr(planes_plan, "BAND", 1)
     monkeypatch.setattr("anydml.kernels.contract.floats.plan.ALONE", 0)
     compared = 0
-    for case in range(9 * SOAK):
+    for case in range(6 * SOAK):
         rng = np.random.default_rng((2, case))
         monkeypatch.setattr(planes_plan, "LISTED", (1, 100, 1000)[case % 3])
         compared += run(windows(rng), rng, Device(threads=1 + case % 3), [pick(rng, hurting.KINDS), "cancelling"])
     assert sum(made) >= 0.5 * len(made)
-    ran(compared, 10_000)
+    ran(compared, 5_000)
 
 
 def test_planes_of_zeros_and_of_what_is_far_apart(made: list[bool], ran: Ran) -> None:
@@ -243,7 +243,7 @@ def along(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def test_few_rows_of_a_matrix(isa: str, along: list[bool], monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """Rows and columns around every number that is summed at once, of matrices that lie either way, in blocks and strips."""
     compared = 0
-    for case in range(12 * SOAK if SOAK > 1 else 8):
+    for case in range(12 * SOAK if SOAK > 1 else 5):
         rng = np.random.default_rng((5, case))
         monkeypatch.setattr(few, "BLOCK", (few.BLOCK, 256)[case % 2])
         monkeypatch.setattr(direct_plan, "STRIP", (direct_plan.STRIP, 48)[case // 2 % 2])
@@ -253,7 +253,7 @@ def test_few_rows_of_a_matrix(isa: str, along: list[bool], monkeypatch: pytest.M
         desc = rows_times_columns(*sizes)
         compared += run(desc, rng, Device(isa=isa, threads=1), ["cancelling", *kinds])
     assert {True, False} == set(along)
-    ran(compared, 10_000)
+    ran(compared, 5_000)
 
 
 @pytest.mark.parametrize("transposed", [False, True])

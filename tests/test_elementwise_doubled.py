@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import gmpy2
@@ -29,6 +30,7 @@ import prove_float64 as prove
 BLOCKS, LENGTH = 24, 1 << 10  # consecutive float32 that are judged
 
 
+@cache  # one function, which is compiled once for all arguments
 def part(name: str, tail: bool) -> Function:
     """The heads or the tails of a function of pairs, of x + x y."""
 
@@ -73,6 +75,7 @@ def test_the_bound_of_a_function_of_pairs_holds(name: str, target: Target) -> No
     assert compared > 500
 
 
+@cache
 def part_of_two(name: str, tail: bool) -> Function:
     """The heads or the tails of a function of two pairs, of x + x t and of y + y t."""
 

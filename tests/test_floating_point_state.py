@@ -200,8 +200,9 @@ def generated(quantized: bool) -> list[Case]:
 @pytest.mark.usefixtures("_any_size")
 def test_every_kernel_gives_the_same_bits(mxcsr: Context, state: int, kernel: Kernel, machine: Machine) -> None:
     """Set between bind and execute, and on threads of the kernel's own, which have the default state or the caller's."""
-    outputs = 0
-    for case in generated(kernel.implements is dml.QuantizedLinearMatrixMultiply):
+    outputs, turns = 0, 2 if SOAK == 1 else 1  # the half of all cases in each state
+    every = generated(kernel.implements is dml.QuantizedLinearMatrixMultiply)
+    for case in every[list(STATES.values()).index(state) % turns :: turns]:
         case.output.memory[...] = 0xA5
         with mxcsr(state):
             operator = compiled(kernel, machine, case)
@@ -213,7 +214,7 @@ def test_every_kernel_gives_the_same_bits(mxcsr: Context, state: int, kernel: Ke
         ready.execute()
         assert_exact(case, {})
         outputs += case.expected.size
-    assert outputs >= 4000
+    assert outputs >= 4000 // turns
 
 
 @by_state

@@ -36,7 +36,7 @@ FORMULAS: dict[str, Formula] = {
 }
 
 
-CASES = 150 * SOAK
+CASES = 100 * SOAK
 
 
 def wrong(case: Case) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Every matmul kernel gives the oracle's bits: over sizes, types, scales and layouts chosen to hurt, by the million.
 
-ANYDML_MATMUL_OUTPUTS says how many outputs of each kernel are compared in generated products, 100,000 by default;
+ANYDML_MATMUL_OUTPUTS says how many outputs of each kernel are compared in generated products, 60,000 by default;
 `make soak` raises it.
 """
 
@@ -50,7 +50,7 @@ def test_generated_products(kernel: Kernel, machine: Machine, ran: Ran) -> None:
     outputs = cases = taken = 0
     # the widest instruction set computes as many as are promised, the others more of them
     further = machine != machines_for(kernel)[-1] and not SOAKING
-    wanted, least = (OUTPUTS // SLOWER, 25) if is_slow(kernel) else (OUTPUTS // 4, 12) if further else (OUTPUTS, 40)
+    wanted, least = (OUTPUTS // SLOWER, 15) if is_slow(kernel) else (OUTPUTS // 4, 8) if further else (OUTPUTS, 25)
     large_share = 0 if is_slow(kernel) else min(0.5, 0.1 + OUTPUTS / 2e8)
     while outputs < wanted or cases < least:
         recipe = random_recipe(rng, quantized=is_quantized(kernel), large_share=large_share)

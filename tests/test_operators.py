@@ -184,7 +184,7 @@ FEWER_OUTPUTS = (
 def examples_of(families: set[str]) -> int:
     """The cases of an operator with kernels of these families: fewer for what compiles nearly every one of them anew."""
     anew = families - {"copy", "contract", "reference"}
-    return SOAK * (6 if "nests" in anew else 10 if anew else 14 if len(families) > 1 else 24)
+    return SOAK * (4 if "nests" in anew else 6 if anew else 10 if len(families) > 1 else 16)
 
 
 @by_operator
@@ -275,7 +275,7 @@ def test_outputs_may_lie_in_place_where_the_page_says_so(operator: Operator, ran
 def test_a_device_takes_its_first_kernel_that_does_not_refuse(operator: Operator, device: str, ran: Ran) -> None:
     cases = 0
     families = len(list(kernels_of(operator))) if device != "reference" else 1
-    many = {1: 2, 2: 4}.get(families, 5) * SOAK
+    many = {1: 2, 2: 3}.get(families, 4) * SOAK
 
     @settings(SETTINGS, max_examples=many)
     @given(descs(operator))
@@ -415,7 +415,7 @@ def test_results_repeat_over_runs_binding_forms_and_threads(
     taken = Taken(kernel), Taken(kernel)
     times = 10 if has_family(kernel) else 2
 
-    @settings(SETTINGS, max_examples=few(12, kernel))
+    @settings(SETTINGS, max_examples=few(6, kernel))
     @given(st.data())
     def repeats(data: st.DataObject) -> None:
         desc, level = data.draw(descs(operator))
@@ -488,10 +488,10 @@ def test_descs_come_back_from_json_and_from_their_repr(operator: Operator, ran: 
     for example in operator.spec.examples:
         comes_back(operator(**example.fields))
 
-    @settings(SETTINGS, max_examples=12 * SOAK)
+    @settings(SETTINGS, max_examples=8 * SOAK)
     @given(descs(operator))
     def drawn(found: tuple[Desc, FeatureLevel]) -> None:
         comes_back(found[0])
 
     drawn()
-    ran(cases, 12 * SOAK)
+    ran(cases, 8 * SOAK)

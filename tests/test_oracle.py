@@ -282,7 +282,7 @@ def test_long_division_agrees_with_fractions_on_any_scales() -> None:
     """Sums of up to 46 bits under scales of every size; half of the quotients are brought next to a half-integer."""
     rng = random.Random(0)
     rows, wanted = [], []
-    for at in range(60_000):
+    for at in range(20_000):
         bits = [rng.choice(SCALE_BITS)(rng) | rng.getrandbits(1) << 31 for _ in range(3)]
         q = rng.choice((rng.getrandbits(rng.randrange(1, 46)), rng.randrange(5), 1 << rng.randrange(46))) * rng.choice((1, -1))
         a, b, y = map(oracle.float32_fraction, bits)
@@ -294,7 +294,7 @@ def test_long_division_agrees_with_fractions_on_any_scales() -> None:
     sums = np.array([row[0] for row in rows], np.int64)
     a_scale, b_scale, output_scale = (np.array([row[i] for row in rows], np.uint32) for i in (1, 2, 3))
     assert quantize_many(sums, a_scale, b_scale, output_scale, None, -2 * BEYOND, 2 * BEYOND).tolist() == wanted
-    assert sum(0 < abs(x) < BEYOND for x in wanted) > 20_000
+    assert sum(0 < abs(x) < BEYOND for x in wanted) > 7_000
 
 
 SCALE_BITS: tuple[Callable[[random.Random], int], ...] = (

@@ -152,7 +152,7 @@ def untouched(array: NDArray[Any], buffer: NDArray[np.uint8]) -> bool:
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_states_have_the_oracles_bits(isa: str, name: str, ran: Any) -> None:
     rng = np.random.default_rng([7, ISAS.index(isa), len(name)])
-    wanted, compared, drawings = 1000 * SOAK if isa == ISAS[-1] else 120 * SOAK, 0, 0
+    wanted, compared, drawings = 600 * SOAK if isa == ISAS[-1] else 80 * SOAK, 0, 0
     while compared < wanted:
         desc = drawn(name, rng)
         compiled = dml.Device("cpu", isa=isa, threads=1 + drawings % 2).compile(desc)

@@ -139,7 +139,7 @@ def with_value(desc: Desc, path: str, value: Any) -> Desc | None:
 def test_check_is_total(operator: Operator, ran: Ran) -> None:
     refused = accepted = 0
 
-    @settings(SETTINGS, max_examples=8 * SOAK)
+    @settings(SETTINGS, max_examples=5 * SOAK)
     @given(any_desc(operator), st.sampled_from(FeatureLevel), st.booleans())
     def judge(desc: Desc, level: FeatureLevel, strict: bool) -> None:
         nonlocal refused, accepted
@@ -159,7 +159,7 @@ def test_check_is_total(operator: Operator, ran: Ran) -> None:
 
     judge()
     print(f"{accepted} accepted")
-    ran(refused, 3 * SOAK)
+    ran(refused, 2 * SOAK)
 
 
 # --- each sentence names precisely what its predicate reads ---
