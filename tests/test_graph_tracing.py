@@ -184,12 +184,12 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: dml.graph(double, x=TensorDesc("INT8", (2, 2)), scale=TensorDesc("FLOAT64", (1,))),
         dml.BindingError,
-        "<GraphTensor scale: FLOAT64 .1,.> would be converted, and has no values",
+        "<GraphTensor scale: FLOAT64 .1,.> would be converted, but has no values",
     ),
     (
         lambda: dml.graph(dml.element_wise_identity, input=TensorDesc("UINT4", (2, 2), strides=(4, 1))),
         dml.BindingError,
-        "UINT4 are traced packed",
+        "UINT4 tensor is traced only if packed",
     ),
 ]
 

@@ -1,7 +1,7 @@
 """The eager call of any operator: arrays to tensor descs, one compiled operator for each kind of call, results to arrays.
 
-A call is cached by what its arrays say of themselves and by its attributes, so that a second one of a kind neither makes
-descs nor checks nor compiles. What `functions.py` hands over is in the order of the operator's fields.
+Calls are cached by the shapes, strides and data types of their arrays and by their attributes: a second call of the same kind
+makes no descs, checks nothing and compiles nothing. `functions.py` passes arguments in the order of the operator's fields.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ Array = NDArray[Any]
 
 
 class Placed(NamedTuple):
-    """The way from an argument to an input: its name, its place among the arguments, its sizes, and a number's data type.
+    """The way from an argument to an input.
 
-    shape: of a vector, as it lies along a dimension.
+    name: the input. place: the argument's index. sizes: what it is broadcast to, if not its own. number: the data type of an
+    argument that is a number. shape: what a vector along one dimension is reshaped to.
     """
 
     name: str
@@ -54,8 +55,9 @@ class Placed(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A kind of call, compiled. compiled: None where the outputs are empty. outputs: by field, (name, desc, shape) or a list.
+    """A kind of call, compiled.
 
+    compiled: None if the outputs have no elements. outputs: for each field, (name, desc, shape), a list of those, or None.
     in_place: the inputs that an output may be identical to.
     """
 
@@ -109,13 +111,13 @@ def call(
         )
         if node is not None:
             return node
-        with guard:  # what only a call that fails needs
+        with guard:  # here and not above: only a call that fails needs it
             from anydml.functional.call_faults import call_error
         raise call_error(error, operator, tensors, attributes, out, device, output_sizes, output_data_type) from None
 
 
 def along(axes: Any, axis: int | None) -> Any:
-    """The axes of a call that may name one as `axis`."""
+    """The axes of a call, which may be given as one `axis` instead."""
     if axis is None:
         return axes
     if axes is not None:
@@ -124,9 +126,10 @@ def along(axes: Any, axis: int | None) -> Any:
 
 
 class Quick(NamedTuple):
-    """A kind of call that has nothing to look at but addresses and numbers.
+    """A kind of call that only needs the addresses of its arrays and the values of its numbers.
 
-    numbers: the places of arguments that are numbers, and what they become. shape, dtype: of the result.
+    numbers: the indices of arguments that are numbers, and the data types that they are converted to. shape, dtype: those of
+    the result. scratch: the bytes of scratch that the kernel takes.
     """
 
     run: Direct
@@ -137,7 +140,7 @@ class Quick(NamedTuple):
 
 
 def _key(operator: str, tensors: Sequence[Any], attributes: Sequence[Any], data_type: Any, out: Any) -> Any:
-    """The key of a call whose tensors are arrays of NumPy and numbers, as they come; None for any other."""
+    """The key of a call whose tensors are all NumPy arrays or numbers; None for any other call."""
     into = None
     if out is not None:
         if type(out) is not np.ndarray:
@@ -166,17 +169,17 @@ def _at_once(quick: Quick, tensors: Sequence[Any], result: Array) -> Array:
 
 @lru_cache(maxsize=1024, typed=True)
 def _number(value: float, sign: float | None, data_type: DataType) -> Array:
-    """The array of a number, made once; sign: of a float, since 0.0 and -0.0 are equal."""
+    """The array of a number, made once. sign: tells 0.0 from -0.0, which are equal as keys."""
     return array_of_number(value, data_type)
 
 
 def _remember(device: Device, key: Any, prepared: Prepared, out: Any) -> None:
-    """Let the next call of a kind be made at once, where there is nothing to look at."""
+    """Store a `Quick` for the next call of this kind, if such a call needs no further checks."""
     if prepared.compiled is None or len(prepared.outputs) != 1 or not isinstance(prepared.outputs[0], tuple):
         return
     name, desc, shape = prepared.outputs[0]
     if out is not None and (out.shape != desc.sizes or out.dtype != desc.data_type.dtype or unspellable(out)):
-        return  # it is copied to, or refused
+        return  # the result is copied to this array, or the array is refused
     names = {i.place: i.name for i in prepared.inputs}
     if (direct := prepared.compiled.direct([*(names.get(k, "") for k in range(len(key[1]))), name])) is not None:
         numbers = tuple((i.place, i.number) for i in prepared.inputs if i.number is not None)
@@ -274,7 +277,7 @@ def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
 
 
 def _beside(before: Mapping[str, Array], out: Mapping[str, Array | None]) -> dict[str, dict[str, Array]]:
-    """For each of the arrays that are given for outputs, by name, those before it that it may share memory with."""
+    """For each array in `out`, by name, the arrays before it with which it may share memory."""
     every = {**before, **{name: x for name, x in out.items() if x is not None}}
     names, arrays = [*every], [*every.values()]
     near = Near(arrays) if out else None
@@ -291,9 +294,10 @@ def _output(
     later: list[tuple[Array, Callable[[], Array]]],
     scratch: int,
 ) -> Array:
-    """The array that an output is returned in; `views` gets what the kernel writes to, `later` what is copied afterwards.
+    """The array in which an output is returned.
 
-    beside: for the arrays that are given for outputs, by name, those that each may share memory with.
+    views: gets the array that the kernel writes. later: gets the copies to be made after the call. beside: for each output
+    that has a given array, the arrays with which that one may share memory.
     """
     name, desc, shape = described
     dtype = array_dtype(desc.data_type)

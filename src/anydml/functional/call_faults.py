@@ -1,6 +1,7 @@
 """The faults of an eager call of any operator: all of them at once, in the names of the call made.
 
-Only a call that has failed comes here. Something else stands in for what was not understood, and rules about that are left out.
+Only a call that has failed comes here. An argument that was not understood is replaced by one that would fit, and rules about
+it are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def call_error(
     output_sizes: Any,
     output_data_type: Any,
 ) -> Error:
-    """The error that a failed call raises. error: what was found first; the rest as `call` was given it."""
+    """The error that a failed call raises. error: the first error; the rest: the arguments of `call`."""
     cls = operator_of(operator)
     spec = cls.spec
     if isinstance(error, DataError):
@@ -85,7 +86,7 @@ def call_error(
     faults += request.faults[known:]
     try:
         descs = request.output_descs(lies(out))
-    except BindingError:  # what cannot be written to is told below
+    except BindingError:  # an array that cannot be written is reported below
         descs = request.output_descs(None)
     if unread:
         unread |= {f.wire for f in spec.outputs}
@@ -135,7 +136,7 @@ def _rules(desc: Any, level: Any, unread: set[str], faults: list[Fault]) -> list
 
 
 def _named(violations: Sequence[Violation], spec: OperatorSpec) -> list[Violation]:
-    """The same in the names of the call."""
+    """The violations with the names of the call's arguments."""
     names = {f.wire: argument(f) for f in spec.tensors}
     return [replace(v, names=names) for v in violations]
 
@@ -187,7 +188,7 @@ def _out_fault(name: str, out: Any, desc: Any, request: Request, flat: list[Any]
 
 
 def _data_error(error: DataError, inputs: Sequence[Field], tensors: Sequence[Any]) -> DataError:
-    """The same of the element that the caller has given, before it was repeated or gained dimensions."""
+    """The error with the index of the caller's element, which was broadcast or gained dimensions."""
     field, _, rest = error.tensor.partition("[")
     f, value = next((f, value) for f, value in zip(inputs, tensors, strict=True) if f.name == field)
     name = argument(f) + (f"[{rest}" if rest else "")

@@ -1,7 +1,7 @@
 """The faults of an eager call: all of them at once, in the names of the call made.
 
-Only a call that has failed comes here, so that one that succeeds pays nothing for good messages. Each argument is converted
-once more by itself. For one that cannot be, something else stands in, and rules about that are left out.
+Only a call that has failed comes here, so that good messages cost a successful call nothing. Each argument is converted once
+more by itself. One that cannot be converted is replaced by one that would fit, and rules about it are left out.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ EIGHT_BIT = (np.dtype(np.int8), np.dtype(np.uint8))
 class Report:
     """The faults found so far.
 
-    names: wire field -> what the call names it. type_arguments: wire field -> the argument that its data
-    type is known by. unread: the wire fields that something else stands in for.
+    names: wire field -> its name in the call. type_arguments: wire field -> the argument that determines its data type.
+    unread: the wire fields whose arguments were replaced.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -53,7 +53,7 @@ class Report:
             self.faults.append(fault)
 
     def converted(self, convert: Callable[..., T], *arguments: Any) -> T | None:
-        """The result of a conversion, or None where it is refused."""
+        """The result of a conversion, or None if it is refused."""
         try:
             return convert(*arguments)
         except BindingError as error:
@@ -61,7 +61,7 @@ class Report:
         return None
 
     def output(self, out: Any, inputs: Mapping[str, Array], packed: TensorDesc) -> TensorDesc:
-        """The desc of the output as `out` lies, or packed, where there is no `out` or it is none for the result."""
+        """The desc of the output with the layout of `out`; packed if there is no `out` or it does not fit the result."""
         if out is None:
             return packed
         array = as_array(out) if isinstance(out, np.ndarray) else f"takes an array, not {type(out).__name__}"
@@ -83,7 +83,7 @@ class Report:
         return _described(array)
 
     def rules(self, desc: Desc, level: FeatureLevel) -> list[Violation]:
-        """The broken rules; refused data types are among the faults instead, and what only follows from those is left out."""
+        """The broken rules. Refused data types become faults instead, and rules broken only because of them are left out."""
         try:
             check(desc, level)
         except DescError as error:
@@ -113,7 +113,7 @@ def matmul_error(
     out: Any,
     output_data_type: Any = None,
 ) -> Error:
-    """The error that a failed call of a matmul raises. error: what was found first. arguments: those of tensors, by name."""
+    """The error that a failed call of a matmul raises. error: the first error. arguments: those of tensors, by name."""
     if isinstance(error, DataError):
         return _data_error(error, arguments)
     try:
@@ -180,7 +180,7 @@ def slice_error(
     out: Any,
     make: Callable[..., Desc],
 ) -> Error:
-    """The error that a failed call of a slice raises. error: what was found first. make: tensor desc, numbers -> desc."""
+    """The error that a failed call of a slice raises. error: the first error. make: tensor desc, numbers -> desc."""
     sizes = "output_sizes" if numbers.get("output_sizes") is not None else "sizes" if "sizes" in numbers else "output.sizes"
     try:
         level = device_of(device).feature_level
@@ -213,7 +213,7 @@ def _hinted(violation: Violation) -> Violation:
 
 
 def _add_unusable(report: Report, rule: DataRule, field: Field, x: Array, arguments: Mapping[str, Any]) -> None:
-    once = x[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in x.strides])]  # what zero strides repeat
+    once = x[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in x.strides])]  # without repeats by zero strides
     if (broken := np.argwhere(rule.breaks(None, once))).size:
         index = tuple(broken[0].tolist())
         error = _data_error(DataError(field.name, index, once[index].item(), rule.sentence), arguments)
@@ -225,12 +225,12 @@ def _field(path: str) -> str:
 
 
 def _described(array: Array) -> TensorDesc:
-    """The desc of an argument; packed for what is copied because no desc can spell how it lies."""
+    """The desc of an argument; packed if the array is copied because no desc can express its layout."""
     return TensorDesc(DataType.of(array.dtype), array.shape) if unspellable(array) else TensorDesc.of_layout(*signature(array))
 
 
 def _matrices(report: Report, a: Any, b: Any) -> dict[str, Array]:
-    """A and B, and for what is no matrix one that would fit."""
+    """A and B; an argument that is not a matrix is replaced by one that would fit."""
     given: dict[str, Array] = {}
     for name, value in (("a", a), ("b", b)):
         if (x := report.converted(tensor, name, value)) is not None:
@@ -273,7 +273,7 @@ def type_refused(name: str, path: str, violation: Violation) -> str:
 
 
 def _data_error(error: DataError, arguments: Mapping[str, Any]) -> DataError:
-    """The same of the number or element that the caller has given, which may have been one before it was rounded."""
+    """The error with the caller's number or element, before it was rounded or broadcast."""
     name = error.tensor.removesuffix("_tensor")
     value = arguments[name]
     index: tuple[int, ...] = ()

@@ -32,9 +32,9 @@ from anydml.tensor import TensorDesc, TensorFlags, four_bit, packed_strides
 
 
 class Graph:
-    """A graph with names: made by `graph`.
+    """A graph with named inputs and outputs, made by `graph`.
 
-    desc: DirectML's form of it, for `Device.compile`. inputs, outputs: the tensors that are bound, by name.
+    desc: its desc, for `Device.compile`. inputs, outputs: the tensors that are bound, by name.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class Graph:
         scalars: Collection[str] = (),
     ) -> None:
         self.desc, self.inputs, self.outputs = desc, dict(inputs), dict(outputs)
-        self._form = form  # what the function returned, with names for tensors
-        self._scalars = frozenset(scalars)  # arrays of no dimension, whose tensors have one of size 1
+        self._form = form  # the function's result, with names instead of tensors
+        self._scalars = frozenset(scalars)  # names of arrays without dimensions, whose tensors have sizes (1,)
 
     def __repr__(self) -> str:
         """Inputs, nodes with the calls that they were fused to, and outputs."""
@@ -71,7 +71,7 @@ class Graph:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Graph:
-        """The graph that `save` wrote to a folder; GraphError where it is none."""
+        """The graph that `save` wrote to a folder; GraphError if the files hold no graph."""
         desc, form, scalars = graph_files.read(folder)
         checked = check_graph(desc)
         tensors = [
@@ -81,13 +81,13 @@ class Graph:
         return cls(desc, tensors[0], tensors[1], form, scalars)
 
     def compile(self, device: Device | str | None = None, *, fuse: bool = True) -> CompiledGraph:
-        """The graph for a device, the cpu without one: initialize it where an input is OWNED_BY_DML, then bind."""
+        """The graph for a device, by default the cpu. Initialize it if an input is OWNED_BY_DML, then bind."""
         return cast(CompiledGraph, device_of(device).compile(self.desc, fuse=fuse))
 
     def run(
         self, inputs: Mapping[str, Any], device: Device | str | None = None, *, keep: Literal["outputs", "all"] = "outputs"
     ) -> dict[str, NDArray[Any]]:
-        """The outputs by name, of fresh arrays; with keep="all", what every operator computes, by the operator's name too.
+        """The outputs by name, in new arrays; with keep="all", also the outputs of every operator, by the operator's name.
 
         The graph is compiled once for a device, unless an input is OWNED_BY_DML.
         """
@@ -130,9 +130,9 @@ class Graph:
         return Graph(whole, self.inputs, tensors, [*tensors], self._scalars)
 
     def __call__(self, /, *arrays: Any, **inputs: Any) -> Any:
-        """The results for arrays, as the function returns them: an array, or a tuple or dict of them.
+        """The results for arrays, in the form in which the function returns them: an array, or a tuple or dict of arrays.
 
-        Arrays are given by name, or in the order of `inputs`. BindingError for sizes that are not an input's.
+        Arrays are given by name, or in the order of `inputs`. BindingError for sizes other than an input's.
         """
         if len(arrays) > len(self.inputs):
             raise TypeError(f"the graph takes {len(self.inputs)} arrays ({', '.join(self.inputs)}), not {len(arrays)}")
@@ -152,22 +152,22 @@ class Graph:
 
 
 def _with_dimension(x: Any) -> Any:
-    """An array of no dimension with one of size 1; others as they are."""
+    """An array without dimensions reshaped to (1,); other values unchanged."""
     return x.reshape(1) if isinstance(x, (np.ndarray, np.generic)) and x.ndim == 0 else x
 
 
 def _as_bytes(x: Any) -> Any:
-    """An array of 4-bit elements, one in each item, as it is bound; others as they are."""
+    """An array of 4-bit elements packed to bytes, as it is bound; other values unchanged."""
     return pack(x) if isinstance(x, np.ndarray) and four_bit(x.dtype) is not None else x
 
 
 def _as_elements(x: NDArray[Any], t: TensorDesc) -> NDArray[Any]:
-    """The array that eager functions return for a tensor: of 4-bit elements, one with one in each item."""
+    """The array that eager functions return for a tensor: 4-bit elements are unpacked, one in each item."""
     return unpacked(x, t).astype(array_dtype(t.data_type)) if t.data_type.element_bits < 8 else x
 
 
 def _fresh(t: TensorDesc, scratch: int) -> NDArray[Any]:
-    """An array for an output: packed, or laid over bytes as its desc says."""
+    """A new array for an output: packed, or bytes for the layout of its desc."""
     if t.data_type.element_bits > 4 and t.explicit_strides == packed_strides(t.sizes):
         return allocate(t.sizes, t.data_type.dtype, scratch)
     return laid_over(allocate((t.element_bytes,), np.dtype(np.uint8), scratch), t)
@@ -179,13 +179,14 @@ def _compiled(device: Device, made: Graph) -> CompiledGraph:
 
 @paused
 def graph(function: Callable[..., Any], /, **inputs: Any) -> Graph:
-    """The graph of a function that calls eager functions, as one operator.
+    """The graph of a function that calls eager functions.
 
-    inputs: the function's arguments by name. A TensorDesc is an input of the graph, bound at each call; anything else the
-    function gets as it is, and arrays that operators read are constants, which are copied. The function is called once, on
-    tensors without values; it returns one of them, or a tuple, list or dict of them. Outputs are called `output`, or
-    `output_0`, `output_1`, .., or by the names of a dict or named tuple. Sizes of () are an array of no dimension.
-    Errors are those of eager calls, and end with the line that made the call. DescError for a TensorDesc that breaks rules.
+    inputs: the function's arguments by name. A TensorDesc makes an input of the graph, which is bound at each call; the
+    function gets other values unchanged. Arrays that operators read become constants, which are copied. The function is
+    called once, on tensors without values. It returns one of them, or a tuple, list or dict of them. Outputs are called
+    `output`, or `output_0`, `output_1`, .., or by the names of a dict or named tuple. Sizes of () mean an array without
+    dimensions. Errors are those of eager calls, and end with the line that made the call. DescError for a TensorDesc that
+    breaks rules.
     """
     building = Building()
     arguments: dict[str, Any] = {}
@@ -220,7 +221,7 @@ def graph(function: Callable[..., Any], /, **inputs: Any) -> Graph:
 
 
 def built(building: Building, given: Sequence[GraphTensor], found: Mapping[str, GraphTensor], form: Any) -> Graph:
-    """The graph of what a building has. given: its inputs, of which those that are read remain; found: its outputs by name."""
+    """The finished graph. given: the inputs; those that no operator reads are dropped. found: the outputs by name."""
     read = {i: k for k, i in enumerate(sorted({e.graph_input_index for e in building.input_edges}))}
     given = [given[i] for i in read]
     edges = []
@@ -241,7 +242,7 @@ def built(building: Building, given: Sequence[GraphTensor], found: Mapping[str, 
 
 
 def _named(returned: Any, building: Building, found: dict[str, GraphTensor]) -> Any:
-    """A function's results, with the names of outputs for tensors, which `found` gets."""
+    """A function's results with names instead of tensors. found: gets the tensors by name."""
     if isinstance(returned, GraphTensor):
         return _output("output", returned, building, found)
     if isinstance(returned, Mapping):
@@ -265,7 +266,7 @@ def _output(name: str, t: Any, building: Building, found: dict[str, GraphTensor]
 
 
 def computed(t: GraphTensor) -> GraphTensor:
-    """A tensor as an operator writes it, packed: no edge leads from an input to an output, and outputs repeat nothing."""
+    """A packed tensor that an operator writes, for an output: no edge leads from an input to an output."""
     copied = t.packed()
     if copied._source[0] is None:
         copied = traced(lambda given, device: call("ELEMENT_WISE_IDENTITY", given, (None,), None, device), (t,))

@@ -27,7 +27,7 @@ MEMBERS = {"inputEdges": "input_edges", "outputEdges": "output_edges", "intermed
 
 
 def write(folder: str | os.PathLike[str], desc: GraphDesc, form: Any, scalars: Collection[str]) -> None:
-    """Write a graph to a folder, which is made. form: what a call returns, with names of outputs; scalars: of no dimension."""
+    """Write a graph to a folder, which is created. form: the result of a call, with names. scalars: see `Graph`."""
     at = Path(folder)
     at.mkdir(parents=True, exist_ok=True)
     nodes: list[dict[str, Any]] = []
@@ -50,7 +50,7 @@ def write(folder: str | os.PathLike[str], desc: GraphDesc, form: Any, scalars: C
 
 
 def read(folder: str | os.PathLike[str]) -> tuple[GraphDesc, Any, list[str]]:
-    """The graph of a folder, what a call returns, and the arrays of no dimension; GraphError where the files are no graph's."""
+    """The graph, form and scalars that `write` wrote to a folder; GraphError if the files hold no graph."""
     at = Path(folder)
     try:
         document = json.loads((at / FILE).read_text(encoding="utf-8"))
@@ -82,7 +82,7 @@ def _node(at: Path, node: Mapping[str, Any]) -> OperatorNode | ConstantNode:
 
 
 def _desc(wire_name: str, document: Mapping[str, Any]) -> Desc:
-    """An operator's desc from what `Desc.document` made of it."""
+    """An operator's desc from the document that `Desc.document` made."""
     name = wire_name.removeprefix("DML_OPERATOR_")
     operator = operators.find(name)
     if operator is None:
@@ -120,5 +120,5 @@ def _tensor(document: Mapping[str, Any]) -> TensorDesc:
 
 
 def _form(form: Any) -> Any:
-    """Lists are tuples, as most functions return them."""
+    """The form with tuples instead of JSON's lists, since functions mostly return tuples."""
     return tuple(form) if isinstance(form, list) else form

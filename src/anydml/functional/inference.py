@@ -1,4 +1,4 @@
-"""Inference from an operator's spec: the names of arguments, which tensors are alike, what a call has to say."""
+"""Inference from an operator's spec: the names of arguments, which tensors have equal sizes or types, what must be given."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def argument(field: Field) -> str:
 
 
 def equal(spec: OperatorSpec, aspect: str) -> list[tuple[str, ...]]:
-    """The sets of tensors, by field, that an operator takes equal "Sizes" or a "DataType" of."""
+    """The sets of tensors, by field, that must have equal "Sizes", "DataType" or another aspect."""
     rules = [r for r in spec.constraints if r.name.startswith(f"same_{snake_case(aspect)}")]
     return [
         tuple(snake_case(p.removesuffix(f".{aspect}")) for p in r.paths)
@@ -30,7 +30,7 @@ def equal(spec: OperatorSpec, aspect: str) -> list[tuple[str, ...]]:
 
 
 def axis_fields(spec: OperatorSpec) -> Mapping[str, str]:
-    """The attributes that are axes -> the tensors whose dimensions they count, by wire name."""
+    """The attributes that are axes -> the tensors whose dimensions they name, by wire name."""
     found = {}
     for rule in spec.constraints:
         if rule.name == "axis_in_range":  # of `schema/rules.py`, where all axes are
@@ -40,9 +40,9 @@ def axis_fields(spec: OperatorSpec) -> Mapping[str, str]:
 
 
 def leaves_open(cls: type[Desc], fields: Mapping[str, Any] | None = None) -> tuple[bool, bool]:
-    """Whether `outputs` leaves open the sizes of an output, and its data type, so that a call has to say them.
+    """Whether `outputs` does not determine the sizes of an output, and its data type, so that a call has to give them.
 
-    fields: of the desc that is asked; without them, the first example's.
+    fields: those of the desc; by default, the first example's.
     """
     desc = cls(**(fields or cls.spec.examples[0].fields))
     known = SimpleNamespace(**{f.name: getattr(desc, f.name) for f in cls.spec.fields if f.role != "output"})
@@ -63,7 +63,7 @@ def leaves_open(cls: type[Desc], fields: Mapping[str, Any] | None = None) -> tup
 
 
 def type_source(cls: type[Desc], f: Field) -> DataType | str | None:
-    """The source of the data type of an output that is not inferred: its only one, or the field that names or shares it."""
+    """The data type of an output that is not inferred: the only one allowed, or the field that names or shares it."""
     takes = {t for row in cls.spec.rows if f.wire in row.tensors for t in row.data_types}
     if len(takes) == 1:
         return takes.pop()

@@ -1,4 +1,4 @@
-"""Inputs of an eager call: arrays and numbers with their sizes, broadcast, and their data types, or every fault."""
+"""Inputs of an eager call: the broadcast sizes and the data types of arrays and numbers, or every fault."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ BOOL = np.dtype(np.bool_)
 
 
 def fault(name: str, message: str) -> BindingError:
-    """The refusal of an argument: `message` goes on where its name leaves off."""
+    """The error about an argument: its name followed by `message`."""
     return BindingError([Fault(name, f"{name} {message}".strip())])
 
 
 def array_of_number(value: Any, data_type: DataType) -> NDArray[Any]:
-    """A Python number as an array without dimensions; BindingError, without a name, where the type does not hold it."""
+    """A Python number as an array without dimensions; BindingError, without a name, if the type cannot hold it."""
     form = FORMATS.get(data_type)
     if form is None:
         if isinstance(value, float) and not value.is_integer():
@@ -42,20 +42,21 @@ def array_of_number(value: Any, data_type: DataType) -> NDArray[Any]:
     rounded = rounded_to(value, form)
     if rounded - rounded != 0 or rounded == 0:
         return np.array(rounded, data_type.dtype)
-    bits = nearest(*rounded.as_integer_ratio(), form)  # a cast would obey the thread's floating-point state
+    bits = nearest(*rounded.as_integer_ratio(), form)  # a cast would depend on the thread's floating-point state
     return np.array(bits, f"u{data_type.dtype.itemsize}").view(data_type.dtype)
 
 
 class Several(tuple[Any, ...]):
-    """The arrays of a list: how each lies, or its type."""
+    """The arrays of a list: the layout of each, or a number's type."""
 
     __slots__ = ()
 
 
 class Input(NamedTuple):
-    """An input that a call gives. place: among the arguments, those of lists counted. kind: how its array lies, or its type.
+    """An input that a call gives.
 
-    sizes: with leading ones, broadcast. number: the data type of a Python number. placed: a vector along some dimension.
+    place: its index among the arguments, with each array of a list counted. kind: the array's layout, or a number's type.
+    sizes: broadcast, with leading ones. number: the data type of a Python number. placed: a vector along one dimension.
     """
 
     name: str
@@ -76,7 +77,7 @@ class Input(NamedTuple):
         return isinstance(self.kind, tuple) and self.kind[2] == BOOL
 
     def desc(self, whole: bool) -> TensorDesc:
-        """whole: empty dimensions count as one."""
+        """The desc of the input. whole: empty dimensions count as 1."""
         if isinstance(self.kind, tuple):
             shape, strides, dtype = self.kind
             dtype = np.dtype(np.uint8) if dtype == BOOL else dtype
@@ -94,10 +95,10 @@ class Input(NamedTuple):
 
 
 class Inputs:
-    """The inputs that a call gives, as an operator's fields have them; `faults` holds what is wrong with them.
+    """The inputs that a call gives, by an operator's fields. faults: everything wrong with them.
 
-    kinds: for each input how its array lies, a number's type, None, or Several of those. A field in `unread` was not
-    understood, and something else stands in for it. added: the leading sizes of 1 that the first input gained.
+    kinds: for each input the layout of its array, a number's type, None, or Several of those. unread: the fields that were not
+    understood and whose arguments were replaced. added: the number of leading sizes of 1 that the first input gained.
     """
 
     def __init__(self, cls: type[Desc], level: FeatureLevel, kinds: tuple[Any, ...]) -> None:
@@ -128,7 +129,7 @@ class Inputs:
         self.added = 0
 
     def refuse(self, field: str, name: str, message: str) -> None:
-        """A fault of a field's argument, in whose place something else stands; `message` goes on after its name."""
+        """Add a fault of a field's argument, its name followed by `message`. The argument counts as unread."""
         self.faults.append(Fault(name, f"{name} {message}"))
         self.unread.add(next((f.wire for f in self.spec.fields if f.name == field), field))
 
@@ -138,7 +139,7 @@ class Inputs:
         return int(row[wire].dimension_counts[0])
 
     def broadcast(self) -> None:
-        """Sizes of equal count, filled with leading ones, and broadcast where the operator takes equal ones."""
+        """Fill sizes with leading ones to equal dimension counts, and broadcast those that must be equal."""
         natural = {i.name: len(i.shape) for i in self.inputs}
         self.inputs = [i._replace(sizes=_led(i.shape, self._least(i.field.wire))) for i in self.inputs]
         for group in equal(self.spec, "Sizes"):
@@ -159,7 +160,7 @@ class Inputs:
             rank = max(natural[i.name] for i in members)
             natural.update((i.name, rank) for i in members)
             self.inputs = [i._replace(sizes=sizes) if i in members else i for i in self.inputs]
-        for group in equal(self.spec, "DimensionCount"):  # what has no dimensions gets those of the others
+        for group in equal(self.spec, "DimensionCount"):  # an input without dimensions gets those of the others
             rank = max((len(i.sizes) for i in self.inputs if i.field.name in group), default=0)
             self.inputs = [
                 i._replace(sizes=_led(i.sizes, rank)) if i.field.name in group and not i.shape else i for i in self.inputs
@@ -168,7 +169,7 @@ class Inputs:
             self.added = len(self.inputs[0].sizes) - natural[self.inputs[0].name]
 
     def take_types(self) -> None:
-        """Types of numbers, and what is unlike where the operator takes equal types."""
+        """Find the data types of numbers, and the faults of inputs that must have equal types."""
         for at, i in enumerate(self.inputs):
             if i.is_bool and i.field.truth and DataType.UINT8 in self._takes(i.field.wire):
                 self.inputs[at] = i._replace(kind=(*i.kind[:2], np.dtype(np.uint8)))
@@ -213,7 +214,7 @@ class Inputs:
         for i in self.inputs:
             known = isinstance(i.kind, tuple) and i.kind[2] != BOOL
             setattr(d, i.field.name, i.desc(True) if known else TensorDesc(DataType.UNKNOWN, i.sizes))
-        for rule in self.spec.constraints:  # a rule that says what would fit there
+        for rule in self.spec.constraints:  # a rule that tells which types would fit
             if rule.expected is not None and f"{wire}.DataType" in rule.paths and rule.each is None:
                 try:
                     fits = (rule.expected(d) or {}).get(f"{wire}.DataType")
@@ -223,7 +224,7 @@ class Inputs:
                     return fits
         if not number.field.optional:
             return None
-        setattr(d, name, None)  # the type that the output has without it, where both have the same
+        setattr(d, name, None)  # the output's type without this input, if the two must be equal
         try:
             partly: Any = self.cls.outputs(d)
             known = {f: x[1] for f, x in partly.items() if isinstance(x[1], DataType)}
@@ -232,7 +233,7 @@ class Inputs:
         return next((known[f] for group in equal(self.spec, "DataType") if name in group for f in group if f in known), None)
 
     def tensors(self, whole: bool) -> dict[str, Any]:
-        """Input field -> desc, or a tuple of those; whole: see `Input.desc`."""
+        """Input field -> desc, or a tuple of descs. whole: see `Input.desc`."""
         found: dict[str, Any] = {f.name: None for f in self.spec.inputs}
         for i in self.inputs:
             t = i.desc(whole)
@@ -251,7 +252,7 @@ def broadcasts(sizes: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 def _unlike(members: list[Input]) -> tuple[Input, Input]:
-    """The first two that do not broadcast."""
+    """The first two inputs whose sizes do not broadcast with each other."""
     for at, i in enumerate(members):
         for j in members[at + 1 :]:
             try:

@@ -1,4 +1,4 @@
-"""Arguments of eager calls as keys: by which calls of a kind are found again, and what no call can take."""
+"""Keys of eager calls: calls with equal keys share a compiled operator. Arguments that no call takes are refused here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def taken(value: Any) -> Any:
-    """A tensor's argument as an array that a desc can spell, or as the Python number it is; BindingError otherwise."""
+    """A tensor's argument as an array whose layout a desc can express, or as a Python number; BindingError for other values."""
     if type(value) is not np.ndarray:
         if isinstance(value, (int, float)) and not isinstance(value, np.generic):
             return value
@@ -42,14 +42,14 @@ def _memory(value: Any) -> Array | str:
 
 
 def kind_of(value: Any) -> Any:
-    """The key of an argument where calls are compared: how an array lies, or a number's type."""
+    """The key of a tensor's argument: an array's layout, or a number's type."""
     if isinstance(value, np.ndarray):
         return signature(value)
     return value if value is None else type(value)
 
 
 class Exactly(float):
-    """A float that equals another one of its bits alone, and no integer."""
+    """A float that is equal only to floats of the same bits, and to no integer."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Exactly):
@@ -65,7 +65,7 @@ class Exactly(float):
 
 
 def keyed(value: Any) -> Any:
-    """An attribute as it can be compared and hashed, and still converted."""
+    """An attribute in a form that can be hashed, compared exactly and still converted."""
     kind = type(value)
     if value is None or kind is int or kind is str or kind is bool:
         return value
@@ -77,7 +77,7 @@ def keyed(value: Any) -> Any:
 
 
 def lies(out: Any) -> Any:
-    """The layouts of outputs, without strides where results are not written straight to them; None for fresh ones."""
+    """The layouts of given outputs, without strides if results are copied to them; None for new arrays."""
     if out is None:
         return None
     if isinstance(out, (list, tuple)):

@@ -150,14 +150,14 @@ def _quantized(
 
 
 def _explained(error: Error, operator: str, *call: Any) -> Error:
-    with guard:  # what only a call that fails needs
+    with guard:  # here and not above: only a call that fails needs it
         from anydml.functional.faults import matmul_error
     desc: Any = operator_of(operator)
     return matmul_error(error, desc, *call)
 
 
 def _matrices(a: Any, b: Any, out: Any) -> tuple[NDArray[Any], NDArray[Any], Signature | None]:
-    """A and B with the same leading sizes, which broadcast by strides of 0, and how `out` lies."""
+    """A and B with their leading sizes broadcast by strides of 0, and the layout of `out`."""
     a, b = tensor("a", a), tensor("b", b)
     into = output_signature(out, a=a, b=b)
     for name, x in (("a", a), ("b", b)):

@@ -1,4 +1,4 @@
-"""Scales and zero points as the eager functions take them."""
+"""The scales and zero points of eager functions, converted to arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Axis = Literal["row", "column"]
 
 
 def scale(name: str, value: Any, axis: Axis) -> NDArray[np.float32]:
-    """A scale as float32 of two dimensions or more: a Python number, or a float32 or float64 array, rounded once.
+    """A scale as a float32 array of at least two dimensions, from a Python number or a float32 or float64 array, rounded once.
 
     A one-dimensional array has an entry per row (or column), or a single one.
     """
@@ -32,9 +32,9 @@ def scale(name: str, value: Any, axis: Axis) -> NDArray[np.float32]:
 
 
 def zero_point(name: str, value: Any, axis: Axis, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A zero point as an array of two dimensions or more: from an integer that fits `dtype`, or an array.
+    """A zero point as an array of at least two dimensions, from an integer that fits `dtype`, or from an array.
 
-    A scalar of NumPy's has a type of its own, as an array has.
+    A NumPy scalar keeps its own type, as an array does.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return _of_integer(name, value, dtype)
@@ -47,7 +47,7 @@ def zero_point(name: str, value: Any, axis: Axis, dtype: np.dtype[Any]) -> NDArr
 
 
 def output_dtypes(zero_point: Any, asked: Any, out: Any) -> dict[str, np.dtype[Any]]:
-    """The output's type by each argument that gives it; BindingError where they differ."""
+    """The output's type by each argument that gives it; BindingError if they differ."""
     said: dict[str, np.dtype[Any]] = {}
     if isinstance(zero_point, (np.ndarray, np.generic)):
         said["output_zero_point"] = zero_point.dtype
@@ -80,10 +80,10 @@ def _placed(array: NDArray[Any], axis: Axis) -> NDArray[Any]:
 
 
 def same_dimension_count(inputs: dict[str, NDArray[Any]]) -> None:
-    """Give every scale and zero point as many dimensions as A, or as the one of them that has more."""
+    """Give every scale and zero point the largest dimension count among the inputs, by leading ones."""
     count = max([array.ndim for array in inputs.values()])
     if count == 2:
-        return  # none has fewer
+        return  # each has at least two
     for name, array in inputs.items():
         if array.ndim < count and name not in ("a_tensor", "b_tensor"):
             inputs[name] = array.reshape((1,) * (count - array.ndim) + array.shape)

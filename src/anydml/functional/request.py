@@ -1,6 +1,6 @@
-"""The request of an eager call, worked out from its arguments: the operator's tensor descs and attributes, or every fault.
+"""The request of an eager call, derived from its arguments: the operator's tensor descs and attributes, or every fault.
 
-Argument names are the fields' without the suffix Tensor; sizes broadcast where the operator takes equal ones.
+Arguments are named as the fields, without the suffix Tensor. Sizes broadcast if the operator requires equal ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type, four_b
 
 
 class Request(Inputs):
-    """The arguments of a call as an operator's desc has them; `faults` holds everything wrong with them, once inferred."""
+    """The arguments of a call as the fields of an operator's desc. After `infer`, `faults` holds everything wrong with them."""
 
     def __init__(
         self, cls: type[Desc], level: FeatureLevel, kinds: tuple[Any, ...], attributes: Any, sizes: Any, data_type: Any
@@ -35,12 +35,12 @@ class Request(Inputs):
         self._given, self._asked_sizes, self._asked_type = attributes, sizes, data_type
         self._attributed = [f for f in self.spec.attributes if f.name not in self.spec.counts]
         self._ranked = axis_fields(self.spec)
-        self.uninferred: Exception | None = None  # why sizes and types of the outputs could not be worked out
+        self.uninferred: Exception | None = None  # why the sizes and types of outputs could not be inferred
         self._values: dict[str, Any] = {}
         self._inferred: dict[str, Any] = {}
 
     def infer(self) -> None:
-        """Work out sizes, types, attributes and outputs."""
+        """Infer sizes, types, attributes and outputs."""
         self._place_vectors()
         self.broadcast()
         self.take_types()
@@ -49,7 +49,7 @@ class Request(Inputs):
         self._values = self._fields(whole=True)
         try:
             self._inferred = self._outputs(self._values)
-        except UNJUDGED as error:  # a rule is broken, and the error names inputs and attributes alone
+        except UNJUDGED as error:  # a rule is broken; the error names only inputs and attributes
             self.uninferred = error
             self.unread |= {f.wire for f in self.spec.outputs}
             like = next(
@@ -59,7 +59,7 @@ class Request(Inputs):
             self._inferred = {f.name: (stand_in,) if f.sized_by else stand_in for f in self.spec.outputs if not f.optional}
 
     def _place_vectors(self) -> None:
-        """An array of one dimension lies along the one that the operator takes vectors along."""
+        """Reshape one-dimensional arrays along the dimension along which the operator takes vectors."""
         rank = len(self.inputs[0].shape) if self.inputs else 0
         for at, i in enumerate(self.inputs):
             rule = self.cls.vectors.get(i.field.name)
@@ -72,35 +72,35 @@ class Request(Inputs):
                 self.inputs[at] = i._replace(kind=(tuple(shape), tuple(strides), dtype), placed=True)
 
     def _channel_or_axis(self, rank: int) -> int | None:
-        """The one of `axes`, or else the channel if it is none of them; None where nobody can tell."""
+        """The dimension of a vector: the only one of `axes`, else the channel if `axes` does not have it; None if unknown."""
         given = next((value for f, value in zip(self._attributed, self._given, strict=True) if f.name == "axes"), None)
         axes = (given,) if isinstance(given, int) else given or ()
         if not isinstance(axes, tuple) or not all(isinstance(a, int) and -rank <= a < rank for a in axes):
-            return None  # told below
+            return None  # reported below
         if len(axes) == 1:
             return int(axes[0]) % rank
         return None if 1 in [a % rank for a in axes] else 1
 
     def _spread(self) -> None:
-        """Inputs that broadcast otherwise than to equal sizes, as the operator says."""
+        """Broadcast inputs by the operator's own rule, where that is not to equal sizes."""
         try:
             wanted = self.cls.spread(self._known())
         except UNJUDGED:
             return
         if any(not broadcasts(i.sizes, wanted[i.field.name]) for i in self.inputs if i.field.name in wanted):
-            return  # a rule says so
+            return  # a rule reports it
         ranks = [len(i.shape) for i in self.inputs if i.field.name in wanted]
         self.inputs = [i._replace(sizes=wanted.get(i.field.name, i.sizes)) for i in self.inputs]
         if ranks:
             self.added = len(self.inputs[0].sizes) - max(ranks)
 
     def _convert(self) -> None:
-        """Attributes as construction has them, those left out with the defaults that depend on inputs."""
+        """Convert the attributes to what the desc takes; absent ones get defaults, which may depend on inputs."""
         fields = self._attributed
         self._attributes: dict[str, Any] = {f.name: None for f in self.spec.attributes}
         self._defaults = {f.name: f.default for f in dataclasses.fields(self.cls) if f.default is not dataclasses.MISSING}
         known = None
-        # a default may depend on what is given, and a scalar on a data type
+        # a default may depend on the given attributes, and a scalar on a data type
         pairs = list(zip(fields, self._given, strict=True))
         pairs.sort(key=lambda x: (isinstance(x[0].kind, Scalar), x[1] is None and x[0].name in self.cls.eager))
         for f, given in pairs:
@@ -140,7 +140,7 @@ class Request(Inputs):
                 self._attributes[count] = len(self._attributes[sized])
 
     def _from_the_start(self, f: Field, value: Any) -> Any:
-        """An axis, or axes, where those that count from the end are negative."""
+        """An axis or axes counted from the first dimension; negative ones count from the end."""
         wire = self._ranked[f.wire]
         count = max((len(i.sizes) for i in self.inputs if i.field.wire in (wire, self.spec.inputs[0].wire)), default=0)
         axes = value if f.sized_by else (value,)
@@ -178,7 +178,7 @@ class Request(Inputs):
         return found
 
     def _contradicted(self, inferred: dict[str, Any]) -> None:
-        """The fault of asking for a data type where inputs say another one."""
+        """Add a fault if a data type is asked for and the inputs determine another one."""
         first = inferred.get(self.spec.outputs[0].name)
         if self._asked_type is None or first is None or self.spec.outputs[0].sized_by or first[1] is None:
             return
@@ -221,7 +221,7 @@ class Request(Inputs):
             return ((1,),) if f.sized_by else (1,)
 
     def empty(self) -> bool:
-        """Whether inputs are empty, and with them every output; the fault where an output is not."""
+        """Whether inputs are empty, and with them every output. Adds a fault if an output is not empty."""
         if not (none := [i for i in self.inputs if 0 in i.sizes]):
             return False
         try:
@@ -242,9 +242,9 @@ class Request(Inputs):
         return sizes
 
     def output_descs(self, out: Any) -> dict[str, Any]:
-        """Output field -> desc, as `out` lies where it fits, else packed.
+        """Output field -> desc, with the layout of `out` if it fits, else packed.
 
-        Where the operator takes several data types of an output, none asked for, that of `out` counts.
+        If the operator takes several data types for an output and none is asked for, that of `out` is used.
         """
         found = self._laid(out, as_given=False)
         if out is None or self._asked_type is not None or (given := self._laid(out, as_given=True)) == found:

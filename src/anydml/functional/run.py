@@ -1,7 +1,7 @@
 """The steps that eager functions share: arguments to arrays, arrays to descs, and the call itself.
 
-A call is cached by what its arrays say of themselves (shape, strides, dtype) and by its attributes, so that a second call of
-a kind neither makes descs nor checks nor compiles.
+Calls are cached by the shapes, strides and dtypes of their arrays and by their attributes: a second call of the same kind makes
+no descs, checks nothing and compiles nothing.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc
 
 Signature = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
-HUGE = 2 << 20  # bytes of a huge page, which NumPy asks for where an array takes 4 MB or more
+HUGE = 2 << 20  # bytes of a huge page, which NumPy requests for arrays of 4 MB or more
 
 
 def fail(name: str, message: str) -> BindingError:
-    """The refusal of an argument: `message` goes on where its name leaves off."""
+    """The error about an argument: its name followed by `message`."""
     return BindingError([Fault(name, f"{name} {message}")])
 
 
 def tensor(name: str, value: Any, takes: str = "an array") -> NDArray[Any]:
-    """An argument as an array of at least one element and one dimension; BindingError for what is none."""
+    """An argument as an array of at least one element and one dimension; BindingError for other values."""
     if not (isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")) or isinstance(value, np.generic):
         wrap = f": {WRAP}" if isinstance(value, (list, tuple)) else ""
         raise fail(name, f"takes {takes}, not {type(value).__name__}{wrap}")
@@ -54,7 +54,7 @@ def tensor(name: str, value: Any, takes: str = "an array") -> NDArray[Any]:
 
 
 def unspellable(array: NDArray[Any]) -> bool:
-    """Whether no desc can spell how the array lies: a stride is negative, or no multiple of the element size."""
+    """Whether no desc can express the array's layout: a stride is negative, or not a multiple of the element size."""
     if array.flags.c_contiguous:
         return False
     itemsize = array.itemsize
@@ -62,7 +62,7 @@ def unspellable(array: NDArray[Any]) -> bool:
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy of what no desc can spell; MemoryError where there is no room for all that zero strides repeat."""
+    """A packed copy of an array whose layout no desc can express; MemoryError if it does not fit in memory."""
     if array.nbytes > memory_bytes():
         raise MemoryError(f"a copy of shape {array.shape} takes {array.nbytes} bytes, and this machine has {memory_bytes()}")
     return np.ascontiguousarray(array)
@@ -73,9 +73,9 @@ def signature(array: NDArray[Any]) -> Signature:
 
 
 def output_signature(out: Any, **inputs: NDArray[Any]) -> Signature | None:
-    """The layout of `out` where results can be written straight to it; None for a fresh array.
+    """The layout of `out` if results can be written directly to it; None for a new array.
 
-    BindingError where it cannot be written to beside the inputs, as the caller has them.
+    BindingError if it cannot be written or shares memory with one of the caller's inputs.
     """
     if out is None:
         return None
@@ -91,7 +91,7 @@ def output_signature(out: Any, **inputs: NDArray[Any]) -> Signature | None:
 
 
 def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
-    """The desc of the output: as `out` lies where it has the result's shape and type, else packed."""
+    """The desc of the output, with the layout of `out` if it has the result's shape and type, else packed."""
     if out is None or out[0] != packed.sizes or out[2] != packed.data_type.dtype:
         return packed
     return TensorDesc.of_layout(*out)
@@ -106,10 +106,10 @@ def operator_of(name: str) -> type[Desc]:
 
 
 class _Described(Exception):
-    """Ends an eager call that is to be described, where it would be executed."""
+    """Ends an eager call that is only described, at the point where it would be executed."""
 
 
-# of a call that is to be described: the bytes of arrays of 4-bit elements, by their addresses, where they stand for a tensor
+# while a call is described: the packed bytes that replace arrays of 4-bit elements, by the addresses of these arrays
 _describing: ContextVar[Mapping[int, NDArray[Any]] | None] = ContextVar("describing", default=None)
 
 
@@ -118,7 +118,7 @@ def described(
 ) -> tuple[Desc, dict[str, NDArray[Any]], dict[str, tuple[int, ...]]]:
     """The desc, the inputs and the shapes of the results, by field name, of an eager call that is checked and not executed.
 
-    TypeError for a function that is none of anydml's eager ones; else, whatever the call raises.
+    TypeError for a function that is not an eager function of anydml; other errors are the call's.
     """
     if not str(getattr(function, "__module__", "")).startswith("anydml.functional."):
         if isinstance(function, (np.ndarray, np.generic)):  # the call was made
@@ -137,10 +137,9 @@ def described(
 def announced_by(
     call: Callable[[], Any], packed: Mapping[int, NDArray[Any]] = MappingProxyType({})
 ) -> tuple[Desc, dict[str, NDArray[Any]], Sequence[Any]] | None:
-    """The desc, the inputs and the outputs of an eager call that is not executed: what `announced` was told.
+    """The desc, the inputs and the outputs of an eager call that is not executed, as passed to `announced`.
 
-    packed: the bytes that an array of 4-bit elements is to be packed to, by its address. None where there is nothing to
-    execute.
+    packed: the bytes that replace an array of 4-bit elements, by its address. None if there is nothing to execute.
     """
     token = _describing.set(packed)
     try:
@@ -154,33 +153,33 @@ def announced_by(
 
 
 def as_node(call: Callable[[Any, Any], Any], tensors: Sequence[Any], out: Any, device: Any) -> Any:
-    """The outputs of a call, from its tensors and a device, as tensors of a graph; None where none of its tensors is one."""
+    """The outputs of a call as tensors of a graph; None if none of its tensors belongs to one. call: see `traced`."""
     module = sys.modules.get("anydml.functional.tracing")
     return None if module is None else module.traced(call, tensors, out, device)
 
 
 def describing() -> bool:
-    """Whether the call is to be described, not executed."""
+    """Whether the call is only described, not executed."""
     return _describing.get() is not None
 
 
 def packed_bytes(x: NDArray[Any]) -> NDArray[Any]:
-    """The bytes of an array of 4-bit elements; those that it stands for in a call that is described."""
+    """The packed bytes of an array of 4-bit elements; while a call is described, the bytes that replace it."""
     known = (_describing.get() or {}).get(address_of(x))
     return known if known is not None and x.flags.c_contiguous and 2 * known.size >= x.size else pack(x)
 
 
 def announced(desc: Desc, inputs: dict[str, NDArray[Any]], outputs: Sequence[Any]) -> None:
-    """End the call here where it is to be described.
+    """End the call here if it is only described.
 
-    outputs: of each its name, its desc and the shape that is returned; a list of those, or None.
+    outputs: for each, its name, its desc and the shape that is returned; a list of those, or None.
     """
     if describing():
         raise _Described(desc, inputs, outputs)
 
 
 def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """Execute into a fresh array or into `out`, and return it; BindingError where `out` is not as the result is."""
+    """Execute into a new array or into `out`, and return it; BindingError if `out` has another shape or type."""
     desc: TensorDesc = operator.desc.output_tensor  # all four operators have it
     sizes, dtype = desc.sizes, desc.data_type.dtype
     announced(operator.desc, inputs, [("output_tensor", desc, sizes)])
@@ -201,7 +200,7 @@ def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[s
 
 
 def allocate(sizes: tuple[int, ...], dtype: np.dtype[Any], scratch: int) -> NDArray[Any]:
-    """A fresh output; MemoryError where the machine has no room for it beside the scratch, in bytes."""
+    """A new output; MemoryError if the machine has no memory for it and for `scratch` bytes of scratch."""
     needed = math.prod(sizes, start=dtype.itemsize)
     if needed + scratch > memory_bytes():
         beside = f" beside {scratch} bytes of scratch" if scratch else ""
@@ -213,11 +212,11 @@ def allocate(sizes: tuple[int, ...], dtype: np.dtype[Any], scratch: int) -> NDAr
 
 
 def _take_pages(array: NDArray[Any]) -> None:
-    """Write the last byte of every huge page of memory that nothing was written to.
+    """Write the last byte of each huge page of new memory.
 
-    Linux fills a page with zeros when it is first written to, beginning with what lies farthest from the byte that was
-    written. A copy writes the first byte first, so that huge pages would be filled from their ends, which takes more than
-    twice as long as from their beginnings: a copy of 64 MB becomes half as fast again by this. Elsewhere it costs nothing.
+    Linux fills a page with zeros at the first write, and begins with the bytes farthest from the byte written. A copy writes
+    the first byte first, so that huge pages would be filled backwards, which takes more than twice as long as forwards. With
+    this, a copy of 64 MB is 1.5 times as fast. On other systems it costs nothing.
     """
     memory = array.reshape(-1).view(np.uint8)
     memory[(-1 - memory.ctypes.data) % HUGE :: HUGE] = 0

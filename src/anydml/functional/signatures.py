@@ -1,6 +1,6 @@
 """The eager functions as text: parameters from an operator's fields, and its examples as calls.
 
-`tools/functions.py` writes the functions with it, and `describe` shows the calls.
+`tools/functions.py` writes the functions from this text, and `describe` shows the calls.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from anydml.schema.kinds import Enumerated, Pair
 from anydml.schema.operator import Desc, Example
 from anydml.tensor import TensorDesc, four_bit
 
-_JOINED = "\x00"  # stands for a blank at which no line is broken
+_JOINED = "\x00"  # a space at which no line is broken
 _SHAPE = re.compile(r"\([-\d, ]{,40}\)")
 WIDTH = 100  # characters of a line of an example
-SPECIAL: dict[str, Callable[..., Any]] = {  # functions that take more than the fields say, or mirror negative strides
+SPECIAL: dict[str, Callable[..., Any]] = {  # functions that take more than the fields, or mirror negative strides
     "SLICE": slice.slice,
     "SLICE1": slice.slice1,
     "MATRIX_MULTIPLY_INTEGER": matrix_multiply.matrix_multiply_integer,
@@ -50,7 +50,7 @@ _TYPES = {
 
 
 class Parameter(NamedTuple):
-    """A parameter of an eager function. type, default: as Python spells them; no default: required. keyword: keyword-only."""
+    """A parameter of an eager function. type, default: in Python's syntax; None: required. keyword: keyword-only."""
 
     name: str
     type: str
@@ -60,9 +60,9 @@ class Parameter(NamedTuple):
 
 
 def parameters(cls: type[Desc]) -> list[Parameter]:
-    """The parameters of an operator's function: input tensors, attributes without counts, and what `outputs` leaves open.
+    """The parameters of an operator's function: input tensors, attributes without counts, and what `outputs` cannot infer.
 
-    Tensors come in wire order, required ones first.
+    Tensors are in DirectML's order, required ones first.
     """
     spec = cls.spec
     if special := SPECIAL.get(spec.name):
@@ -70,10 +70,10 @@ def parameters(cls: type[Desc]) -> list[Parameter]:
     defaults = {f.name: f.default for f in dataclasses.fields(cls)}
     inputs = {f.name for f in spec.inputs if not f.sized_by}
     groups = [inputs.intersection(group) for group in equal(spec, "Sizes")]
-    numbers = {name for group in groups if len(group) > 1 for name in group}  # a number is repeated where sizes are equal
+    numbers = {name for group in groups if len(group) > 1 for name in group}  # a number may be given if the sizes are equal
     rules = {rule.name for rule in spec.constraints}
     numbers |= {name for name in inputs if f"{name.removesuffix('_tensor')}_single_element" in rules}
-    finer = ("_scale_tensor", "_zero_point_tensor")  # of the whole tensor, or of its parts
+    finer = ("_scale_tensor", "_zero_point_tensor")  # these may be per tensor, or per row or column
     numbers |= {name for name in inputs if name.endswith(finer) and f"{name.removesuffix('_tensor')}_sizes" in rules}
     made = []
     for f in sorted(spec.inputs, key=lambda f: f.optional):
@@ -100,7 +100,7 @@ def parameters(cls: type[Desc]) -> list[Parameter]:
         several = any(f.sized_by for f in spec.outputs)
         made.append(Parameter("output_sizes", "Sequence[Sequence[int]]" if several else "Sequence[int]", None, None, True))
     if True in data_types:
-        optional = False in data_types  # where it follows from an input that may be absent
+        optional = False in data_types  # if it is inferred from an input that may be absent
         kind = _TYPES["DataType"]
         default = "None" if optional else None
         keyword = optional or sizes or any(p.default is not None or p.keyword for p in made)  # cast(x, "int8")
@@ -135,7 +135,7 @@ def _attribute(f: Field) -> str:
 
 
 def _literal(default: Any) -> str | None:
-    """A default as Python spells it; None where there is none."""
+    """A default in Python's syntax; None if there is none."""
     if default is dataclasses.MISSING:
         return None
     if isinstance(default, enum.Enum):
@@ -144,7 +144,7 @@ def _literal(default: Any) -> str | None:
 
 
 class Call(NamedTuple):
-    """An example as an eager call, and what it returns: expressions of `result` where it has several outputs."""
+    """An example as an eager call, and its results; with several outputs, by expressions of `result`."""
 
     text: str
     results: tuple[tuple[str, str], ...]
@@ -159,7 +159,7 @@ class Call(NamedTuple):
 
 
 def as_call(cls: type[Desc], example: Example) -> Call:
-    """An example of an operator's file as a call; its outputs are what `reference` computes, of which the example is proof."""
+    """An example of an operator's file as a call, with the outputs that the device `reference` computes."""
     spec = cls.spec
     desc = cls(**example.fields)
     given: list[str] = []
@@ -198,7 +198,7 @@ def as_call(cls: type[Desc], example: Example) -> Call:
 
 
 def _elements(value: Any, tensors: Any) -> Any:
-    """An example's data as a call takes them: elements of 4 bits, bound as bytes, as ml_dtypes' arrays."""
+    """An example's data as arguments of a call: bytes of 4-bit elements become arrays of ml_dtypes' types."""
     if isinstance(value, list):
         return [_elements(v, t) for v, t in zip(value, tensors, strict=True)]
     if not isinstance(tensors, TensorDesc) or tensors.data_type.element_bits != 4 or value is None:
@@ -207,7 +207,7 @@ def _elements(value: Any, tensors: Any) -> Any:
 
 
 def _shown(x: Any) -> str:
-    """An array as the prompt shows it; doctest takes an empty line for the end of what is shown."""
+    """An array as the prompt shows it, with <BLANKLINE> for empty lines, which would end doctest's expected output."""
     return "\n".join(line or "<BLANKLINE>" for line in repr(x).split("\n"))
 
 
@@ -216,7 +216,7 @@ def _sizes(value: Any) -> Any:
 
 
 def _text(name: str, arguments: Sequence[str]) -> str:
-    """A call on one line, or on as many as it takes, broken between numbers."""
+    """A call on one line, or on several, broken between numbers."""
     text = f"dml.{name.lower()}({', '.join(arguments)})"
     if len(text) <= WIDTH:
         return text
@@ -258,7 +258,7 @@ def _evaluate(text: str, cls: type[Desc]) -> Any:
 
 
 def _late() -> dict[str, Any]:
-    """The modules that only some calls name."""
+    """The modules that only some calls use."""
     if not find_spec("ml_dtypes"):
         return {}
     with guard:
@@ -271,7 +271,7 @@ def _default(p: Parameter) -> Any:
 
 
 def outputs_name(cls: type[Desc]) -> str:
-    """The class of an operator's outputs, where there are several."""
+    """The name of the class of an operator's outputs, if it has several."""
     return f"{cls.__name__}Outputs"
 
 
@@ -302,7 +302,7 @@ def _same(found: Any, wanted: Any) -> bool:
 
 
 def _spelled(value: Any, f: Field) -> str:
-    """A value of an example as a reader would type it."""
+    """A value of an example in Python's syntax."""
     if isinstance(value, np.ndarray):
         return _array(value)
     if isinstance(value, Desc):

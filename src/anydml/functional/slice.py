@@ -40,7 +40,7 @@ def slice1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copy the elements of `input` that a window meets: DML_OPERATOR_SLICE1.
+    """Copy the elements of `input` that a window selects: DML_OPERATOR_SLICE1.
 
     Each argument has an entry per dimension, 1 to 8, in elements. Strides (default 1) are signed and not 0: a negative one
     starts at the window's end. output_sizes: at most 1 + (size - 1) // |stride|, which is the default. Any of DirectML's 8-
@@ -52,7 +52,7 @@ def slice1(
         flipped: tuple[int, ...] = ()
         if unspellable(x):
             flipped = tuple(i for i, (n, s) in enumerate(zip(x.shape, x.strides, strict=True)) if n > 1 and s < 0)
-            x = np.flip(x, flipped)  # a view; the window is mirrored with it
+            x = np.flip(x, flipped)  # a view; the window is mirrored too
             if unspellable(x):
                 x = contiguous(x)
         sizes = integers(input_window_sizes, "input_window_sizes")
@@ -120,11 +120,11 @@ def _slice1_desc(
     output_sizes: tuple[int, ...] | None,
     out: Signature | None = None,
 ) -> Slice1:
-    with guard:  # here and not above: the other functions do without
+    with guard:  # here and not above: the other functions do not need it
         from anydml.operators.slice import Slice1, max_copied
     strides = (1,) * len(input_window_sizes) if input_window_strides is None else input_window_strides
     if output_sizes is None:
-        # where a window has no largest output, the check says so; 1 stands in
+        # if a window is invalid and has no largest output, 1 is used and the check reports the fault
         output_sizes = tuple(
             1 if size < 1 or stride == 0 else max_copied(size, stride)
             for size, stride in zip(input_window_sizes, strides, strict=False)
@@ -140,7 +140,7 @@ def _slice1_desc(
 
 
 def _explained(error: Error, *call: Any) -> Error:
-    with guard:  # what only a call that fails needs
+    with guard:  # here and not above: only a call that fails needs it
         from anydml.functional.faults import slice_error
     return slice_error(error, *call)
 
@@ -154,7 +154,7 @@ def slice(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copy every stride-th element of `input` from an offset on: DML_OPERATOR_SLICE. `sizes` are the result's.
+    """Copy every stride-th element of `input`, starting at an offset: DML_OPERATOR_SLICE. `sizes` are the result's.
 
     Each argument has an entry per dimension, 1 to 8, in elements; strides (default 1) are positive. Any of DirectML's 8- to
     64-bit types, any array strides. DescError, BindingError. Source: ns-directml-dml_slice_operator_desc.

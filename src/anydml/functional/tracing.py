@@ -1,7 +1,8 @@
 """Tracing: eager functions, called on tensors of a graph, become its nodes.
 
-A tensor of a graph is stood in for by an array that lies as it will and whose elements nobody reads. The call ends where it
-would execute, with a desc and its inputs, and their addresses tell which of them are the graph's.
+During the call, each tensor of the graph is replaced by an array with the same layout, whose elements are never read. The
+call stops before it would execute. Its desc and its inputs are known then, and the addresses of the inputs tell which of them
+replace tensors of the graph; the others become constants.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from anydml.kernels.call.address import address_of
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, as_data_type, integers, packed_strides
 
-ZEROS = 1 << 24  # bytes of stand-ins of a call that are parts of one array
+ZEROS = 1 << 24  # bytes of the array that the stand-ins of a call are slices of
 
 
 class GraphTensor:
-    """A tensor of a graph that is being built: sizes and a data type, and no values. Eager functions take it.
+    """A tensor of a graph that is being built. It has sizes and a data type, but no values; eager functions take it.
 
-    name: of the input, or of the operator that computes it.
+    name: the name of the input, or of the operator that computes it.
     """
 
-    __array_ufunc__ = None  # NumPy's operators leave it alone
+    __array_ufunc__ = None  # NumPy's operators then return NotImplemented
 
     def __init__(self, building: Building, name: str, tensor: TensorDesc, source: tuple[int | None, int]) -> None:
         self.name, self.tensor = name, tensor
@@ -70,7 +71,7 @@ class GraphTensor:
         return f"<GraphTensor {self.name}: {self.data_type} {self.sizes}>"
 
     def reshape(self, *sizes: int | Sequence[int]) -> GraphTensor:
-        """The same elements in order with other sizes, one of which may be -1; nothing is computed where they lie packed."""
+        """The same elements in order with other sizes, one of which may be -1. A packed tensor is not copied."""
         wanted = _each(sizes)
         if wanted.count(-1) == 1 and (known := -math.prod(wanted)):
             wanted = tuple(self.size // known if n == -1 else n for n in wanted)
@@ -79,7 +80,7 @@ class GraphTensor:
         return self.packed()._lying(self.data_type, wanted, None)
 
     def transpose(self, *axes: int | Sequence[int]) -> GraphTensor:
-        """The same tensor with its dimensions in another order, by strides; without one, in reverse. Nothing is computed."""
+        """The same tensor with its dimensions in another order, by default reversed. Only the strides change."""
         order = _each(axes) if axes else tuple(range(self.ndim))[::-1]
         if sorted(a % self.ndim for a in order if -self.ndim <= a < self.ndim) != [*range(self.ndim)]:
             raise ValueError(f"{self!r} cannot be transposed by {order}, which is no order of {self.ndim} dimensions")
@@ -88,11 +89,11 @@ class GraphTensor:
 
     @property
     def T(self) -> GraphTensor:
-        """The tensor with its dimensions in reverse."""
+        """The tensor with its dimensions reversed."""
         return self.transpose()
 
     def broadcast_to(self, sizes: Sequence[int]) -> GraphTensor:
-        """The same tensor broadcast as NumPy does, by strides of 0; nothing is computed."""
+        """The same tensor broadcast as NumPy does, by strides of 0; nothing is copied."""
         wanted, more = tuple(sizes), len(sizes) - self.ndim
         if more < 0 or any(n not in (1, m) for n, m in zip(self.sizes, wanted[max(more, 0) :], strict=False)):
             raise ValueError(f"{self!r} does not broadcast to {wanted}")
@@ -100,14 +101,14 @@ class GraphTensor:
         return self._lying(self.data_type, wanted, (0,) * more + tuple(s if n == m else 0 for n, m, s in own))
 
     def view(self, data_type: Any) -> GraphTensor:
-        """The same bits as elements of another data type of the same size; nothing is computed."""
+        """The same bits as elements of another data type of the same size; nothing is copied."""
         other = as_data_type(data_type)
         if other.element_bits != self.data_type.element_bits:
             raise ValueError(f"{self!r} has no view of {other}, whose elements have another size")
         return self._lying(other, self.sizes, self.tensor.strides)
 
     def packed(self) -> GraphTensor:
-        """The tensor with its elements in order and without gaps: itself where it lies so, else a copy by an operator."""
+        """The tensor in row-major order without gaps: itself if it is packed, else the output of an operator that copies it."""
         if self.tensor.explicit_strides == packed_strides(self.sizes):
             return self
         copy: GraphTensor = traced(lambda given, device: call("ELEMENT_WISE_IDENTITY", given, (None,), None, device), (self,))
@@ -115,7 +116,7 @@ class GraphTensor:
 
     def _lying(self, data_type: Any, sizes: tuple[int, ...], strides: tuple[int, ...] | None) -> GraphTensor:
         packed = packed_strides(sizes)
-        if strides is not None:  # those of dimensions of size 1 count nowhere
+        if strides is not None:  # the stride of a dimension of size 1 has no effect
             strides = tuple(p if n == 1 else s for n, s, p in zip(sizes, strides, packed, strict=True))
         tensor = TensorDesc(
             data_type,
@@ -148,12 +149,12 @@ class Building:
     """A graph that is being built: its nodes and edges so far."""
 
     def __init__(self, where: Callable[[], str] | None = None) -> None:
-        """where: the place of a call in what the graph is made from, as messages have it; without it, a line of Python."""
+        """where: gives the place of the current call, for messages; by default the line of Python that made it."""
         self._where = where or _line
         self.nodes: list[OperatorNode | ConstantNode] = []
         self.input_edges: list[InputEdge] = []
         self.intermediate_edges: list[IntermediateEdge] = []
-        self.named: dict[str, NDArray[Any]] = {}  # arrays that constants may be named after, noted before the first call
+        self.named: dict[str, NDArray[Any]] = {}  # arrays that constants are named after, set before the first call
         self._bounds: tuple[list[str], NDArray[np.int64]] | None = None
         self._constants: dict[tuple[int, int], tuple[int, ConstantNode, NDArray[Any]]] = {}
         self._counts: dict[str, int] = {}
@@ -163,7 +164,7 @@ class Building:
         where = self._where()
         given: list[tuple[GraphTensor, NDArray[Any]]] = []
         packed: dict[int, NDArray[Any]] = {}
-        alive: list[NDArray[Any]] = []  # so that no two have one address
+        alive: list[NDArray[Any]] = []  # keeps the stand-ins, so that no two get the same address
         memory = _Memory()
 
         def stand_in(value: Any) -> Any:
@@ -183,7 +184,9 @@ class Building:
         try:
             standing = [*map(stand_in, tensors)]
             if (found := announced_by(lambda: function(standing, describing_device()), packed)) is None:
-                raise BindingError([Fault("", "of no elements, a graph computes nothing")])
+                raise BindingError(
+                    [Fault("", "the outputs have no elements, and an operator of a graph computes at least one")]
+                )
             return self._added(*found, given, where)
         except Error as error:
             error.where = where
@@ -204,7 +207,7 @@ class Building:
         taken = [id(t) for t in sources.values() if t is not None]
         if len(taken) != len(given):
             lost = [t for t, _ in given if id(t) not in {*taken}] or [given[0][0]]
-            raise BindingError([Fault("", f"{lost[0]!r} would be converted, and has no values while the graph is built")])
+            raise BindingError([Fault("", f"{lost[0]!r} would be converted, but has no values while the graph is built")])
         tensors = {found.name: found.desc for found in desc.tensors()}
         changed = {name: _as_in_graph(tensors[name], t.tensor) for name, t in sources.items() if t is not None}
         changed = {name: t for name, t in changed.items() if t is not tensors[name]}
@@ -241,7 +244,7 @@ class Building:
         return operator if count == 1 else f"{operator}_{count}"
 
     def _constant(self, x: NDArray[Any], tensor: TensorDesc) -> int:
-        """The node of a constant; one for an array that is read again."""
+        """The node of a constant. An array that several calls read gets one node."""
         data = bytes_of(x, tensor)
         key = address_of(x), data.nbytes
         if key in self._constants:
@@ -249,11 +252,11 @@ class Building:
             if np.array_equal(constant.data[: data.nbytes], data):
                 return at
         self.nodes.append(constant := ConstantNode(data, self._named_after(x)))
-        self._constants[key] = len(self.nodes) - 1, constant, x  # which is kept, so that no other one has its address
+        self._constants[key] = len(self.nodes) - 1, constant, x  # x is kept, so that no other array gets its address
         return len(self.nodes) - 1
 
     def _named_after(self, x: NDArray[Any]) -> str:
-        """The name of the first of the named arrays that this one begins in."""
+        """The name of the first named array whose memory contains the start of this one, or an empty string."""
         if self._bounds is None:
             bounds = [np.lib.array_utils.byte_bounds(array) for array in self.named.values()]
             self._bounds = [*self.named], np.array(bounds, np.int64).reshape(-1, 2).T
@@ -263,16 +266,16 @@ class Building:
 
 
 def traced(function: Callable[[Any, Device], Any], tensors: Sequence[Any], out: Any = None, device: Any = None) -> Any:
-    """The outputs of an eager call on tensors of a graph; None where none of its tensors is one.
+    """The outputs of an eager call on tensors of a graph; None if it has no such tensor.
 
-    function: the call, from its tensors and a device.
+    function: makes the call, given its tensors and a device.
     """
     first = next((t for t in _flat(tensors) if isinstance(t, GraphTensor)), None)
     if first is None:
         return None
     for name, value, why in (("out", out, "a graph has no arrays"), ("device", device, "a graph is compiled for one")):
         if value is not None:
-            error = BindingError([Fault(name, f"{name} is for arrays, and {first!r} is none: {why}")])
+            error = BindingError([Fault(name, f"{name} is for calls on arrays, and {first!r} is not an array: {why}")])
             error.where = _line()
             raise error from None
     return first._building.call(function, tensors)
@@ -280,7 +283,7 @@ def traced(function: Callable[[Any, Device], Any], tensors: Sequence[Any], out: 
 
 @cache
 def describing_device() -> Device:
-    """The device that calls are described on: the one that compiles nothing."""
+    """The device of traced calls, which compiles nothing."""
     return Device("reference")
 
 
@@ -289,7 +292,7 @@ def _flat(values: Sequence[Any]) -> list[Any]:
 
 
 class _Memory:
-    """Zeros for the stand-ins of a call, which nobody writes to: parts of one array, as long as they fit."""
+    """Zeros for the stand-ins of a call, which are never written: slices of one shared array while they fit, else new ones."""
 
     def __init__(self) -> None:
         self._taken = 0
@@ -301,13 +304,13 @@ class _Memory:
 
 @cache
 def _zeros() -> NDArray[np.uint8]:
-    return np.zeros(ZEROS, np.uint8)  # of which the system makes memory when it is read
+    return np.zeros(ZEROS, np.uint8)  # the system allocates its pages only when they are read
 
 
 def _stand_in(t: TensorDesc, memory: _Memory) -> NDArray[Any]:
     if t.data_type.element_bits < 8:
         if t.explicit_strides != packed_strides(t.sizes):
-            raise BindingError([Fault("", f"tensors of {t.data_type} are traced packed; a GraphDesc has others")])
+            raise BindingError([Fault("", f"a {t.data_type} tensor is traced only if packed; a GraphDesc takes other strides")])
         return np.zeros(t.sizes, array_dtype(t.data_type))
     strides = [stride * t.data_type.dtype.itemsize for stride in t.explicit_strides]
     made: NDArray[Any] = np.ndarray(t.sizes, t.data_type.dtype, memory.take(t.element_bytes), strides=strides)
@@ -315,7 +318,7 @@ def _stand_in(t: TensorDesc, memory: _Memory) -> NDArray[Any]:
 
 
 def _as_in_graph(asked: TensorDesc, t: TensorDesc) -> TensorDesc:
-    """The tensor that a call is described with, with the total and the flags that it has in the graph."""
+    """The tensor of a call's desc, with the total size and the flags of the graph's tensor."""
     if asked.total == t.total and asked.flags == t.flags:
         return asked
     given = t.total if asked.total != t.total else asked.total_tensor_size_in_bytes
@@ -323,7 +326,7 @@ def _as_in_graph(asked: TensorDesc, t: TensorDesc) -> TensorDesc:
 
 
 def _line() -> str:
-    """The line of the program that called the package, as messages have it."""
+    """The line of the program that called the package, for messages."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
