@@ -14,27 +14,27 @@ from anydml.errors import Fault
 from anydml.tensor import DATA_TYPES, TensorDesc, four_bit, packed_strides
 
 WRAP = "wrap it in np.array(...)"
-SHARING_WORK = 1_000_000  # steps for the exact question whether two overlapping arrays share an element
+SHARING_WORK = 1_000_000  # the most steps to find out whether two overlapping arrays share an element
 
 
 class Slot:
     """One tensor that arrays are bound to.
 
-    name: the field in snake_case. tensor: its desc with explicit strides and total. own_total: the total that the desc
-    gives of its own, or 0. writable: an output.
+    name: the field in snake_case. tensor: its desc with explicit strides and total size. own_total: the total size that the
+    caller's desc gives, or 0. writable: whether it is an output.
     """
 
     def __init__(self, name: str, tensor: TensorDesc, own_total: int, writable: bool) -> None:
         self.name, self.tensor, self.own_total, self.writable = name, tensor, own_total, writable
-        self.four_bit = tensor.data_type.element_bits == 4  # bound as bytes alone, two elements in each
+        self.four_bit = tensor.data_type.element_bits == 4  # bound as bytes, with two elements in each
         self.dtype = np.dtype(np.uint8) if self.four_bit else tensor.data_type.dtype
         self.byte_strides = tuple(stride * self.dtype.itemsize for stride in tensor.explicit_strides)
         self.packed = packed_strides(tensor.sizes) == tensor.explicit_strides
 
     def view(self, value: Any) -> NDArray[Any] | Fault:
-        """The array in tensor form: sizes and strides as the desc has them; or what keeps it from being bound.
+        """The array with the desc's sizes and strides, or the reason why it cannot be bound.
 
-        Elements of 4 bits are bytes, two in each, the first in the low half.
+        Elements of 4 bits are given as bytes with two elements in each, the first in the low half.
         """
         array = as_array(value)
         if isinstance(array, str):
@@ -97,9 +97,9 @@ class Slot:
 
 
 def as_array(value: Any) -> NDArray[Any] | str:
-    """A plain NumPy array over the memory of an array, of a DLPack exporter or of a bytes-like object; or why there is none.
+    """A plain NumPy array over the memory of an array, a DLPack exporter or a bytes-like object; else the reason why not.
 
-    A subclass is taken for the memory it is: none of its own arithmetic or indexing is used.
+    Of an instance of a subclass, only the memory counts: none of its own arithmetic or indexing is used.
     """
     if type(value) is np.ndarray:
         return value
@@ -113,7 +113,7 @@ def as_array(value: Any) -> NDArray[Any] | str:
     if hasattr(value, "__dlpack__"):
         try:
             return np.from_dlpack(value)
-        except Exception as error:  # code of another library runs here, and no bug of ours can: it may raise whatever it likes
+        except Exception as error:  # only another library's code runs here, which may raise anything
             return f"cannot be had through DLPack: {type(error).__name__}: {error}"
     try:
         buffer = memoryview(value)
@@ -127,7 +127,7 @@ def as_array(value: Any) -> NDArray[Any] | str:
 
 
 def refused_by_name(array: NDArray[Any]) -> str | None:
-    """The reason why an array is no tensor, whatever the desc; None where there is none."""
+    """The reason why an array fits no desc; None if there is none."""
     if array.dtype in DATA_TYPES:
         return None
     if four_bit(array.dtype) is not None:
@@ -145,7 +145,7 @@ def refused_by_name(array: NDArray[Any]) -> str | None:
 
 
 def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:
-    """The reason why an output cannot be written beside an input, or None. What bounded work cannot settle is refused."""
+    """How an output shares memory with an input, or None. If SHARING_WORK steps do not tell, it "may share memory with" it."""
     if not np.may_share_memory(output, input):
         return None
     try:
@@ -156,17 +156,17 @@ def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:
 
 
 class Near:
-    """Arrays by where their bytes begin, so that those that may share memory with one are found without asking all."""
+    """Arrays sorted by address, to find those that may share memory with one of them without testing all pairs."""
 
     def __init__(self, arrays: Iterable[NDArray[Any]]) -> None:
         bounds = [np.lib.array_utils.byte_bounds(array) for array in arrays]
         self._bounds = bounds
         self._order = sorted(range(len(bounds)), key=bounds.__getitem__)
         self._begins = [bounds[i][0] for i in self._order]
-        self._reach = [*accumulate((bounds[i][1] for i in self._order), max)]  # the farthest end of those so far
+        self._reach = [*accumulate((bounds[i][1] for i in self._order), max)]  # the farthest end of the arrays up to each
 
     def to(self, index: int) -> list[int]:
-        """The other arrays, by their places, that have a byte between the first and the last one of this."""
+        """The indices of the other arrays whose range of addresses overlaps that of this one."""
         begin, end = self._bounds[index]
         found = []
         for k in range(bisect_left(self._begins, end) - 1, -1, -1):
@@ -178,14 +178,14 @@ class Near:
 
 
 def identical(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    """Whether two views are the same elements in the same layout: what in place means."""
+    """Whether two views are the same elements in the same layout, as in-place execution requires."""
     lies = (a.__array_interface__["data"][0], a.shape, a.dtype)
     strides = zip(a.shape, a.strides, b.strides, strict=False)
     return lies == (b.__array_interface__["data"][0], b.shape, b.dtype) and all(s == t for n, s, t in strides if n > 1)
 
 
 def owned_copy(view: NDArray[Any]) -> NDArray[Any]:
-    """A private copy of a tensor that lies as the original does, gaps and all: kernels are compiled for the desc's strides."""
+    """A private copy of a tensor with the original's strides, gaps included: kernels are compiled for the desc's strides."""
     span = 1 + sum((n - 1) * stride for n, stride in zip(view.shape, view.strides, strict=True) if n > 1) // view.itemsize
     memory = np.lib.stride_tricks.as_strided(view, (span,), (view.itemsize,)).copy()
     copy: NDArray[Any] = np.ndarray(view.shape, view.dtype, memory, strides=view.strides)

@@ -1,4 +1,4 @@
-"""The choice of a kernel: the first family that takes a statement, and whose code and memory are to be had."""
+"""The choice of a kernel: the first family that takes a statement, whose code compiles and whose memory fits."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Refusals = list[dict[str, str]]
 
 
 def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tuple[CompiledOperator, Refusals]:
-    """The operator as the first family that can compiles it, and why those before it did not.
+    """The operator compiled by the first family that can, and the reasons why the families before it could not.
 
-    MemoryError where every kernel would take more scratch and persistent memory than this machine has.
+    MemoryError if every kernel would take more scratch and persistent memory than this machine has.
     """
     as_newest = checked.desc.as_newest()
     newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
@@ -36,7 +36,7 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
         built: Built | Refused
         if isinstance(made, Lowered):
             built = tried(name, partial(linked, made, left_open(what, name)))
-        elif isinstance(made, Built) and refused and not made.bare:  # one that others are preferred to
+        elif isinstance(made, Built) and refused and not made.bare:  # a fallback, which may compute in Python
             built = not_compiled(what, refused).watching(made)
         else:
             built = made
@@ -67,12 +67,12 @@ def dumping() -> Any:
 
 
 def linked(lowered: Lowered, slow: InPython) -> Built:
-    """The call of a lowered statement. Uncompilable where the code that runs the steps cannot be made."""
+    """The call of a lowered statement. Uncompilable if the code that runs the steps cannot be compiled."""
     return _link()(lowered, slow)
 
 
 @cache
 def _link() -> Callable[[Lowered, InPython], Built]:
-    with guard:  # here and not above: what NumPy computes needs none of it
+    with guard:  # here and not above: kernels that use NumPy need none of it
         from anydml.devices.link import link
     return link

@@ -27,7 +27,7 @@ from anydml.tensor import TensorFlags
 
 
 class BindingProperties(NamedTuple):
-    """DML_BINDING_PROPERTIES, in bytes: what each bound operator takes as scratch, and what initialize keeps."""
+    """DML_BINDING_PROPERTIES: the bytes of scratch of each bound operator, and the bytes that initialize keeps."""
 
     temporary_resource_size: int
     persistent_resource_size: int
@@ -73,7 +73,7 @@ class CompiledOperator:
         self._begin(owned)
 
     def _begin(self, owned: int) -> None:
-        """owned: the bytes of inputs that initialize copies."""
+        """Set what follows from the kernel. owned: the bytes of the inputs that initialize copies."""
         self._properties = BindingProperties(
             self.built.temporary_resource_size + self.built.passing, owned + self.built.persistent_resource_size
         )
@@ -85,14 +85,14 @@ class CompiledOperator:
         return f"<CompiledOperator {self.desc.spec.name} {self.kernel_name}>"
 
     def __copy__(self) -> CompiledOperator:
-        """The same machine code, and what initialize kept; where it was not called yet, each calls it for itself."""
+        """The same machine code and the tensors that initialize kept; if it was not called yet, each copy calls it itself."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._initialized = dict(self._initialized)
         return made
 
     def __deepcopy__(self, memo: object) -> CompiledOperator:
-        return self.__copy__()  # nothing that could be copied further is ever written to
+        return self.__copy__()  # the rest is never written to, so it can be shared
 
     def __reduce__(self) -> str:
         raise TypeError("a compiled operator is machine code of this process: pickle its `desc`, and compile that")
@@ -112,12 +112,12 @@ class CompiledOperator:
 
     @computed_once
     def _owned(self) -> dict[str, Slot]:
-        """The tensors that are bound at initialize."""
+        """The tensors that initialize takes."""
         return self._slots_of(TensorFlags.OWNED_BY_DML)
 
     @computed_once
     def _slots(self) -> dict[str, Slot]:
-        """The tensors that are bound at bind."""
+        """The tensors that bind takes."""
         return self._slots_of(TensorFlags.NONE)
 
     def _slots_of(self, flags: TensorFlags) -> dict[str, Slot]:
@@ -138,14 +138,14 @@ class CompiledOperator:
 
     @property
     def most_bytes(self) -> int:
-        """The most memory that initialize or one bound operator takes, in bytes, with what initialize keeps."""
+        """The most memory, in bytes, that initialize or one bound operator takes, including what initialize keeps."""
         temporary, persistent = self.binding_properties
         return persistent + max(temporary, self.built.initialize_resource_size)
 
     def initialize(self, **arrays: Any) -> None:
         """Copy the inputs that are OWNED_BY_DML, all of them and nothing else, exactly once, before the first bind.
 
-        BindingError where they do not fit or it was called before; DataError where a value breaks a data rule. After an
+        BindingError if they do not fit or initialize was called before; DataError if a value breaks a data rule. After an
         error nothing is kept, and initialize may be called again.
         """
         made: dict[str, NDArray[Any]] = {}
@@ -156,7 +156,7 @@ class CompiledOperator:
                 judge()
             packed = self.built.initialize(copies) if self.built.initialize else {}
             made = {**copies, **packed}
-        # of threads that are here at once, the first keeps what it made: without a lock, which a fork could copy taken
+        # if several threads arrive here, the first one's arrays are kept; a lock could be copied by a fork while it is held
         if self._initialized.setdefault("", made) is not made:
             raise BindingError([Fault("", "initialize has been called before, and is called exactly once")])
         self._persistent = made
@@ -164,8 +164,8 @@ class CompiledOperator:
     def bind(self, **arrays: Any) -> BoundOperator:
         """Bind arrays to every tensor that is not OWNED_BY_DML, by field name; optional inputs absent or None.
 
-        An array has the desc's data type, sizes and strides, or is a one-dimensional buffer that they are laid over.
-        BindingError holds everything that does not fit: sizes, strides, types, missing and unknown names, an output that
+        An array has the desc's data type, sizes and strides, or is a one-dimensional buffer that holds such a tensor.
+        BindingError lists everything that does not fit: sizes, strides, types, missing and unknown names, an output that
         is not writable or shares memory with an input, a missing initialize.
         """
         if self._persistent is None:
@@ -177,7 +177,7 @@ class CompiledOperator:
         return self.bind_described(views)
 
     def _shared(self, views: Mapping[str, NDArray[Any]]) -> Iterator[Fault]:
-        """The outputs that share memory with another tensor; one that is identical to an input may, where the page says so."""
+        """The outputs that share memory with another tensor, except for those that may be identical to an input."""
         names, near = [*views], Near(views.values())
         places = {name: k for k, name in enumerate(names)}
         done: set[str] = set()
@@ -193,18 +193,18 @@ class CompiledOperator:
                     yield Fault(output, f"{how} {name}; in place, both are the same elements in the same layout")
 
     def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
-        """`bind` for arrays that the desc was made from: they fit by construction, and the output is fresh."""
+        """`bind` for arrays from which the desc was made: they fit by construction, and the output is a new array."""
         return BoundOperator(self, {**self._persistent, **views} if self._persistent else views)
 
     def execute_described(self, views: Mapping[str, NDArray[Any]]) -> None:
-        """`bind_described` and one execution, without what a second one would find there."""
+        """`bind_described` and one execution. A kernel without scratch is called without making a `BoundOperator`."""
         if self.built.bare and not (self.reports or self.judges or self._persistent):
             self.built.bind(views)()
         else:
             self.bind_described(views).execute()
 
     def prepare(self, views: Mapping[str, NDArray[Any]]) -> Execute:
-        """A call on arrays that fit, for one who keeps calls apart. It looks at values where rules are about them."""
+        """A call on arrays that fit. It checks the rules about values. The caller must not make it in two threads at once."""
         run = self.built.bind(views)
         checks = [] if self.built.judges else self.data_checks(views)
         return partial(self._judged, run, checks, views) if self._data_rules else run
@@ -220,9 +220,9 @@ class CompiledOperator:
             raise
 
     def direct(self, names: Sequence[str]) -> Direct | None:
-        """A call on arrays that the desc was made from, in the order of names; None where a call has to look at more.
+        """A call on arrays from which the desc was made, in the order of names; None if a call needs checks or more arrays.
 
-        Whoever calls it holds that they fit, the outputs fresh.
+        The caller guarantees that the arrays fit and that the outputs share no memory with inputs.
         """
         if self.reports or self._data_rules or self._persistent is None or self._persistent or self.built.direct is None:
             return None
@@ -257,7 +257,7 @@ class CompiledOperator:
         return views
 
     def _one_by_one(self, arrays: dict[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
-        """The arrays by tensor: those of an array of tensors, given as a sequence, one by one."""
+        """The arrays by tensor: a sequence of arrays, for an array of tensors, becomes one entry for each."""
         if not self._arrays_of:
             return arrays, []
         found, faults = dict[str, Any](), []
@@ -270,7 +270,7 @@ class CompiledOperator:
                 wanted = len(getattr(self.desc, name) or ())
                 if len(value) != wanted:
                     faults.append(Fault(name, f"has {len(value)} arrays where the desc has {wanted} tensors"))
-                # None stands in the place of a tensor that is bound elsewhere, at initialize or at bind
+                # None is given for a tensor that the other one of initialize and bind takes
                 found.update((f"{name}[{i}]", array) for i, array in enumerate(value[:wanted]) if array is not None)
         return found, faults
 
@@ -280,7 +280,7 @@ class CompiledOperator:
         return bool(self._data_rules)
 
     def data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:
-        """The judgements of the rules about the values of these inputs: each raises DataError where one is broken."""
+        """The checks of the rules about the values of these inputs. Each raises DataError if a rule is broken."""
         return [data_check(self.desc, name, rule, views[name]) for name, rule in self._data_rules if name in views]
 
 
@@ -290,7 +290,7 @@ def counters_of(elements: int, counted: Sequence[Counted | None]) -> Counters:
 
 
 class BoundOperator:
-    """A compiled operator with its arrays. `execute` reads the inputs anew each time; a second thread waits for the first."""
+    """A compiled operator with its arrays. Each `execute` reads the inputs again; a second thread waits for the first."""
 
     def __init__(self, compiled: CompiledOperator, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.compiled = compiled
@@ -309,16 +309,16 @@ class BoundOperator:
         self._lock = threading.Lock()
         self._generation = forks.generation()
         if self.compiled.built.bare and not (self.compiled.judges or self.compiled.reports):
-            self.__dict__["execute"] = run  # nothing to look at or to keep apart, in a child neither: no cost beyond the call
+            self.__dict__["execute"] = run  # there is nothing to check and no scratch to lock: no cost beyond the call
 
     def _make_ready_again(self) -> None:
-        """In a child of a fork: another thread of the parent may have been executing, with this lock and this scratch."""
+        """Replace lock and scratch in a child of a fork: a thread of the parent may have been using them."""
         with forks.guard:
             if self._generation != forks.generation():
                 self._make_ready()
 
     def execute(self) -> None:
-        """Compute the output. DataError, before any byte of it is written, where a value breaks a data rule."""
+        """Compute the output. DataError if a value breaks a data rule, before any byte of the output is written."""
         if self._generation != forks.generation():
             self._make_ready_again()
         with self._lock:

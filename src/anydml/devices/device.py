@@ -45,18 +45,18 @@ class ExecutionFlags(enum.IntFlag):
 class Device:
     """A device compiles operators and runs them.
 
-    name: "cpu", or "reference" (the operator files run as they stand: slow, and the judge of every other kernel).
-    feature_level: the rules that descs are checked against. threads: at most so many; by default ANYDML_NUM_THREADS,
+    name: "cpu", or "reference", which evaluates the operators' statements exactly: slow, and what all kernels are tested
+    against. feature_level: the rules that descs are checked against. threads: the most threads; by default ANYDML_NUM_THREADS,
     OMP_NUM_THREADS, or the processors that this process may use. isa: the instruction set to compile for, by default the
     best that the processor reports: on x86-64 "generic", "avx2", "avx_vnni", "avx512bw" or "avx512_vnni", on Arm "generic",
-    "dotprod" or "i8mm". stage: where elements begin whose rounding a kernel may leave undecided, for who looks for a wrong bit:
-    "first" (bounds of float64, mostly), "second" (the same again with finer bounds) or "exact" (evaluated exactly, in Python).
-    A kernel without a second stage for a formula begins at the exact one; what never is undecided, such as moves and integers,
-    has one stage, and requantised sums of integers have two, of which the second is exact, in machine code. Convolutions of
-    single planes of floats, whose stages are one kernel, take that of packed rows instead; running sums along contiguous lines
-    and means of windows begin at the first stage all the same. There is no third stage yet.
+    "dotprod" or "i8mm". stage: the stage at which elements begin whose rounding a kernel may leave undecided, to look for a
+    wrong bit: "first" (bounds of float64, mostly), "second" (the same with finer bounds) or "exact" (evaluated exactly, in
+    Python). A kernel without a second stage for a formula begins at the exact one. Results that are never undecided, such as
+    moves and integers, have one stage. Requantised sums of integers have two, of which the second is exact, in machine code.
+    Convolutions of single planes of floats, whose stages are one kernel, use the kernel of packed rows instead. Running sums
+    along contiguous lines and means of windows always begin at the first stage. There is no third stage yet.
     No choice changes a bit.
-    UnsupportedError for a name, level, instruction set or stage that is not there.
+    UnsupportedError for a name, level, instruction set or stage that does not exist here.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Device:
         self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()), stage)
         # make, key: make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
         self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(_made_by(ref(self)))
-        # the calls that need not look at more than addresses, by what eager functions tell them apart by
+        # calls that only need addresses, by the keys of eager functions
         self.quick: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, in another process too, compiles anew."""
+        """The name and the settings: a copy, in another process too, compiles anew."""
         return _again, (self.name, self.feature_level, *self.machine)
 
     def __repr__(self) -> str:
@@ -110,7 +110,7 @@ class Device:
         return f"<Device {self.name}: feature level {self.feature_level}{using}>"
 
     def supports_data_type(self, data_type: DataType) -> bool:
-        """Whether some operator of this device takes tensors of a data type at its feature level.
+        """Whether any operator takes tensors of a data type at this device's feature level.
 
         IDMLDevice::CheckFeatureSupport, DML_FEATURE_TENSOR_DATA_TYPE_SUPPORT.
         """
@@ -118,7 +118,7 @@ class Device:
         return any(data_type in supported.data_types for table in tables for supported in table.values())
 
     def highest_feature_level(self, requested: Iterable[FeatureLevel]) -> FeatureLevel:
-        """The highest of the requested levels that the device has; UnsupportedError where it has none of them.
+        """The highest of the requested levels that the device has; UnsupportedError if it has none of them.
 
         IDMLDevice::CheckFeatureSupport, DML_FEATURE_FEATURE_LEVELS.
         """
@@ -138,10 +138,10 @@ class Device:
 
         A graph is checked as a whole, and its arrays are bound by the names of its input and output edges; fuse=False makes
         each of its operators a call of its own, with the same bits.
-        DescError where the desc breaks rules, GraphError where the graph does; DataError where values of a graph's constants
-        break a rule about data; UnsupportedError for a desc that was checked for a level above the device's; MemoryError where
-        every kernel would take more scratch and persistent memory than this machine has. OptimizationWarning where a kernel or
-        what is fused fails unexpectedly, and the result is computed without it. IDMLDevice::CreateOperator and CompileOperator;
+        DescError if the desc breaks rules, GraphError if the graph does; DataError if values of a graph's constants break a
+        rule about data; UnsupportedError for a desc that was checked for a level above the device's; MemoryError if every
+        kernel would take more scratch and persistent memory than this machine has. OptimizationWarning if a kernel or a fusion
+        fails unexpectedly; the result is then computed without it. IDMLDevice::CreateOperator and CompileOperator;
         IDMLDevice1::CompileGraph.
         """
         began = time.perf_counter()
@@ -171,7 +171,7 @@ class Device:
         return compiled
 
     def _compile_graph(self, desc: GraphDesc, fuse: bool, began: float) -> CompiledOperator:
-        with guard:  # here and not above: what computes one operator needs none of it
+        with guard:  # here and not above: a single operator needs none of it
             from anydml.devices.graph import compiled_graph
         checked, refused = check_graph(desc, self.feature_level), list[dict[str, str]]()
 
@@ -198,7 +198,10 @@ def _chosen() -> Callable[..., tuple[CompiledOperator, list[dict[str, str]]]]:
 
 
 def _made_by(device: ref[Device]) -> Callable[..., Any]:
-    """The maker of the operators that a device keeps for eager calls; it does not hold the device, which whoever asks holds."""
+    """The function that makes what a device caches for eager calls.
+
+    It refers to the device weakly, so that the cache does not keep the device alive. The caller holds the device.
+    """
 
     def made(make: Callable[..., Any], *key: Hashable) -> Any:
         return make(device(), *key)
@@ -221,7 +224,7 @@ _usual: ContextVar[Device | None] = ContextVar("usual", default=None)
 
 @contextmanager
 def usual(device: Device) -> Iterator[None]:
-    """Functions that are told no device run on this one, within the context."""
+    """Make this the device of functions that are given none, within the context."""
     before = _usual.set(device)
     try:
         yield
@@ -230,7 +233,7 @@ def usual(device: Device) -> Iterator[None]:
 
 
 def device_of(device: Device | str | None) -> Device:
-    """The device that a function runs on: as given, by name, the usual one, or the cpu; UnsupportedError for other values."""
+    """The device that a function runs on: the given one, by name too; else that of `usual`; else the cpu."""
     if isinstance(device, Device):
         return device
     if device is None:

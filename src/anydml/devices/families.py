@@ -1,4 +1,4 @@
-"""The table of devices: the kernel families of each, in the order in which they are tried, each with what imports it."""
+"""The table of devices: the kernel families of each, in the order in which they are tried, with functions that import them."""
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -187,9 +187,9 @@ DEVICES: Mapping[str, Families] = {
     "reference": {"reference": reference},
 }
 
-# for the operators of a graph, whose calls are steps of one
+# for the operators of a graph: a compiled copy of any size is better there, since it is a step of one call
 IN_GRAPHS: Mapping[str, Families] = {**DEVICES, "cpu": {**DEVICES["cpu"], "copy:compiled": copy_of_any_size}}
-# those that take statements of no operator: they look at nothing but the tensors
+# families that take fused statements, which belong to no operator: they need only the tensors
 FUSED: Mapping[str, Families] = {
     "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},
     "reference": {},

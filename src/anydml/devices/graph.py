@@ -1,4 +1,4 @@
-"""A graph, compiled: a kernel for each work, and memory for what lies between them."""
+"""A graph, compiled: a kernel for each operator or fused statement, and memory for the tensors between them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CompiledGraph(CompiledOperator):
         self._begin(owned)
 
     def begin(self) -> None:
-        """Compute what follows from constants, where the caller has nothing to initialize."""
+        """Compute what depends on constants alone, unless the caller has to initialize the graph."""
         if self._persistent is not None:
             self._persistent = dict(self.call.initialize({}))
 
@@ -65,7 +65,7 @@ class CompiledGraph(CompiledOperator):
         return f"<CompiledGraph: {summary(self._checked, [part.work for part in self.call.parts])}>"
 
     def profile(self, times: int = 10, **arrays: Any) -> Profile:
-        """The time that each call takes, the least of so many. arrays: what bind takes, by name."""
+        """The time that each call takes, the least of `times` executions. arrays: what bind takes, by name."""
         if times < 1:
             raise ValueError(f"times is {times}, and a graph is executed once at least")
         return profiled(self.call.runs(self.bind(**arrays).arrays), times)
@@ -92,10 +92,10 @@ class CompiledGraph(CompiledOperator):
 def compiled_graph(
     families: Families, fusing: Families, checked: CheckedGraph, machine: Machine, refused: Refusals
 ) -> CompiledGraph:
-    """The graph with the first kernel of each work that takes it; fusing: the families that take fused statements.
+    """The graph with the first kernel that takes each call. fusing: the families that take fused statements.
 
-    refused: gets the kernels that did not take works that they were asked for, and their reasons.
-    MemoryError where it would take more scratch and persistent memory than this machine has.
+    refused: gets the kernels that refused a call, and their reasons.
+    MemoryError if the graph would take more scratch and persistent memory than this machine has.
     """
     works = works_of(checked)
     kernels = _Kernels(families, fusing, checked, machine, refused)
@@ -138,7 +138,7 @@ def compiled_graph(
 
 
 class _Kernels:
-    """The kernels of a graph's works, each made once for all works that are alike."""
+    """The kernels of a graph's calls. Equal calls share a kernel."""
 
     def __init__(
         self, families: Families, fusing: Families, checked: CheckedGraph, machine: Machine, refused: Refusals
@@ -149,7 +149,7 @@ class _Kernels:
         self._statements: dict[Hashable, tuple[str, Built] | None] = {}
 
     def part(self, work: Work, fixed: frozenset[int]) -> Part:
-        """A work of one node with its kernel. fixed: buffers that kernels may pack once."""
+        """The call of one node with its kernel. fixed: buffers that kernels may pack once."""
         operator = self._checked.nodes[work.node]
         assert operator is not None
         uses = {**work.reads, **work.writes}
@@ -163,7 +163,7 @@ class _Kernels:
         return Part(work, compiled.kernel_name, compiled.built, compiled, called(self._checked, work.node))
 
     def region(self, families: Mapping[str, Callable[[], OfRegion]], work: Work, fixed: frozenset[int]) -> Part | None:
-        """A work of a region with its kernel; None where no family takes it."""
+        """The call of a region with its kernel; None if no family takes it."""
         title = _title(self._checked, work)
         for name, family in families.items():
             built = tried(name, partial(self._of_region, name, family, work, fixed, left_open(title, name)))
@@ -183,7 +183,7 @@ class _Kernels:
         return linked(answer, slow)
 
     def selected(self, work: Work) -> Part | None:
-        """A work that picks the largest bytes of windows, with its kernel; None where something else is picked."""
+        """The call of a region that selects the largest bytes of windows, with its kernel; None if it selects otherwise."""
         assert isinstance(work.region, Selection)
         operator = self._checked.nodes[work.region.node]
         assert operator is not None
@@ -201,7 +201,7 @@ class _Kernels:
         return Part(work, compiled.kernel_name, compiled.built, compiled, _title(self._checked, work))
 
     def fused(self, work: Work, fixed: frozenset[int]) -> Part | None:
-        """A fused work with its kernel; None where no family takes it."""
+        """The call of a fused statement with its kernel; None if no family takes it."""
         assert work.nest is not None
         tensors = _tensors(work, fixed)
         key = (spelled(work.nest), *tensors.items())
@@ -224,7 +224,7 @@ class _Kernels:
 
 
 def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
-    """The works without those that only move elements which others can read or write at their places."""
+    """The calls without those that only move elements which other calls can read or write in place."""
     return optional.attempted("Moves that strides can say are", lambda: _moved(checked, works), lambda _: (*works,))
 
 
@@ -242,12 +242,12 @@ def _moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
 
 
 def fused(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
-    """The works with maps fused into what alone they read."""
+    """The calls with each map fused with the operators whose only reader it is."""
     return optional.attempted("Maps that are fused are", lambda: fuse(checked, works), lambda _: (*works,))
 
 
 def _regions(checked: CheckedGraph, works: Sequence[Work], kernels: _Kernels) -> list[Part]:
-    """The regions that a kernel takes as one."""
+    """The regions that a kernel computes as a whole."""
     fixed = fixed_buffers(checked, works)
 
     def sought(stage: str, find: Callable[[], list[Part | None]]) -> list[Part | None]:
@@ -264,13 +264,13 @@ def _regions(checked: CheckedGraph, works: Sequence[Work], kernels: _Kernels) ->
 def _with_regions(
     checked: CheckedGraph, works: Sequence[Work], found: Sequence[Part]
 ) -> tuple[dict[int, Part], tuple[Work, ...]]:
-    """The regions by their last nodes, and the works with them."""
+    """The regions by their last nodes, and the calls with the regions."""
     summed = {part.work.node: part for part in found}
     return summed, with_regions(checked, works, [part.work for part in summed.values()])
 
 
 def _renamed(part: Part, work: Work, checked: CheckedGraph) -> Part:
-    """The part of a work of more nodes."""
+    """The part with a call of more nodes."""
     return part._replace(work=work, title=_title(checked, work))
 
 
@@ -279,14 +279,14 @@ def _title(checked: CheckedGraph, work: Work) -> str:
 
 
 def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
-    """The tensors of a work, those that do not change OWNED_BY_DML."""
+    """The tensors of a call; those that never change are OWNED_BY_DML."""
     tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
     tensors |= {name: _owned(TensorDesc.of(x)) for name, x in work.arrays.items()}
     return tensors | {name: use.tensor for name, use in work.writes.items()}
 
 
 def _may_lie_alike(part: Part) -> list[str]:
-    """The inputs that the output may be identical to, element by element."""
+    """The inputs whose memory the output may reuse, element by element."""
     if part.compiled is None:
         return read_at_index(part.work) if part.kernel_name.startswith("elementwise:") else []
     in_place = part.compiled.desc.spec.in_place

@@ -1,4 +1,4 @@
-"""The call of a graph: arrays, constants and one scratch as the tensors of each kernel, and kernels one after another."""
+"""The call of a graph: its kernels in order, on arrays, constants and parts of one scratch."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from anydml.kernels.call.address import address_of
 from anydml.kernels.kernel import Arrays, Built, Execute
 from anydml.tensor import TensorDesc
 
-BUFFER, PACKED = "\0buffer ", "\0packed "  # what names of our own arrays begin with, beside those of edges
+BUFFER, PACKED = "\0buffer ", "\0packed "  # prefixes of the names of our own arrays, among the names of edges
 
 
 class Part(NamedTuple):
-    """A work with its kernel. compiled: the operator, None for a fused statement. title: the node as messages name it."""
+    """A call with its kernel. compiled: the operator, None for a fused statement. title: the nodes as messages name them."""
 
     work: Work
     kernel_name: str
@@ -32,13 +32,13 @@ class Part(NamedTuple):
     title: str
 
     def prepared(self, views: Arrays) -> Execute:
-        """The call on arrays; a DataError of its names the node."""
+        """The call on arrays. Its DataErrors name the node."""
         if self.compiled is None or not self.compiled.judges:
             return self.built.bind(views)
         return partial(_naming, self.compiled.prepare(views), self.title)
 
     def judged(self, views: Arrays, names: Iterable[str]) -> list[Execute]:
-        """The rules about data of some tensors; a DataError names the node."""
+        """The checks of the rules about data of some tensors. Their DataErrors name the node."""
         if self.compiled is None or not self.compiled.judges:
             return []
         own = {name: views[name] for name in names if name in views}
@@ -49,7 +49,7 @@ class Part(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """A part with its tensors in memory, and what it has packed."""
+    """A part with its arrays: its tensors, what it has packed, and its scratch."""
 
     part: Part
     views: Arrays
@@ -63,9 +63,10 @@ def _naming(run: Execute, title: str) -> None:
 
 
 class GraphCall:
-    """The parts of a graph as one kernel: what `Built` asks of one.
+    """The parts of a graph as one kernel, from which `built` makes a `Built`.
 
-    once: what initialize computes; parts: what each call does. fixed: buffers that do not change afterwards.
+    once: the parts that initialize runs. parts: those that each call runs. fixed: the buffers that do not change after
+    initialize.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class GraphCall:
         }
 
     def built(self) -> Built:
-        """The graph as a kernel that can be bound."""
+        """The graph as a kernel."""
         sharing = {self._shared[k]: part.built.temporary_resource_size + LINE for k, part in enumerate(self.parts)}
         temporary = self.layout.bytes + sum(size for size in sharing.values() if size > LINE) + self._passing()
         kept = sum(self._checked.buffers[use.buffer].bytes for part in self._once for use in part.work.writes.values())
@@ -100,7 +101,7 @@ class GraphCall:
         return Built(self.bind, temporary, self.initialize, kept, max(once, default=0))
 
     def initialize(self, owned: Arrays) -> Arrays:
-        """Persistent memory, from constants and owned inputs: buffers by number, and what parts packed by part and name."""
+        """The persistent memory, from constants and owned inputs: fixed buffers, and the arrays that parts have packed."""
         memory = self._bound(self._checked.inputs, owned)
         found: dict[str, NDArray[Any]] = {}
         for part in self._once:
@@ -118,19 +119,19 @@ class GraphCall:
         return found
 
     def _passing(self) -> int:
-        """Bytes that kernels take turns in, and leave nothing in."""
+        """The bytes of memory that all kernels use in turn, and whose contents no kernel relies on."""
         most = max((part.built.passing for part in self.parts), default=0)
         return most + LINE if most else 0
 
     def _seen(self) -> set[int]:
-        """The owned inputs that are read at each call, beside what is packed of them: by regions, which decide outputs."""
+        """The owned inputs that each call reads although they are packed: regions read them to decide undecided elements."""
         read = {use.buffer for part in self.parts if part.work.region is not None for use in part.work.reads.values()}
         return {bound.buffer for bound in self._checked.inputs if bound.buffer in read & self._fixed}
 
     def bind(self, arrays: Arrays) -> Execute:
-        """The call that computes the outputs, in a scratch of its own.
+        """The call that computes the outputs, with its own scratch.
 
-        Rules about data of the graph's inputs are judged before anything is computed.
+        The rules about data of the graph's inputs are checked before anything is computed.
         """
         sights, copies = self._in_memory(arrays)
         given = {b.buffer for b in self._checked.inputs}
@@ -148,16 +149,16 @@ class GraphCall:
         return Table([*entries, *copies]).execute
 
     def runs(self, arrays: Arrays) -> list[tuple[Part | None, Execute]]:
-        """The call in its parts, and copies where an output is not written by its part."""
+        """The call as a list of its parts, and of the copies of outputs that no part writes."""
         sights, copies = self._in_memory(arrays)
         return [*((part, part.prepared(views)) for part, views in sights), *((None, run) for run in copies)]
 
     def _of(self, part: Part, buffers: Collection[int]) -> list[str]:
-        """The tensors that a part reads of some buffers."""
+        """The names of the tensors that a part reads from some buffers."""
         return [name for name, use in part.work.reads.items() if use.buffer in buffers]
 
     def _in_memory(self, arrays: Arrays) -> tuple[list[Sight], list[Execute]]:
-        """The parts with their memory, and the copies of outputs that are not written by their parts."""
+        """The parts with their memory, and the copies of outputs that no part writes."""
         memory: dict[int, NDArray[Any]] = {}
         outputs = [*self._checked.outputs]
         later: list[Bound] = []
@@ -201,7 +202,7 @@ class GraphCall:
         return memory
 
     def _views(self, part: Part, memory: Mapping[int, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """The tensors of a part that there is memory for, as it sees them."""
+        """The arrays of a part's tensors, as far as their buffers have memory."""
         uses: dict[str, Use] = {**part.work.reads, **part.work.writes}
         views = {
             name: laid_over(memory[use.buffer][use.offset :], use.tensor) for name, use in uses.items() if use.buffer in memory
@@ -210,7 +211,7 @@ class GraphCall:
 
 
 def _taking_turns(parts: Sequence[Part]) -> list[int]:
-    """For each part the first one in whose kernel's scratch it works: those of the same steps leave it as they find it."""
+    """For each part, the first part whose scratch it uses. Parts with equal steps share one, since they leave it as it was."""
     found: list[int] = []
     first: dict[Any, int] = {}
     by_built: dict[int, int] = {}
@@ -226,7 +227,7 @@ def _taking_turns(parts: Sequence[Part]) -> list[int]:
 
 
 def _as_key(steps: Any) -> Any:
-    """Steps, in lists of lists, as what is hashed."""
+    """Steps, which are nested lists, as nested tuples that can be hashed."""
     try:
         hash(steps)
     except TypeError:
@@ -242,7 +243,7 @@ def scratch(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]
 
 
 def passing(nbytes: int) -> NDArray[np.uint8]:
-    """The memory that kernels take turns in, with whatever another one has left there."""
+    """The memory that all kernels use in turn. Its contents are undefined when a kernel begins."""
     return np.empty(nbytes, np.uint8)
 
 
@@ -255,7 +256,7 @@ def bytes_of(array: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
 
 
 def laid_over(memory: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
-    """The array of a tensor over bytes; of elements of 4 bits, the bytes themselves."""
+    """The array of a tensor over bytes; for elements of 4 bits, the bytes themselves."""
     if tensor.data_type.element_bits == 4:
         return memory[: tensor.element_bytes]
     dtype = tensor.data_type.dtype

@@ -1,4 +1,4 @@
-"""The table of a graph: the phases of all its kernels as one call, and what Python does between them."""
+"""The table of a graph: the phases of all its kernels as few calls, and the functions that Python runs between them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import NamedTuple
 from anydml.kernels.call.steps import Piece, parts
 from anydml.kernels.kernel import Execute, Placed, Unfit
 
-LONG = 0.1  # seconds after which signals are handled
-FEW = 8  # kernels of little work each, for which other threads can wait
-MANY = 1000  # kernels of little work each, which take less than LONG
+LONG = 0.1  # seconds: the longest time without handling signals
+FEW = 8  # short kernels: up to so many run without releasing the GIL
+MANY = 1000  # short kernels: so many take less than LONG
 
 
 class Entry(NamedTuple):
-    """A kernel's phases. judges: what tells which value breaks a rule, where a status says that one does."""
+    """A kernel's phases. judges: if its status says that a value breaks a rule, these checks find the value."""
 
     placed: Placed
     judges: Sequence[Execute] = ()
 
 
 class Section(NamedTuple):
-    """Phases of one call, from `first` to before `past`; or what Python does."""
+    """The phases `first` to `past` - 1, made as one call; or a function that Python runs."""
 
     first: int
     past: int
@@ -30,16 +30,16 @@ class Section(NamedTuple):
 
 
 class Table:
-    """Kernels' phases, and what Python does between them, in order.
+    """The phases of kernels, and the functions that Python runs between them, in order.
 
-    Phases that follow one another are one call. It ends where a kernel stops, which is decided before it goes on. Long calls
-    are cut, so that signals are handled: the first execution runs each phase by itself and measures how long it takes.
+    Consecutive phases are one call. It returns early if a kernel has undecided elements, and continues when these are decided.
+    Long calls are split so that signals are handled: the first execution runs each phase alone and measures its time.
     """
 
     def __init__(self, entries: Sequence[Entry | Execute]) -> None:
         self._kernels = [e for e in entries if isinstance(e, Entry)]
         phases: list[Sequence[Piece]] = []
-        self._owners: list[tuple[Entry, int]] = []  # of each phase: its kernel, and that one's first phase
+        self._owners: list[tuple[Entry, int]] = []  # for each phase, its kernel and the first phase of this kernel
         self._sections: list[Section] = []
         for e in entries:
             if isinstance(e, Entry):
@@ -58,7 +58,7 @@ class Table:
             self._some, self._last = parts(phases, self._kernels[0].placed.target, keep, keeps_gil=keeps_gil)
 
     def execute(self) -> None:
-        """Run everything in order. The first time, the sections are then merged as far as they take no longer than LONG."""
+        """Run everything in order. After the first time, sections are merged that take at most LONG together."""
         spent: list[float] = []
         done = 0
         try:
@@ -69,20 +69,20 @@ class Table:
                 else:
                     run()
                 spent.append(time.perf_counter() - began)
-        except BaseException:  # an interrupt may come anywhere, and the next call begins anew
+        except BaseException:  # an interrupt may come anywhere; the next call must start from clean state
             self._clear()
             raise
         if not self._measured:
             self._sections, self._measured = merged(self._sections, spent), True
 
     def _run(self, first: int, past: int) -> int:
-        """Run phases up to one; the first that has not been run, which is a later one where a kernel was decided."""
+        """Run the phases before `past`; returns the next phase, which is a later one if a kernel that stopped was completed."""
         while first < past and self._some(first, past):
             first = self._settled(self._last())
         return max(first, past)
 
     def _settled(self, stopped: int) -> int:
-        """Take up the kernel that stopped in a phase, until it is over; the first phase after it."""
+        """Complete the kernel that stopped in a phase; returns the first phase after this kernel."""
         (placed, judges), begin = self._owners[stopped]
         if placed.decide is None:
             for judge in judges:
@@ -100,7 +100,7 @@ class Table:
 
 
 def merged(sections: Sequence[Section], spent: Sequence[float]) -> list[Section]:
-    """Sections as few calls, none of which takes longer than LONG if it is more than one of them."""
+    """The sections, merged to as few calls as possible. A merged call takes at most LONG."""
     found: list[Section] = []
     total = 0.0
     for section, seconds in zip(sections, spent, strict=True):

@@ -1,4 +1,4 @@
-"""Rules about data: asked of every element of a tensor, before anything is computed of it."""
+"""Rules about data, checked for every element of a tensor before anything is computed from it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from anydml.errors import DataError
 from anydml.schema.constraint import DataRule
 from anydml.schema.operator import Desc
 
-JUDGED = 1 << 18  # elements that a data rule is asked about at a time, which takes a few bytes for each
+JUDGED = 1 << 18  # elements that are checked at a time, which takes a few bytes for each
 
 
 def data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], None]:
-    # an element that a zero stride repeats is looked at once
+    # an element that a zero stride repeats is checked once
     once = view[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in view.strides])] if 0 in view.strides else view
     breaks = rule.breaks
 
@@ -32,7 +32,7 @@ def data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any]) -> Cal
 
 
 def _parts(view: NDArray[Any], before: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], int, NDArray[Any]]]:
-    """A tensor in order, JUDGED elements at most at a time: the indices before, where the part begins, and the part."""
+    """The parts of a tensor in order, of at most JUDGED elements: the leading indices, the first row, and the part."""
     rows = JUDGED * len(view) // view.size
     if rows:
         yield from ((before, at, view[at : at + rows]) for at in range(0, len(view), rows))

@@ -1,4 +1,4 @@
-"""From steps of machine code, which families give as data, to a call: memory, addresses, and the table of the call."""
+"""The call of a lowered statement: memory, addresses, and the table of steps, which families give as data."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ NOTHING = np.zeros(0, np.int64)
 
 
 def link(lowered: Lowered, slow: InPython | None = None) -> Built:
-    """The call for any arrays. Uncompilable where the code that runs the steps cannot be made. slow: what Python decides."""
+    """The call for any arrays. Uncompilable if the code that runs the steps cannot be compiled.
+
+    slow: runs and reports what Python has to decide.
+    """
     slow = slow or left_open("A kernel", "it")
     engine.compiled(runner, lowered.target)
     target, scratch, passing = lowered.target, lowered.scratch, lowered.passing
     sheets = [Sheet(rounds.phases, rounds.moved) for rounds in lowered.rounds]
-    # NumPy's copies have no constants, and no address is 0
+    # a kernel may have no constants; an address is never 0
     fixed = {} if lowered.constants is None else {"constants": address_of(lowered.constants)}
     single = len(sheets) == 1 and not lowered.rounds[0].times
     cut = len(sheets) > 1 or lowered.interruptible
     status = lowered.fails or lowered.decide is not None
 
     def worked_in(arrays: Arrays) -> tuple[dict[str, int], NDArray[np.int64], Arrays]:
-        """The addresses of our own memory, the scratch, and the arrays with what passes through it."""
+        """The addresses of the kernel's own memory, the scratch as words, and the arrays with the memory "passing"."""
         own, words = {**fixed}, NOTHING
         if scratch:
             memory, own["scratch"] = _given(arrays.get("scratch"), scratch)
@@ -46,7 +49,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
         return own, words, arrays
 
     def settling(words: NDArray[np.int64], arrays: Arrays) -> Callable[[Callable[[], int]], None]:
-        """A function that decides what a call left undecided, and runs it again until nothing is left."""
+        """A function that decides the undecided elements of a call, and repeats both until none are left."""
         assert lowered.decide is not None
         return partial(slow.settle, partial(lowered.decide, words, arrays), once=lowered.once)
 
@@ -100,10 +103,10 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
 
 
 class Direct:
-    """A call of one piece on any arrays that lie as its tensors do: its tables and its scratch are kept for the next.
+    """A call with a single step, on any arrays with the layouts of its tensors. Its table and scratch are reused.
 
-    names: the tensors, in the order in which arrays are given; forms: the shape and type of each, which an array may be
-    short of where sizes broadcast.
+    names: the tensors, in the order in which arrays are given. forms: the sizes and dtype of each; an array may have fewer
+    elements and broadcast to the sizes.
     """
 
     def __init__(
@@ -122,21 +125,21 @@ class Direct:
 
     def __call__(self, arrays: Sequence[NDArray[Any]]) -> None:
         try:
-            made = self._kept.pop()  # no two threads get the same
+            made = self._kept.pop()  # two threads never get the same
         except IndexError:
             made = self._made()
         run, numbers, scratch = made
         for k, place, offset in self._uses:
             numbers[place] = address_of(arrays[k]) + offset
         if run() and scratch is not None:
-            # what fails in the middle is not kept
+            # after an error here, the scratch is not kept
             self._settling(scratch, self._tensors(arrays))(run)
             scratch[...] = 0
         if self._lowered.scratch + self._lowered.passing <= KEPT:
             self._kept.append(made)
 
     def _tensors(self, arrays: Sequence[NDArray[Any]]) -> Arrays:
-        """The arrays as the tensors that they stand for."""
+        """The arrays by tensor, broadcast to the tensors' sizes."""
         found = {}
         for name, array in zip(self._names, arrays, strict=True):
             if name:
@@ -162,14 +165,14 @@ class Direct:
 
 
 def _decided(run: Callable[[], int], decide: Callable[[Callable[[], int]], None], scratch: NDArray[np.int64]) -> Execute:
-    """A call that is taken up again, once what it left open is decided, until nothing is left."""
+    """A call that is repeated after its undecided elements are decided, until none are left."""
 
     def execute() -> None:
         try:
             if run():
                 decide(run)
                 scratch[...] = 0
-        except BaseException:  # an interrupt may come anywhere, and the next call begins anew
+        except BaseException:  # an interrupt may come anywhere; the next call must start from clean state
             scratch[...] = 0
             raise
 
@@ -182,13 +185,13 @@ def _in_turn(calls: Sequence[Callable[[], object]]) -> None:
 
 
 def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:
-    """Zeroed memory, and the address in it from which on there are so many bytes at a cache line's start."""
+    """Zeroed memory, and the address in it of `nbytes` bytes that begin at a cache line."""
     memory = np.zeros(nbytes + LINE, np.uint8)
     return memory, _line_in(memory)
 
 
 def _given(memory: NDArray[np.uint8] | None, nbytes: int) -> tuple[NDArray[np.uint8], int]:
-    """So many bytes from a cache line's start on, in memory that is given or taken, and their address."""
+    """The `nbytes` bytes that begin at a cache line, in the given memory or in new memory, and their address."""
     memory, start = _aligned(nbytes) if memory is None else (memory, _line_in(memory))
     return memory[start - address_of(memory) :][:nbytes], start
 
@@ -205,7 +208,7 @@ def _addresses(sheet: Sheet, arrays: Arrays, own: dict[str, int]) -> list[int]:
 def _again(
     run: Callable[[], int], numbers: NDArray[np.int64], times: tuple[int, ...], moves: list[NDArray[np.int64]]
 ) -> Callable[[], int]:
-    """The call in every place that its numbers move to, up to the first status that is not 0."""
+    """The call repeated `times`, its addresses advanced by `moves` each time, until a status is not 0."""
     first = numbers.copy()
 
     def again() -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Spent(NamedTuple):
-    """A call: its nodes, or its name in a program; its kernel, the least of its times, and the bytes it reads and writes."""
+    """A call: its nodes, or its name in a program; its kernel, its least time, and the bytes that it reads and writes."""
 
     nodes: str
     kernel: str
@@ -38,7 +38,7 @@ class Profile(tuple[Spent, ...]):
 
 
 def profiled(runs: list[tuple[Part | None, Execute]], times: int) -> Profile:
-    """Each of a graph's runs timed by itself, the graph executed so many times; the least of each."""
+    """The least time of each part of a graph that is executed `times` times."""
     least = [float("inf")] * len(runs)
     for _ in range(times):
         for k, (_, run) in enumerate(runs):

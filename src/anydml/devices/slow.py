@@ -1,4 +1,4 @@
-"""Calls that take over a second in Python: a warning names the kernel, the elements and the reason."""
+"""Warnings about calls that take more than a second in Python, with the kernel, the elements and the reason."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from anydml.errors import PerformanceWarning, warn
 from anydml.kernels.evaluate.tally import TALLY, Counted
 from anydml.kernels.kernel import Arrays, Built, Execute
 
-LONG = 1.0  # seconds in Python from which on a call is said to be slow
+LONG = 1.0  # seconds in Python after which a call is reported as slow
 
 
 class InPython:
-    """The part of a compiled operator's calls that Python evaluates. what, why: for the warning, which comes once."""
+    """The elements of a compiled operator that Python evaluates. what, why: for the warning, which is given once."""
 
     def __init__(self, what: str, why: str) -> None:
         self.what, self.why, self.said = what, why, False
         self.counted = Counted()
 
     def settle(self, decide: Callable[[], None], run: Callable[[], int], *, once: bool) -> None:
-        """Decide what a call left open, and take it up again, until nothing is left."""
+        """Decide the undecided elements of a call and repeat it, until none are left."""
         spent, before, left = 0.0, TALLY.elements, TALLY.left
         while True:
-            TALLY.began = None  # machine code, which may have to be made, decides what it can before
+            TALLY.began = None  # set when Python begins; machine code, which may have to be compiled, decides first
             decide()
             spent += 0.0 if TALLY.began is None else time.perf_counter() - TALLY.began
             if once or not run():
@@ -32,7 +32,7 @@ class InPython:
         self._say(spent, TALLY.elements - before)
 
     def watching(self, built: Built) -> Built:
-        """A kernel whose calls are timed as a whole."""
+        """A kernel whose calls are timed entirely."""
         bind = built.bind
 
         def watched(arrays: Arrays) -> Execute:
@@ -58,12 +58,12 @@ class InPython:
 
 
 def left_open(what: str, kernel: str) -> InPython:
-    """Elements that a compiled kernel leaves to Python."""
-    return InPython(what, f"since {kernel} left their rounding open")
+    """Elements whose rounding a compiled kernel leaves undecided."""
+    return InPython(what, f"since {kernel} left their rounding undecided")
 
 
 def not_compiled(what: str, refused: Sequence[Mapping[str, str]]) -> InPython:
-    """Elements of an operator that no other kernel takes; refused: the kernels and their reasons."""
+    """Elements of an operator that no other kernel takes. refused: the kernels and their reasons."""
     kernels: dict[str, list[str]] = {}
     for one in refused:
         kernels.setdefault(one["reason"], []).append(one["kernel"])

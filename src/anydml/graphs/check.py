@@ -1,4 +1,4 @@
-"""The rules of a graph, judged at once: every node's desc, every edge, and that nothing leads back to itself."""
+"""The check of a graph: every node's desc, every edge, and that there is no cycle. All faults are reported at once."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ GRAPHS_SINCE, CONSTANTS_SINCE = FeatureLevel.FL_2_1, FeatureLevel.FL_6_2
 
 
 def check_graph(desc: GraphDesc, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4) -> CheckedGraph:
-    """Prove that a graph can be compiled at a feature level; GraphError with every fault that can be judged.
+    """Check that a graph can be compiled at a feature level. GraphError lists every fault that was found.
 
-    Source: the page of nf-directml-idmldevice1-compilegraph, and those of the edges' descs.
+    Source: the page of nf-directml-idmldevice1-compilegraph, and the pages of the edges' descs.
     """
     level = as_feature_level(feature_level)
     found = _Checking(desc, level)
@@ -32,13 +32,13 @@ def check_graph(desc: GraphDesc, feature_level: FeatureLevel | str = FeatureLeve
 
 
 class _Checking:
-    """The check of a graph: its faults, or what it proves."""
+    """The check of a graph: its faults, or the checked graph."""
 
     def __init__(self, desc: GraphDesc, level: FeatureLevel) -> None:
         self.desc, self.level = desc, level
         self.input_count, self.output_count = desc.counts
         self.faults: list[Fault] = []
-        self._alike: dict[Desc, Checked[Desc]] = {}  # by descs, those that keep every rule
+        self._alike: dict[Desc, Checked[Desc]] = {}  # the descs that keep every rule, checked once
         self.nodes = tuple(self._node(i, node) for i, node in enumerate(desc.nodes))
         self.inputs_of = [_tensors(node, INPUT) for node in desc.nodes]
         self.outputs_of = [_tensors(node, OUTPUT) for node in desc.nodes]
@@ -46,7 +46,7 @@ class _Checking:
             self._fault("", f"graphs came with feature level {GRAPHS_SINCE}; this is {level}")
         if not any(isinstance(node, OperatorNode) for node in desc.nodes):
             self._fault("nodes", "has no operator")
-        self.edges_to: dict[tuple[int, str], list[str]] = {}  # a node's input: the edges that lead to it
+        self.edges_to: dict[tuple[int, str], list[str]] = {}  # the edges that lead to each input of a node
         self.input_edges = [e for i, e in enumerate(desc.input_edges) if self._input_edge(f"input_edges[{i}]", e)]
         self.between = [e for i, e in enumerate(desc.intermediate_edges) if self._between(f"intermediate_edges[{i}]", e)]
         self.output_edges = [e for i, e in enumerate(desc.output_edges) if self._output_edge(f"output_edges[{i}]", e)]
@@ -87,10 +87,10 @@ class _Checking:
         return None
 
     def _checked(self, desc: Desc) -> Checked[Desc]:
-        """A desc that is checked, once for all that are equal."""
+        """A checked desc; equal descs are checked once."""
         try:
             known = self._alike.get(desc)
-        except TypeError:  # what no kind takes may have no hash, and is a violation
+        except TypeError:  # a value of a wrong type may have no hash; the check reports it as a violation
             known = None
         if known is None:
             self._alike[desc] = known = check(desc, self.level)
@@ -250,7 +250,7 @@ class _Checking:
         return Bound(name, given.spelled_out(), given.total_tensor_size_in_bytes, -1)
 
     def checked(self) -> CheckedGraph:
-        """The graph as it was proved, with a buffer for each tensor that is written, bound or constant."""
+        """The checked graph, with a buffer for each tensor that is written, bound or constant."""
         buffers: list[Buffer] = []
         reads: list[dict[str, int]] = [{} for _ in self.nodes]
         writes: list[dict[str, int]] = [{} for _ in self.nodes]
@@ -288,7 +288,7 @@ class _Checking:
 
 
 def _tensors(node: OperatorNode | ConstantNode, role: str) -> list[str | None]:
-    """A node's tensors as edges count them; a constant has one output."""
+    """A node's tensors in the order in which edges count them. A constant has one output."""
     if isinstance(node, ConstantNode):
         return [] if role == INPUT else [""]
     return tensor_names(node.desc, role) if isinstance(node.desc, Desc) else []

@@ -1,4 +1,4 @@
-"""Graphs that keep every rule: descs, and the buffer of each tensor."""
+"""Graphs that keep every rule, with the buffer of each tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anydml.tensor import TensorDesc
 
 
 class Bound(NamedTuple):
-    """A tensor that the caller binds. tensor: with explicit strides; own_total: the total that a desc gives, or 0."""
+    """A tensor that the caller binds. tensor: with explicit strides. own_total: the total size that its desc gives, or 0."""
 
     name: str
     tensor: TensorDesc
@@ -23,7 +23,7 @@ class Bound(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """The memory of a tensor between its writer and its readers. node: its writer, or the constant; None for an input."""
+    """The memory of a tensor. node: the operator that writes it, or the constant; None for an input of the graph."""
 
     node: int | None
     bytes: int
@@ -32,10 +32,10 @@ class Buffer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CheckedGraph:
-    """A graph that keeps every rule at `feature_level`; made by `check_graph` alone.
+    """A graph that keeps every rule at `feature_level`. Only `check_graph` makes one.
 
-    nodes: the checked desc of each, None for a constant. reads, writes: for each node, the buffer of a tensor by its name.
-    order: nodes, each after those that it reads. inputs, outputs: what the caller binds.
+    nodes: the checked desc of each node, None for a constant. reads, writes: for each node, the buffers of its tensors by
+    name. order: the nodes, each after those whose results it reads. inputs, outputs: the tensors that the caller binds.
     """
 
     desc: GraphDesc
@@ -49,7 +49,7 @@ class CheckedGraph:
     outputs: tuple[Bound, ...]
 
     def constant(self, buffer: int) -> ConstantNode | None:
-        """The constant that a buffer has the bytes of."""
+        """The constant whose bytes a buffer holds; None if it holds no constant."""
         node = self.buffers[buffer].node
         found = None if node is None else self.desc.nodes[node]
         return found if isinstance(found, ConstantNode) else None

@@ -1,4 +1,4 @@
-"""Dequantised tensors of a graph: floats by the integers, and the constant scales and zero points, that they come from."""
+"""Dequantised tensors of a graph: the integers, and the constant scales and zero points, from which floats are computed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EIGHT_BIT, FLOAT32 = (DataType.INT8, DataType.UINT8), DataType.FLOAT32
 
 
 class Dequantised(NamedTuple):
-    """A tensor (source - zero) * scale. scale, zero: arrays that are broadcast; zero_use: where the zero points are, if any."""
+    """A tensor (source - zero) * scale. scale, zero: arrays that broadcast. zero_use: the tensor of the zero points, if any."""
 
     source: Use
     scale: NDArray[np.float32]
@@ -30,7 +30,7 @@ class Dequantised(NamedTuple):
 
 
 def _laid(memory: NDArray[Any], t: TensorDesc) -> NDArray[Any]:
-    """The elements of a tensor in memory, in which a dimension of equal elements, of stride 0, has size 1."""
+    """The array of a tensor over memory. A dimension of stride 0 gets size 1."""
     sizes = [1 if stride == 0 else n for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
     dtype = t.data_type.dtype
     strides = [stride * dtype.itemsize for stride in t.explicit_strides]
@@ -39,7 +39,7 @@ def _laid(memory: NDArray[Any], t: TensorDesc) -> NDArray[Any]:
 
 
 class Reading:
-    """The works of a graph and its constants; what is none of the kind that is asked for is Unmatched."""
+    """The operators of a graph and its constants. Methods raise Unmatched if an operator is not of the kind that they seek."""
 
     def __init__(self, checked: CheckedGraph, works: Sequence[Work]) -> None:
         self.checked = checked
@@ -61,7 +61,7 @@ class Reading:
         return nest
 
     def before(self, use: Use) -> Work:
-        """The work that writes a float tensor for one reader."""
+        """The operator that writes a float tensor which has one reader."""
         work = self.writers.get(use.buffer)
         if work is None or use.buffer in self.kept or self.readers[use.buffer] != 1 or len(work.writes) != 1:
             raise Unmatched
@@ -71,14 +71,14 @@ class Reading:
         return work
 
     def constant(self, use: Use) -> bool:
-        """Whether a float tensor is a constant, or dequantised of some."""
+        """Whether a float tensor is a constant, or dequantised from constants."""
         if self.checked.constant(use.buffer) is not None:
             return True
         work = self.writers.get(use.buffer)
         return work is not None and all(self.checked.constant(u.buffer) is not None for u in work.reads.values())
 
     def fixed(self, use: Use) -> bool:
-        """Whether a float tensor is a constant, or dequantised of constants and of bytes that are owned."""
+        """Whether a float tensor is a constant, or dequantised from constants and owned 8-bit inputs."""
         work = self.writers.get(use.buffer)
         if work is None or self.constant(use):
             return self.constant(use)
@@ -86,7 +86,7 @@ class Reading:
         return all(self.checked.buffers[u.buffer].owned and u.tensor.data_type in EIGHT_BIT for u in others)
 
     def product(self, use: Use) -> tuple[Work, Nest, Expr, Expr, Expr]:
-        """The work that dequantises a float tensor, its statement, the integer element, the zero point and the scale."""
+        """The operator that dequantises a float tensor, its statement, the integer element, the zero point and the scale."""
         work = self.writers.get(use.buffer)
         if work is None:
             raise Unmatched
@@ -99,7 +99,7 @@ class Reading:
         return work, nest, element, zero, scale
 
     def dequantised(self, use: Use) -> Dequantised:
-        """The tensor of 8 bits that a float tensor is dequantised of."""
+        """The tensor of 8 bits from which a float tensor is dequantised."""
         work, nest, element, zero, scale = self.product(use)
         if not lie_alike(use, *work.writes.values()):
             raise Unmatched
@@ -110,7 +110,7 @@ class Reading:
         return Dequantised(source, self.scale(work, scale, nest), self.integers(work, zero, nest), zero_use)
 
     def made(self, use: Use) -> NDArray[np.float32]:
-        """The elements of a float tensor that is dequantised of constants: a bias."""
+        """The elements of a float tensor that is dequantised from constants, such as a bias."""
         work, nest, element, zero, scale = self.product(use)
         integers = np.subtract(self.integers(work, element, nest), self.integers(work, zero, nest))
         q, s = np.broadcast_arrays(integers, self.scale(work, scale, nest))
@@ -138,14 +138,14 @@ class Reading:
         return found
 
     def data(self, use: Use) -> NDArray[Any]:
-        """The elements of a constant, in which a dimension of equal elements, of stride 0, has size 1."""
+        """The elements of a constant. A dimension of stride 0 gets size 1."""
         constant = self.checked.constant(use.buffer)
         if constant is None or use.tensor.data_type.element_bits < 8:
             raise Unmatched
         return _laid(constant.data, use.tensor)
 
     def array(self, work: Work, e: Expr, nest: Nest) -> NDArray[Any]:
-        """The numbers that an expression reads of a constant, or of what is dequantised of some, for every index of a nest."""
+        """The numbers that an expression reads from a constant or a tensor dequantised from constants, by the nest's index."""
         if e.op != "read" or e.data[1] != "inside" or len(e.args) != len(nest.index):
             raise Unmatched
         use = work.reads[e.data[0].name]

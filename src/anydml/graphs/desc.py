@@ -1,4 +1,4 @@
-"""DML_GRAPH_DESC: operators, constants, and the edges between them. It converts and judges nothing."""
+"""DML_GRAPH_DESC: operators, constants, and the edges between them. Values are converted here, and not checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class OperatorNode:
-    """DML_OPERATOR_GRAPH_NODE_DESC: an operator by its desc. where: the line of a program that asked for it, for messages."""
+    """DML_OPERATOR_GRAPH_NODE_DESC: an operator by its desc. where: the line of the program that made it, for messages."""
 
     desc: Desc
     name: str = ""
@@ -28,7 +28,7 @@ class OperatorNode:
 class ConstantNode:
     """DML_CONSTANT_DATA_GRAPH_NODE_DESC: the bytes of a tensor, copied from an array or from a bytes-like object.
 
-    They are followed by zeros up to a multiple of 4 bytes, as the total size of a tensor is.
+    Zeros are appended up to a multiple of 4 bytes, since the total size of a tensor is such a multiple.
     """
 
     data: NDArray[Any]
@@ -50,7 +50,7 @@ class ConstantNode:
 class InputEdge(NamedTuple):
     """DML_INPUT_GRAPH_EDGE_DESC: an input of the graph is an input of a node.
 
-    Inputs of a node are counted in wire order, absent ones and the tensors of arrays included.
+    The inputs of a node are counted in DirectML's order. Absent inputs count, and so does each tensor of an array.
     """
 
     graph_input_index: int
@@ -83,11 +83,12 @@ Edge = InputEdge | OutputEdge | IntermediateEdge
 
 @dataclass(frozen=True, eq=False)
 class GraphDesc:
-    """DML_GRAPH_DESC. `Device.compile` checks and compiles it; arrays are bound by the names of input and output edges.
+    """DML_GRAPH_DESC. `Device.compile` checks and compiles it. Arrays are bound by the names of input and output edges.
 
-    An edge without a name is called `input_0`, `output_0`, by its graph index. input_count, output_count: by default those
-    that the edges have. input_tensors, output_tensors: for each input and output of the graph the desc of the array that is
-    bound to it, or None where it is the tensor of a node: the one of most bytes that an input leads to.
+    An edge without a name is called `input_0` or `output_0`, by its graph index. input_count, output_count: by default the
+    numbers of inputs and outputs that the edges mention. input_tensors, output_tensors: for each input and output of the
+    graph, the desc of the array that is bound to it, or None for the desc of the node's tensor; if an input leads to several
+    tensors, for the one with the most bytes.
     Source: ns-directml-dml_graph_desc.
     """
 
@@ -116,7 +117,7 @@ class GraphDesc:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The numbers of inputs and outputs: as given, or as edges have them."""
+        """The numbers of inputs and outputs: as given, else those that the edges mention."""
         inputs = max((e.graph_input_index for e in self.input_edges), default=-1) + 1
         outputs = max((e.graph_output_index for e in self.output_edges), default=-1) + 1
         return (
@@ -134,7 +135,10 @@ def _edges(kind: type[Any], given: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def tensor_names(desc: Desc, role: str) -> list[str | None]:
-    """The tensors of a role as edges count them: by name, `input_tensors[1]` in an array, None for an absent one."""
+    """The names of the tensors of a role in the order in which edges count them; None for an absent tensor.
+
+    A tensor in an array has a name such as `input_tensors[1]`.
+    """
     found: list[str | None] = []
     for f in desc.spec.inputs if role == "input" else desc.spec.outputs:
         value = getattr(desc, f.name)

@@ -1,4 +1,4 @@
-"""Fusing: works that compute maps of one another's results become one, without the tensor between them."""
+"""Fusing: a map becomes one statement with the operator whose result it reads, without the tensor between them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from anydml.schema.statement import Nest, meaning, stated
 from anydml.schema.traversal import bound_by, walk
 
 OUTPUT = "output"
-MOST = 100  # nodes of an expression: a longer one keeps more numbers than there are registers
-# what costs nothing beside a sum of products; functions are faster in a kernel of their own
+MOST = 100  # nodes of an expression: a longer one needs more registers than there are
+# operations that are free in the epilogue of a sum of products; other functions are faster in a kernel of their own
 BESIDE_SUMS = {
     *("constant", "variable", "read", "add", "sub", "mul", "neg", "abs", "max", "min"),
     *("select", "less", "less_equal", "equal", "both", "either"),
@@ -25,17 +25,17 @@ BESIDE_SUMS = {
 
 
 def fuse(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
-    """The works with maps fused into what alone they read, maps or sums, element by element, as it lies.
+    """The operators, with each map fused with the maps and sums whose only reader it is.
 
-    A tensor stays where the graph has it as an output, where several works read it, or one at other places. Of what is
-    summed, products go on in maps of arithmetic.
+    A map must read the other operator's elements at its own index and with the same layout. A tensor stays if it is an output
+    of the graph or has several readers. A sum is fused only if it is a sum of products and the map consists of arithmetic.
     """
     kept = {bound.buffer for bound in checked.outputs}
     readers: dict[int, int] = {}
     for work in works:
         for buffer in {use.buffer for use in work.reads.values()}:
             readers[buffer] = readers.get(buffer, 0) + 1
-    before: dict[int, Work] = {}  # by the buffer that it writes, those that may be fused with their reader
+    before: dict[int, Work] = {}  # operators that may be fused with their reader, by the buffer that they write
     tensors: dict[str, Tensor] = {}
     found: dict[int, Work] = {}
     for work in works:
@@ -54,7 +54,7 @@ def fuse(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
 
 
 def _stated(checked: CheckedGraph, work: Work, tensors: dict[str, Tensor]) -> Work | None:
-    """A work with its statement, on tensors that are named by buffer and layout; None where it is not to be fused."""
+    """An operator with its statement, on tensors named by buffer and layout; None if it cannot be fused."""
     operator = checked.nodes[work.node]
     assert operator is not None
     uses = [*work.reads.values(), *work.writes.values()]
@@ -74,7 +74,7 @@ def _stated(checked: CheckedGraph, work: Work, tensors: dict[str, Tensor]) -> Wo
 
 @lru_cache(maxsize=256)
 def _takes_part(desc: Desc) -> bool:
-    """Whether the statement of an operator with one output is a map, or sums products that a map may go on with."""
+    """Whether the statement of an operator with one output is a map, or a sum of products to which a map can be added."""
     (nest,) = meaning(desc.as_newest()).values()
     nodes = walk(nest.body)
     if nest.moves or any(e.op == "read" and e.data[0].definition is not None for e in nodes):
@@ -91,7 +91,7 @@ def _length(nest: Nest) -> int:
 
 
 def _both(consumer: Work, producer: Work, buffer: int) -> Work | None:
-    """The producer's work and the consumer's as one; None where that would not be the same, or be more work."""
+    """The producer and the consumer fused; None if the result would differ or cost more."""
     (written,) = producer.writes.values()
     between = [name for name, use in consumer.reads.items() if use.buffer == buffer]
     assert consumer.nest is not None
@@ -112,19 +112,19 @@ def _both(consumer: Work, producer: Work, buffer: int) -> Work | None:
 
 
 def _goes_on(consumer: Nest, producer: Nest) -> bool:
-    """Whether a map goes on with a sum of products at no cost."""
+    """Whether the consumer is a map that costs nothing as the epilogue of the producer's sum of products."""
     return _sums_products(producer) and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
 
 
 def read_at_index(work: Work) -> list[str]:
-    """The tensors of a fused work of which an element depends on the element in its own place alone."""
+    """The tensors that a fused statement reads only at the index of the output's element."""
     assert work.nest is not None
     elsewhere = {e.data[0].name for e in walk(work.nest.body) if e.op == "read" and e.args != work.nest.index}
     return [name for name in work.reads if name not in elsewhere]
 
 
 def by_order(work: Work) -> Work:
-    """A fused work with its tensors named by their order: works of one kind have one statement."""
+    """A fused statement with its tensors named by their order, so that equal statements are found equal."""
     assert work.nest is not None
     names = {name: f"t{k}" for k, name in enumerate(work.reads)}
     made: dict[Expr, Expr] = {}

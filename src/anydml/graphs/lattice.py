@@ -1,4 +1,4 @@
-"""Constants that were dequantised before: the integers and scales that give the same floats."""
+"""Float constants that were once dequantised: the integers and scales whose products are these floats."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ from anydml.exact.float32 import products_in_float32
 
 LOW, HIGH = -128, 127
 MIDDLE, REACH = -0.5, 127.5
-NEAR = 2.0**-22 * (1 + 2.0**-20)  # of an integer, for what rounds a product and its factor
-SOME = 32  # elements of a row that are looked at first
+NEAR = 2.0**-22 * (1 + 2.0**-20)  # relative distance to an integer: a bound of the roundings of a product and its factor
+SOME = 32  # elements of a row that are tested first
 WHOLES = np.arange(1, HIGH + 2)
-AT_ONCE = 1 << 15  # numbers that are looked at at once
+AT_ONCE = 1 << 15  # numbers that are tested at once
 
 
 def integers_of(rows: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
-    """For each row, integers of 8 bits and a scale whose products, rounded to float32, are its elements; None where none are.
+    """For each row, 8-bit integers and a scale whose products, rounded to float32, are its elements; None if a row has none.
 
-    A scale is the least magnitude over a whole number, the smallest that serves, and is found among the nearest floats.
+    The scale is close to the row's least nonzero magnitude divided by a whole number. The smallest whole number for which one
+    of the nearest floats works is taken.
     """
     magnitudes = np.abs(rows)
-    largest = magnitudes.argmax(1)  # a NaN, if there is one
+    largest = magnitudes.argmax(1)  # that of a NaN, if there is one
     most = np.take_along_axis(magnitudes, largest[:, None], 1)[:, 0].astype(np.float64)
     if not np.isfinite(most).all():
         return None
-    # as integers, magnitudes lie in the same order, and a zero less one is the last of all
+    # magnitudes have the same order as their bits as integers; minus one, the bits of zero become the largest integer
     least = ((magnitudes.view(np.uint32) - np.uint32(1)).min(1) + np.uint32(1)).view(np.float32).astype(np.float64)
     least[most == 0] = 1.0
     some = np.concatenate([rows[:, :SOME], np.take_along_axis(rows, largest[:, None], 1)], 1).astype(np.float64)
     of, wholes = _candidates(some, least)
     integers, scales, left = np.zeros(rows.shape, np.int8), np.ones(len(rows), np.float32), np.ones(len(rows), bool)
     while left.any():
-        tried, first = np.unique(of, return_index=True)  # of each row the smallest whole number
+        tried, first = np.unique(of, return_index=True)  # for each row, the smallest whole number
         if len(tried) < np.count_nonzero(left):
             return None
         for part in _parts(len(tried), rows.shape[1]):
@@ -47,8 +48,8 @@ def integers_of(rows: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np
 
 
 def _candidates(some: NDArray[np.float64], least: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Rows, in order, and whole numbers over which their least magnitudes may be scales."""
-    found = []  # the last of some elements tells of most that they are none
+    """Pairs of a row and a whole number such that the row's least magnitude over this number may be a scale, in order."""
+    found = []  # the last of `some` excludes most pairs
     for rows in _parts(len(some), len(WHOLES)):
         of, at = np.nonzero(_near(some[rows, -1:], WHOLES / least[rows, None]))
         found.append((of + rows.start, WHOLES[at]))
@@ -61,7 +62,7 @@ def _candidates(some: NDArray[np.float64], least: NDArray[np.float64]) -> tuple[
 def _with(
     rows: NDArray[np.float32], most: NDArray[np.float64], largest: NDArray[np.intp], factors: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int8], NDArray[np.float32]]:
-    """Which rows are integers times scales of about 1 / factors; these integers and scales."""
+    """Whether each row is integers times a scale of about 1 / factor; these integers and scales."""
     near = rows.astype(np.float64)
     near *= factors[:, None]
     np.rint(near, out=near)
@@ -73,7 +74,7 @@ def _with(
     scales, done = middle.copy(), np.zeros(len(rows), bool)
     for scale in (middle, np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.finfo(np.float32).max))):
         open_ = np.flatnonzero(fits & ~done)
-        # most that are no products are so at the largest element
+        # most rows that are not such products differ at the largest element
         open_ = open_[products_in_float32(found[open_, largest[open_]], scale[open_]) == rows[open_, largest[open_]]]
         same = open_[(products_in_float32(found[open_], scale[open_, None]) == rows[open_]).all(1)]
         scales[same], done[same] = scale[same], True
@@ -81,13 +82,13 @@ def _with(
 
 
 def _parts(count: int, width: int) -> list[slice]:
-    """So many rows of a width in parts that are looked at at once."""
+    """Slices of `count` rows of a width, each tested at once."""
     step = max(1, AT_ONCE // width)
     return [slice(first, first + step) for first in range(0, count, step)]
 
 
 def _near(numbers: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether numbers times factors are near to integers of 8 bits."""
+    """Whether numbers times factors are close to 8-bit integers."""
     ratio = numbers * factors
     integers = np.rint(ratio)
     ratio -= integers

@@ -1,7 +1,7 @@
-"""Layouts: works that only move elements are left out, where others can read or write these elements at their places.
+"""Layouts: operators that only move elements are removed, if other operators can read or write these elements in place.
 
-A slice, a part of a split, a reshaped or transposed tensor is read where the tensor lies that it is made of; what is joined is
-written at its place in the joined tensor.
+A slice, a part of a split, a reshaped or a transposed tensor is read from the buffer of its source. A tensor that is joined
+with others is written directly to its place in the joined tensor.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from anydml.tensor import TensorDesc
 if TYPE_CHECKING:
     from anydml.kernels.match.moves import Move
 
-RUN = 256  # bytes that lie side by side: rows so long cost a map no more than a packed tensor
+RUN = 256  # contiguous bytes: with rows of this length, a map is as fast as with a packed tensor
 
 
 class Lies(NamedTuple):
-    """A buffer's elements in another one. tensor: as they are in the buffer; strides: of its dimensions in the other one.
+    """The place of a buffer's elements within another buffer.
 
-    place: the other buffer, and the byte there where they begin.
+    tensor: the elements in their own buffer. buffer, offset: the other buffer, and the byte where they begin there. strides:
+    the strides of the tensor's dimensions there.
     """
 
     tensor: TensorDesc
@@ -43,10 +44,10 @@ class Lies(NamedTuple):
 
 
 def laid(checked: CheckedGraph, works: Sequence[Work], moves: Mapping[int, Sequence[Move]]) -> tuple[Work, ...]:
-    """The works without those of `moves`, by node, wherever every other use of what they read or write can lie there.
+    """The operators, without those of `moves` (by node) whose input or output can share the memory of the other one.
 
-    A work that computes keeps its speed: tensors that are not whole have other strides for maps and moves alone, and long
-    rows. A tensor that is an output of the graph stays one of its own.
+    A move is removed only if every other operator that uses the tensor can use it there without loss of speed: only maps and
+    moves take tensors that are not packed, and these need long contiguous rows. An output of the graph keeps its own memory.
     """
     plan = _Plan(checked, works)
     for work in works:
@@ -59,7 +60,7 @@ def laid(checked: CheckedGraph, works: Sequence[Work], moves: Mapping[int, Seque
 
 
 class _User(NamedTuple):
-    """A tensor of a work, by its name. written: whether the work writes it."""
+    """A tensor of an operator, by its name. written: whether the operator writes it."""
 
     node: int
     written: bool
@@ -67,7 +68,7 @@ class _User(NamedTuple):
 
 
 class _Plan:
-    """The works as they become. What they read and write is changed tensor by tensor: a work may have very many."""
+    """The operators while moves are removed. Tensors are changed one by one, since an operator may have very many."""
 
     def __init__(self, checked: CheckedGraph, works: Sequence[Work]) -> None:
         self._checked = checked
@@ -87,14 +88,14 @@ class _Plan:
         return node in self._works
 
     def works(self) -> tuple[Work, ...]:
-        """The works that are left."""
+        """The operators that remain."""
         return tuple(
             replace(work, reads=self._uses[node][0], writes=self._uses[node][1]) if node in self._changed else work
             for node, work in self._works.items()
         )
 
     def read_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | None:
-        """Where each output of a work of moves can be read: where its elements come from."""
+        """The place of each output of a move within its source, where it can be read instead."""
         reads, writes = self._uses[node]
         by_output = {move.target: move for move in moves}
         if len(by_output) != len(moves) or by_output.keys() != writes.keys():
@@ -108,7 +109,7 @@ class _Plan:
         return placed
 
     def written_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | None:
-        """Where each input of a work of moves can be written: where it is moved to."""
+        """The place of each input of a move within its target, where it can be written instead."""
         reads, writes = self._uses[node]
         if len(writes) != 1 or len({use.buffer for use in reads.values()}) != len(moves):
             return None
@@ -123,7 +124,7 @@ class _Plan:
         return placed
 
     def leave_out(self, node: int, placed: Mapping[int, Lies] | None) -> None:
-        """Do without a work where all other uses of the placed buffers can be where these lie."""
+        """Remove a move, if every other operator that uses the buffers in `placed` can use them at their new places."""
         if placed is None:
             return
         made: dict[_User, Use] = {}
@@ -148,8 +149,8 @@ class _Plan:
             self._changed.add(user.node)
 
     def _serves(self, node: int, t: TensorDesc) -> bool:
-        """Whether a work takes a tensor that is not packed at the same speed."""
-        if self._works[node].region is not None:  # which is compiled for the tensors that it has
+        """Whether an operator takes a tensor that is not packed without loss of speed."""
+        if self._works[node].region is not None:  # a region is already compiled for the layouts of its tensors
             return False
         operator = self._checked.nodes[node]
         assert operator is not None
@@ -166,7 +167,7 @@ class _Plan:
 
 
 def _source_of(move: Move, source: Use, target: Use) -> Lies | None:
-    """Where the elements of an output lie in what they are moved from."""
+    """The place of a move's output within the tensor that it is moved from."""
     t = target.tensor
     if any(move.first) or move.sizes != t.sizes or move.places or not _whole(target):
         return None
@@ -180,7 +181,7 @@ def _source_of(move: Move, source: Use, target: Use) -> Lies | None:
 
 
 def _target_of(move: Move, source: Use, target: Use) -> Lies | None:
-    """Where the elements of an input lie in what they are moved to."""
+    """The place of a move's input within the tensor that it is moved to."""
     t, into = source.tensor, target.tensor.explicit_strides
     if any(move.start) or move.places or source.offset or not _whole(source) or prod(move.sizes) != prod(t.sizes):
         return None
@@ -197,7 +198,7 @@ def _target_of(move: Move, source: Use, target: Use) -> Lies | None:
 
 
 def _whole(use: Use) -> bool:
-    """Whether a tensor's elements are of whole bytes and lie side by side, each once, from the start of its buffer."""
+    """Whether a tensor's elements are whole bytes, contiguous in some order, from the start of its buffer."""
     t = use.tensor
     return (
         not use.offset
@@ -208,7 +209,7 @@ def _whole(use: Use) -> bool:
 
 
 def within(lies: Lies, use: Use) -> Use | None:
-    """A tensor of a buffer whose elements lie in another one, there; None where no strides lead to them."""
+    """A use of a buffer as a use of the buffer that contains it; None if no strides reach its elements there."""
     t, u = lies.tensor, use.tensor
     if u.data_type.element_bits < 8:
         return None
@@ -244,7 +245,10 @@ def within(lies: Lies, use: Use) -> Use | None:
 
 
 def _runs(t: TensorDesc, strides: Sequence[int]) -> list[tuple[int, int, int]]:
-    """A tensor's dimensions, the outermost first, those that lie alike as one: sizes, strides there, and other strides."""
+    """A tensor's dimensions, outermost first, as (size, own stride, stride in the other buffer).
+
+    Dimensions that are contiguous with each other in both are merged to one.
+    """
     along = sorted(
         ((weight, n, stride) for n, weight, stride in zip(t.sizes, t.explicit_strides, strides, strict=True) if n > 1)
     )

@@ -1,4 +1,4 @@
-"""Memory: how long each buffer is needed, and where it lies in one scratch."""
+"""Memory: how long each buffer is needed, and its offset in the graph's scratch."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.plan import Work, lie_alike, read_beyond
 
 LINE = 64
-ATTEMPTS = 200  # orders that are tried where the simple ones leave holes,
-WORK = 1 << 20  # and as many pairs of buffers as are looked at then
-MANY = 500  # buffers from which on each goes to its place in the order of works alone, since pairs would be too many
+ATTEMPTS = 200  # random orders that are tried if the simple ones leave holes, as long as
+WORK = 1 << 20  # no more pairs of buffers are compared than this
+MANY = 500  # with more buffers than this, each is placed in the order of the calls, since there are too many pairs
 
 
 class Life(NamedTuple):
-    """The works from which to which a buffer is needed, both counted, and its bytes."""
+    """The first and the last call that need a buffer, and its bytes."""
 
     first: int
     last: int
@@ -26,19 +26,19 @@ class Life(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The offset of each buffer, and the bytes of all."""
+    """The offset of each buffer, and the bytes of the scratch."""
 
     offsets: Mapping[int, int]
     bytes: int
 
 
 def laid_in_scratch(checked: CheckedGraph, works: Sequence[Work], may: Sequence[Collection[str]]) -> Layout:
-    """The scratch: everything that is written and is not bound, and what is bound and read beyond its elements.
+    """The layout of the scratch, for tensors that are written and not bound, and for outputs that are read beyond their end.
 
-    may: for each work, the tensors that its kernel lets the output be identical to.
+    may: for each call, the inputs that its output may be identical to.
     """
     sizes = _sizes(checked, works)
-    copied = {b.buffer for b in checked.outputs} & sizes.keys()  # at the end, until when they are alive
+    copied = {b.buffer for b in checked.outputs} & sizes.keys()  # these are copied at the end, and alive until then
     taken = in_place(works, {b: n for b, n in sizes.items() if b not in copied}, may)
     found = lives(works, sizes, taken)
     found = {b: life._replace(last=len(works)) if b in copied else life for b, life in found.items()}
@@ -47,7 +47,7 @@ def laid_in_scratch(checked: CheckedGraph, works: Sequence[Work], may: Sequence[
 
 
 def laid_apart(checked: CheckedGraph, works: Sequence[Work]) -> Layout:
-    """The scratch with a place of its own for each buffer."""
+    """The layout of the scratch with separate memory for each buffer."""
     offsets, end = dict[int, int](), 0
     for buffer, size in _sizes(checked, works).items():
         offsets[buffer] = end
@@ -63,9 +63,9 @@ def _sizes(checked: CheckedGraph, works: Sequence[Work]) -> dict[int, int]:
 
 
 def lives(works: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[int, int]) -> dict[int, Life]:
-    """The life of each buffer that has a size here: from the work that writes it to the last one that reads it.
+    """The life of each buffer in `sizes`: from the call that writes it to the last one that reads it.
 
-    taken: buffers that lie where another one does, whose life goes on with theirs.
+    taken: buffers that use the memory of another one, whose life then includes theirs.
     """
     found: dict[int, Life] = {}
     for at, work in enumerate(works):
@@ -78,9 +78,9 @@ def lives(works: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[int, i
 
 
 def in_place(works: Sequence[Work], sizes: Mapping[int, int], may: Sequence[Collection[str]]) -> dict[int, int]:
-    """The buffers that take the place of one that their work reads last, each with the first that lies there.
+    """The buffers that reuse the memory of an input of their call, each with the buffer that had this memory first.
 
-    may: for each work, the tensors that its kernel lets the output be identical to.
+    The call must be the last one that reads the input. may: for each call, the inputs that its output may be identical to.
     """
     last = {use.buffer: at for at, work in enumerate(works) for use in work.reads.values()}
     first: dict[int, int] = {}
@@ -92,7 +92,7 @@ def in_place(works: Sequence[Work], sizes: Mapping[int, int], may: Sequence[Coll
         if len(work.writes) != 1:
             continue
         (output,) = work.writes.values()
-        if first[output.buffer] != at:  # a part of it is there already
+        if first[output.buffer] != at:  # an earlier call wrote a part of it
             continue
         if not may[at]:
             continue
@@ -125,11 +125,11 @@ def most_alive(found: Mapping[int, Life]) -> int:
 
 
 def laid_out(found: Mapping[int, Life]) -> Layout:
-    """Offsets, multiples of a cache line, at which no two buffers overlap that are alive at once.
+    """Offsets, multiples of a cache line, such that no two buffers overlap that are alive at the same time.
 
-    Each buffer in turn goes to the lowest place that is free all its life. The order decides how much that takes in all: the
-    largest first is nearly always best; where it leaves holes, others are tried, the same ones in each process. Of very
-    many buffers, each goes to the smallest hole that there is when it is written, from the first work on or from the last.
+    Each buffer in turn goes to the lowest offset that is free during its whole life. The order determines the total: the
+    largest first is nearly always best. If it leaves holes, random orders are tried, the same ones in each process. If there
+    are very many buffers, each goes to the smallest hole that fits when it is written, in the order of the calls or in reverse.
     """
     if len(found) > MANY:
         ends = max(life.last for life in found.values())
@@ -176,7 +176,7 @@ def _placed(found: Mapping[int, Life], order: Sequence[int]) -> Layout:
 
 
 def _in_turn(found: Mapping[int, Life]) -> Layout:
-    """The layout where each buffer, as its life begins, the largest first, goes to the smallest hole that it fits in."""
+    """The layout in which each buffer, when its life begins, goes to the smallest hole that it fits in, the largest first."""
     ending: dict[int, list[int]] = {}
     for buffer, life in found.items():
         ending.setdefault(life.last, []).append(buffer)
@@ -212,7 +212,7 @@ def _in_turn(found: Mapping[int, Life]) -> Layout:
             size = take(at)
             if size > life.bytes:
                 leave(at + life.bytes, size - life.bytes)
-        else:  # at the end, and in what is free before that
+        else:  # at the end, together with the hole before the end, if any
             at = ends.get(most, most)
             if at < most:
                 take(at)

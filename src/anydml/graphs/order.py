@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 
 def ordered(count: int, edges: Sequence[tuple[int, int]]) -> tuple[int, ...] | list[int]:
-    """So many nodes in an order in which each follows those that edges lead from, the lowest numbers first.
+    """The nodes 0 to count - 1 in topological order, the lowest numbers first, as a tuple; or a cycle of nodes, as a list.
 
-    A list of nodes that lead from one to the next, and back to the first, where there is no such order.
+    edges: pairs (from, to). In a cycle an edge leads from each node to the next one, and from the last to the first.
     """
     after: list[list[int]] = [[] for _ in range(count)]
     before = [0] * count
@@ -29,8 +29,8 @@ def ordered(count: int, edges: Sequence[tuple[int, int]]) -> tuple[int, ...] | l
         return tuple(found)
     left = {node for node in range(count) if before[node]}
     into = {b: a for a, b in edges if a in left and b in left}
-    path = {min(into): 0}  # and their places in it
-    while (node := into[next(reversed(path))]) not in path:  # backwards: every node that is left follows another one
+    path = {min(into): 0}  # the nodes so far, with their positions
+    while (node := into[next(reversed(path))]) not in path:  # backwards: each remaining node has a predecessor
         path[node] = len(path)
     cycle = [*path][path[node] :][::-1]
     first = cycle.index(min(cycle))

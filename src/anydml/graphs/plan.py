@@ -1,4 +1,4 @@
-"""Works: what a graph is computed in, one call after another, each on buffers."""
+"""The calls that compute a graph, in order. A `Work` is one call: an operator, or several that were fused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anydml.tensor import TensorDesc
 
 
 class Use(NamedTuple):
-    """A tensor of a work: its buffer, its desc there, with explicit strides, and the byte where it begins."""
+    """A tensor of a call: its buffer, its desc with explicit strides, and the byte where it begins in the buffer."""
 
     buffer: int
     tensor: TensorDesc
@@ -26,14 +26,15 @@ class Use(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Sums of products of two dequantised tensors, x and constant weights, that are quantised again.
+    """Sums of products of two dequantised tensors, x and constant weights, that are quantised.
 
-    sums: the statement of the sums of centred integers, on the tensors of a work; desc: these sums, in int32. channel: the
-    dimension in which the weights differ. x: scale and zero point; weights: scales and zero points by channel. norms: no less
-    than the sums of |weight| and of |weight - scale * integer|, by channel; lean: the sums of weight - scale * integer, if
-    they are known. bias: is added to a sum before it is rounded, by
-    channel. other: scale and zero point of a tensor that is dequantised and added then, if any. bounds: what that is clamped
-    to. rounding: scale and zero point of the output. arrays: tensors that are in no buffer, by name.
+    sums: the statement of the sums of centred integers (integer - zero point), on the tensors of the call. desc: the tensor of
+    these sums, in INT32. channel: the output's dimension along which the weights differ. x: its scale and zero point. weights:
+    scales and zero points by channel. norms: upper bounds, by channel, of the sums of |weight| and of
+    |weight - scale * integer|. lean: the sums of weight - scale * integer by channel, if they are known. bias: by channel,
+    added to a sum before it is rounded. other: scale and zero point of a dequantised tensor that is added to the rounded sum,
+    if any. bounds: what the result is clamped to. rounding: scale and zero point of the output. arrays: tensors that are in
+    no buffer, by name.
     """
 
     sums: Nest
@@ -51,19 +52,19 @@ class Region(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Elements that are picked of a dequantised tensor and quantised again as they were: what picks them picks bytes.
+    """Elements of a dequantised tensor that are selected and quantised with the same scale: the bytes can be selected instead.
 
-    node: whose statement that is, with the tensors of a work.
+    node: the operator that selects; its statement then applies to the tensors of the call.
     """
 
     node: int
 
 
 class Pooling(NamedTuple):
-    """Means of a dequantised tensor that are quantised again.
+    """Means of a dequantised tensor that are quantised.
 
-    means: their statement, on float tensors by the names of the work's. x: scale and zero point of what is dequantised.
-    bounds: what means are clamped to. rounding: scale and zero point of the output.
+    means: their statement, on float tensors with the names of the call's tensors. x: scale and zero point of the input.
+    bounds: what the means are clamped to. rounding: scale and zero point of the output.
     """
 
     means: Nest
@@ -74,10 +75,11 @@ class Pooling(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """A call. nodes: whose results it computes, the last one's are written. reads, writes: its tensors, by name.
+    """One call of a graph: an operator, or several that were fused.
 
-    nest: the statement that several nodes were fused to; None for a single one, whose own it is. region: what several nodes
-    come to that are no one statement. floats: the buffers of dequantised tensors that it does without.
+    nodes: the nodes that it computes; only the result of the last one is written. reads, writes: its tensors, by name.
+    nest: the fused statement of several nodes; None for a single node, which has its own statement. region: what several
+    nodes compute together if it is not a statement. floats: the buffers of dequantised tensors that it replaces.
     """
 
     nodes: tuple[int, ...]
@@ -98,7 +100,7 @@ class Work:
 
 
 def works_of(checked: CheckedGraph) -> tuple[Work, ...]:
-    """A work for each operator, in order."""
+    """A call for each operator, in order."""
     made = []
     for node in checked.order:
         if (operator := checked.nodes[node]) is None:
@@ -110,7 +112,7 @@ def works_of(checked: CheckedGraph) -> tuple[Work, ...]:
 
 
 def lie_alike(a: Use, b: Use) -> bool:
-    """Whether two tensors of a buffer have the same elements at the same places."""
+    """Whether two tensors in one buffer have the same data type, sizes and layout."""
     s, t = a.tensor, b.tensor
     if (s.data_type, s.sizes, a.offset) != (t.data_type, t.sizes, b.offset):
         return False
@@ -118,7 +120,7 @@ def lie_alike(a: Use, b: Use) -> bool:
 
 
 def spelled(nest: Nest) -> Hashable:
-    """A statement without its identity: equal for those that say the same of tensors of the same names."""
+    """A key of a statement, equal for statements that are equal except for their variables."""
     places: dict[Expr, int] = {}
     variables: dict[Variable, int] = {}
 
@@ -138,7 +140,7 @@ def spelled(nest: Nest) -> Hashable:
 
 
 def fixed_buffers(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:
-    """The buffers that do not change once the graph is initialized: constants, owned inputs, and what follows from them."""
+    """The buffers that do not change after initialization: constants, owned inputs, and what is computed from them alone."""
     fixed = {i for i, b in enumerate(checked.buffers) if b.owned or checked.constant(i) is not None}
     for work in works:
         if all(use.buffer in fixed for use in work.reads.values()):
@@ -147,7 +149,7 @@ def fixed_buffers(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int
 
 
 def split(works: Sequence[Work], fixed: frozenset[int]) -> tuple[tuple[Work, ...], tuple[Work, ...]]:
-    """The works that are computed once, and those of every call."""
+    """The calls that are made once, at initialization, and those that each execution makes."""
     once = [all(use.buffer in fixed for use in work.writes.values()) for work in works]
     return (
         tuple(work for work, first in zip(works, once, strict=True) if first),
@@ -156,7 +158,7 @@ def split(works: Sequence[Work], fixed: frozenset[int]) -> tuple[tuple[Work, ...
 
 
 def read_beyond(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:
-    """The buffers of which a work reads bytes behind the elements that another one writes."""
+    """The buffers in which a call reads bytes beyond the elements that another one writes."""
     written: dict[int, int] = {}
     for use in (use for work in works for use in work.writes.values()):
         written[use.buffer] = max(written.get(use.buffer, 0), use.offset + use.tensor.element_bytes)

@@ -1,4 +1,4 @@
-"""Means of dequantised tensors that are quantised again: regions of a graph, found by what their operators state."""
+"""Regions of a graph that compute means of a dequantised tensor and quantise them, found by their operators' statements."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ from anydml.tensor import TensorDesc, packed_strides
 
 
 def poolings(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
-    """The works that would do for others: each quantises quotients of sums of one dequantised tensor.
+    """Each group of operators that dequantises a tensor, computes means of it and quantises them, as one call.
 
-    What is between is read by the next operator alone and is no output of the graph, but for the dequantised tensor.
+    A tensor between two of these operators has no other reader and is not an output of the graph. The dequantised tensor may
+    have other readers.
     """
     return regions_of(works, partial(_pooling, Reading(checked, works)))
 
 
 def _before(reading: Reading, use: Use, output: Use) -> tuple[Work, Use]:
-    """The work that writes a tensor, which may be read with other sizes, and a region's output with those of the tensor."""
+    """The operator that writes a tensor, and the region's output with the sizes with which that operator writes.
+
+    Packed tensors may be read with sizes other than those that were written.
+    """
     work = reading.writers.get(use.buffer)
     if work is None or len(work.writes) != 1:
         raise Unmatched
@@ -39,7 +43,7 @@ def _before(reading: Reading, use: Use, output: Use) -> tuple[Work, Use]:
 
 
 def _dequantised(reading: Reading, use: Use) -> Dequantised:
-    """The bytes that a tensor is dequantised of, where it is read: perhaps transposed."""
+    """The tensor of 8 bits from which a tensor was dequantised, with the layout in which the reader sees it."""
     work = reading.writers.get(use.buffer)
     if work is None or len(work.writes) != 1:
         raise Unmatched
@@ -56,12 +60,12 @@ def _dequantised(reading: Reading, use: Use) -> Dequantised:
 
 
 def is_packed(t: TensorDesc) -> bool:
-    """Whether elements follow one another, in order, each of them once."""
+    """Whether a tensor is stored in row-major order without gaps."""
     return all(n == 1 or a == b for n, a, b in zip(t.sizes, t.explicit_strides, packed_strides(t.sizes), strict=True))
 
 
 def _is_mean(e: Expr) -> bool:
-    """Whether an expression is a sum of elements as they are, over a number that depends on none."""
+    """Whether an expression is a sum of elements, divided by a number that depends on no element."""
     if e.op != "div" or e.args[0].op != "reduce" or e.args[0].data[0] != "sum":
         return False
     terms, number = e.args[0].args, e.args[1]
@@ -85,7 +89,7 @@ def _pooling(reading: Reading, work: Work) -> Work:
         body, bounds = clamped(nest.body)
         if any(map(bound_by, walk(body))):
             break
-        low, high = (min(high, max(low, bound)) for bound in bounds)  # which what follows clamps, too
+        low, high = (min(high, max(low, bound)) for bound in bounds)  # the operators after this one clamp these bounds too
         name = read_at(body, nest)
     if bounds != (-math.inf, math.inf) or not _is_mean(body) or len(work.reads) != 1:
         raise Unmatched

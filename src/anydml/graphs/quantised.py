@@ -1,6 +1,6 @@
-"""Regions of a graph that dequantise, multiply, sum and quantise again, found by what their operators state.
+"""Regions of a graph that dequantise, sum products and quantise again, found by their operators' statements.
 
-Their float tensors are nobody's output: a kernel may sum integers instead, where it bounds what their roundings change.
+Their float tensors are not outputs of the graph. A kernel may sum integers instead, if it bounds the effect of the roundings.
 """
 
 from __future__ import annotations
@@ -41,25 +41,26 @@ from anydml.schema.statement import Nest
 from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import DataType, TensorDesc
 
-# the tensors of a region's work, besides "output"; SUMS is in memory of the kernel's own
+# the tensors of a region, besides "output"; SUMS is in the kernel's own memory
 X, WEIGHTS, OTHER, X_ZERO, WEIGHTS_ZERO, SUMS = "x", "weights", "other", "x zero point", "weights zero point", "sums"
 
 
 def regions(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
-    """The works that would do for others: each quantises a sum of products of dequantised tensors, one of constants or owned.
+    """Each group of operators that quantises a sum of products of dequantised tensors, as one call.
 
-    What is between is read by the next operator alone and is no output of the graph, but for the dequantised tensors.
+    One of the two factors must be a constant or dequantised from constants and owned inputs. A tensor between two of these
+    operators has no other reader and is not an output of the graph. The dequantised tensors may have other readers.
     """
     return regions_of(works, _Finding(checked, works).region)
 
 
 def with_regions(checked: CheckedGraph, works: Sequence[Work], taken: Sequence[Work]) -> tuple[Work, ...]:
-    """The works with those regions instead of the works that they do for, and without what nobody reads any more."""
+    """The calls with regions in place of the operators that they replace, and without those whose results are now unread."""
     inside = {node for region in taken for node in region.nodes}
     ends = {region.node: region for region in taken}
     rest = [ends.get(work.node, work) for work in works if work.node in ends or work.node not in inside]
     read = {bound.buffer for bound in checked.outputs} | {use.buffer for work in rest for use in work.reads.values()}
-    floats: dict[int, Work] = {}  # by buffer, the first region that reads what it was dequantised of
+    floats: dict[int, Work] = {}  # for a dequantised buffer, the first region that reads its integers instead
     for region in taken:
         for buffer in region.floats:
             floats.setdefault(buffer, region)
@@ -78,7 +79,7 @@ def with_regions(checked: CheckedGraph, works: Sequence[Work], taken: Sequence[W
 
 
 class _Weights(NamedTuple):
-    """Integers, scales and zero points, which are broadcast; known: whether the integers are constants, not owned inputs."""
+    """Integers, scales and zero points, with sizes that broadcast. known: the integers are constants, not owned inputs."""
 
     integers: NDArray[Any]
     scale: NDArray[np.float32]
@@ -88,9 +89,9 @@ class _Weights(NamedTuple):
     def norms(
         self, scales: NDArray[np.float32], axis: int | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
-        """For each channel, no less than the sums of |weight| and of |weight - scale * integer|.
+        """Upper bounds, for each channel, of the sums of |weight| and of |weight - scale * integer|.
 
-        And the sum of these differences, where integers are known.
+        Third, the sum of weight - scale * integer, or None if the integers are not known.
         """
         if self.known:
             centred = np.subtract(self.integers, self.zero, dtype=np.int16) if self.zero.any() else self.integers
@@ -101,7 +102,12 @@ class _Weights(NamedTuple):
 
 
 class _Chain(NamedTuple):
-    """The works from a sum to what quantises it. nodes: in order; added: what is dequantised and added to the rounded sum."""
+    """The operators from a sum to its quantisation.
+
+    sums, nest, body: the operator that sums, its statement, and the sum's expression. nodes: of all these operators, in order.
+    bounds: what the sum is clamped to. rounding: scale and zero point of the output. added: the dequantised tensor that is
+    added to the rounded sum, if any.
+    """
 
     sums: Work
     nest: Nest
@@ -114,13 +120,13 @@ class _Chain(NamedTuple):
 
 class _Finding(Reading):
     def region(self, work: Work) -> Work:
-        """The region that ends with a work."""
+        """The region whose last operator is this one."""
         if len(work.writes) != 1 or next(iter(work.writes.values())).tensor.data_type not in EIGHT_BIT:
             raise Unmatched
         return self._summed(self._chain(work), next(iter(work.writes.values())))
 
     def _chain(self, work: Work) -> _Chain:
-        """The works before one that quantises."""
+        """The operators before one that quantises, back to the sum."""
         (output,) = work.writes.values()
         nest = self.nest(work)
         inner, scale, zero = quantised(nest.body, output.tensor.data_type)
@@ -133,8 +139,8 @@ class _Finding(Reading):
             nest = self.nest(work)
             body, bounds = clamped(nest.body)
             if added is not None and bounds != (-math.inf, math.inf):
-                raise Unmatched  # what is added to is not what was summed
-            low, high = (min(high, max(low, bound)) for bound in bounds)  # which what follows clamps, too
+                raise Unmatched  # the sum would be clamped before the other tensor is added
+            low, high = (min(high, max(low, bound)) for bound in bounds)  # the operators after this one clamp these bounds too
             if any(map(bound_by, walk(body))):
                 return _Chain(work, nest, body, tuple(reversed(nodes)), (low, high), rounding, added)
             if body.op == "add" and added is None:
@@ -143,7 +149,7 @@ class _Finding(Reading):
                 use = work.reads[read_at(body, nest)]
 
     def _terms(self, uses: Sequence[Use]) -> tuple[Use, Use]:
-        """Of two tensors that are added, the one that is no dequantised one, and the one that is."""
+        """Of two tensors that are added, first the one that is not dequantised, then the one that is."""
         dequantised = [use for use in uses if self._is_dequantised(use)]
         others = [use for use in uses if use not in dequantised]
         if len(dequantised) != 1 or len(others) != 1:
@@ -183,7 +189,7 @@ class _Finding(Reading):
         if one(of_x.zero):
             uses[X_ZERO] = single(of_x.zero_use)
             factor = factor - tensor(X_ZERO, uses[X_ZERO])[[0] * len(x.args)]
-        # matrices of weights by term and column, filters as they are, whatever the order in memory
+        # matrices of weights have the dimensions (term, column), filters keep theirs, whatever the order in memory
         order = order_of(w, nest.variables, total.data[1])
         axis = next((k for k, d in enumerate(order) if along and along[0] in variables(w.args[d])), None)
         of_w = self._weights(work.reads[w.data[0].name], order, axis, uses)
@@ -217,7 +223,7 @@ class _Finding(Reading):
         return Work(chain.nodes, uses, {"output": output}, None, region, (*dict.fromkeys([*floats, *others]),))
 
     def _weights(self, use: Use, order: Sequence[int], axis: int | None, uses: dict[str, Use]) -> _Weights:
-        """Weights with their dimensions in an order, channels along an axis; `uses` gets what is in a buffer of them."""
+        """The weights, transposed to an order, with channels along an axis. uses: gets the tensors that are in buffers."""
         if self.checked.constant(use.buffer) is not None:
             floats = np.transpose(np.broadcast_to(self.data(use), use.tensor.sizes), order)
             sizes = [n if k == axis else 1 for k, n in enumerate(floats.shape)]

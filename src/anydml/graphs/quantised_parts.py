@@ -1,4 +1,4 @@
-"""Patterns of quantised regions: what quantises, clamps and sums, and constants by the indices that they are read at."""
+"""Patterns of quantised regions: quantisation, clamps, sums, and the constants that statements read."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from anydml.schema.traversal import walk
 from anydml.tensor import DataType, TensorDesc, limits
 
 FLOAT32 = DataType.FLOAT32
-REACH = 255  # of a centred integer of 8 bits
-AT_ONCE = 1 << 15  # weights that are looked at at once: their float64 stay in a cache
-MARGIN = 1 + 2.0**-20  # by which sums in float64 are made larger, for what their roundings lose
+REACH = 255  # the largest magnitude of a centred integer of 8 bits
+AT_ONCE = 1 << 15  # weights that are processed at once: their float64 values stay in a cache
+MARGIN = 1 + 2.0**-20  # the factor that makes sums in float64 upper bounds in spite of their roundings
 
 
 class Unmatched(Exception):
-    """A work that is not of the kind."""
+    """The operators do not form the region that is sought."""
 
 
 def regions_of(works: Sequence[Work], region: Callable[[Work], Work]) -> tuple[Work, ...]:
-    """The regions that end with works, by a function that raises Unmatched for a work that ends none."""
+    """The regions whose last operators are in `works`. region: raises Unmatched for an operator that ends no region."""
     found = []
     for work in works:
         with suppress(Unmatched):
@@ -38,7 +38,7 @@ def regions_of(works: Sequence[Work], region: Callable[[Work], Work]) -> tuple[W
 
 
 def quantised(e: Expr, data_type: DataType) -> tuple[Expr, Expr, Expr]:
-    """The dividend, the divisor and the zero point of a quantised element, whose quotient is rounded to FLOAT32."""
+    """The dividend, the divisor and the zero point of a quantised element. The quotient must be rounded to FLOAT32."""
     low, high = limits(data_type)
     if e.op != "select" or e.args[0].op != "is_nan" or e.args[1] is not lift(low):
         raise Unmatched
@@ -56,7 +56,7 @@ def quantised(e: Expr, data_type: DataType) -> tuple[Expr, Expr, Expr]:
 
 
 def clamped(e: Expr) -> tuple[Expr, tuple[float, float]]:
-    """An expression without the bounds that it is clamped to, which are numbers of float32."""
+    """An expression without its clamps, and the bounds that it is clamped to, which must be float32 numbers."""
     steps = []
     while e.op in ("max", "min"):
         constants = [a for a in e.args if a.op == "constant"]
@@ -75,7 +75,7 @@ def clamped(e: Expr) -> tuple[Expr, tuple[float, float]]:
 
 
 def parts(e: Expr) -> tuple[Expr, Expr | None]:
-    """A sum of products, and what is added to it."""
+    """A sum of products, and the term that is added to it, if any."""
     if e.op == "add":
         first, second = map(_once, e.args)
         return (first, second) if first.op == "reduce" else (second, first)
@@ -92,7 +92,7 @@ def _once(e: Expr) -> Expr:
 
 
 def read_at(e: Expr, nest: Nest) -> str:
-    """The tensor that is read at the index of a nest."""
+    """The tensor that an expression reads at the index of a nest."""
     if e.op != "read" or e.data[1] != "inside" or e.args != tuple(nest.index):
         raise Unmatched
     name: str = e.data[0].name
@@ -105,7 +105,7 @@ def variables(e: Expr) -> set[Variable]:
 
 
 def places(index: Expr, i: Expr, size: int) -> NDArray[np.intp]:
-    """The values of an index for each of a variable, that itself or blocks of it, in a dimension of so many elements."""
+    """The values of an index for each value of a variable i, in a dimension of `size` elements: i or i // constant."""
     count = int(i.data.size)
     if size == 1 or count == 1 or index is lift(0):
         return np.zeros(1, np.intp)
@@ -117,7 +117,7 @@ def places(index: Expr, i: Expr, size: int) -> NDArray[np.intp]:
 
 
 def order_of(w: Expr, i: Sequence[Variable], terms: Sequence[Variable]) -> tuple[int, ...]:
-    """The dimensions of weights in the order in which sums read them: matrices by term and column, filters as they are."""
+    """The dimensions of weights in the order in which sums read them: (term, column) for matrices, their own for filters."""
     if len(terms) != 1 or len(w.args) < 2:
         return tuple(range(len(w.args)))
     *rest, a, b = range(len(w.args))
@@ -131,7 +131,7 @@ def view(t: TensorDesc, order: Sequence[int]) -> TensorDesc:
 
 
 def zero_points(use: Use | None, order: Sequence[int]) -> Use:
-    """Zero points with their dimensions in another order; one of equal elements, of stride 0, has size 1."""
+    """Zero points with their dimensions in another order. A dimension of stride 0 gets size 1."""
     if use is None:
         raise Unmatched
     t = view(use.tensor, order)
@@ -159,7 +159,7 @@ def tensor(name: str, use: Use) -> Tensor:
 
 
 def by_index(values: NDArray[Any], axis: int | None, count: int | None = None) -> NDArray[Any]:
-    """The values along one axis, in which alone they differ."""
+    """The values along one axis; Unmatched if they differ along another one."""
     found = values.reshape(-1) if axis is None else np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)[:, :1].ravel()
     if found.size != values.size:
         raise Unmatched
@@ -169,9 +169,9 @@ def by_index(values: NDArray[Any], axis: int | None, count: int | None = None) -
 def norms(
     integers: NDArray[np.integer[Any]], scale: NDArray[np.float32], axis: int | None
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """For each channel, no less than the sums of |weight| and of |weight - scale * integer|; and the sum of these differences.
+    """Upper bounds, for each channel, of the sums of |weight| and |weight - scale * integer|, and the sum of the differences.
 
-    That is off by less than what the norm is above theirs. integers: at most REACH.
+    The error of the last one is smaller than the margin of the second. integers: magnitudes of at most REACH.
     """
     rows = integers.reshape(1, -1) if axis is None else np.moveaxis(integers, axis, 0).reshape(integers.shape[axis], -1)
     magnitudes, errors, lean = (np.empty(len(rows)) for _ in range(3))
@@ -188,7 +188,7 @@ def norms(
 def most_norms(
     data_type: DataType, zero: NDArray[np.int64], scale: NDArray[np.float32], terms: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The same of any integers of a type; terms: of a channel."""
+    """Upper bounds as those of `norms`, for any integers of a type. terms: the number of integers of a channel."""
     low, high = limits(data_type)
     integers = np.arange(-REACH, REACH + 1)
     there = (integers >= (low - zero)[:, None]) & (integers <= (high - zero)[:, None])

@@ -1,9 +1,9 @@
-"""Elements that are picked of a dequantised tensor, as the largest of a window, and quantised again as they were.
+"""Elements of a dequantised tensor that are selected, such as the largest of a window, and quantised with the same scale.
 
-With the scale s > 0 and the zero point z, a byte of the centred integer d is dequantised to fl(s d), which never decreases
-where d grows. Picked among these, it is quantised to the integer next to fl(fl(s d) / s), and z is added. The product and the
-quotient are rounded once each, so that the quotient is within 2^-22 |d| < 1/2 of d, and d comes out, unless fl(s d) is
-infinite. So bytes may be picked as they are; and what stands for no element, the least number, saturates to the least byte.
+Let s > 0 be the scale, z the zero point, and d = byte - z. The byte is dequantised to fl(s d), which does not decrease if d
+grows. The selected element is quantised to the integer nearest to fl(fl(s d) / s), plus z. The product and the quotient are
+rounded once each, so the quotient is within 2^-22 |d| < 1/2 of d, and the result is d + z, unless fl(s d) is infinite. So the
+bytes themselves may be selected. The least number, which an empty window gives, saturates to the least byte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anydml.graphs.quantised_parts import REACH, Unmatched, one, quantised, read
 
 
 def selections(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
-    """The works that would do for others where what is between picks elements: each reads and writes bytes."""
+    """Each group of operators that dequantises a tensor, selects elements and quantises them, as one call on bytes."""
     return regions_of(works, partial(_selection, Reading(checked, works)))
 
 

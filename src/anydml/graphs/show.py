@@ -1,4 +1,4 @@
-"""Graphs as people read them: text, HTML and DOT, of nodes with their sizes and the calls that they were fused to."""
+"""Graphs as text, HTML and DOT: the nodes, their sizes, and the calls to which they were fused."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from anydml.graphs.plan import Work
 
 
 class Row(NamedTuple):
-    """A node: the number of its call, what it computes of what, and its outputs.
+    """A node: the number of its call, its name, its inputs and its outputs.
 
-    "once" where it is computed at initialize, "-" where nothing is done: its result is a part of another tensor.
+    Instead of a number, the call is "once" if it is made at initialize, and "-" if there is none, since the node's result is
+    a part of another tensor.
     """
 
     call: str
@@ -100,7 +101,7 @@ def called(checked: CheckedGraph, node: int) -> str:
 
 
 def _names(checked: CheckedGraph) -> dict[int, str]:
-    """Buffers by the input, constant or node that they come from."""
+    """The names of buffers: of the input, constant or node that they come from."""
     found = {b.buffer: b.name for b in checked.inputs}
     for node, writes in enumerate(checked.writes):
         for name, buffer in writes.items():
