@@ -37,7 +37,7 @@ __all__ = [
 
 
 def _imported(name: str) -> Any:
-    """A name that only comparisons need: half of all modules, imported when one is first asked for."""
+    """A name that only comparisons need. They import half of all modules, so they are imported at first use."""
     with guard:
         if name == "compare":
             from anydml.onnx.comparing import compare

@@ -1,4 +1,4 @@
-"""ONNX's interface of backends, `onnx.backend.base`, which its own tests ask."""
+"""ONNX's interface of backends, `onnx.backend.base`, which ONNX's own tests use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Backend(Base):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **_: Any) -> Prepared:
-        """The model, ready to run; ModelError where it is refused."""
+        """The model, ready to run; ModelError if it is refused."""
         return Prepared(load(model))
 
     @classmethod
@@ -60,7 +60,7 @@ class Backend(Base):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether a device is there: the CPU is."""
+        """Whether a device is supported: only the CPU is."""
         return device.upper().split(":")[0] == "CPU"
 
 

@@ -1,4 +1,4 @@
-"""Bodies of functions as ONNX defines its own operators, and the tensors that nodes to come read."""
+"""The bodies of operators that ONNX defines by other operators, and the tensors that later nodes read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import onnx
 from anydml.onnx.nodes import Body, Node
 from anydml.onnx.values import Value
 
-Frames = tuple[tuple[Body, int], ...]  # bodies from the model's to the innermost one, each with the next node's place
+Frames = tuple[tuple[Body, int], ...]  # the bodies from the model's to the innermost, each with the index of its next node
 
 
 def own_body(node: Node, values: list[Value]) -> Any:
-    """ONNX's own definition of an operator by others; None where it has none."""
+    """ONNX's own definition of an operator by other operators; None if there is none."""
     schema = node.schema
     if schema is None:
         return None
@@ -51,7 +51,7 @@ def _type_proto(element_type: int | None, x: Value) -> bytes:
 
 
 def read_by(node: Node) -> set[str]:
-    """The tensors that a node reads, those that its bodies take from around it too."""
+    """The tensors that a node reads, including those that its bodies read from the outer scope."""
     found = set(filter(None, node.inputs))
     own = Body((), node.scope, {})
     for a in node.protos.values():
@@ -61,7 +61,7 @@ def read_by(node: Node) -> set[str]:
 
 
 def read_later(frames: Frames) -> set[str]:
-    """The tensors that nodes to come may read."""
+    """The tensors that later nodes may read."""
     found: set[str] = set()
     for body, at in frames:
         for proto in body.nodes[at:]:

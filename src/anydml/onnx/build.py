@@ -1,7 +1,8 @@
-"""The walk over a model's nodes, which makes graphs of them.
+"""The walk over a model's nodes, which makes graphs from them.
 
-Nodes whose inputs are known are computed at once; the others become nodes of a graph. Where the elements of a tensor decide
-about sizes, the graph ends before the node, and the walk goes on when they are known: each such part is a segment.
+A node whose inputs are known is computed at once; the others become nodes of a graph. If the elements of a tensor determine
+the sizes of a node's tensors, the graph ends before this node, and the walk continues when they are known. Each such part is a
+segment.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from anydml.onnx.values import Value, known
 from anydml.tensor import TensorDesc
 
 MOST_DEEP = 24  # bodies within bodies
-TURNS = ("Loop", "Scan")  # which run by themselves, turn by turn
-MOST_ELEMENTS = 2**46  # of a tensor, repeated ones counted
+TURNS = ("Loop", "Scan")  # these run by themselves, one turn after another
+MOST_ELEMENTS = 2**46  # of a tensor, counting elements that strides of 0 repeat
 
 
 class Walk:
-    """One walk from a state to the next cut or to the end; `refusals` holds what was met on the way."""
+    """One walk from a state to the next cut or to the end. refusals: the refused nodes so far."""
 
     def __init__(self, state: State, functions: Mapping[tuple[str, str], Any]) -> None:
         self.env: dict[str, Value] = dict(state.known)
@@ -48,7 +49,7 @@ class Walk:
         self._at = ""
         self._building = Building(lambda: self._at)
         self._given: list[GraphTensor] = []
-        self._later: set[str] = set()  # tensors whose type no graph has
+        self._later: set[str] = set()  # tensors of types that graphs do not support
         self._names: dict[int, str] = {}
         for name, (sizes, dtype) in state.sizes.items():
             if math.prod(sizes) > MOST_ELEMENTS:
@@ -69,7 +70,7 @@ class Walk:
 
     @paused
     def run(self, outputs: frozenset[str], keep_all: bool) -> Segment:
-        """The segment from here on; ModelError where nodes are refused."""
+        """The segment that begins at the state; ModelError if nodes are refused."""
         wanted: tuple[str, ...] = ()
         alone = None
         made: set[str] = set()
@@ -195,7 +196,7 @@ class Walk:
             raise Refused(f"its output {missing[0]!r} is not computed", NOT_YET)
 
     def _taken(self, node: Node, values: list[Value]) -> bool:
-        """Whether a mapping computes a node; else, its own definition does."""
+        """Whether a mapping computes a node; if not, ONNX's own definition of the operator does."""
         try:
             results = evaluate(node, values)
         except UseBody:
@@ -218,7 +219,7 @@ class Walk:
 
 
 def has_way(node: Node, functions: Mapping[tuple[str, str], Any]) -> bool:
-    """Whether an operator is mapped, or defined by others."""
+    """Whether an operator is mapped, or defined by other operators."""
     schema = node.schema
     return (
         node.key in MAPPINGS
@@ -229,7 +230,7 @@ def has_way(node: Node, functions: Mapping[tuple[str, str], Any]) -> bool:
 
 
 def refused_later(frames: Frames, functions: Mapping[tuple[str, str], Any]) -> tuple[Refusal, ...]:
-    """The nodes behind a cut, and within loops and branches, whose operators have no way, whatever their tensors are."""
+    """The nodes after a cut, and within loops and branches, whose operators cannot be computed for any tensors."""
     found = []
     bodies = [(body, body.nodes[at:]) for body, at in frames]
     while bodies:
@@ -245,7 +246,7 @@ def refused_later(frames: Frames, functions: Mapping[tuple[str, str], Any]) -> t
 
 
 class _Cut(Exception):
-    """The end of a segment. wanted: tensors whose values are needed; node: what runs by itself."""
+    """The end of a segment. wanted: tensors whose values are needed. node: the next node, if it runs by itself."""
 
     def __init__(self, wanted: tuple[str, ...] = (), node: Node | None = None) -> None:
         super().__init__(wanted, node)
@@ -253,7 +254,7 @@ class _Cut(Exception):
 
 
 def type_of_value(value: Value) -> int:
-    """The element type of a tensor that nothing says it of."""
+    """The element type of a tensor by its dtype, if the model does not give it."""
     return type_of(np.empty(0, value.dtype))
 
 

@@ -1,4 +1,4 @@
-"""Calls of a model's graph that stay bound to small arrays, and are found again by the arrays that a caller gives."""
+"""Calls of a model's graphs that stay bound to their own small arrays, and are reused for inputs of the same kinds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from anydml.devices.device import Device
 from anydml.onnx.segments import Segment
 from anydml.onnx.values import Array
 
-SMALL = 1 << 20  # bytes of an input or an output that is copied for a call that stays bound
-KEPT = 16  # kinds of arrays whose calls are found again
+SMALL = 1 << 20  # the most bytes of inputs and outputs that are copied for a call that stays bound
+KEPT = 16  # kinds of inputs whose calls are kept
 
 
 class Call:
-    """A call of a segment's graph, bound to arrays of its own, for inputs of ONNX's sizes."""
+    """A call of a segment's graph, bound to its own arrays, for inputs of ONNX's sizes."""
 
     def __init__(self, segment: Segment, arrays: Mapping[str, Array], device: Device) -> None:
         graph = segment.graph
@@ -37,7 +37,7 @@ class Call:
 def computed(segment: Segment, arrays: Mapping[str, Array], device: Device) -> dict[str, Array]:
     """The outputs of a segment's graph for tensors by name.
 
-    A call that stays bound takes a tenth of the time of binding anew; where arrays are large, copying them takes longer.
+    A call that stays bound takes a tenth of the time of a new one. For large arrays, copying would take longer.
     """
     graph = segment.graph
     assert graph is not None
@@ -49,7 +49,7 @@ def computed(segment: Segment, arrays: Mapping[str, Array], device: Device) -> d
         return {name: made[name].reshape(sizes) for name, sizes in segment.shapes.items()}
     try:
         call: Call = spare.pop()
-    except IndexError:  # the first call, or one beside another thread's
+    except IndexError:  # the first call, or another thread has the spare one
         call = Call(segment, arrays, device)
     made = call(arrays)
     spare.append(call)
@@ -57,7 +57,7 @@ def computed(segment: Segment, arrays: Mapping[str, Array], device: Device) -> d
 
 
 class Known:
-    """The calls of a model that is one graph, by the device and by the inputs' sizes and dtypes."""
+    """The calls of a model that is a single graph, by the device and by the inputs' sizes and dtypes."""
 
     def __init__(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
         self.inputs, self.outputs = inputs, outputs
@@ -67,13 +67,13 @@ class Known:
         return device, *[(x.shape, x.dtype) for x in [given[name] for name in self.inputs]]
 
     def again(self, given: Mapping[str, Any], device: Any) -> dict[str, Array] | None:
-        """The outputs for arrays of a kind that was kept; None for others, and where another thread has the call."""
+        """The outputs, if a call for inputs of this kind was kept and no other thread uses it; else None."""
         try:
             spare = self._spare[self._key(given, device)]
             call = spare.pop()
         except (KeyError, AttributeError, TypeError, IndexError):
             return None
-        if len(given) != len(self.inputs):  # one of them has another name
+        if len(given) != len(self.inputs):  # a name is missing or unknown
             spare.append(call)
             return None
         made: dict[str, Array] = call(given)
@@ -81,9 +81,9 @@ class Known:
         return {name: made[name] for name in self.outputs}
 
     def keep(self, given: Mapping[str, Any], device: Any, segment: Segment, on: Device) -> None:
-        """Let a segment's calls be found, if it is all of the model, for arrays that are computed with as they are.
+        """Keep a segment's calls for inputs of this kind, if it is the whole model and the inputs need no conversion.
 
-        device: as it was asked for; on: the device that it is.
+        device: the argument of the caller. on: the device that it means.
         """
         spare = segment.spare.get(on)
         if not segment.last or spare is None or not set(self.outputs) <= segment.shapes.keys():

@@ -1,4 +1,4 @@
-"""The judgement of a few nodes on known inputs: how far outputs are from the exact ones, and what explains it."""
+"""The judgement of a few nodes on known inputs: the distance of their outputs from the exact ones, and its cause."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from anydml.onnx.model import Model, load
 from anydml.onnx.values import Array
 from anydml.schema.statement import stated
 
-JUDGED = 1 << 16  # elements whose bounds are computed: those farthest off
+JUDGED = 1 << 16  # elements whose bounds are computed: those with the largest differences
 
 
 def deviation(expected: Array, actual: Array) -> Deviation:
-    """The distance of a tensor from the exact one."""
+    """The distance of a tensor from the exact tensor."""
     differs, step = _steps(expected, actual)
     count = int(np.count_nonzero(differs))
     unit = " ULP" if _floats(expected) else ""
@@ -58,14 +58,14 @@ def _steps(expected: Array, actual: Array) -> tuple[Array, Array]:
 
 
 def worst(found: Sequence[Deviation]) -> Deviation:
-    """The deviation of several outputs: that of the one farthest off, with the elements of all."""
+    """The deviation of several outputs: the largest one, with the element counts of all."""
     total, differing = sum(d.total for d in found), sum(d.differing for d in found)
     return replace(max(found, key=lambda d: d.largest), total=total, differing=differing)
 
 
 class Judgement(NamedTuple):
-    """own: the deviation of the output that is farthest off. beyond: elements that rounding does not explain, None where no
-    bound is known. cause: what explains the differences."""
+    """own: the largest deviation of an output. beyond: the number of elements that rounding does not explain, None if no bound
+    is known. cause: what explains the differences."""
 
     own: Deviation
     beyond: int | None
@@ -81,7 +81,7 @@ class Cut:
         self.exact = self.model.run(inputs)
 
     def judged(self, actual: Mapping[str, Array], explain: bool) -> Judgement:
-        """The judgement of what another runtime made of the same inputs."""
+        """The judgement of another runtime's outputs for the same inputs."""
         beyond: int | None = 0
         cause = None
         deviations = []
@@ -99,12 +99,12 @@ class Cut:
         return Judgement(worst(deviations), beyond, cause)
 
     def cause(self, name: str, actual: Array) -> Cause | None:
-        """The deviation that explains most of what differs in an output."""
+        """The known deviation that explains most of the differing elements of an output."""
         rounding = self._rounding()
         return None if rounding is None else _cause(rounding, name, self.exact[name], actual)
 
     def _rounding(self) -> Rounding | None:
-        """The nodes as one graph on their inputs; None where values decide about sizes, or nothing is left to compute."""
+        """The nodes as one graph on their inputs; None if values determine sizes, or nothing is left to compute."""
         try:
             graph = self.model.graph()
             return Rounding(graph.desc, {name: x.reshape(graph.inputs[name].sizes) for name, x in self.inputs.items()})
@@ -113,7 +113,7 @@ class Cut:
 
 
 def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array) -> int | None:
-    """The number of elements that rounding does not explain; None where no bound is known. What is infinite is exact."""
+    """The number of elements that rounding does not explain; None if no bound is known. Infinite elements must be exact."""
     differs, step = _steps(expected, actual)
     at = np.flatnonzero(differs)
     if rounding is None:
@@ -138,7 +138,7 @@ def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array
 
 
 def _cause(rounding: Rounding, name: str, expected: Array, actual: Array) -> Cause | None:
-    """The deviation that explains most of what differs, by the operator that writes the output."""
+    """The known deviation, of the operator that writes the output, that explains most of the differing elements."""
     try:
         operation, output = rounding.operation(name)
     except Unbounded:

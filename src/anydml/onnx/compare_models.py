@@ -1,4 +1,4 @@
-"""Models made of a model: with more tensors as outputs, and of a few of its nodes alone."""
+"""Models made from a model: one with more tensors as outputs, and one of only a few nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison as a page of its own: a sentence, the model's graph in the colours of the verdicts, and a table."""
+"""A comparison as an HTML page: a sentence, the model's graph in the colours of the verdicts, and a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from anydml.onnx.compare_results import ModelComparison, NodeComparison
 
-DRAWN = 600  # nodes; a larger model has the table alone
+DRAWN = 600  # nodes; for a larger model only the table is shown
 WIDTH, HEIGHT, ACROSS, DOWN = 190, 44, 24, 34  # of a node's box and between boxes, in pixels
 
 STYLE = """
@@ -51,7 +51,7 @@ MEANINGS = {
 
 
 def page(found: ModelComparison, model: str, other: str) -> str:
-    """The page as HTML that needs nothing else. model, other: what was compared, and with what."""
+    """The page as HTML without external files. model, other: the names of the model and of the other runtime."""
     rows = found.nodes
     sentence, *notes = str(found).split("\n")
     first = found.first
@@ -106,7 +106,7 @@ def _kinds(row: NodeComparison) -> str:
 
 
 def _graph(rows: Sequence[NodeComparison]) -> str:
-    """Boxes in layers, each below all that it reads; an edge for each tensor between two."""
+    """The graph as SVG: boxes in layers, each below the boxes that it reads from; an edge for each tensor between two."""
     writer = {name: i for i, row in enumerate(rows) for name in row.writes}
     above = [sorted({writer[name] for name in row.reads if name in writer and writer[name] != i}) for i, row in enumerate(rows)]
     layers = _layers(above)
@@ -137,7 +137,7 @@ def _graph(rows: Sequence[NodeComparison]) -> str:
 
 
 def _layers(above: Sequence[Sequence[int]]) -> list[int]:
-    """The layer of each node: one below the lowest that it reads. Nodes judged as one may stand before what they read."""
+    """The layer of each node: one below the lowest that it reads. Nodes judged as one may come before those that they read."""
     found = [0] * len(above)
     for _ in range(len(above)):
         new = [max((found[j] + 1 for j in before), default=0) for before in above]
@@ -148,7 +148,7 @@ def _layers(above: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _columns(layers: Sequence[int], above: Sequence[Sequence[int]]) -> list[float]:
-    """The column of each node: below what it reads where that is free, else the next one to the right."""
+    """The column of each node: below the nodes that it reads if that is free, else the next one to the right."""
     columns = [0.0] * len(layers)
     for layer in range(max(layers, default=-1) + 1):
         here = [i for i in range(len(layers)) if layers[i] == layer]

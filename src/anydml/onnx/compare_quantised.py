@@ -1,4 +1,4 @@
-"""Float nodes between DequantizeLinear and QuantizeLinear as the node of integers that a runtime may compute instead."""
+"""Float nodes between DequantizeLinear and QuantizeLinear, and the integer node that a runtime may compute instead of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from anydml.onnx import compare_models as models
 from anydml.onnx.compare_judge import Cut
 from anydml.onnx.values import Array
 
-INTEGER = {"Conv": ("QLinearConv", 0), "MatMul": ("QLinearMatMul", 1)}  # and the dimension of a weight that has its own scale
+INTEGER = {"Conv": ("QLinearConv", 0), "MatMul": ("QLinearMatMul", 1)}  # with the weight's dimension along which scales differ
 
 
 class _Encoded(NamedTuple):
-    """The names of a tensor of integers, its scale and its zero point, "" without one; axis: of several scales."""
+    """The names of an integer tensor, its scale and its zero point ("" if there is none). axis: that of several scales."""
 
     tensor: str
     scale: str
@@ -40,9 +40,9 @@ def cause(
     constants: Mapping[str, Array],
     actual: Mapping[str, Array],
 ) -> Cause | None:
-    """The cause of what nodes computed as one write, where that is the result of a node of integers, or a deviation of that.
+    """The cause, if the outputs of nodes judged as one are those of an integer node, or of a known deviation of it.
 
-    values: what nodes read, by name; constants: those of them that are initializers.
+    values: the tensors that the nodes read, by name. constants: those that are initializers.
     """
     found = _Found(proto, values, constants)
     node = found.node(nodes)
@@ -65,7 +65,7 @@ def cause(
 
 
 class _Found:
-    """A model's nodes by what they write. zeros: the zero points of tensors that are encoded without one, by new names."""
+    """A model's nodes by the tensors that they write. zeros: new zero points, by name, for tensors that have none."""
 
     def __init__(self, proto: ModelProto, values: Mapping[str, Array], constants: Mapping[str, Array]) -> None:
         self.writers = {name: node for node in proto.graph.node for name in node.output}
@@ -73,7 +73,7 @@ class _Found:
         self.zeros: dict[str, Array] = {}
 
     def node(self, nodes: Sequence[NodeProto]) -> NodeProto | None:
-        """The node of integers that computes what some nodes do, but for the roundings in between."""
+        """The integer node that computes the same as some nodes, without the roundings between them; None if there is none."""
         computing = [n for n in nodes if n.op_type != "DequantizeLinear"]
         operators = [n.op_type for n in computing]
         if any(n.domain for n in computing) or len(computing) not in (2, 3):
@@ -133,6 +133,6 @@ class _Found:
         return values[term.tensor].dtype == np.int32 and plain and np.array_equal(*scales)
 
     def _lowest(self, zero_point: str) -> bool:
-        """Whether what is below a zero point saturates at it."""
+        """Whether a zero point is the least integer of its type, so that negative numbers saturate to it."""
         found = {**self.values, **self.zeros}.get(zero_point)
         return found is not None and bool(np.all(found == np.iinfo(found.dtype).min))

@@ -11,11 +11,11 @@ EQUAL, ROUNDING, BEYOND, UNBOUNDED, UNJUDGED = "equal", "rounding", "beyond roun
 
 @dataclass(frozen=True)
 class Deviation:
-    """The distance of a tensor from the exact one.
+    """The distance of a tensor from the exact tensor.
 
-    total, differing: elements. largest: the greatest difference, in steps of an integer type or units in the last place of a
-    float type; infinite where only one of two is NaN. unit: " ULP" for floats. away: of floats, the greatest difference of
-    the numbers. at, expected, actual: the element that is the most steps off, and both values.
+    total, differing: numbers of elements. largest: the largest difference, in steps of an integer type or ULP of a float type;
+    infinite if only one of the two is NaN. unit: " ULP" for floats. away: for floats, the largest difference of the numbers.
+    at, expected, actual: the index of the element with the largest difference, and both values.
     """
 
     total: int
@@ -34,20 +34,20 @@ class Deviation:
 
     @property
     def size(self) -> str:
-        """The greatest differences in words: `443 ULP (3e-07)`, or `11` steps of an integer type."""
+        """The largest differences as text: `443 ULP (3e-07)`, or `11` steps of an integer type."""
         return f"{self.largest:.6g}{self.unit} ({self.away:.2g})" if self.unit else f"{self.largest:.6g}"
 
 
 @dataclass(frozen=True)
 class NodeComparison:
-    """A node, or several that the other runtime computes as one, judged on the inputs that it had there.
+    """A node, or several that are judged as one, with the inputs that they had in the other runtime.
 
-    nodes, operators: their names and ONNX operators; reads, writes: their tensors. own: the error of the outputs for the
-    inputs as the other runtime had them, accumulated: that for the model's exact inputs; None where it is not known.
-    verdict: "equal"; "rounding", where arithmetic that rounds at each step explains all of it; "beyond rounding"; "no bound",
-    where it differs and no bound is known; "not judged". beyond: elements that rounding does not explain. cause: the
-    deviation that explains the differences, in a sentence, and its name; empty where none is found. reason: why it is not
-    judged.
+    nodes, operators: their names and ONNX operators. reads, writes: their tensors. own: the error of the outputs for the
+    inputs that the other runtime had. accumulated: the error for the model's exact inputs. Both are None if not known.
+    verdict: "equal"; "rounding", if arithmetic that rounds at each step explains all differences; "beyond rounding"; "no
+    bound", if outputs differ and no bound is known; "not judged". beyond: the number of elements that rounding does not
+    explain. cause: a sentence about the deviation that explains the differences, and its name; empty if none is found.
+    reason: why the node is not judged.
     """
 
     nodes: tuple[str, ...]
@@ -92,9 +92,9 @@ class NodeComparison:
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """A model's tensors as another runtime computed them, node by node; `str()` says the outcome, `to_dict()` as JSON has it.
+    """The comparison of a model's tensors, node by node, with another runtime's. `str()` is a summary, `to_dict()` is for JSON.
 
-    nodes: in the model's order. notes: sentences about the whole, such as fusions that give other numbers.
+    nodes: in the model's order. notes: sentences about the whole model, such as fusions that give other numbers.
     """
 
     nodes: tuple[NodeComparison, ...]
@@ -107,7 +107,7 @@ class ModelComparison:
 
     @property
     def first(self) -> NodeComparison | None:
-        """The first node beyond rounding; where there is none, the first that differs at all; None where all are equal."""
+        """The first node beyond rounding; if there is none, the first that differs; None if all are equal."""
         departing = [node for node in self.nodes if node.departs]
         return next((node for node in departing if node.verdict == BEYOND), departing[0] if departing else None)
 
@@ -123,7 +123,7 @@ class ModelComparison:
         return "\n".join([f"{departing} of {len(judged)} nodes differ{left}. {which} is {first}", *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON has it, with a row for each node."""
+        """The comparison as values for JSON, with a row for each node."""
         rows = [{**asdict(node), "name": node.name, "sentence": str(node)} for node in self.nodes]
         first = self.first
         found: dict[str, Any] = {
@@ -137,7 +137,7 @@ class ModelComparison:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can hold it: an infinite number is text."""
+    """A value that JSON can hold: infinite numbers become text."""
     if isinstance(value, Mapping):
         return {name: _plain(x) for name, x in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Other runtimes: a run of onnxruntime, and tensors that were recorded elsewhere."""
+"""Other runtimes: runs of onnxruntime, and recorded tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Run = Callable[[ModelProto, Mapping[str, Array]], Mapping[str, Array] | Sequence
 
 
 def onnxruntime(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of a model by onnxruntime's CPU provider, with its default optimisations."""
+    """The outputs of a model, computed by onnxruntime's CPU provider with its default optimisations."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -62,9 +62,9 @@ def recorded(folder: str | os.PathLike[str]) -> dict[str, Array]:
 
 
 def drawn(model: Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
-    """Random inputs: floats of a normal distribution, 8-bit integers of their whole range, others 0 to 7, and truths.
+    """Random inputs: normally distributed floats, 8-bit integers of the whole range, other integers from 0 to 7, and booleans.
 
-    sizes: for names of sizes; those without one are 1.
+    sizes: by name; a named size that is not given is 1.
     """
     from anydml.onnx.types import BOOL, DTYPES
 

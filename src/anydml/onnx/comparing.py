@@ -1,7 +1,7 @@
 """`compare`: a model's tensors as another runtime computes them, each node judged against its exact result.
 
-All tensors are asked for at once first. Outputs that are marked may keep a runtime from fusing nodes; where the model's own
-outputs change by it, the marks that change them are looked for and left out, and what they lay between is judged as one.
+First all tensors are made outputs of the model. This may keep the runtime from fusing nodes. If it changes the model's own
+outputs, the tensors that change them are found and left out, and the nodes around each of them are judged as one.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from anydml.onnx.model import Model, load
 from anydml.onnx.read import by_name
 from anydml.onnx.values import Array
 
-EXPLAINED = 8  # nodes that differ whose cause is looked for
-Progress = Callable[[str, int, int], None]  # (what is done, how much of it, of how much)
+EXPLAINED = 8  # the most differing nodes whose cause is sought
+Progress = Callable[[str, int, int], None]  # (the task, how much of it is done, the total)
 
 
 def compare(
@@ -47,13 +47,13 @@ def compare(
     seconds: float = 60,
     progress: Progress | None = None,
 ) -> ModelComparison:
-    """Compare a model's tensors as another runtime computes them with the exact ones, node by node.
+    """Compare a model's tensors, as another runtime computes them, with the exact ones, node by node.
 
-    inputs: arrays by name. run: a function of a ModelProto and inputs that returns the outputs by name, or a list of them in
-    the model's order; it is called for the model as it is, and with more tensors as outputs. actual: instead, tensors by name
-    that were recorded elsewhere. seconds: for finding out which of a runtime's fusions give other numbers. progress: is called
-    with what is being done, how much of it is done, and how much there is. ModelError for a model that cannot be read;
-    BindingError for inputs or tensors that do not fit.
+    inputs: arrays by name. run: a function of a ModelProto and inputs that returns the outputs by name, or as a list in the
+    model's order. It is called for the model itself, and for the model with more tensors as outputs. actual: recorded tensors
+    by name, instead of `run`. seconds: the time to find out which of the runtime's fusions give other numbers. progress: is
+    called with a task, how much of it is done, and the total. ModelError for a model that cannot be read; BindingError for
+    inputs or tensors that do not fit.
     """
     if (run is None) == (actual is None):
         raise TypeError("compare takes either run=, a function, or actual=, tensors by name")
@@ -75,7 +75,7 @@ def _silent(doing: str, done: int, total: int) -> None:
 
 
 def _exact(model: Model, inputs: Mapping[str, Any]) -> tuple[dict[str, Array], list[str]]:
-    """Every tensor of the model, exactly; none where a node is refused, with a note that says so."""
+    """The exact tensors of the model, and notes; no tensors, and a note that says so, if a node is refused."""
     try:
         return model.run(inputs, keep="all"), []
     except ModelError as error:
@@ -83,7 +83,7 @@ def _exact(model: Model, inputs: Mapping[str, Any]) -> tuple[dict[str, Array], l
 
 
 class _Whole:
-    """A model with inputs, and its exact tensors as far as they are known."""
+    """A model with inputs, and its exact tensors if they are known."""
 
     def __init__(
         self, proto: ModelProto, model: Model, inputs: Mapping[str, Array], exact: Mapping[str, Array], progress: Progress
@@ -95,7 +95,7 @@ class _Whole:
         self.asked = [name for node in self.nodes for name in node.output if name]
 
     def _constant(self, node: NodeProto) -> bool:
-        """Whether a node reads constants alone; then its outputs are constants too, as far as they can be computed."""
+        """Whether a node reads only constants; then its outputs become constants too, if they can be computed."""
         if not all(name in self.constants for name in models.reads(node)):
             return False
         names = [name for name in node.output if name]
@@ -112,7 +112,7 @@ class _Whole:
     # --- what the other runtime computes ---
 
     def observed(self, run: Run, seconds: float) -> tuple[dict[str, Array], list[str]]:
-        """The tensors of the other runtime that can be asked for without changing the model's own outputs."""
+        """The tensors of the other runtime that can be made outputs without changing the model's own outputs."""
         self.progress("running the model", 0, 2)
         plain = self._ran(run, self.proto, self.outputs)
         typed = onnx.shape_inference.infer_shapes(self.proto)
@@ -153,7 +153,7 @@ class _Whole:
         return self._fitting({name: made[name] for name in names if name in made}, [n for n in names if n not in made])
 
     def recorded(self, actual: Mapping[str, Any]) -> tuple[dict[str, Array], list[str]]:
-        """The tensors that were recorded; those that the model does not compute are named."""
+        """The recorded tensors, with notes about those that the model does not compute."""
         made = self._fitting({name: np.asarray(x) for name, x in actual.items() if name in self.asked}, [])
         if not made:
             raise BindingError([Fault("actual", "none of its tensors is computed by a node of the model")])
@@ -165,7 +165,7 @@ class _Whole:
         return made, notes
 
     def _fitting(self, made: Mapping[str, Any], missing: Sequence[str]) -> dict[str, Array]:
-        """The tensors, where they have the exact ones' sizes and types; BindingError where they have not."""
+        """The tensors as arrays; BindingError if their sizes or types are not those of the exact tensors."""
         faults = [Fault(name, "is missing among the other runtime's outputs") for name in missing]
         found = {}
         for name, x in made.items():
@@ -180,7 +180,7 @@ class _Whole:
     # --- the judgement ---
 
     def parts(self, known: Mapping[str, Array]) -> list[list[NodeProto]]:
-        """The nodes, those together that exchange tensors which are not known; in the model's order."""
+        """The nodes in the model's order, grouped if a tensor between them is not known."""
         part = list(range(len(self.nodes)))
 
         def root(i: int) -> int:
@@ -250,7 +250,7 @@ class _Whole:
 
 
 def _same(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
-    """Whether the tensors of the first have the same bits in the second."""
+    """Whether each tensor of the first has the same bits in the second."""
     return all(np.array_equal(_bits(x), _bits(other[name])) for name, x in one.items())
 
 

@@ -1,4 +1,4 @@
-"""Refusals of a model: every node that has no way to DirectML's operators, all at once."""
+"""Refusals of a model: all nodes that cannot be computed with DirectML's operators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Refusal(NamedTuple):
 
 
 class ModelError(Error, ValueError):
-    """A model cannot be read, or not be run: `refusals` holds every node that is refused, and why."""
+    """A model cannot be read or run. refusals: every node that is refused, and why."""
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         super().__init__(refusals)
@@ -41,7 +41,7 @@ MOST_SHOWN = 50  # refusals that a message names
 
 
 def invalid(reason: str, node: str = "", operator: str = "") -> ModelError:
-    """The error of a model that is at fault."""
+    """The error about an invalid model."""
     return ModelError([Refusal(node, operator, INVALID, reason)])
 
 
@@ -54,7 +54,7 @@ class Refused(Exception):
 
 
 class NeedsValue(Exception):
-    """Raised by a mapping: the elements of a tensor decide about sizes or attributes, and are not known before the run."""
+    """Raised by a mapping: the elements of a tensor determine sizes or attributes, and are not known before the run."""
 
     def __init__(self, value: object) -> None:
         super().__init__(value)
@@ -62,8 +62,8 @@ class NeedsValue(Exception):
 
 
 class RunsAlone(Exception):
-    """Raised by a mapping: the node cannot be a part of a graph, and is computed by itself when its inputs are known."""
+    """Raised by a mapping: the node cannot be part of a graph, and is computed by itself when its inputs are known."""
 
 
 class UseBody(Exception):
-    """Raised by a mapping: the node is what ONNX's own definition by other operators says."""
+    """Raised by a mapping: the node is computed by ONNX's own definition of its operator by other operators."""

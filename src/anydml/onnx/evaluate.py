@@ -1,4 +1,4 @@
-"""A node computed by its mapping, and the faults that its operators have with it as refusals."""
+"""The computation of a node by its mapping. Errors of DirectML's operators become refusals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from anydml.onnx.values import Value
 
 
 def evaluate(node: Node, values: list[Value]) -> list[Value]:
-    """The outputs of a node for its inputs; Refused, NeedsValue or RunsAlone where there are none."""
+    """The outputs of a node for its inputs; Refused, NeedsValue or RunsAlone if there are none."""
     slots = node.schema.inputs if node.schema else ()
     for i, x in enumerate(values if slots else ()):
         slot = slots[min(i, len(slots) - 1)]
@@ -35,7 +35,7 @@ def evaluate(node: Node, values: list[Value]) -> list[Value]:
 
 
 def _of_nothing(node: Node, values: list[Value]) -> list[Value]:
-    """The outputs where inputs are empty, which no graph has: outputs are empty, too, or the node runs by itself."""
+    """The outputs for empty inputs, which graphs do not support: the outputs are empty too, or the node runs by itself."""
     try:
         return _called(MAPPINGS[node.key], node, values)
     except Refused:
@@ -52,14 +52,14 @@ def _of_nothing(node: Node, values: list[Value]) -> list[Value]:
 
 @lru_cache(maxsize=1024)
 def _inputs(mapping: Callable[..., Any]) -> tuple[list[str], float]:
-    """The names of the inputs that a mapping cannot do without, and how many it takes at most."""
+    """The names of the inputs that a mapping requires, and the largest number of inputs that it takes."""
     parameters = [*inspect.signature(mapping).parameters.values()][1:]
     named = [p for p in parameters if p.kind != p.VAR_POSITIONAL]
     return [p.name for p in named if p.default is p.empty], len(named) if len(named) == len(parameters) else math.inf
 
 
 def _fitting(mapping: Callable[..., Any], node: Node, values: list[Value]) -> list[Value]:
-    """The inputs as a mapping takes them, absent ones at the end left out. No schema counts those of other domains."""
+    """The inputs without absent ones at the end. Their number is checked, since operators of other domains have no schema."""
     while values and values[-1] is None:
         values = values[:-1]
     needed, most = _inputs(mapping)

@@ -1,4 +1,4 @@
-"""Loop and Scan: their bodies as models of their own, which run turn by turn; turns of the same sizes share graphs."""
+"""Loop and Scan: each turn runs the body as a model of its own. Turns with the same sizes share graphs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from anydml.onnx.read import Read, Signature, constants_of
 from anydml.onnx.types import BOOL, DTYPES
 from anydml.onnx.values import Array, axis_of
 
-MOST_TURNS = 10_000  # of a loop, if nobody asks for more
+MOST_TURNS = 10_000  # of a loop, by default
 Typed = tuple[Array, int]  # elements, and their ONNX type
 Turn = Callable[[Sequence[Typed]], list[Typed]]
 
 
 def read_around(graph: GraphProto) -> list[str]:
-    """The tensors that a body, or one within it, takes from around it."""
+    """The tensors that a body, or a body within it, reads from the outer scope."""
     own = {t.name for t in (*graph.input, *graph.initializer)}
     found: dict[str, None] = {}
     for node in graph.node:
@@ -45,7 +45,7 @@ def body_read(graph: GraphProto, given: Mapping[str, int], around: Read, opsets:
 
 
 def looped(node: Node, given: Sequence[Typed | None], run: Turn, turns: int) -> list[Typed]:
-    """Loop: turns while its condition holds, and as many as it is told at most; then what each turn made, one after another."""
+    """Loop: turns while its condition holds, up to its limit. Returns the final values and the stacked outputs of the turns."""
     limit, condition, *rest = given
     most = None if limit is None else int(limit[0].reshape(-1)[0])
     goes_on = condition is None or bool(condition[0].reshape(-1)[0])
@@ -71,7 +71,7 @@ def _within(count: int, turns: int) -> None:
 
 
 def _stacked(values: Sequence[Typed], axis: int, info: Any, backward: bool = False) -> Typed:
-    """The tensors of all turns along a new axis; of no turns, a tensor without elements, with the sizes that the body says."""
+    """The tensors of all turns, stacked along a new axis; without turns, an empty tensor with the sizes that the body gives."""
     if values:
         arrays = [x for x, _ in values]
         if len({x.shape for x in arrays}) > 1:
@@ -86,7 +86,7 @@ def _stacked(values: Sequence[Typed], axis: int, info: Any, backward: bool = Fal
 
 
 def scanned(node: Node, given: Sequence[Typed | None], run: Turn, turns: int) -> list[Typed]:
-    """Scan: a turn for each part of its tensors along an axis; in operator set 8, for each batch by itself."""
+    """Scan: a turn for each slice of its tensors along an axis; in operator set 8, for each batch separately."""
     if node.opset >= 9:
         return _scanned(node, [x for x in given if x is not None], run, turns, None)
     lengths, *rest = given

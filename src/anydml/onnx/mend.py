@@ -1,4 +1,4 @@
-"""Files as onnxruntime takes them, though ONNX's checker does not: mended while they are read, with a note of each."""
+"""Files that onnxruntime takes, though ONNX's checker does not: they are mended when they are read, with notes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 MICROSOFT = "com.microsoft"
 RUNTIMES_OWN = ("Affine", "Crop", "ImageScaler", "LayerNormalization", "ParametricSoftplus", "ScaledTanh",
                 "SimplifiedLayerNormalization", "ThresholdedRelu")  # fmt: skip
-"""Operators of ONNX's domain that a runtime has where the operator set has none, or none yet."""
+"""Operators in ONNX's domain that runtimes have although the model's operator set does not."""
 
 
 def mended(proto: ModelProto, own: bool) -> tuple[ModelProto, tuple[str, ...]]:
-    """The model with its nodes in order and its operator sets named; what was changed. own: whether it may change."""
+    """The model with sorted nodes and named operator sets, and notes of the changes. own: it may be changed in place."""
     unsorted = [graph for graph in _graphs(proto.graph) if not _is_sorted(graph)]
     named = {"", "ai.onnx", *(o.domain for o in proto.opset_import)}
     lacking = sorted({node.domain for graph in _graphs(proto.graph) for node in graph.node} - named)
@@ -35,10 +35,9 @@ def mended(proto: ModelProto, own: bool) -> tuple[ModelProto, tuple[str, ...]]:
 
 
 def checkable(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:
-    """A model as ONNX's checker takes it, and a note of each thing left out; the model itself where nothing is.
+    """A copy of a model that ONNX's checker takes, and a note of each thing left out; the model itself if nothing is.
 
-    Left out are values whose type or sizes the file leaves out, constants that are no inputs in a file of version 3, and
-    operators of runtimes.
+    Left out are values without type or sizes, constants that are not inputs in a file of version 3, and operators of runtimes.
     """
     graphs = [*_graphs(proto.graph)]
     vague = any(not _is_whole(info) for graph in graphs for info in (*graph.value_info, *graph.output))
@@ -102,7 +101,7 @@ def _graphs(graph: GraphProto) -> Sequence[GraphProto]:
 
 
 def _reads(node: NodeProto) -> set[str]:
-    """The tensors that a node reads, those of its branches too."""
+    """The tensors that a node reads, including those that its branches read."""
     found = set(filter(None, node.input))
     for a in node.attribute:
         for inner in (*([a.g] if a.HasField("g") else ()), *a.graphs):
@@ -122,7 +121,7 @@ def _is_sorted(graph: GraphProto) -> bool:
 
 
 def _sort(graph: GraphProto) -> None:
-    """Nodes behind those that they read from, else as they are; a cycle stays as it is, for the checker to name."""
+    """Sort nodes after those that they read from, otherwise in their order. A cycle is left for the checker to report."""
     maker = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
     reads = [{maker[name] for name in _reads(node) if name in maker} for node in graph.node]
     order, state = [], [0] * len(reads)  # 1: on the way, 2: done

@@ -25,16 +25,16 @@ from anydml.onnx.types import BOOL, DTYPES, type_of
 from anydml.onnx.values import Array
 
 FLOAT = int(TensorProto.FLOAT)
-CACHED = 16  # graphs of a model, by the sizes of its inputs; and of what follows a value, by the value
+CACHED = 16  # graphs of a model, by the sizes of its inputs; and graphs of later segments, by the values they depend on
 MOST_SEGMENTS = 1000  # of one run
 
 Sizes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Model:
-    """An ONNX model: made by `load`. inputs, outputs: their names, element types and sizes, as the model has them.
+    """An ONNX model, made by `load`. inputs, outputs: their names, element types and sizes in the model.
 
-    notes: what of the file is not as ONNX asks for, and was mended.
+    notes: what was mended in the file, since it was not valid ONNX.
     """
 
     def __init__(self, found: Read, turns: int = MOST_TURNS) -> None:
@@ -57,14 +57,14 @@ class Model:
         return f"<Model: {len(self.proto.graph.node)} nodes; {listed(self.inputs)} -> {listed(self.outputs)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, in another process too, makes its graphs anew."""
+        """What was read of the file: a copy, in another process too, makes its graphs anew."""
         return type(self), (self._read,)
 
     def graph(self, **sizes: Any) -> Graph:
         """The model as one graph, for inputs of certain sizes.
 
-        sizes: for an input's name, its sizes; or a number for the name of a size. What the model says need not be given.
-        ModelError where a node is refused, and where the values of a tensor decide about sizes, so that no one graph is all.
+        sizes: the sizes of an input by its name, or a number for a named size. Sizes that the model gives are not needed.
+        ModelError if a node is refused, or if the values of a tensor determine sizes, so that one graph is not enough.
         """
         segment = self._segment(("graph", found := self._sizes(sizes)), found, False)
         if not segment.last:
@@ -75,9 +75,9 @@ class Model:
         return segment.graph
 
     def check(self, **sizes: Any) -> tuple[Refusal, ...]:
-        """All that is refused, as far as sizes tell; empty where the model runs. sizes: as in `graph`.
+        """Everything that is refused for these sizes; empty if the model runs. sizes: as in `graph`.
 
-        Behind a node whose values decide about sizes, and in loops and branches, operators are looked at, and sizes are not.
+        After a node whose values determine sizes, and in loops and branches, only operators are checked, and not sizes.
         """
         begin = ((Body(self.proto.graph.node, self._read.scope, self._read.opsets), 0),)
         try:
@@ -96,10 +96,10 @@ class Model:
         keep: Literal["outputs", "all"] = "outputs",
         **named: Any,
     ) -> dict[str, Array]:
-        """The outputs by name, for inputs by name, of ONNX's types; with keep="all", every tensor that a node computes.
+        """The outputs by name, for inputs by name, with ONNX's types; with keep="all", every tensor that a node computes.
 
-        The graphs are kept for the next inputs of the same sizes, 16 of them. device: for all that is computed, what follows
-        from constants too; the cpu without one.
+        The graphs for the last 16 combinations of input sizes are kept. device: computes everything, including what depends
+        only on constants; by default the cpu.
         BindingError for inputs that do not fit, ModelError for what is refused.
         """
         given = {**by_name(inputs), **named} if inputs is not None else named
@@ -118,14 +118,14 @@ class Model:
         return made
 
     def _run(self, env: dict[str, Array], device: Device, keep_all: bool) -> tuple[dict[str, Array], dict[str, int], Segment]:
-        """The tensors that are asked for, truth values as UINT8, the element types, and the first segment."""
+        """The wanted tensors, with booleans as UINT8, the element types, and the first segment."""
         sizes = tuple((name, x.shape) for name, x in env.items())
         key: Any = ("run", device, sizes, keep_all)
         first = segment = self._segment(key, sizes, keep_all, tuple(env))
         env |= {name: x for name, x in self._constants.items() if name in self.outputs and name not in env}
         types = self._types
         met: set[str] = set()
-        fresh: set[str] = set()  # what a graph wrote, and nothing else is
+        fresh: set[str] = set()  # tensors that a graph wrote and that share no memory with others
         for _ in range(MOST_SEGMENTS):
             found = _computed(segment, env, device)
             env |= found
@@ -171,7 +171,7 @@ class Model:
         return found
 
     def _sizes(self, given: Mapping[str, Any]) -> Sizes:
-        """The sizes of every input, as the model and the caller say them."""
+        """The sizes of every input, from the model and the caller."""
         faults, found, used = [], [], set()
         for name, signature in self.inputs.items():
             if name in given:
@@ -217,7 +217,7 @@ class Model:
     def _after(
         self, segment: Segment, env: dict[str, Array], types: dict[str, int], key: Any, device: Device
     ) -> tuple[State, Any]:
-        """The state behind a segment whose tensors are computed, and the key of the segment that follows."""
+        """The state after a segment whose tensors are computed, and the key of the next segment."""
         known = {name: x for name, x in segment.known.items() if name in segment.live}
         if (node := segment.alone) is not None:
             try:
@@ -274,7 +274,7 @@ class Model:
 
 
 def _computed(segment: Segment, env: Mapping[str, Array], device: Device) -> dict[str, Array]:
-    """The tensors that are known once a segment has run, by name."""
+    """The tensors that are known after a segment has run, by name."""
     found: dict[str, Any] = dict(segment.known)
     if segment.graph is not None:
         found |= computed(segment, env, device)
@@ -286,7 +286,7 @@ def _computed(segment: Segment, env: Mapping[str, Array], device: Device) -> dic
 
 
 def _kind(x: Any) -> Any:
-    """The sizes and dtype that a graph is made for; of a sequence, those of each tensor."""
+    """The sizes and dtype for which a graph is made; for a sequence, those of each tensor."""
     return tuple(map(_kind, x)) if isinstance(x, tuple) else (x.shape, x.dtype.str)
 
 
@@ -296,8 +296,8 @@ def _of_type(x: Array, element_type: int | None) -> Array:
 
 
 def load(model: str | os.PathLike[str] | ModelProto, *, turns: int = MOST_TURNS) -> Model:
-    """The model of an .onnx file or of a ModelProto, of opset 6 or newer; ModelError for what cannot be read.
+    """The model of an .onnx file or of a ModelProto, of opset 6 or newer; ModelError if it cannot be read.
 
-    turns: the most that a loop of it takes.
+    turns: the most turns of a loop.
     """
     return Model(read(model), turns)

@@ -1,4 +1,4 @@
-"""The nodes of a model: attributes as Python has them, bodies of functions and branches with names of their own."""
+"""The nodes of a model, with attributes as Python values. Bodies of functions and branches have their own names."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from anydml.onnx.types import dtype_of, schema_of
 class Scope:
     """The names within a body: the model's, a function's or a branch's.
 
-    prefix: of the tensors and nodes that are its own. names: of tensors, where it is not the prefix and the name. around:
-    the scope that all other names are of; None where they are its own. attributes: of the node that a function stands for.
-    depth: functions and branches around it.
+    prefix: comes before the names of its own tensors and nodes. names: the tensors whose names are not formed so. around: the
+    scope of all other names; None if they are its own. attributes: those of the node that calls the function. depth: the
+    number of functions and branches around it.
     """
 
     prefix: str = ""
@@ -38,7 +38,7 @@ class Scope:
         return scope.names.get(name, scope.prefix + name)
 
     def resolved(self, node: NodeProto) -> dict[str, AttributeProto]:
-        """A node's attributes by name, those that it takes over from the function's node as that has them."""
+        """A node's attributes by name; references to attributes of the function's node are replaced by their values."""
         found: dict[str, AttributeProto] = {}
         for a in node.attribute:
             if not a.ref_attr_name:
@@ -63,8 +63,8 @@ class Body:
 class Node:
     """A node of a model.
 
-    inputs, outputs: names of tensors, "" where absent. opset: the version of its domain. attributes: by name; a text is str.
-    types: the element types of the inputs, None where absent; output_types likewise, None where they are unknown.
+    inputs, outputs: names of tensors, "" if absent. opset: the version of its domain. attributes: by name, text as str.
+    types: the element types of the inputs, None if absent. output_types: those of the outputs, None if unknown.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Node:
     output_types: tuple[int | None, ...] = ()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An attribute; where it is absent, the default."""
+        """An attribute, or the default if it is absent."""
         found = self.attributes.get(name)
         return default if found is None else found
 
@@ -89,7 +89,7 @@ class Node:
         return replace(self, attributes={**self.attributes, **attributes})
 
     def wants(self, output: int) -> bool:
-        """Whether the model has a name for an output."""
+        """Whether the model names, and so uses, an output."""
         return output < len(self.outputs) and bool(self.outputs[output])
 
     @property
@@ -98,7 +98,7 @@ class Node:
 
     @property
     def key(self) -> str:
-        """The operator with its domain, which is left out where it is ONNX's."""
+        """The operator with its domain, which is left out if it is ONNX's."""
         return f"{self.domain}.{self.operator}" if self.domain else self.operator
 
     def __str__(self) -> str:
@@ -127,14 +127,14 @@ def _value(a: AttributeProto) -> Any:
 
 
 def array_of(tensor: TensorProto) -> NDArray[Any]:
-    """The elements of a tensor, truth values as UINT8; Refused where DirectML lacks its type."""
+    """The elements of a tensor, booleans as UINT8; Refused if DirectML has no such type."""
     dtype = dtype_of(tensor.data_type)
     array: NDArray[Any] = np.asarray(onnx.numpy_helper.to_array(tensor))
     return array.view(np.uint8) if array.dtype == np.bool_ else array.astype(dtype, copy=False)
 
 
 def function_body(node: Node, function: FunctionProto, opsets: Mapping[str, int], number: int) -> Body:
-    """The nodes that a node of a function stands for. number: of the expansion, which makes its names unlike all others."""
+    """The nodes of the function that a node calls. number: counts expansions, so that names are unique."""
     names = {inner: node.inputs[i] if i < len(node.inputs) else "" for i, inner in enumerate(function.input)}
     names |= {inner: outer for inner, outer in zip(function.output, node.outputs, strict=False) if outer}
     given = {a.name: a for a in function.attribute_proto} | dict(node.protos)

@@ -1,4 +1,4 @@
-"""A model as the onnx package reads it: its graph, its constants, its functions; ModelError where it is none."""
+"""A model read by the onnx package: its graph, its constants, its functions; ModelError if the file holds no model."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from anydml.onnx.nodes import Scope, array_of
 from anydml.onnx.types import DTYPES, type_name
 from anydml.onnx.values import Array
 
-OLDEST = 6  # opset: many operators have other attributes before
+OLDEST = 6  # opset: many operators have other attributes in older ones
 MOST_NODES = 20_000  # of a model
 
 
 class Signature(NamedTuple):
-    """An input or an output of a model. sizes: numbers, names of sizes, or None for a size without either; None: unknown.
+    """An input or an output of a model. sizes: numbers, names, or None for an unknown size; None if all are unknown.
 
-    element_type: UNDEFINED for an output whose type the file leaves out.
+    element_type: UNDEFINED for an output whose type the file does not give.
     """
 
     name: str
@@ -36,8 +36,8 @@ class Signature(NamedTuple):
 class Read(NamedTuple):
     """A model that was read.
 
-    constants: the initializers, truth values as UINT8; types: theirs. inputs: those that have no constant. notes: what was
-    mended. scope: of the names and attributes of its nodes.
+    constants: the initializers, booleans as UINT8. types: their element types. inputs: those that are not constants. notes:
+    what was mended. scope: the names and attributes of its nodes.
     """
 
     proto: ModelProto
@@ -52,7 +52,7 @@ class Read(NamedTuple):
 
 
 def read(source: str | os.PathLike[str] | ModelProto) -> Read:
-    """The model of a file, with external data from the file's folder alone, or of a ModelProto."""
+    """The model of a ModelProto or of a file, whose external data must be in the file's folder."""
     proto = source if isinstance(source, ModelProto) else _file(Path(source))
     if (count := len(proto.graph.node)) > MOST_NODES:
         raise invalid(f"the model has {count} nodes; {MOST_NODES} at most are read")
@@ -99,7 +99,7 @@ def _constant(tensor: TensorProto) -> Array:
 
 
 def constants_of(tensors: Iterable[TensorProto]) -> tuple[dict[str, Array], dict[str, int]]:
-    """The constants of a body by name, and their element types; Refused for what cannot be read."""
+    """The constants of a body by name, and their element types; Refused if one cannot be read."""
     found = [(t.name, _constant(t), t.data_type) for t in tensors]
     return {name: x for name, x, _ in found}, {name: kind for name, _, kind in found}
 
@@ -119,7 +119,7 @@ def _file(path: Path) -> ModelProto:
 
 
 def _texts(message: Message) -> Iterator[object]:
-    """Every text of a message and of those within it: str, or bytes where they are no UTF-8."""
+    """Every text of a message and of the messages in it: str, or bytes if it is not UTF-8."""
     for field, value in message.ListFields():
         if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
             continue
@@ -157,20 +157,20 @@ def _signature(info: ValueInfoProto) -> Signature:
 
 
 def _first(error: Exception) -> str:
-    """The first lines of a message, which may hold a whole node."""
+    """The beginning of a message, which may contain a whole node."""
     text = str(error).strip() or type(error).__name__
     return text if len(text) <= 400 else text[:400] + ".."
 
 
 def by_name(given: Any, what: str = "a model takes inputs") -> Mapping[str, Any]:
-    """Arrays by name as they are; TypeError for an array alone, or a list of them."""
+    """The given arrays by name; TypeError for a single array or a list."""
     if not isinstance(given, Mapping):
         raise TypeError(f"{what} by name, a dict such as {{'x': array}}, not {type(given).__name__}")
     return given
 
 
 def given_array(signature: Signature, value: Any) -> Array:
-    """An input's array as graphs take it; TypeError or ValueError where it does not fit the model."""
+    """An input's array as graphs take it; TypeError or ValueError if it does not fit the model."""
     array = np.asarray(value)
     dtype = DTYPES[signature.element_type]
     if array.dtype == np.bool_ and dtype == np.uint8:

@@ -1,4 +1,4 @@
-"""States between the nodes of a model, and the segments that a walk makes from one to the next."""
+"""The states between a model's nodes at which its graphs end, and the segments from one state to the next."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def member(name: str, place: int) -> str:
 
 @dataclass(frozen=True)
 class State:
-    """The model before a node. known: tensors whose elements are known. sizes: the others', with their dtypes.
+    """The model before a node. known: tensors whose elements are known. sizes: sizes and dtypes of the other tensors.
 
-    types: element types by tensor. frames: the nodes to come. count: of the nodes that were met. sequences: their lengths by
-    name; their tensors are named by `member`.
+    types: element types by tensor. frames: the nodes that follow. count: the number of nodes before. sequences: the lengths of
+    sequences by name; `member` names their tensors.
     """
 
     known: Mapping[str, Array]
@@ -37,11 +37,11 @@ class State:
 
 @dataclass(frozen=True)
 class Segment:
-    """Nodes that are one graph, and the way on.
+    """Nodes that are computed as one graph, and the state after them.
 
-    graph: None where there is nothing to compute. shapes: of the graph's outputs. aliases: tensors that are others as they
-    are. known: tensors that need no computing. rest: the state behind, but for sizes; wanted: the tensors whose values
-    decide how it goes on; alone: the node that runs by itself before it does.
+    graph: None if there is nothing to compute. shapes: those of the graph's outputs. aliases: tensors that are equal to others.
+    known: tensors whose elements are known already. rest: the state after the segment, without sizes. wanted: the tensors
+    whose values the next segment depends on. alone: the node that runs by itself before the next segment.
     """
 
     graph: Graph | None
@@ -56,7 +56,7 @@ class Segment:
     alone: Node | None = None
     sequences: Mapping[str, int] = field(default_factory=dict)
     spare: dict[Any, list[Any] | None] = field(default_factory=dict, compare=False, repr=False)
-    """By device, calls of the graph that are bound to arrays of their own and that nobody runs; None where there are none."""
+    """By device, calls of the graph that are bound to their own arrays and idle; None if such calls are not kept."""
 
     @property
     def last(self) -> bool:

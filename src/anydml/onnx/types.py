@@ -1,4 +1,4 @@
-"""ONNX's element types: which of them DirectML has, and which type each output of a node has."""
+"""ONNX's element types: those that DirectML has, and the types of a node's outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DTYPES: dict[int, np.dtype[Any]] = {
     TensorProto.INT16: np.dtype(np.int16),
     TensorProto.INT32: np.dtype(np.int32),
     TensorProto.INT64: np.dtype(np.int64),
-    TensorProto.BOOL: np.dtype(np.uint8),  # truth values are 0 and 1
+    TensorProto.BOOL: np.dtype(np.uint8),  # booleans are 0 and 1
     TensorProto.INT4: np.dtype(ml_dtypes.int4),
     TensorProto.UINT4: np.dtype(ml_dtypes.uint4),
 }
@@ -44,26 +44,26 @@ def type_name(element_type: int) -> str:
 
 
 def dtype_of(element_type: int) -> np.dtype[Any]:
-    """The dtype of an element type; Refused where DirectML has no such type."""
+    """The dtype of an element type; Refused if DirectML has no such type."""
     if (dtype := DTYPES.get(element_type)) is None:
         raise Refused(f"it has tensors of {type_name(element_type)}")
     return dtype
 
 
 def type_of(array: NDArray[Any]) -> int:
-    """The element type of an array; Refused where DirectML has no such type."""
+    """The element type of an array; Refused if DirectML has no such type."""
     if (found := _BY_DTYPE.get(array.dtype)) is None:
         raise Refused(f"it has tensors of {array.dtype}")
     return found
 
 
 ANY_TYPES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-"""Operators whose inputs and outputs have each a type of its own."""
+"""Operators whose schema does not relate the types of their inputs and outputs."""
 
 
 @lru_cache(maxsize=4096)
 def schema_of(domain: str, operator: str, version: int) -> Any:
-    """The schema of an operator in an operator set; None where ONNX has none."""
+    """The schema of an operator in an operator set; None if ONNX has none."""
     try:
         return onnx.defs.get_schema(operator, version, domain)
     except onnx.defs.SchemaError:
@@ -71,7 +71,7 @@ def schema_of(domain: str, operator: str, version: int) -> Any:
 
 
 def output_types(schema: Any, attributes: Mapping[str, Any], given: Sequence[int | None], count: int) -> list[int | None]:
-    """The element types of a node's outputs, as its schema says them; None where they follow from something else.
+    """The element types of a node's outputs by its schema; None for those that the schema does not determine.
 
     given: the element types of its inputs.
     """

@@ -1,4 +1,4 @@
-"""Tensors while a model is mapped: arrays, whose elements are known, or tensors of a graph; either lies as a mapping asks."""
+"""Tensors while a model is mapped: arrays, whose elements are known, or tensors of a graph. Mappings treat both alike."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Value = Any  # an array or a GraphTensor: the eager functions take both and are 
 
 
 def symbolic(x: Value) -> bool:
-    """Whether a tensor is a graph's, whose elements are known in the run."""
+    """Whether a tensor is a graph's, whose elements are known only when the graph runs."""
     return isinstance(x, GraphTensor)
 
 
 def known(x: Value) -> Array:
-    """The elements of a tensor; NeedsValue where they are not known before the run."""
+    """The elements of a tensor; NeedsValue if they are not known before the run."""
     if isinstance(x, GraphTensor):
         raise NeedsValue(x)
     array: Array = x
@@ -70,7 +70,7 @@ def axis_of(axis: int, rank: int) -> int:
 
 
 def axes_of(axes: Sequence[int], rank: int) -> list[int]:
-    """Axes counted from the first one; Refused outside of the dimensions, and where two are one."""
+    """Axes counted from the first one; Refused outside of the dimensions, and if one is named twice."""
     found = [axis_of(a, rank) for a in axes]
     if len({*found}) < len(found):
         raise Refused(f"axes {tuple(axes)} name a dimension twice", INVALID)
@@ -78,7 +78,7 @@ def axes_of(axes: Sequence[int], rank: int) -> list[int]:
 
 
 def along(x: Value, rank: int, axis: int) -> Value:
-    """A tensor of one dimension along an axis of a tensor of that rank; what has one element broadcasts anyway."""
+    """A one-dimensional tensor reshaped to lie along an axis of a tensor of that rank; other tensors unchanged."""
     return reshape(x, [x.shape[0] if i == axis else 1 for i in range(rank)]) if x.ndim == 1 else x
 
 
