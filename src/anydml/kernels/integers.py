@@ -1,4 +1,4 @@
-"""Sums of integer expressions in NumPy's integers, many at a time, where all that is computed fits 64 bits."""
+"""Sums of integer expressions in NumPy's integers, many at a time, if all intermediate results fit 64 bits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Interval = tuple[int, int]
 
 
 class Along(NamedTuple):
-    """Values of a variable, along an axis of so many."""
+    """The values of a variable, along one of several axes."""
 
     values: range
     axis: int
@@ -37,7 +37,7 @@ Place = Mapping[Variable, "Along | int"]
 
 
 def summed(e: Expr, variables: Sequence[Variable], arrays: Mapping[str, NDArray[Any]]) -> Callable[..., int] | None:
-    """A sum as a function of the variables that it depends on, or None where it has to be computed in another way.
+    """A sum as a function of the variables that it depends on, or None if it has to be computed in another way.
 
     Its terms are integers that are read, constants and indices, added, subtracted and multiplied. arrays: the tensors.
     """
@@ -52,7 +52,7 @@ def summed(e: Expr, variables: Sequence[Variable], arrays: Mapping[str, NDArray[
 
 
 class _Sums:
-    """Sums of one expression: those that differ in the last variables alone are computed together."""
+    """Sums of one expression. Those that differ only in the last variables are computed together."""
 
     def __init__(self, body: Expr, bound: Sequence[Variable], variables: Sequence[Variable], arrays: Mapping[str, Any]) -> None:
         self._body, self._bound, self._arrays = body, bound, arrays
@@ -97,7 +97,7 @@ def _pieces(sizes: Sequence[int]) -> Iterator[tuple[range, ...]]:
 
 
 def _interval(e: Expr, known: dict[Expr, Interval | None]) -> Interval | None:
-    """Where the values of a node lie; None where it is not made of such operations, or they do not fit."""
+    """The range of a node's values; None if it has other operations, or if the values do not fit."""
     if e not in known:
         found = _made_of(e, known)
         known[e] = None if found is None or max(map(abs, found)) >= MOST else found
@@ -155,13 +155,13 @@ def _evaluated(e: Expr, place: Place, arrays: Mapping[str, NDArray[Any]], known:
 
 
 def _is_box(e: Expr) -> bool:
-    """Whether a read is of every element of a box: at constants and at variables, each once."""
+    """Whether a read takes each element of a box once: all indices are constants or different variables."""
     variables = [a for a in e.args if a.op == "variable"]
     return len(set(variables)) == len(variables) and all(a.op in ("variable", "constant") for a in e.args)
 
 
 def _part(array: NDArray[Any], e: Expr, place: Place) -> NDArray[np.int64]:
-    """The elements that such a read asks for: a part of the array, its axes where the variables' are."""
+    """The elements of such a read: a slice of the array, with the variables' axes in order."""
     at: list[int | slice] = []
     along: list[Along] = []
     for a in e.args:

@@ -1,6 +1,6 @@
-"""Kernels: what a family makes of a statement, in data that a device links to arrays, or why it makes nothing of it.
+"""Kernels: the forms in which a family returns a statement's implementation, which a device links to arrays.
 
-A family is a module with a function `lower(statement, checked, machine)` that gives `Lowered`, `Built` or `Refused`.
+A family is a module with a function `lower(statement, checked, machine)` that returns `Lowered`, `Built` or `Refused`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Decide = Callable[[NDArray[np.int64], Arrays], None]
 
 
 class Machine(NamedTuple):
-    """The machine as a device lets its kernels use it.
+    """The part of the machine that a device's kernels may use.
 
-    isa: an instruction set by name, None for the best. threads: at most so many. stage: where elements begin.
+    isa: an instruction set by name, None for the best. threads: the most threads. stage: the one at which elements begin.
     """
 
     isa: str | None
@@ -43,17 +43,16 @@ class Refused(NamedTuple):
 
 
 class Lowered(NamedTuple):
-    """A statement as steps of machine code: data, which the device links.
+    """A statement as steps of machine code. It is plain data, which the device links.
 
-    rounds: what a call computes. Their addresses are from the start of a tensor by name, or of memory: "scratch",
-    "constants" and, where something is packed, "packed". scratch: bytes that each bound operator works in. passing: bytes that
-    a call works in, called "passing", which others may work in before and after it; `decide` finds them among the arrays.
-    packing: steps that `initialize` takes to write `packed` bytes, from owned inputs, working in `spare` bytes called
-    "spare". fails: a status that is not 0 says that a value breaks a data rule, and that nothing was written. judges: every
-    data rule is looked at so. short: so little work that other threads can wait for it. decide: to be called with the
-    scratch, as words, and the arrays, when a call's status is not 0, and then the call again: it stopped, or left elements
-    open. once: the call is over when `decide` has been called. interruptible: it is long, and signals are handled between its
-    phases.
+    rounds: the steps of a call. Their addresses are relative to a tensor, by name, or to memory: "scratch", "constants" and,
+    if something is packed, "packed". scratch: the bytes of scratch of each bound operator. passing: the bytes of memory called
+    "passing" that a call uses, and other calls before and after it; `decide` gets it with the arrays. packing: the steps with
+    which `initialize` writes `packed` bytes from owned inputs, using `spare` bytes called "spare". fails: a status other than 0
+    means that a value breaks a data rule and that nothing was written. judges: the steps check every data rule in this way.
+    short: the call is so short that it may keep the GIL. decide: if a call's status is not 0, it stopped or has undecided
+    elements; `decide` is then called with the scratch, as words, and the arrays, and the call is repeated. once: the call is
+    not repeated after `decide`. interruptible: the call is long, and signals are handled between its phases.
     """
 
     target: Target
@@ -73,11 +72,12 @@ class Lowered(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A lowered statement on arrays, for one table of several calls.
+    """A lowered statement on arrays, for a table of several calls.
 
-    phases: the steps, with addresses. decide: to be called when a status is not 0, with what runs the phases from `again`
-    on and returns their status, until it is 0; None where such a status says that a value breaks a data rule. words: the
-    scratch, zeros before the first phase and after the last one wherever `decide` was called. keep: what addresses are of.
+    phases: the steps, with addresses. decide: is called if a status is not 0, with a function that runs the phases from `again`
+    on and returns their status, until it is 0; None if such a status means that a value breaks a data rule. words: the scratch,
+    which must be zero before the first phase, and again after the last one if `decide` was called. keep: the memory of all
+    addresses.
     """
 
     phases: Sequence[Sequence[Piece]]
@@ -90,23 +90,22 @@ class Placed(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A statement as a call that can be bound: what a family without machine code makes, and what `Lowered` is linked to.
+    """A statement as a call that can be bound. Families without machine code return it, and `Lowered` is linked to it.
 
-    bind: arrays in tensor form by field name, the outputs among them, to the call that computes; it takes whatever scratch
-    it needs, so that the call itself takes none. temporary_resource_size: that scratch, in bytes. initialize: the owned
-    inputs to arrays that `bind` is to have besides, by names that are no fields; persistent_resource_size: of these.
-    initialize_resource_size: scratch that only `initialize` takes, in bytes. Memory is taken as these numbers say, and they
-    are looked at before any is.
-    judges: the call itself looks at the values that data rules are about, before it writes, and raises Unfit.
-    bare: the call works in no memory but its arrays', so that two at once do no harm, never fails, and returns None.
-    direct: a call that takes the arrays itself, in the order of the names that it is made with, at their addresses, and may
-    be made by several threads at once; None where there is none. It looks at nothing but the addresses, and is made with
-    the shapes and types of the tensors besides.
-    rounds: of what `Lowered` is linked to. Kernels of equal ones may take turns in one scratch, `bind` getting it as the array
-    "scratch": zeros at first, of `temporary_resource_size` and a cache line. passing: so many bytes and a cache line, that any
-    kernels may take turns in, `bind` getting them as the array "passing".
-    place: as `bind`, the phases for a table of several calls; None where a call is more than its phases.
-    counted: the elements of all calls that were left undecided; None where none ever is.
+    bind: from arrays in tensor form by field name, outputs included, to the call that computes. It allocates all scratch, so
+    that the call allocates none. temporary_resource_size: the bytes of this scratch. initialize: from the owned inputs to
+    further arrays for `bind`, by names that are not fields. persistent_resource_size: the bytes of these arrays.
+    initialize_resource_size: the bytes of scratch that only `initialize` needs. These numbers are checked before any memory is
+    allocated.
+    judges: the call itself checks data rules before it writes, and raises Unfit.
+    bare: the call uses no memory but its arrays, so that two threads may make it at once; it never fails and returns None.
+    direct: makes a call that takes arrays, from the names of the tensors in order, and their sizes and dtypes. The call uses
+    only the arrays' addresses, and several threads may make it at once. None if there is no such call.
+    rounds: those of `Lowered`. Kernels with equal rounds may use one scratch in turn, which `bind` then gets as the array
+    "scratch": `temporary_resource_size` bytes plus a cache line, zero at first. passing: if not 0, `bind` may get an array
+    "passing" of so many bytes plus a cache line, which all kernels may use in turn.
+    place: as `bind`, but gives the phases for a table of several calls; None if a call does more than its phases.
+    counted: the number of elements that all calls so far left undecided; None if there never are any.
     """
 
     bind: Callable[[Arrays], Execute]
@@ -128,4 +127,4 @@ Lower: TypeAlias = "Callable[[Statement, Checked[Any], Machine], Answer]"
 
 
 class Unfit(Exception):
-    """Raised by a call that has written nothing, because a value breaks a data rule: the operator tells which."""
+    """Raised by a call that has written nothing because a value breaks a data rule. The operator finds out which."""

@@ -1,4 +1,4 @@
-"""Which families take a statement: each is imported when it is asked, so that a process imports what it computes with."""
+"""The families that take a statement. Each is imported when it is tried, so that a process imports only what it needs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
 T = TypeVar("T")
-LAST = "reference"  # what takes every statement: nothing stands in for it
+LAST = "reference"  # takes every statement, so its errors are not caught
 
 
 def lowerings(
     families: Mapping[str, Callable[[], Lower]], statement: Statement, checked: Checked[Any], machine: Machine
 ) -> Iterator[tuple[str, Answer]]:
-    """The answer of each family, by its name, to the statement of a checked desc, one after the other."""
+    """The name and the answer of each family, in order, for the statement of a checked desc."""
     for name, family in families.items():
         answer = partial(_answer, family, statement, checked, machine)
         yield name, answer() if name == LAST else tried(name, answer)
@@ -30,7 +30,7 @@ def _answer(family: Callable[[], Lower], statement: Statement, checked: Checked[
 
 
 def tried(name: str, work: Callable[[], T]) -> T | Refused:
-    """A kernel, or a part of the way to it, of the family of a name; Refused where it cannot be had."""
+    """The result of a stage of making a family's kernel; Refused if it fails."""
 
     def compilable() -> T | Refused:
         try:

@@ -17,7 +17,7 @@ from anydml.tensor import TensorDesc
 
 
 def evaluated(desc: Desc, arrays: Arrays) -> dict[str, NDArray[Any]]:
-    """Every output of an operator's newest desc, exactly; arrays: its inputs in tensor form, by name.
+    """The exact outputs of an operator's newest desc. arrays: its inputs in tensor form, by name.
 
     The elements of 4-bit outputs are int8 or uint8.
     """
@@ -26,7 +26,7 @@ def evaluated(desc: Desc, arrays: Arrays) -> dict[str, NDArray[Any]]:
 
 
 def elements_of(arrays: Arrays, tensors: Mapping[str, TensorDesc]) -> Arrays:
-    """The arrays with one element in each item: what is bound as bytes with two is unpacked."""
+    """The arrays with one element in each item: 4-bit elements are unpacked from bytes."""
     return {name: unpacked(x, tensors[name]) if _is_four_bit(tensors.get(name)) else x for name, x in arrays.items()}
 
 
@@ -51,7 +51,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Buil
 
     def bind(arrays: Arrays) -> Callable[[], None]:
         def execute() -> None:
-            # all is read before: an output may lie in an input's place
+            # everything is computed before anything is written: an output may be identical to an input
             for name, elements in _evaluated(statement, tensors, elements_of(arrays, tensors)).items():
                 arrays[name][...] = pack(elements) if _is_four_bit(tensors[name]) else elements
 

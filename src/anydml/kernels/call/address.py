@@ -1,9 +1,9 @@
 """The address of an array's first element.
 
-`__array_interface__` makes a dict for each answer, which takes a microsecond, and a matmul asks for ten. CPython's objects
-lie where `id` says, and NumPy's array begins, behind what every object begins with, with that address. No document promises
-it, so it is compared with the interface for arrays of several kinds when this module is imported, and the interface serves
-wherever it does not hold.
+`__array_interface__` makes a dict for each access, which takes a microsecond, and a matmul needs ten addresses. In CPython,
+`id` is an object's address, and in NumPy's array objects the data pointer comes directly after the object header. This is
+not documented, so it is compared with the interface for arrays of several kinds when this module is imported, and the
+interface is used if they differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def by_interface(array: NDArray[Any]) -> int:
 def from_object(
     implementation: str = sys.implementation.name, offset: int = object.__basicsize__
 ) -> Callable[[Any], int] | None:
-    """Reading the address where an array object keeps it; None where that is not known to be there."""
+    """A function that reads the data pointer from an array object; None if its offset is not known."""
     if implementation != "cpython" or not 0 < offset <= np.ndarray.__basicsize__ - ctypes.sizeof(ctypes.c_size_t):
         return None
     word = ctypes.c_size_t.from_address

@@ -1,8 +1,8 @@
 """A small persistent pool of threads that wait in machine code, without the GIL, for pieces of a call.
 
-Waking a thread of Python costs more than many a kernel. So a worker looks for pieces for another 100 us after the last one
-and only then comes back to Python to sleep; a caller wakes sleeping workers, but never waits for one that has claimed
-nothing. All callers share one state: whoever finds it in use does pieces alone until it is free.
+Waking a Python thread takes longer than many kernels. So after its last piece a worker looks for further pieces for 100 us, and
+only then returns to Python to sleep. A caller wakes sleeping workers, but never waits for one that has claimed no piece. All
+callers share one state: a caller that finds it in use computes its pieces alone until it is free.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 
 WAIT = 100e-6  # seconds that a worker looks for further pieces
-PIECES = 64  # work may be cut into so many even where there are fewer processors
-PATIENCE = 5  # a caller that has waited for a worker for a fifth of that gives way to other threads
+PIECES = 64  # work may be divided into so many pieces even if there are fewer processors
+PATIENCE = 5  # a caller that has waited for a worker for WAIT / PATIENCE yields to other threads
 
 
 def _lines(count: int) -> NDArray[np.int64]:
-    """So many bytes of zeros that begin on a line of their own; memory that a child of a fork has a copy of."""
+    """`count` zero bytes that begin at a cache line. A child of a fork gets a copy of them."""
     words = np.zeros((count + pool_emit.LINE) // 8, np.int64)
     first = -words.ctypes.data % pool_emit.LINE // 8
     return words[first : first + count // 8]
 
 
 _state = _lines(pool_emit.STATE_BYTES)
-_asleep: set[int] = set()  # each worker adds itself, whoever wakes it removes it
+_asleep: set[int] = set()  # each worker adds itself; the caller that wakes it removes it
 _beds: dict[int, SimpleQueue[None]] = {}  # where each worker sleeps
 
 
 def _after_fork() -> None:
-    """No thread of the parent lives on in the child, nor does any call that one of them was in."""
+    """Reset the state in a child of a fork, which has none of the parent's threads and none of their calls."""
     _state[:] = 0
     _asleep.clear()
     _beds.clear()
@@ -75,8 +75,8 @@ def parts(
     *,
     keeps_gil: bool = False,
 ) -> tuple[Callable[[int, int], int], Callable[[], int]]:
-    """As `call`, the call of some phases alone, from the first to before the second number, at least one; and the last
-    phase that one has run."""
+    """As `call`, a function that runs only the phases from its first to before its second argument, at least one; and a
+    function that returns the last phase that was run."""
     run, job = _call(phases, runner, target, keep, None, keeps_gil=keeps_gil)
 
     def some(first: int, past: int) -> int:
@@ -95,7 +95,7 @@ def _call(
     *,
     keeps_gil: bool,
 ) -> tuple[Callable[[], int], NDArray[np.int64]]:
-    """The call of all phases, and its job."""
+    """The call of all phases, and its job, the arguments of the machine code."""
     most = max([1, *map(len, phases)])
     assert most <= pool_emit.LEFT
     helpers = in_use(min(most, threads or most), target) - 1
@@ -105,7 +105,7 @@ def _call(
     last = max((i for i, phase in enumerate(phases) if helpers and len(phase) > 1), default=0)
     rows = [(end, len(phase), i < last) for i, (end, phase) in enumerate(zip(ends, phases, strict=True))]
     spins = spins_in(WAIT, target) if helpers else 0
-    serve = engine.compiled(pool_emit.serve, target) if helpers else None  # here, where it may be refused
+    serve = engine.compiled(pool_emit.serve, target) if helpers else None  # compiled here, where a failure can still be handled
     head = (_state.ctypes.data, _way(), spins // PATIENCE, helpers, runner.address, 0, len(phases), 0)
     job = np.array([*head, *(word for row in rows for word in row)], np.int64)
     function = _function(code, keeps_gil=keeps_gil and most == 1)  # a worker might need the GIL before it can help
@@ -130,18 +130,18 @@ def _wake(helpers: int, serve: engine.Code, spins: int) -> None:
         if index in _asleep:
             try:
                 _asleep.discard(index)
-            finally:  # whatever a signal raises in between: a worker that nobody takes for asleep would sleep for ever
+            finally:  # also if a signal handler raises: a sleeping worker that is not registered as asleep would never be woken
                 _beds[index].put(None)
         elif index not in _beds:
             bed: SimpleQueue[None] = SimpleQueue()
-            if _beds.setdefault(index, bed) is bed:  # nobody else was quicker
+            if _beds.setdefault(index, bed) is bed:  # no other thread was quicker
                 block = np.array((_state.ctypes.data, _way(), index, spins), np.int64)
-                with suppress(RuntimeError):  # where there can be no further thread, callers do without
+                with suppress(RuntimeError):  # if no further thread can be started, callers work without it
                     threading.Thread(target=_work, args=(index, bed, serve, block, _state), name="anydml", daemon=True).start()
 
 
 def _work(index: int, bed: SimpleQueue[None], code: engine.Code, block: NDArray[np.int64], state: NDArray[np.int64]) -> None:
-    """A worker. All that its machine code uses is held by this frame, which no end of the interpreter takes apart."""
+    """Run a worker. This frame holds everything that its machine code uses, and outlives the interpreter's shutdown."""
     function, address = _function(code), ctypes.c_void_p(block.ctypes.data)
     while True:
         function(address)
@@ -159,7 +159,7 @@ def _busy(state: NDArray[np.int64], index: int) -> bool:
 
 @cache
 def spins_in(seconds: float, target: Target) -> int:
-    """The number of times that a worker looks for work in that time: measured, since a pause takes 5 to 150 cycles."""
+    """The number of times that a worker looks for work in some seconds: measured, since a pause takes 5 to 150 cycles."""
     state, trial = _lines(pool_emit.STATE_BYTES), 1000
     code = engine.compiled(pool_emit.serve, target)
     block = np.array((state.ctypes.data, _way(), 0, trial), np.int64)
@@ -186,17 +186,17 @@ def _way() -> int:
 
 
 def processors() -> int:
-    """Those that this process may run on: further threads would only take turns."""
+    """The number of processors that this process may use; more threads would only wait for each other."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def at_most(threads: int) -> int:
-    """As many of the threads asked for as work is cut into pieces for; further pieces would take memory and only wait."""
+    """The number of threads for which work is divided: the given one, but no more than could run. More would cost memory."""
     return min(threads, max(processors(), PIECES))
 
 
 def in_use(threads: int, target: Target) -> int:
-    """The number of threads, of those asked for, that run at once."""
+    """The number of threads, at most the given one, that run at the same time."""
     return min(threads, processors()) if pool_emit.pooled(target) else 1
 
 
@@ -206,7 +206,7 @@ def default_threads() -> int:
 
 
 def threads_and_why() -> tuple[int, str]:
-    """`default_threads`, and where the number is from. UnsupportedError for an ANYDML_NUM_THREADS that is no such number."""
+    """`default_threads`, and the source of the number. UnsupportedError for an ANYDML_NUM_THREADS that is not a number."""
     if value := os.environ.get("ANYDML_NUM_THREADS", "").strip():
         if not (value.isascii() and value.isdigit() and value.strip("0")):
             raise UnsupportedError(f"ANYDML_NUM_THREADS is {value!r}, and takes a number of threads, 1 or more")

@@ -1,9 +1,9 @@
-"""The machine code in which threads share the pieces of a call: the caller's side of it, and the workers'.
+"""The machine code with which threads share the pieces of a call: the caller's side and the workers' side.
 
-What they share is one block of memory, the state. The pieces of a phase are claimed by counting down a ticket, which holds
-how many are left and, above that, the number of the phase, so that no ticket ever comes back: a worker that was held up
-between reading a ticket and claiming with it claims nothing of a later phase. What else belongs to the phase is only
-written while the ticket has nothing left, so a claim that succeeds proves that what was read with the ticket is its own.
+They share one block of memory, the state. A thread claims a piece of a phase by counting down a ticket. The ticket holds the
+number of remaining pieces and, in its upper bits, the number of the phase, so that no value of it recurs: a worker that is
+delayed between reading a ticket and claiming a piece with it cannot claim a piece of a later phase. The other data of a phase
+are written only while the ticket has no pieces left, so if a claim succeeds, the data read with the ticket belong to it.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from __future__ import annotations
 from anydml.kernels.code.emit import Text, module
 from anydml.kernels.code.targets import Target
 
-LINE = 128  # bytes that no two processors fight over: a cache line, and the neighbour that is fetched along with it
+LINE = 128  # bytes: a cache line and its neighbour, which is fetched with it, to avoid false sharing
 # the state: what a claim needs, in one line, written by the caller
 TICKET, END, HELPERS, RUNNER = 0, 8, 16, 24
 DONE, STATUS = LINE, LINE + 8  # pieces that workers have done, and a status that is not 0
-OWNER = 2 * LINE  # 1 while a caller has a phase in this state; others then do their pieces alone
+OWNER = 2 * LINE  # 1 while a caller has a phase in this state; other callers then compute their pieces alone
 STAYING = 3 * LINE  # calls that have further phases to share, for which workers wait longer
 STATE_BYTES = 4 * LINE
 
-LOOKS = 64  # a worker gives way after so many looks for work, which take a microsecond or a few
+LOOKS = 64  # a worker yields after so many looks for work, which take a few microseconds
 
 LEFT_BITS = 24
 LEFT = (1 << LEFT_BITS) - 1
 
 JOB_WORDS, PHASE_WORDS = 8, 3
-FIRST, PAST, STOPPED = 5, 6, 7  # words of a job: the phases to be run, and the last that was
+FIRST, PAST, STOPPED = 5, 6, 7  # words of a job: the phases to run, and the last one that was run
 
 
 def pooled(target: Target) -> bool:
-    """Whether threads share work: elsewhere, an atomic operation might be a call of a function that is not there."""
+    """Whether threads share work. On other architectures, an atomic operation might call a function that does not exist."""
     return target.architecture in ("x86", "aarch64")
 
 
@@ -57,7 +57,7 @@ def call(target: Target) -> str:
         text.op(f"atomicrmw add ptr {text.at(state, STAYING)}, i64 {change} seq_cst")
     text.jump("pieces")
 
-    # as long as another caller has the state, the pieces are done here; each time it is tried for again
+    # while another caller has the state, the pieces are computed here; before each one the state is tried again
     text.label("pieces")
     text.do(f"%left = phi i64 [ {number}, %phase ], [ {number}, %turn ], [ %fewer, %alone ]")
     text.do("%bad = phi i64 [ 0, %phase ], [ 0, %turn ], [ %worse, %alone ]")
@@ -126,7 +126,7 @@ def _share(text: Text, target: Target, state: str, phase: tuple[str, str, str], 
     text.label("again")
     _pause(text, target)
     text.do("%more = add i64 %spun, 1")
-    # whoever has the last piece may be waiting for this very processor
+    # the thread with the last piece may be waiting for this processor
     text.branch(text.op(f"icmp ult i64 %spun, {patience}"), "wait", "yield")
     text.label("yield")
     _give_way(text, way, "wait")
@@ -137,7 +137,7 @@ def _share(text: Text, target: Target, state: str, phase: tuple[str, str, str], 
 
 
 def serve(target: Target) -> str:
-    """`i64 kernel(ptr block)`: do pieces of calls until there was none for so many spins.
+    """`i64 kernel(ptr block)`: compute pieces of calls until none was found for `spins` spins.
 
     block: int64 (state, address of a function that gives way or 0, the number of this worker, spins).
     """
@@ -173,7 +173,7 @@ def serve(target: Target) -> str:
     over = text.op("icmp eq i64 %fewer, 0")
     text.do(f"%kept = select i1 {over}, i64 1, i64 %fewer")
     text.branch(over, "tired", "rest")
-    # woken on the processor of its caller, a worker would otherwise keep it from the very work that it waits for
+    # a worker that was woken on its caller's processor would otherwise keep the caller from working
     text.label("rest")
     text.branch(text.op(f"icmp eq i64 {text.op(f'and i64 %fewer, {LOOKS - 1}')}, 0"), "linger", "look")
     text.label("tired")
@@ -191,7 +191,7 @@ def _block(text: Text, *kinds: str) -> list[str]:
 
 
 def _run(text: Text, runner: str, end: str, left: str) -> str:
-    """The status of the piece that so many, itself included, are left from."""
+    """The status of the piece at which `left` pieces remain, itself included."""
     piece = text.at(end, text.op(f"mul i64 {left}, -16"))
     steps, length = text.load("ptr", piece), text.load("i64", piece, 8)
     return text.op(f"call i64 {runner}(ptr {steps}, i64 {length})")
@@ -211,7 +211,7 @@ def _note(text: Text, state: str, status: str, label: str, then: str) -> None:
 
 
 def _give_way(text: Text, way: str, then: str) -> None:
-    """Let another thread have the processor. By address: a symbol that is not there would crash."""
+    """Yield the processor to another thread. The function is called by address: an undefined symbol would crash."""
     text.branch(text.op(f"icmp eq ptr {way}, null"), then, "resume")
     text.label("resume")
     text.op(f"call i32 {way}()")

@@ -1,4 +1,4 @@
-"""Long calls in rounds, between which signals are handled: so many units of work at a time, again and again."""
+"""Long calls, divided into rounds of some units of work, between which signals are handled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Pieces = Callable[[int, int], Sequence[Sequence[Step]]]
 
 
 def in_rounds(count: int, most: int, pieces: Pieces) -> list[Rounds]:
-    """The rounds of `count` units, at most so many in each; pieces: those of the units from one to before another.
+    """The rounds of `count` units, with at most `most` units in each. pieces: gives those of the units from first to end - 1.
 
-    However many rounds there are, they are at most two here: their steps differ by as much from one to the next.
+    At most two `Rounds` are needed for any number of rounds, since the steps of full rounds differ by constant amounts.
     """
     if count <= most:
         return [Rounds([pieces(0, count)])]
@@ -23,6 +23,6 @@ def in_rounds(count: int, most: int, pieces: Pieces) -> list[Rounds]:
 
 
 def shares(first: int, end: int, threads: int) -> list[tuple[int, int]]:
-    """Units from one to before another, divided among so many threads at most."""
+    """The units from first to end - 1, divided among at most `threads` threads."""
     count = min(threads, end - first)
     return list(pairwise(first + (end - first) * k // count for k in range(count + 1)))

@@ -1,7 +1,7 @@
 """Machine code, called: every kernel is `i64 kernel(ptr args)`, and a call is a table of kernels with their arguments.
 
-A piece is a run of steps that one thread takes in order; a phase is pieces that may run side by side. A kernel that
-returns something else than 0 ends the call with that status, before its piece goes on and before the next phase begins.
+A piece is a sequence of steps that one thread runs in order. A phase is a set of pieces that may run at the same time. If a
+kernel returns a status other than 0, the rest of its piece and the later phases are not run, and the call returns the status.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ARGUMENTS: tuple[Any, ...] = (ctypes.c_void_p, ctypes.c_int64)
 
 
 class Piece(NamedTuple):
-    """steps: the address of `length` pairs of int64, those of a kernel and of its arguments. keep: where they all are."""
+    """steps: the address of `length` pairs of addresses, of a kernel and of its arguments. keep: the memory of all of them."""
 
     steps: int
     length: int
@@ -32,14 +32,14 @@ class Piece(NamedTuple):
 
 
 def table(code: engine.Code, arguments: NDArray[np.int64]) -> list[Piece]:
-    """The phase that calls one kernel with each row of an array, side by side."""
+    """The phase that calls one kernel with each row of an array; the calls may run at the same time."""
     address, size = address_of(arguments), arguments.strides[0]
     steps = np.array([(code.address, address + i * size) for i in range(len(arguments))], np.int64)
     return [Piece(address_of(steps) + 16 * i, 1, (code, arguments, steps)) for i in range(len(arguments))]
 
 
 def _in_order(text: Text, steps: str, count: str) -> str:
-    """Call so many steps, at least one, up to the first whose status is not 0; the last one's status."""
+    """Call `count` steps, at least one, up to the first whose status is not 0. Returns the last status."""
     before, head, after = (text.name(x) for x in ("before", "step", "after"))
     i, next_ = f"%{text.name('i')}", f"%{text.name('j')}"
     text.jump(before)
@@ -61,7 +61,7 @@ REPEAT = ("times", "count", "steps", "words", "numbers", "deltas")
 
 
 def repeat(target: Target) -> str:
-    """Steps again and again, while all their arguments (`words` numbers) move by `deltas` each time, and back at the end.
+    """Repeated steps, whose arguments (`words` numbers) advance by `deltas` each time and are restored at the end.
 
     Arguments: REPEAT; times >= 1. The status is the first that is not 0.
     """
@@ -121,11 +121,11 @@ def runner(target: Target) -> str:
 
 @lru_cache(maxsize=32)
 def _function(target: Target, keeps_gil: bool, status: bool) -> Any:
-    """The runner as a function of Python's; made once, since ctypes makes a class for each. status: whether it is returned."""
+    """The runner as a Python function, made once, since ctypes makes a class for each. status: whether it is returned."""
     code = engine.compiled(runner, target)
     signature = (ctypes.c_int64 if status else None, *_ARGUMENTS)
     function = (ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE)(*signature)(code.address)
-    function.keep = code  # type: ignore[attr-defined]  # whose address is all that ctypes knows
+    function.keep = code  # type: ignore[attr-defined]  # ctypes knows only its address
     return function
 
 
@@ -141,12 +141,12 @@ def prepared(
 ) -> Callable[[], Any]:
     """The call that runs the phases, one after another, and returns the first status that is not 0.
 
-    It is one call into machine code. All pieces of a phase run, even if one of them fails; where several do, which of
-    their statuses is returned is left open.
-    keep: what the arguments point to; it lives as long as the call. keeps_gil: for work so short that others can wait, if
-    no phase has several pieces. interruptible: for long work; each phase is a call of its own, between which signals are
-    handled. threads: at most so many at once, the caller's included; otherwise as many as a phase has pieces. status: False
-    where a single piece cannot fail; then it may return None.
+    It is one call of machine code. All pieces of a phase run, even if one of them fails. If several fail, any of their
+    statuses may be returned.
+    keep: the memory to which the arguments point; it lives as long as the call. keeps_gil: do not release the GIL, for short
+    work without phases of several pieces. interruptible: make each phase a call of its own and handle signals between them,
+    for long work. threads: the most threads, the caller's included; by default one for each piece of a phase. status: False
+    if a single piece cannot fail; the call may then return None.
     """
     if interruptible and len(phases) > 1:
         calls = [prepared([phase], target, keep, keeps_gil=keeps_gil, threads=threads) for phase in phases]
@@ -164,13 +164,14 @@ def prepared(
 def parts(
     phases: Sequence[Sequence[Piece]], target: Target, keep: Any, *, keeps_gil: bool = False
 ) -> tuple[Callable[[int, int], int], Callable[[], int]]:
-    """As `prepared`, the call of phases from the first to before the second number; and the last phase that one has run."""
+    """As `prepared`, a function that runs the phases from its first to before its second argument; and one that returns the
+    last phase that was run."""
     shared = [[(piece.steps, piece.length) for piece in phase] for phase in phases]
     return pool.parts(shared, engine.compiled(runner, target), target, (phases, keep), keeps_gil=keeps_gil)
 
 
 class At(NamedTuple):
-    """An address that is known when arrays are bound: so many bytes from the start of `base`."""
+    """An address that is known when arrays are bound: some bytes after the start of `base`."""
 
     base: str
     offset: int = 0
@@ -180,7 +181,7 @@ class At(NamedTuple):
 
 
 class Aligned(NamedTuple):
-    """Another kernel for the same arguments, where the one at `argument` is a multiple of `boundary`."""
+    """Another kernel for the same arguments, used if the argument number `argument` is a multiple of `boundary`."""
 
     code: engine.Code
     argument: int
@@ -188,7 +189,7 @@ class Aligned(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A kernel and its arguments. aligned: the kernel that serves better, at some addresses."""
+    """A kernel and its arguments. aligned: a faster kernel for aligned addresses."""
 
     code: engine.Code
     arguments: tuple[At | int, ...]
@@ -196,7 +197,7 @@ class Step(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """Steps to be taken so many times: as in `first`, then as in `second`, and on by the same differences."""
+    """Steps that are repeated: as in `first`, then as in `second`, then with the same differences each time."""
 
     code: engine.Code
     times: int
@@ -208,9 +209,9 @@ Phases = Sequence[Sequence[Sequence[Step | Repeat]]]
 
 
 class Rounds(NamedTuple):
-    """Phases to be run again and again, `times[i]` in the i-th direction: they move there as to those of `moved[i]`.
+    """Phases that are repeated `times[i]` times in direction i. Each time the addresses advance as from `phases` to `moved[i]`.
 
-    Without a direction they are run once.
+    Without directions they are run once.
     """
 
     phases: Phases
@@ -219,15 +220,15 @@ class Rounds(NamedTuple):
 
 
 class Sheet:
-    """Phases of steps, laid out once; `bind` fills in the addresses.
+    """The table of phases, made once. `bind` fills in the addresses.
 
-    moved: the same phases elsewhere. moves: for each of them, by how much every number is another one there.
+    moved: the same phases at other addresses. moves: for each of them, the differences of all numbers.
     """
 
     def __init__(self, phases: Phases, moved: Sequence[Phases] = ()) -> None:
         steps, others = _steps(phases), [_steps(x) for x in moved]
         self._codes: list[engine.Code] = []
-        self._aligned: list[tuple[int, int, int, int]] = []  # where a code's address is, where it looks, boundary, other code
+        self._aligned: list[tuple[int, int, int, int]] = []  # indices of a code's address and argument, boundary, other code
         numbers: list[At | int] = [0] * (2 * len(steps))  # the tables of the pieces come first
         moves: list[list[int]] = [[0] * len(numbers) for _ in others]
         for i, (step, *elsewhere) in enumerate(zip(steps, *others, strict=True)):
@@ -255,8 +256,8 @@ class Sheet:
         numbers: list[At | int],
         moves: Sequence[list[int]],
     ) -> tuple[int, At]:
-        """Append what a step needs, and how much that moves to each step elsewhere; its code's address, and where its
-        arguments are: the numbers that belong at `place`."""
+        """Append a step's arguments, and their differences to each step in `elsewhere`. Returns the address of its code and of
+        its arguments, which belong at `place`."""
         self._codes.append(step.code)
 
         def add(new: Sequence[At | int], moved: Sequence[Sequence[At | int]] = ()) -> int:
@@ -285,7 +286,7 @@ class Sheet:
         return step.code.address, At("", 8 * add(words))
 
     def bind(self, addresses: Sequence[int]) -> tuple[list[list[Piece]], NDArray[np.int64]]:
-        """The phases with the addresses of `bases`, in order, and all their numbers, which `moves` may be added to."""
+        """The phases with the addresses of `bases`, in order, and all their numbers, to which `moves` may be added."""
         numbers = np.empty_like(self._numbers)
         own = address_of(numbers)
         np.add(self._numbers, np.array((0, own, *addresses), np.int64).take(self._which), out=numbers)
@@ -297,11 +298,11 @@ class Sheet:
 
     @property
     def fixed(self) -> bool:
-        """Whether the code that is called is the same at all addresses."""
+        """Whether the same code is called for all addresses."""
         return not self._aligned
 
     def uses(self, base: str) -> list[tuple[int, int]]:
-        """Where addresses from a base are among the numbers, and how far from it they are."""
+        """The indices of the numbers that are addresses relative to a base, with their offsets from it."""
         if base not in self.bases:
             return []
         places = np.flatnonzero(self._which == self.bases.index(base) + 2).tolist()
@@ -316,4 +317,4 @@ def _difference(x: At | int, y: At | int) -> int:
     if isinstance(x, At) and isinstance(y, At):
         assert x.base == y.base
         return y.offset - x.offset
-    return int(y) - int(x)  # type: ignore[arg-type]  # two of a kind: they are the same argument
+    return int(y) - int(x)  # type: ignore[arg-type]  # both are numbers: they are the same argument

@@ -1,1 +1,1 @@
-"""Machine code: LLVM, the processor at hand, instruction sets, and text in, code in memory out."""
+"""Machine code: LLVM, this machine's processor, instruction sets, and the compilation of LLVM IR to code in memory."""

@@ -1,4 +1,4 @@
-"""Machine code kept on disk, so that the next process compiles nothing: what names it, and the folder where it is.
+"""Machine code on disk, so that the next process compiles nothing: its keys, and its folder.
 
 ANYDML_CACHE names the folder; 0 keeps nothing.
 """
@@ -12,12 +12,12 @@ from typing import Any
 
 from anydml.kernels.code import store
 
-MOST = 256 << 20  # bytes of a disk
-FORMAT = 1  # of what is kept: another one where the same name would mean another code
+MOST = 256 << 20  # bytes on disk
+FORMAT = 1  # to be changed if an old file could otherwise be taken for other code
 
 
 def folder() -> Path | str:
-    """Where code is kept, or why none is."""
+    """The folder where code is kept, or the reason why none is."""
     asked = os.environ.get("ANYDML_CACHE", "").strip()
     if asked == "0":
         return "ANYDML_CACHE is 0"
@@ -30,15 +30,15 @@ def folder() -> Path | str:
 
 
 def _usual() -> Path | str:
-    """The folder of this platform for what can be made again."""
+    """This platform's folder for caches."""
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData" / "Local") / "anydml" / "cache"
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if given.is_absolute() and sys.platform != "darwin":  # a relative one counts as none
+    if given.is_absolute() and sys.platform != "darwin":  # a relative path is ignored
         return given / "anydml"
     home = Path.home()
-    if home.stat().st_uid != os.geteuid():  # sudo: what is made there would stand in its owner's way
+    if home.stat().st_uid != os.geteuid():  # under sudo, files made there would belong to another user
         return f"{home} is another user's"
     return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "anydml"
 

@@ -1,7 +1,7 @@
 """Which instructions this processor has, as its operating system says: LLVM's names of features.
 
-One function for each source, which takes the question as an argument, so that a test can answer it. What cannot be learned
-is not there: the row that requires nothing always serves. No code is run to see whether it fails.
+There is one function for each source. It takes the query as an argument, so that a test can replace it. A feature that cannot
+be determined counts as absent: the row without requirements always works. No code is run to see whether it fails.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ PF_ARM_V82_DP, PF_ARM_V82_I8MM = 43, 66  # a Windows that does not know a number
 
 
 def architecture(triple: str) -> str:
-    """The rows that a process can run. Its own triple says it: the machine's name is another one under an emulator."""
+    """The rows that a process can run, by its own triple: under an emulator, the machine's name is another one."""
     first = triple.split("-")[0]
     known = {"x86_64": "x86", "amd64": "x86", "aarch64": "aarch64", "arm64": "aarch64"}
-    # where LLVM, told of no feature, would call a library for numbers, or compute in wider ones, nothing is compiled
+    # where LLVM without features would call a library for floats, or compute in wider ones, nothing is compiled
     return known.get(first, "other" if first in OTHERS else "unknown")
 
 
@@ -55,7 +55,7 @@ def _arm(dot_product: bool, matrix_multiply: bool) -> frozenset[str]:
 
 @cache
 def features() -> tuple[str, frozenset[str]]:
-    """The architecture and what this processor has of it."""
+    """The architecture, and the features of it that this processor has."""
     which = architecture(llvm.process_triple())
     try:
         if which == "x86":
@@ -78,7 +78,7 @@ def _auxval(entry: int) -> int:
 
 
 def sysctl(name: str) -> int:
-    """The value of a name; 0 where it is unknown."""
+    """The value of a name; 0 if it is unknown."""
     value, size = ctypes.c_int64(0), ctypes.c_size_t(8)  # of 4 bytes or of 8; all are little-endian
     function = ctypes.CDLL(None).sysctlbyname
     function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]

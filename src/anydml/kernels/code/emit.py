@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 
 class Text:
-    """The body of a function under construction."""
+    """The body of a function that is being emitted."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -33,18 +33,18 @@ class Text:
         self.do(f"br label %{label}")
 
     def branch(self, condition: str, then: str, otherwise: str, *, seldom: bool = False) -> None:
-        """`seldom`: the condition hardly ever holds, and what follows then may cost more."""
+        """Branch on a condition. seldom: it rarely holds, so the branch may cost more then."""
         self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{', !prof !1' if seldom else ''}")
 
     def at(self, pointer: str, offset: int | str) -> str:
-        """A pointer so many bytes further on."""
+        """The pointer plus an offset in bytes."""
         return pointer if offset == 0 else self.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
     def load(self, kind: str, pointer: str, offset: int | str = 0) -> str:
         return self.op(f"load {kind}, ptr {self.at(pointer, offset)}, align 1")
 
     def store(self, kind: str, value: str, pointer: str, offset: int | str = 0, *, stream: int = 0) -> None:
-        """`stream`: the alignment of a store that goes past the cache."""
+        """Store a value. stream: the alignment of a non-temporal store; 0 for an ordinary store."""
         how = f"align {stream}, !nontemporal !0" if stream else "align 1"
         self.do(f"store {kind} {value}, ptr {self.at(pointer, offset)}, {how}")
 
@@ -64,7 +64,7 @@ def splat(text: Text, value: str, vector: str) -> str:
 
 
 def real(value: float) -> str:
-    """A float constant; in a float32 operation it has to be one."""
+    """A float constant. In a float32 operation it must be a float32 number."""
     return "0x" + struct.pack(">d", value).hex().upper()
 
 
@@ -124,12 +124,12 @@ def arguments(text: Text, names: Sequence[str], pointers: Iterable[str]) -> None
 
 
 def along(text: Text, base: str, stride: str, i: str) -> str:
-    """The i-th of what lies a stride of bytes apart."""
+    """The address of element i, with elements `stride` bytes apart."""
     return text.at(base, text.op(f"mul i64 {i}, {stride}"))
 
 
 def extend(text: Text, value: str, signed: bool, kind: str = "i8", wide: str = "i32") -> str:
-    """An integer, or a vector of them, in more bits."""
+    """An integer, or a vector of integers, extended to more bits."""
     return text.op(f"{'s' if signed else 'z'}ext {kind} {value} to {wide}")
 
 

@@ -1,9 +1,9 @@
 """LLVM IR to machine code in memory, through llvmlite.
 
-Everything here was learned from a crash or a measurement: no IR passes run over hand-emitted kernels; each engine has a
-target machine of its own (it owns it) and each module a context of its own (the global one only grows); an undefined
-symbol would crash at the call, so none is allowed; and every call, those that dispose of an engine too, holds the lock that
-is held over a fork, because a child of a fork during a compilation would inherit llvmlite's own lock taken.
+Everything here was learned from a crash or a measurement. No IR passes run over hand-emitted kernels. Each engine has its own
+target machine, since it owns it, and each module its own context, since the global one only grows. An undefined symbol would
+crash at the call, so none is allowed. Every call of llvmlite, also to dispose of an engine, holds the lock that is held during
+a fork: a child that is forked during a compilation would inherit llvmlite's own lock in the locked state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Uncompilable(Exception):
     """Code that LLVM does not take, or that cannot be made executable; the message is the reason."""
 
 
-_engines: dict[int, Any] = {}  # of each Code, by its id: of a cycle of garbage, they would be finalized in any order
+_engines: dict[int, Any] = {}  # by the id of each Code: in a cycle of garbage, Code and engine would be finalized in any order
 _unused: list[Any] = []  # engines that the next compilation disposes of
 
 
@@ -47,7 +47,7 @@ class Code:
         _engines[id(self)] = engine
 
     def __del__(self, engines: dict[int, Any] = _engines, unused: list[Any] = _unused) -> None:
-        """Leave the engine to the next compilation: it is disposed of under a lock, which may be taken by no finalizer."""
+        """Leave the engine to the next compilation: disposing of it needs a lock, which a finalizer must not take."""
         unused.append(engines.pop(id(self)))
 
     def __copy__(self) -> Code:
@@ -60,9 +60,9 @@ class Code:
         raise TypeError("machine code is of this process alone")
 
 
-@lru_cache(maxsize=128)  # whoever holds an address holds its Code
+@lru_cache(maxsize=128)  # users of an address keep its Code alive
 def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
-    """The code of the function `kernel` in `emit(target, *arguments)`, compiled once. Uncompilable where it cannot be."""
+    """The code of the function `kernel` in `emit(target, *arguments)`, compiled once. Uncompilable if LLVM refuses it."""
     made = _made(emit, target, arguments)
     assert made is not None
     return made
@@ -70,12 +70,12 @@ def compiled(emit: Callable[..., str], target: Target, *arguments: Any) -> Code:
 
 @lru_cache(maxsize=128)
 def within(emit: Callable[..., str], target: Target, most: int, *arguments: Any) -> Code | None:
-    """`compiled`, or None where the code takes `most` bytes of the stack, or more: it is not made executable then."""
+    """`compiled`, or None if the code takes `most` or more bytes of the stack; it is not made executable then."""
     return _made(emit, target, arguments, most)
 
 
 def _made(emit: Callable[..., str], target: Target, arguments: tuple[Any, ...], most: int | None = None) -> Code | None:
-    """The code, from the disk if it is there. Uncompilable where there is none."""
+    """The code, read from the disk if it is there. Uncompilable if LLVM refuses it."""
     folder = cache.folder()
     known = _on_disk(partial(sources.identity, emit, arguments)) if isinstance(folder, Path) else None
     text = emit(target, *arguments) if known is None else None
@@ -104,23 +104,23 @@ def _made(emit: Callable[..., str], target: Target, arguments: tuple[Any, ...], 
 
 
 def _on_disk(work: Callable[[], T]) -> T | None:
-    """The result of work on the cache on disk; None, with a warning, where it raises what nobody expected."""
+    """The result of work on the cache on disk; None, with a warning, if it raises an unexpected error."""
     return optional.attempted("Machine code on disk is", work, lambda _: None)
 
 
 def _compiled(text: str, target: Target) -> bytes | str:
-    """The object file of a module, or why there is none. What it uses of LLVM is disposed of when it returns."""
+    """The object file of a module, or why there is none. LLVM's objects are disposed of before it returns."""
     with guard:
         try:
             return bytes(_for_any(target, None, text, "emit_object"))
         except RuntimeError as error:  # intrinsics are not the same in every version
             reason = f"LLVM {llvm.llvm_version()} does not take the code: {error}"
-    optional.left_out("A kernel is", reason)  # a slower one serves, and nobody would see it
+    optional.left_out("A kernel is", reason)  # a slower kernel is used, which would otherwise go unnoticed
     return reason
 
 
 def _executable(code: bytes, made: Made) -> Code:
-    """An object file made executable: it stands in for the code of a module that is empty."""
+    """An object file made executable, in place of the object code of an empty module."""
     use = llvm.binding()
     try:
         engine = use.create_mcjit_compiler(use.parse_assembly("", use.create_context()), _machine(made.target))
@@ -134,13 +134,13 @@ def _executable(code: bytes, made: Made) -> Code:
 
 
 def assembly(text: str, target: Target, triple: str | None = None) -> str:
-    """The assembly of a module for a target; what tests and readers look at."""
+    """The assembly of a module for a target, for tests and readers."""
     with guard:
         return str(_for_any(target, triple, text, "emit_assembly"))
 
 
 def object_code(text: str, target: Target, triple: str) -> bytes:
-    """A module as an object file, for a linker: how code for another processor can be run."""
+    """A module as an object file for a linker, to run code for another processor."""
     with guard:
         return bytes(_for_any(target, triple, text, "emit_object"))
 
@@ -161,6 +161,6 @@ def _machine(target: Target, triple: str | None = None) -> Any:
 
 
 def _options(target: Target, triple: str) -> dict[str, Any]:
-    # features come from the row alone, never from the processor's name: then no other instruction can be emitted
+    # features come only from the row, never from the processor's name, so that no other instruction can be emitted
     features = ",".join(f"+{name}" for name in target.features)
     return {"cpu": "x86-64" if triple.startswith("x86_64") else "generic", "features": features, "opt": 2, "jit": True}

@@ -1,4 +1,4 @@
-"""Bytes of the stack that machine code takes, read from the instructions that take them."""
+"""The bytes of stack that machine code takes, read from its instructions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import struct
 
 from anydml.kernels.code.llvm import binding
 
-BEYOND = 1 << 32  # of code that probes its frame, page by page
+BEYOND = 1 << 32  # for code that probes its frame page by page
 _SUB_RSP, _SUB_RSP_RAX = b"\x48\x81\xec", b"\x48\x29\xc4"  # from 128 bytes on; behind a call that probes
 
 
 def taken(code: bytes, architecture: str) -> int:
-    """The bytes of all frames in an object file together, or more: other bytes that look like such an instruction count too.
+    """An upper bound of the bytes of all frames in an object file: other bytes that look like such an instruction count too.
 
-    On x86, frames of less than 128 bytes count nothing.
+    On x86, frames of less than 128 bytes are not counted.
     """
     sections = binding().object_file.ObjectFileRef.from_data(code).sections()
     texts = [bytes(section.data()) for section in sections if section.is_text()]

@@ -1,4 +1,4 @@
-"""Elements at computed places, a vector of them."""
+"""Loads of a vector of elements at computed addresses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 
 
 def gathered(body: Body, element: Kind, base: str, offsets: Value) -> Value:
-    """The elements so many bytes from a base."""
+    """The elements at byte offsets from a base."""
     lanes = offsets.kind.lanes
     vector = Kind(element.element, lanes)
     if "avx512f" in body.target.features and element.bits in (32, 64):

@@ -1,6 +1,6 @@
 """llvmlite, and what it knows of this process and processor; imported when it is first needed.
 
-Every call holds the lock that is held over a fork: a child of a fork would inherit llvmlite's own lock taken.
+Every call holds the lock that is held during a fork: a child would otherwise inherit llvmlite's own lock in the locked state.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def binding() -> Any:
 
 
 def unavailable() -> str | None:
-    """Why nothing can be compiled in this process, or None."""
+    """The reason why nothing can be compiled in this process, or None."""
     if binding.cache_info().currsize:
         return None
     try:
@@ -54,7 +54,7 @@ def llvm_version() -> str:
 
 @cache
 def versions() -> str:
-    """Of llvmlite and of its LLVM."""
+    """The versions of llvmlite and of its LLVM."""
     with guard:
         import llvmlite
 

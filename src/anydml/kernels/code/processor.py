@@ -1,6 +1,6 @@
-"""The processor at hand, beyond its instructions: the sizes of its caches, and its name where nothing else tells.
+"""This machine's processor, apart from its instructions: the sizes of its caches, and its name if they are not known.
 
-One function for each source, which takes the question as an argument, so that a test can answer it.
+There is one function for each source. It takes the query as an argument, so that a test can replace it.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from anydml.kernels.code import detect
 
 
 class Caches(NamedTuple):
-    """Bytes of the second cache, which is a core's own, and of the last one, which cores share."""
+    """The bytes of the second-level cache, which each core has, and of the last-level cache, which cores share."""
 
     second: int
     last: int
 
 
-USUAL = Caches(1 << 20, 32 << 20)  # where the system is silent: those of the processors that the kernels were tuned on
-# sizes outside are those of other things: of nothing, of a cache that a cluster of cores shares, of several sockets
+USUAL = Caches(1 << 20, 32 << 20)  # if the system does not tell: those of the processors on which the kernels were tuned
+# sizes outside of these limits mean something else: no cache, one that a cluster of cores shares, or several sockets
 LIMITS = Caches(128 << 10, 4 << 20), Caches(2 << 20, 512 << 20)
 
 
 @cache
 def caches() -> Caches:
-    """As the system reports them. os.sysconf is not asked: glibc multiplies the last cache of some virtual machines by ten."""
+    """The caches that the system reports. os.sysconf is not used: on some virtual machines glibc's last cache is ten times too
+    large."""
     found: dict[int, int] = {}
     try:
         if sys.platform in ("linux", "android"):
@@ -41,7 +42,7 @@ def caches() -> Caches:
 
 
 def sensible(found: dict[int, int]) -> Caches:
-    """From sizes by level. The last level there is, is the last cache; a size that cannot be is the usual one."""
+    """The caches from sizes by level. The highest level is the last cache. An implausible size is replaced by the usual one."""
     low, high = LIMITS
     second, last = found.get(2, 0), found[max(found)] if found and max(found) > 1 else 0
     return Caches(
@@ -64,7 +65,7 @@ def linux(folder: Path) -> dict[int, int]:
 
 
 def macos(sysctl: Callable[[str], int]) -> dict[int, int]:
-    """Level -> bytes. Of a cache that a cluster of cores shares, a core's part."""
+    """Level -> bytes. For a cache that a cluster of cores shares, one core's part."""
     sharing = max(1, sysctl("hw.perflevel0.cpusperl2"))
     second = (sysctl("hw.perflevel0.l2cachesize") or sysctl("hw.l2cachesize")) // sharing
     third = sysctl("hw.l3cachesize") or second * sharing

@@ -1,7 +1,7 @@
 """Identities of kernels' texts: the emitter, its arguments, and the package's own files.
 
-Where all of these are as they were, the text is what it was, and need not be made to find the code that was made of it. To make
-it takes a tenth of the time that LLVM takes, which is most of what is left once LLVM need not be asked.
+If all of these are unchanged, the text is unchanged, and the code that was compiled from it can be found without making the
+text. Making it takes a tenth of the time that LLVM takes, which is most of the time that remains without LLVM.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SOON = 2.0  # seconds: file systems keep times to as much
 
 
 class _Unknown(Exception):
-    """A value that is not described."""
+    """A value that has no description."""
 
 
 def identity(emit: Callable[..., str], arguments: tuple[Any, ...]) -> str | None:
-    """A key that no other text has, in any process; None where the text itself has to be made."""
+    """A key that identifies a text in all processes; None if the text itself has to be made."""
     where = sys.modules.get(emit.__module__)
     if not emit.__module__.startswith("anydml.kernels.") or getattr(where, getattr(emit, "__name__", ""), None) is not emit:
         return None  # a function that tests or a caller made
@@ -43,7 +43,7 @@ def identity(emit: Callable[..., str], arguments: tuple[Any, ...]) -> str | None
 
 
 def _described(value: Any) -> str:
-    """A text that no other value has: the types too, for 1 is True and 0.0 is -0.0."""
+    """A text that identifies a value and its type, since 1 == True and 0.0 == -0.0."""
     kind = type(value)
     if kind is int or kind is str or kind is bool or value is None:
         return repr(value)
@@ -66,9 +66,9 @@ def _unknown(kind: type) -> str:
 
 @cache
 def _files() -> str | None:
-    """A digest of the sizes and times of the files that emitters are made of: by these Python, too, sees that one changed.
+    """A digest of the sizes and times of the emitters' source files, by which Python, too, detects changes.
 
-    None where they are no files, or one has changed since this process read it, or may have.
+    None if they are not files, or if one has or may have changed since this process read it.
     """
     root = Path(__file__).parents[2]
     found: list[tuple[str, int, int]] = []

@@ -1,9 +1,9 @@
-"""A folder that is its user's alone: its files are found by their names, verified before use, and bounded in bytes together.
+"""A folder that only its user can use: files are found by name, verified before use, and limited in total bytes.
 
-Whoever may write a file here has a process run what is in it, so nobody else may. The folder is opened without following a
-link, and what was opened is judged: this user owns it, and nobody else may list or write it. Files are opened, renamed and
-removed within that, whatever becomes of its path and of the folders above, which others may be able to write.
-Processes write at once: each file is made under a name of its own and renamed into place, so that who reads gets a whole one.
+The contents of these files are executed, so nobody else may write here. The folder is opened without following a link, and
+the opened folder is checked: this user owns it, and nobody else may list or write it. Files are opened, renamed and removed
+relative to it, whatever happens to its path and to the folders above, which others may be able to write.
+Processes may write at the same time: each file is written under a unique name and renamed, so that readers get whole files.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pathlib import Path
 SUFFIX, UNFINISHED = ".code", ".new"
 _MAGIC = b"anydml:1"
 _DIGEST = 32  # bytes
-_BLOCK = 4096  # bytes of a disk, of which even the smallest file takes one
-_AGE = 3600  # seconds after which a use is noted again, and what a process left unfinished is removed
+_BLOCK = 4096  # bytes of a block on disk; the smallest file takes one
+_AGE = 3600  # seconds after which a use is recorded again, and an unfinished file is removed
 _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOINHERIT", 0)
 _PLAIN = _FLAGS | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # no link, and no waiting for a pipe's writer
 _WITHIN = os.open in os.supports_dir_fd and os.scandir in os.supports_fd  # not on Windows, where a profile is its user's
 
 
 class Unusable(OSError):
-    """A folder that is not its user's alone; the message is the reason."""
+    """A folder that others can use too; the message is the reason."""
 
 
 def name_of(key: bytes) -> str:
@@ -36,7 +36,7 @@ def name_of(key: bytes) -> str:
 
 
 def read(folder: Path, name: str) -> bytes | None:
-    """The content of a file, or None where there is none that is whole, or it cannot be had."""
+    """The content of a file, or None if it does not exist, is damaged or cannot be read."""
     try:
         with _opened(folder) as within:
             path = _path(folder, within, name)
@@ -58,9 +58,9 @@ def read(folder: Path, name: str) -> bytes | None:
 
 
 def write(folder: Path, name: str, content: bytes, most: int) -> None:
-    """Keep a content if that can be, in at most about `most` bytes for all files. A folder that is missing is made.
+    """Store a content if possible, in at most about `most` bytes for all files. A missing folder is created.
 
-    One file in 64, by its name, has the others looked through: those used longest ago go, until an eighth is free.
+    One write in 64, chosen by the file's name, removes the files used longest ago until an eighth of the bytes is free.
     """
     if len(content) > most // 8:
         return
@@ -81,7 +81,7 @@ def write(folder: Path, name: str, content: bytes, most: int) -> None:
 
 
 def held(folder: Path) -> tuple[int, int]:
-    """The number of files and the bytes that they take. OSError where a folder cannot be read or is not its user's alone."""
+    """The number of files and the bytes that they take. OSError if the folder cannot be read or others can use it."""
     try:
         with _opened(folder) as within:
             sizes = [_taken(about) for name, about in _files(folder, within) if name.endswith(SUFFIX)]
@@ -92,7 +92,7 @@ def held(folder: Path) -> tuple[int, int]:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[int | None]:
-    """The folder, opened, for names within it; None where the system knows no such names. Unusable where others may use it."""
+    """The opened folder, to which names are relative; None if the system has no such calls. Unusable if others can use it."""
     about = os.lstat(folder)
     if not stat.S_ISDIR(about.st_mode) or getattr(about, "st_file_attributes", 0) & stat.FILE_ATTRIBUTE_REPARSE_POINT:
         raise Unusable("it is a link, or no folder")
@@ -109,7 +109,7 @@ def _opened(folder: Path) -> Iterator[int | None]:
 
 
 def _others(about: os.stat_result, rights: int) -> str | None:
-    """Why others may change something: its owner is another one, or some of these rights are theirs. None where none may."""
+    """The reason why others can change something: they own it or have some of these rights. None if they cannot."""
     if not _WITHIN:
         return None
     if about.st_uid != os.geteuid():
@@ -129,7 +129,7 @@ def _make(folder: Path) -> None:
 
 
 def _signature(name: str, content: bytes) -> bytes:
-    """The digest is that of the name, too: a file is good under its own one only."""
+    """The digest of name and content: a file is valid only under its own name."""
     return _MAGIC + hashlib.blake2b(name.encode() + content, digest_size=_DIGEST).digest()
 
 
@@ -140,7 +140,7 @@ def _verified(name: str, found: bytes) -> bytes | None:
 
 
 def _files(folder: Path, within: int | None) -> Iterator[tuple[str, os.stat_result]]:
-    """Our files: others are no business of ours."""
+    """The cache's own files; others are left alone."""
     with os.scandir(folder if within is None else within) as entries:
         for entry in entries:
             if entry.name.endswith((SUFFIX, UNFINISHED)) and entry.name.find(".") == 2 * _DIGEST:

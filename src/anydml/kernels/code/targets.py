@@ -1,4 +1,4 @@
-"""The instruction sets that code is emitted for, as one table, and which of them this processor reports."""
+"""The table of instruction sets for which code is emitted, and those that this processor reports."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FIRST, SECOND, EXACT = STAGES = ("first", "second", "exact")
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A row, made once: the features that its code may use, all of them required, and the bytes of a vector register.
+    """A row of the table: the features that its code may use, all of them required, and the bytes of a vector register.
 
-    stage: the one that elements begin at, FIRST wherever nobody asks for another.
+    stage: the stage at which elements begin; FIRST unless another one is asked for.
     """
 
     architecture: str
@@ -62,7 +62,7 @@ def targets() -> tuple[Target, ...]:
 
 
 def named(name: str | None) -> Target | None:
-    """The row of a name, or the widest one; None where this processor lacks it."""
+    """The row of a name, or the widest one; None if this processor lacks it."""
     available = targets()
     if name is None:
         return available[-1] if available else None
@@ -70,7 +70,7 @@ def named(name: str | None) -> Target | None:
 
 
 def wanted(name: str | None, stage: str = FIRST) -> Target | str:
-    """The row of a name, or the widest one, for elements that begin at a stage; or why no code can be made for it."""
+    """The row of a name, or the widest one, for elements that begin at a stage; or the reason why no code can be made."""
     if (reason := llvm.unavailable()) is not None:
         return reason
     if (found := named(name)) is None:

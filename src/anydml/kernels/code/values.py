@@ -1,7 +1,7 @@
 """Typed values: an SSA value knows its type, arithmetic on it emits instructions, and an intrinsic declares itself.
 
-A value is a scalar or a vector; a function that is written for one serves any number of lanes. A Python number beside a value
-is a constant of its type.
+A value is a scalar or a vector; a function written for one works for any number of lanes. A Python number in an operation with
+a value is a constant of its type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SUFFIXES = {"double": "f64", "float": "f32", "half": "f16"}
 
 
 class Kind(NamedTuple):
-    """A type of LLVM's: an element ("double", "float", "half", "i1" .. "i64", "ptr") and how many, 0 for a scalar."""
+    """An LLVM type: an element ("double", "float", "half", "i1" .. "i64", "ptr") and the number of lanes, 0 for a scalar."""
 
     element: str
     lanes: int = 0
@@ -45,7 +45,7 @@ class Kind(NamedTuple):
 
 
 class Body(Text):
-    """A function under construction for a target. declared: the intrinsics that it calls."""
+    """A function that is being emitted for a target. declared: the intrinsics that it calls."""
 
     def __init__(self, target: Target) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Body(Text):
         return Value(self, self.load(kind.text, pointer, offset), kind)
 
     def masked(self, kind: Kind, pointer: str, active: Value, offsets: Value | None = None) -> Value:
-        """The elements of active lanes, side by side or so many bytes from a pointer each, and zeros in the others."""
+        """The elements of active lanes, contiguous or at byte offsets from a pointer, and zeros in the others."""
         suffix, pointers, at = f"v{kind.lanes}{kind.element}", "ptr", f"ptr {pointer}"
         name = f"llvm.masked.load.{suffix}.p0"
         if offsets is not None:
@@ -118,7 +118,7 @@ class Body(Text):
         )
 
     def fused(self, a: Value, b: Value | float, c: Value | float) -> Value:
-        """a * b + c: rounded once where the target has such an instruction, twice elsewhere."""
+        """a * b + c: rounded once if the target has such an instruction, else twice."""
         b, c = a.lift(b), a.lift(c)
         return self.intrinsic("fma", a, b, c) if self.has_fma else a * b + c
 
@@ -247,7 +247,7 @@ class Value:
 
 
 def part(v: Value, first: int, count: int, times: int = 1) -> Value:
-    """Some lanes of a vector; one of them, so many times."""
+    """Some lanes of a vector, or the first lane repeated `times` times."""
     mask = ", ".join(f"i32 {first + lane}" for lane in range(count)) if times == 1 else ", ".join(["i32 0"] * times)
     lanes = count * times
     return v.body.value(

@@ -15,14 +15,14 @@ class Affine(NamedTuple):
 
 
 def affine(e: Expr) -> Affine | None:
-    """An index as an affine function of variables; None where it is no such function."""
+    """An index as an affine function of variables; None if it is not affine."""
     factors: dict[Variable, int] = {}
     constant = _added(e, 1, factors)
     return None if constant is None else Affine(constant, _without_zeros(factors))
 
 
 def _added(e: Expr, times: int, factors: dict[Variable, int]) -> int | None:
-    """The constant of an index times a number; its factors times that number are added. None where it is not affine."""
+    """The constant of an index times a number; its factors, times that number, are added to `factors`. None if not affine."""
     op = e.op
     if op == "variable":
         factors[e.data] = factors.get(e.data, 0) + times
@@ -51,9 +51,9 @@ def _without_zeros(factors: dict[Variable, int]) -> dict[Variable, int]:
 
 
 def below(condition: Expr) -> tuple[Variable, int, bool] | None:
-    """A comparison of indices as (v, bound, True) where it holds for v < bound alone, False for v >= bound; or None.
+    """A comparison of indices: (v, bound, True) if it means v < bound, (v, bound, False) if it means v >= bound; else None.
 
-    It has to depend on one variable.
+    It must depend on exactly one variable.
     """
     if condition.op not in ("less", "less_equal"):
         return None

@@ -1,8 +1,8 @@
-"""Statements of attention: rows of values, weighted by the exponentials of what queries and keys come to.
+"""Statements of attention: sums of rows of values, weighted by the exponentials of scores of queries and keys.
 
 An element is Sum(t, e^(score[t] - top) * value[t]) / Sum(t, e^(score[t] - top)), where top is the largest score. A score is a
-constant times the sum of a query's products with a key, plus a term that is read, and a constant where a mask leaves it out.
-Beside it, other outputs may have the keys and the values.
+constant times the sum of a query's products with a key, plus a term that is read, or a constant where a mask excludes the key.
+Other outputs may hold the keys and the values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_ATTENTION = "the elements are no values weighted by exponentials of scores"
 
 
 class Mask(NamedTuple):
-    """The scores that stay as they are; `filter` is added to others.
+    """The scores that a mask keeps; `filter` is added to the others.
 
     truths: an element for each, not 0. below, least: the row is below an element, and not below another one.
     """
@@ -35,7 +35,7 @@ class Mask(NamedTuple):
 class Seen(NamedTuple):
     """The keys that a query sees: up to the length plus its own number, and below the length plus `later`.
 
-    length: a number, or an element, which is cut to 0 .. most.
+    length: a number, or an element, which is clamped to 0 .. most.
     """
 
     length: int | Element
@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """An output with joined elements. variables: outer ones, that of rows, that of columns; target: its own element."""
+    """An output of joined elements. variables: the outer ones, that of rows, that of columns. target: the output's element."""
 
     variables: tuple[Variable | None, ...]
     target: Element
@@ -74,7 +74,7 @@ class Attention(NamedTuple):
 
 
 def attention(statement: Statement) -> Attention | str:
-    """The attention that a statement is, or why it is none."""
+    """The attention that a statement computes, or why it is none."""
     main = [name for name, n in statement.items() if not n.moves and n.body.op == "div" and n.body.args[0].op == "reduce"]
     if len(main) != 1:
         return NO_ATTENTION
@@ -95,7 +95,7 @@ def _parts(e: Expr, op: str) -> Iterator[Expr]:
 
 
 def _alike(a: Expr, b: Expr, same: dict[Variable, Variable]) -> bool:
-    """Whether two expressions differ in the names of variables alone; same: those of the first by those of the second."""
+    """Whether two expressions differ only in their variables. same: those of the first by those of the second."""
     if a.op != b.op or len(a.args) != len(b.args):
         return False
     if a.op == "variable":
@@ -159,7 +159,7 @@ class _Matching:
         return made._replace(variables=self._variables(made, seen))
 
     def _conditions(self) -> list[Expr]:
-        """Which keys are seen; what is not has no weight, and nor has a score that is -inf."""
+        """The conditions for keys to be seen; keys that are not seen, and scores of -inf, have no weight."""
         seen = []
         for c in self.conditions:
             if c.op == "not" and c.args[0].op == "equal" and c.args[0].args[1].op == "constant":
@@ -177,7 +177,7 @@ class _Matching:
         return seen
 
     def _scores(self) -> tuple[float, Expr, Expr | None, Expr | None]:
-        """The factor, the sum of products, what is read beside it, and what a mask adds."""
+        """The factor, the sum of products, the term that is read, and the term that a mask adds."""
         total, term, mask, scale = None, None, None, 1.0
         for e in _parts(self.score, "add"):
             if e.op == "mul" and e.args[0].op == "constant" and e.args[1].op == "reduce":

@@ -1,4 +1,4 @@
-"""Statements of matrices that are a constant but for a few diagonals, which are another one."""
+"""Statements of matrices of a constant, with a few diagonals of another constant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = 4  # diagonals
 
 
 def bands(statement: Statement, data_type: DataType) -> list[Move] | str:
-    """The constant and the diagonals over it, in this order, or why a statement is none of this kind."""
+    """The moves of the constant and then of the diagonals, or why a statement is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -47,7 +47,7 @@ def bands(statement: Statement, data_type: DataType) -> list[Move] | str:
 
 
 def _bound(e: Expr, x: Variable, y: Variable) -> tuple[int, bool] | None:
-    """A condition as (n, True) where it holds for x - y >= n alone, (n, False) for x - y < n; or None."""
+    """A condition: (n, True) if it means x - y >= n, (n, False) if it means x - y < n; else None."""
     if e.op not in ("less", "less_equal"):
         return None
     sides = [affine(a) for a in e.args]

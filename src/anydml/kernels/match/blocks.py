@@ -1,4 +1,4 @@
-"""Indices in blocks: variables that are divided, cut into several, of which quotients and remainders are affine."""
+"""Indices in blocks: a variable that is divided is split into several, in which quotients and remainders are affine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from anydml.schema.node import Expr, Variable, is_integer, lift, make
 from anydml.schema.traversal import walk
 
 Cut = Mapping[Variable, Expr]
-"""Variable -> the sum that it is of the variables that it is cut into, each with its factor."""
+"""Variable -> the same index in the variables into which it is split: their sum, each times its factor."""
 
 
 def blocks(variables: Sequence[Variable], body: Expr) -> tuple[list[Variable], Cut | None]:
-    """The variables, and what those are cut into that are divided; None where nothing is.
+    """The variables after splitting, and the splits; None if no variable is divided.
 
-    Where v has 12 values, v // 4 is one of 3, and v % 4 one of 4. A variable is cut where each of its divisors divides the
-    next, and the last one its size.
+    If v has 12 values, v // 4 has 3 and v % 4 has 4. A variable is split if each of its divisors divides the next one, and the
+    last one divides its size.
     """
     divisions = [e for e in walk(body) if e.op in ("floordiv", "mod") and is_integer(e.args[1])]
     if not divisions:
@@ -42,7 +42,7 @@ def blocks(variables: Sequence[Variable], body: Expr) -> tuple[list[Variable], C
 
 
 def in_blocks(index: Expr, cut: Cut) -> Expr:
-    """An index by the variables that there are instead, without divisions wherever there is no need of them."""
+    """An index in the new variables, without divisions where possible."""
     if index.op == "variable":
         return cut.get(index.data, index)
     if not index.args:
@@ -56,7 +56,7 @@ def in_blocks(index: Expr, cut: Cut) -> Expr:
 
 
 def _scale(e: Expr) -> tuple[Variable, int] | None:
-    """Of a quotient or a remainder of a variable: the variable, and what it is divided by."""
+    """The variable and the divisor of a quotient or remainder of a variable."""
     if e.op == "variable":
         return e.data, 1
     if e.op not in ("floordiv", "mod") or not is_integer(e.args[1]) or (found := _scale(e.args[0])) is None:
@@ -66,7 +66,7 @@ def _scale(e: Expr) -> tuple[Variable, int] | None:
 
 
 def _divided(x: Affine, divisor: int, op: str) -> Expr | None:
-    """The quotient or remainder: terms that the divisor divides, and others that stay below it together."""
+    """The quotient or remainder of a sum, if the terms that the divisor does not divide have a sum below it."""
     rest = {v: factor for v, factor in x.factors.items() if factor % divisor}
     most = x.constant % divisor + sum(factor * (v.size - 1) for v, factor in rest.items())
     if any(factor < 0 for factor in rest.values()) or most >= divisor:

@@ -1,7 +1,7 @@
 """Statements that contract: every element is a formula of one sum, of products of two tensors' elements.
 
-Matrix products and convolutions are such statements. A transposed convolution with a stride is several of them: one for every
-remainder of the output's positions.
+Matrix products and convolutions are such statements. A transposed convolution with a stride becomes several of them, one for
+each remainder of the output's positions modulo the stride.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_PRODUCTS = "the elements are no formulas of one sum of products of two elemen
 
 
 class Factor(NamedTuple):
-    """A tensor that is read in every term: at its index in each dimension; what lies outside is no term."""
+    """A tensor that is read in every term, with its index in each dimension. Terms that read outside of it are left out."""
 
     name: str
     data_type: DataType
@@ -36,8 +36,8 @@ class Factor(NamedTuple):
 class Contraction(NamedTuple):
     """output[start + the sum of steps * variables] = formula, where the stream SUM is the sum over `terms` of the product.
 
-    variables: of the output, those that its formula and its factors are affine in; steps: of each, in the output's dimensions.
-    The streams' steps are along the variables, too.
+    variables: those of the output, in which the formula and the factors are affine. steps: those of each variable, in the
+    output's dimensions. The streams' steps are along the variables, too.
     """
 
     output: str
@@ -55,7 +55,7 @@ class _Unmatched(Exception):
 
 
 def contractions(statement: Statement) -> list[Contraction] | str:
-    """The contractions that a statement comes to, which write different elements; or why it comes to none."""
+    """The contractions that compute a statement, each of other elements; or why there are none."""
     if len(statement) > 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -82,9 +82,9 @@ class _Matching:
         self.conditions = list(_parts(total.args[1])) if len(total.args) > 1 else []
 
     def found(self) -> Iterator[Contraction]:
-        """A contraction for every remainder that a condition tells apart."""
-        strided: dict[Variable, int] = {}  # variables of the output that are split by their remainder
-        ends: dict[Variable, int] = {}  # from where on there are no terms
+        """A contraction for each remainder that the conditions distinguish."""
+        strided: dict[Variable, int] = {}  # variables of the output that are split by remainder
+        ends: dict[Variable, int] = {}  # the values from which on there are no terms
         for condition in self.conditions:
             divided, end = _divisible(condition), below(condition)
             if end is not None and end[0] in self.nest.variables and end[2]:
@@ -123,7 +123,7 @@ class _Matching:
     def _terms(
         self, env: dict[Variable, Affine], rest: Mapping[Variable, int], strided: Mapping[Variable, int], *, none: bool
     ) -> list[Variable]:
-        """The terms that there are for such remainders, in variables of their own; none: there are no terms."""
+        """The variables of the terms that exist for these remainders. none: there are no terms."""
         met: dict[Variable, tuple[int, int]] = {}  # the first of a variable's values that counts, and from one to the next
         for condition in self.conditions:
             divided = _divisible(condition)
@@ -153,7 +153,7 @@ class _Matching:
         return terms
 
     def _blocks(self) -> dict[Variable, int]:
-        """The variables of the output that indices divide, by the one divisor of their size that they are divided by."""
+        """The variables of the output that indices divide, with their only divisor, which must divide the size."""
         found: dict[Variable, set[int]] = {}
         for e in walk(self.total.args[0]):
             if e.op in ("floordiv", "mod") and e.args[0].op == "variable" and is_integer(e.args[1]):
@@ -182,7 +182,7 @@ class _Matching:
 
 
 def _parts_of(v: Variable, step: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """A variable's values by their remainder, below an end and from there on: the first one, how many, and whether below."""
+    """A variable's values by remainder, split at an end: the first value, the count, and whether they are below the end."""
     for first in range(min(step, v.size)):
         for start, stop in ((first, end), (end + (first - end) % step, v.size)):
             if start < stop:
@@ -199,7 +199,7 @@ def _parts(e: Expr) -> Iterator[Expr]:
 
 
 def _divisible(e: Expr) -> tuple[Affine, int] | None:
-    """The index and the divisor of a condition that says that a remainder is 0."""
+    """The index and the divisor of a condition "index % divisor == 0"."""
     if e.op != "equal":
         return None
     x, zero = e.args
@@ -210,7 +210,7 @@ def _divisible(e: Expr) -> tuple[Affine, int] | None:
 
 
 def _index(e: Expr, env: Mapping[Variable, Affine]) -> Affine:
-    """An index in the variables that others are made of; quotients and remainders where these are affine, too."""
+    """An index in the variables of `env`. Quotients and remainders must be affine too."""
     op = e.op
     if op == "variable":
         return env[e.data]
@@ -258,7 +258,7 @@ def _expression(x: Affine) -> Expr:
 
 
 def _replaced(e: Expr, old: Expr, new: Expr, env: Mapping[Variable, Affine]) -> Expr:
-    """The expression in other variables, with one node replaced; a product with 1 is what it multiplies."""
+    """The expression in other variables, with one node replaced, and without factors of 1."""
     made: dict[Expr, Expr] = {old: new}
     stack = [(e, False)]
     while stack:

@@ -1,4 +1,4 @@
-"""Statements that convolve 8-bit integers with filters, in groups: the sums as they are, or requantised, rounded once."""
+"""Statements that convolve 8-bit integers with filters, in groups. The sums are stored, or requantised and rounded once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INT32, FLOAT32 = DataType.INT32, DataType.FLOAT32
 
 
 class Beside(NamedTuple):
-    """A tensor of one element for each output channel, along a dimension, or of one element where that is None."""
+    """A tensor with one element for each output channel, along a dimension; or with a single element if that is None."""
 
     operand: Operand
     dimension: int | None
@@ -29,7 +29,7 @@ class Convolution(NamedTuple):
     (filters[m, c, k] - filter_zero_point), where x is inside, modulo 2^32; or, with scales, (that sum + bias) * filter_scale
     * x_scale / output_scale, rounded half to even, plus output_zero_point, clamped.
 
-    g: the first of the channels of m's group. scales: of filters, x and output. What is by output channel is `Beside`.
+    g: the first input channel of m's group. scales: those of filters, x and output. `Beside`: may differ by output channel.
     """
 
     x: Operand
@@ -47,12 +47,12 @@ class Convolution(NamedTuple):
 
     @property
     def terms(self) -> int:
-        """Of every sum."""
+        """The number of terms of each sum."""
         return math.prod(self.filters.desc.sizes[1:])
 
     @property
     def fixed(self) -> bool:
-        """Whether all that it reads but x is OWNED_BY_DML."""
+        """Whether all tensors that it reads, except x, are OWNED_BY_DML."""
         beside = (self.filter_zero_point, self.x_zero_point, self.output_zero_point, self.bias, *(self.scales or ()))
         read = [self.filters, *(b.operand for b in beside if b is not None)]
         return all(operand.desc.flags & TensorFlags.OWNED_BY_DML for operand in read)
@@ -63,7 +63,7 @@ class Convolution(NamedTuple):
 
 
 def convolution(statement: Statement, checked: Checked[Any]) -> Convolution | str:
-    """The convolution that a statement comes to, or why it is none of this kind."""
+    """The convolution that a statement computes, or why it is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -142,7 +142,7 @@ def _factors(
 
 
 def _groups(index: Expr, m: Variable, c: Variable, channels: int) -> int | None:
-    """The number of groups where an index is m // (output channels of a group) * (channels of a group) + c."""
+    """The number of groups if an index is m // (output channels of a group) * (channels of a group) + c; else None."""
     if index.data is c:
         return 1 if c.size == channels else None
     if index.op != "add" or index.args[1].data is not c:
@@ -168,7 +168,7 @@ def _window(index: Expr, o: Variable, u: Variable) -> tuple[int, int, int] | Non
 
 
 def _beside(e: Expr, m: Variable | None, data_type: DataType, checked: Checked[Any]) -> Beside | None:
-    """A tensor that is read at the output channel in one dimension, or nowhere, and at 0 in all others."""
+    """A tensor that is read at the output channel in at most one dimension, and at 0 in all others."""
     tensor = read_of(e)
     if tensor is None or tensor.data_type is not data_type:
         return None

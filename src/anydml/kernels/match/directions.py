@@ -18,7 +18,7 @@ from anydml.tensor import DataType
 
 
 class Whole(Protocol):
-    """A recurrence as far as it is known: its states, and its sequences' lengths."""
+    """The known part of a recurrence: its states, and its sequences' lengths."""
 
     @property
     def tensors(self) -> Sequence[Tensor]: ...
@@ -33,7 +33,7 @@ class Whole(Protocol):
 
 
 class InDirection:
-    """The stages of one direction of a recurrence: `whole` has its tensors, their sizes, and which nodes are lengths."""
+    """The stages of one direction of a recurrence. whole: its tensors, their sizes, and which nodes are lengths."""
 
     def __init__(self, whole: Whole, number: int) -> None:
         self.whole, self.number = whole, number
@@ -59,7 +59,7 @@ class InDirection:
         return self.stages.index(stage)
 
     def _started(self, starts: Starts) -> None:
-        """Note what states begin with."""
+        """Record the initial values of states."""
         for read, start, renamed in starts:
             tensor, unit = read.data[0], read.args[3].data
             if is_zero(start):

@@ -1,4 +1,4 @@
-"""Statements that move elements to or from places that data name: gathers, and scatters over what is there otherwise."""
+"""Statements that move elements to or from places given by data: gathers, and scatters over other elements."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from anydml.schema.traversal import walk
 
 
 class Named(NamedTuple):
-    """A dimension whose index is data, by its number; None for the place in row-major order in all of them.
+    """A dimension whose index is read from data; None if the data give the row-major position in all dimensions.
 
-    start: where the first such index stands in the tensor of indices. size: they are below it; wraps: and at least -size,
-    counting from the end where they are negative, else 0.
+    start: the place of the first such index in the tensor of indices. size: the indices are below it. wraps: negative indices,
+    from -size on, count from the end; else they are at least 0.
     """
 
     dimension: int | None
@@ -29,7 +29,7 @@ class Named(NamedTuple):
 
 
 class Place(NamedTuple):
-    """An element in a tensor: where the first one is, and how far each index moves with each loop."""
+    """The elements in a tensor: the index of the first one, and how far each index moves with each loop."""
 
     tensor: str
     start: tuple[int, ...]
@@ -37,10 +37,10 @@ class Place(NamedTuple):
 
 
 class Displaced(NamedTuple):
-    """The elements that loops of these sizes move, later ones over earlier ones.
+    """The elements that loops of these sizes move; later ones overwrite earlier ones.
 
-    named: what data say of the place in the source, or, where `scatters`, in the target. ordered: so many of the loops, the
-    last ones, keep their order; the others may be anywhere. before: moves to the target that come first.
+    named: the place that data give, in the source or, if `scatters`, in the target. ordered: the number of loops, the last
+    ones, that must keep their order. before: moves to the target that come first.
     """
 
     sizes: tuple[int, ...]
@@ -67,7 +67,7 @@ NONE_NAMED = "no index is data"
 
 
 def displaced(statement: Statement) -> Displaced | str:
-    """The one output of a statement as elements that are moved to or from named places, or why it is none."""
+    """The only output of a statement as elements that are moved to or from places given by data, or why it is not."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -107,7 +107,7 @@ def _gathered(name: str, nest: Nest) -> Displaced:
 
 
 def _scattered(name: str, nest: Nest) -> Displaced:
-    """select(an index names this place, an update, what is there otherwise), of the last index that does."""
+    """The moves of select(an index gives this place, the update, another element), by the last such index."""
     condition, update, otherwise = nest.body.args
     bound, condition, update = _by_position(condition, update)
     named: list[Callable[..., Named]] = []
@@ -141,7 +141,7 @@ def _scattered(name: str, nest: Nest) -> Displaced:
 
 
 def _by_position(condition: Expr, update: Expr) -> tuple[tuple[Variable, ...], Expr, Expr]:
-    """The variables over which the last position is sought that meets the condition, and condition and update by them."""
+    """The variables over which the last position that meets the condition is sought, and condition and update in them."""
     sought = {e for e in walk(condition) if e.op in ("first_largest", "first_smallest")}
     if not sought:
         return (), condition, update
@@ -160,7 +160,7 @@ def _by_position(condition: Expr, update: Expr) -> tuple[tuple[Variable, ...], E
 
 
 def _variables_in(e: Expr, bound: Sequence[Variable]) -> list[Expr]:
-    """The nodes of variables: those in an expression, for a variable has one node and no other is equal."""
+    """The nodes of variables. Those in the expression are reused, since no two nodes of a variable are equal."""
     nodes = {node.data: node for node in walk(e) if node.op == "variable"}
     return [nodes[v] if v in nodes else make("variable", (), v, "index") for v in bound]
 
@@ -206,7 +206,7 @@ def _named_place(e: Expr, nest: Nest) -> tuple[int | None, int, Sequence[Variabl
 
 
 def _wrapped(e: Expr, size: int) -> tuple[Expr, bool]:
-    """A value that is data, and whether it counts from the end, of so many, where it is negative."""
+    """A value that is data, and whether it counts from the end of `size` elements if it is negative."""
     if e.op != "select":
         return e, False
     condition, above, value = e.args
@@ -227,7 +227,7 @@ def _read(e: Expr) -> tuple[Tensor, tuple[Expr, ...]]:
 
 
 def _indices(reads: Sequence[Expr], loops: Sequence[Variable]) -> tuple[Place, list[tuple[int, ...]]]:
-    """The tensor of indices, and where each of them stands for the first element."""
+    """The tensor of indices, and the place in it of each index of the first element."""
     if not reads:
         _refuse(NONE_NAMED)
     found = [_read(e) for e in reads]

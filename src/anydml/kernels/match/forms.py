@@ -12,13 +12,13 @@ _RING = {"add", "sub", "mul", "neg", "read", "constant"}
 
 
 def each_value(variables: Sequence[Variable]) -> Iterator[dict[Variable, int]]:
-    """Every value of some variables, the last one first."""
+    """All combinations of values of some variables; the last variable changes fastest."""
     for at in product(*(range(int(v.size)) for v in variables)):
         yield dict(zip(variables, at, strict=True))
 
 
 def counted(e: Expr, depends: Mapping[Expr, frozenset[Variable]]) -> Expr | None:
-    """A sum of ones, of which each condition depends on one variable at most, as a product of sums."""
+    """A sum of ones whose conditions each depend on at most one variable, as a product of sums."""
     bound_here = frozenset(e.data[1])
     if len(e.args) < 2 or not is_integer(e.args[0]) or e.args[0].data.value != 1:
         return None
@@ -38,7 +38,7 @@ def counted(e: Expr, depends: Mapping[Expr, frozenset[Variable]]) -> Expr | None
 
 
 def positive_parts(e: Expr) -> list[Expr] | None:
-    """The conditions that a product of numbers that are not negative is above 0: that both of them are."""
+    """The condition that a product of two nonnegative numbers is positive, as the conditions that both are; else None."""
     zero, product_ = e.args
     if product_.op != "mul" or not all(map(_not_negative, product_.args)) or zero.op != "constant" or zero.data.value != 0:
         return None
@@ -46,7 +46,7 @@ def positive_parts(e: Expr) -> list[Expr] | None:
 
 
 def _not_negative(e: Expr) -> bool:
-    """Whether a number is a sum of terms that are added where they are above 0."""
+    """Whether a number is a sum of terms that are added only if they are positive."""
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) < 2:
         return False
     return any(

@@ -1,4 +1,4 @@
-"""Rows of tensors as a statement reads them: those of one before those of another, from a row on that data may tell."""
+"""Rows of two tensors that a statement reads as joined: those of the second follow at a row that data may give."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_JOINED = "rows are read in another way"
 
 
 class Element(NamedTuple):
-    """An element that is read: of which tensor, and its index in each dimension; variables of one value are left out."""
+    """An element that is read: its tensor, and its index in each dimension, without variables that have a single value."""
 
     name: str
     data_type: DataType
@@ -23,17 +23,17 @@ class Element(NamedTuple):
 
 
 class Source(NamedTuple):
-    """An element, and what is added to it."""
+    """An element, and the element that is added to it."""
 
     element: Element
     bias: Element | None
 
 
 class Joined(NamedTuple):
-    """Elements by row: those before, then others.
+    """Elements by row, from two sources.
 
-    before: in rows below `length`. after: in `later` rows from there on, by the row less the length. Beyond, it is 0. length: a
-    number, or an element, which is cut to 0 .. most.
+    before: in rows below `length`. after: in the next `later` rows, by the row minus the length. Further rows are 0. length: a
+    number, or an element, which is clamped to 0 .. most.
     """
 
     before: Source | None
@@ -44,7 +44,7 @@ class Joined(NamedTuple):
 
 
 class Unmatched(Exception):
-    """Raised where a statement is none of a kind; the message is the reason."""
+    """Raised if a statement is not of a kind; the message is the reason."""
 
 
 def need(holds: object, reason: str = NOT_JOINED) -> None:
@@ -53,15 +53,15 @@ def need(holds: object, reason: str = NOT_JOINED) -> None:
 
 
 class Reading:
-    """Indices in the variables of an output, cut where they are divided."""
+    """Indices in the variables of an output, which are split if they are divided."""
 
     def __init__(self, name: str, nest: Nest) -> None:
         self.name, self.nest = name, nest
         variables, cut = blocks(nest.variables, nest.body)
         self.cut: Cut = cut or {}
         self.variables = [v for v in variables if v.size > 1]
-        self.length: Expr | None = None  # of rows before, where data tell it
-        self.shifted = Variable("length", 2)  # which stands for it
+        self.length: Expr | None = None  # the number of rows before, if data give it
+        self.shifted = Variable("length", 2)  # stands for the length
 
     def target(self) -> Element:
         return Element(self.name, DataType.UNKNOWN, self.indices(self.nest.index))
@@ -86,7 +86,7 @@ class Reading:
         return Source(self.element(e), None)
 
     def joined(self, e: Expr, rows: int) -> Joined:
-        """Elements by row, of which there are so many."""
+        """The elements of `rows` rows."""
         ends = None
         if e.op == "select" and e.args[2].op == "constant" and e.args[2].data.value == 0:
             ends, e = e.args[0], e.args[1]
@@ -106,7 +106,7 @@ class Reading:
         return Joined(self.source(before), self.source(after), length, most, end)
 
     def length_of(self, bound: Expr) -> tuple[int | Element, int]:
-        """A number of rows: as it is, or an element, cut to 0 .. the second one."""
+        """A number of rows: a constant, or an element that is clamped to 0 .. the second result."""
         if is_integer(bound):
             n = int(bound.data.value)
             return n, n

@@ -1,4 +1,4 @@
-"""Statements of elements that are moved, and of indices: by arithmetic of indices, by order and by conditions alone."""
+"""Statements that only move elements or compute indices, with arithmetic of indices, order and conditions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMPUTED = "elements are computed, not moved"
 
 
 def looked_up(statement: Statement) -> str | None:
-    """Why a statement is none of this kind; None where it is one."""
+    """The reason why a statement is not of this kind; None if it is."""
     for nest in statement.values():
         if not (_moves(nest) if nest.moves else _counts(nest.body)):
             return COMPUTED

@@ -20,10 +20,10 @@ OF_MORE = "an element depends on more than one element of an input"
 
 
 class Stream(NamedTuple):
-    """Elements that are read, one for each element of the output: those of a tensor, or positions where `name` is None.
+    """Elements that are read, one for each element of the output: those of a tensor, or positions if `name` is None.
 
-    start: the index of the first one in each dimension of the tensor (of positions, the first number alone). steps: for each
-    dimension of the output, how far each of these moves.
+    start: the index of the first one in each dimension of the tensor (for positions, only the first position). steps: for each
+    dimension of the output, how far each of these indices moves.
     """
 
     name: str | None
@@ -33,9 +33,9 @@ class Stream(NamedTuple):
 
 
 class Node(NamedTuple):
-    """An operation of a formula: the places of its arguments, which come before it, and its data.
+    """An operation of a formula: the indices of its arguments, which come before it, and its data.
 
-    A "stream" has its number and data type as data.
+    The data of a "stream" are its number and data type.
     """
 
     op: str
@@ -44,7 +44,7 @@ class Node(NamedTuple):
 
 
 class Formula(tuple[Node, ...]):
-    """Nodes, of which the last one is what is stored. Made by `formula`, so that equal ones are one object, hashed once."""
+    """Nodes; the last one is stored. Made by `formula`, so that equal formulas are one object, hashed once."""
 
     _hash: int
 
@@ -63,8 +63,8 @@ def formula(nodes: tuple[Node, ...]) -> Formula:
 class Map(NamedTuple):
     """target[i] = formula(one element of each stream), where i runs over `sizes`.
 
-    A dimension of the output that is read in blocks is two of them. moves: bits are stored, not numbers. integral: an integer
-    tensor stores it modulo 2^bits; else it is cut and saturates.
+    A dimension of the output that is read in blocks becomes two. moves: bits are stored, not numbers. integral: an integer
+    tensor stores the result modulo 2^bits; else the result is truncated and saturates.
     """
 
     target: Stream
@@ -80,7 +80,7 @@ class _Unmatched(Exception):
 
 
 def maps(statement: Statement) -> list[Map] | str:
-    """The maps that a statement comes to, one for each output, or why it is none of this kind."""
+    """The maps that compute a statement, one for each output, or why it is not of this kind."""
     try:
         return [_map(name, nest) for name, nest in statement.items()]
     except _Unmatched as error:
@@ -125,7 +125,7 @@ def _map(name: str, nest: Nest) -> Map:
             if e.data[1] != "inside" or e.data[0].definition is not None:
                 raise _Unmatched("an element is not one of an input")
             read = _stream(e.data[0].name, e.data[0].data_type, e.args, variables, cut)
-            if not _inside(read, e.data[0].sizes, variables):  # what is not chosen is read, too
+            if not _inside(read, e.data[0].sizes, variables):  # an element that is not selected is read too
                 raise _Unmatched("an element that is not looked at lies outside of an input")
             place = stream(read)
         elif e.op == "position":
@@ -144,7 +144,7 @@ def _map(name: str, nest: Nest) -> Map:
 
 
 def _folded(nodes: Sequence[Node], node: Node) -> Node:
-    """A sum, difference, product or negation of integer constants as the constant that it is."""
+    """A sum, difference, product or negation of integer constants as a constant; other nodes unchanged."""
     constants = [nodes[a].data for a in node.args if nodes[a].op == "constant"]
     if node.op not in _FOLDED or len(constants) < len(node.args) or not all(c.integral for c in constants):
         return node
@@ -172,7 +172,7 @@ def _stream(
 
 
 def _inside(read: Stream, sizes: Sequence[int], variables: Sequence[Variable]) -> bool:
-    """Whether every element that is read is one of the tensor."""
+    """Whether every element that is read lies inside the tensor."""
     for axis, (start, size) in enumerate(zip(read.start, sizes, strict=True)):
         ends = [step[axis] * (v.size - 1) for step, v in zip(read.steps, variables, strict=True)]
         if start + sum(min(end, 0) for end in ends) < 0 or start + sum(max(end, 0) for end in ends) >= size:
@@ -181,7 +181,7 @@ def _inside(read: Stream, sizes: Sequence[int], variables: Sequence[Variable]) -
 
 
 def over_streams(formula: Formula, sizes: Sequence[int], i: Sequence[Expr]) -> tuple[Expr, list[Tensor]]:
-    """The formula as an expression again, of tensors "0", "1", .. with the elements of each stream, at the index i."""
+    """The formula as an expression at the index i, of tensors "0", "1", .. that hold the elements of each stream."""
     streams: dict[int, Tensor] = {}
     made: list[Expr] = []
     for op, args, data in formula:

@@ -11,7 +11,7 @@ from anydml.schema.traversal import bound_by
 
 
 class Means(NamedTuple):
-    """The mean over some dimensions of a tensor, by its name; kept: those that the output has, too."""
+    """The mean over some dimensions of a tensor. kept: the dimensions that the output has, too."""
 
     source: str
     kept: tuple[int, ...]
@@ -19,7 +19,7 @@ class Means(NamedTuple):
 
 
 def means(nest: Nest) -> Means | str:
-    """The means that a statement computes, or why it is none of this kind."""
+    """The means that a statement computes, or why it is not of this kind."""
     body = nest.body
     if nest.moves or body.op != "div" or body.args[0].op != "reduce" or not is_integer(body.args[1]):
         return "no sum is divided by a number"

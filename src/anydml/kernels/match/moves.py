@@ -1,4 +1,4 @@
-"""Statements that move elements: for every element of an output, one of an input, at indices that are affine in boxes, or a
+"""Statements that move elements: each element of an output is one of an input, at indices that are affine in boxes, or a
 constant."""
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from anydml.schema.traversal import free
 from anydml.tensor import DataType
 
 Box = Mapping[Variable, range]
-MANY = 1024  # boxes that a statement is cut into at most, unless it has more tensors
+MANY = 1024  # the most boxes of a statement, unless it has more tensors
 
 
 class Move(NamedTuple):
-    """The elements of a box of an output, from an input, or all of them a constant.
+    """The elements of a box of an output, which come from an input or are a constant.
 
     source, target: tensors by name. first: the index of the box in the output. sizes: those of the box. start: the index of
-    the element that goes to its first one. steps: for each dimension of the box, how far each index of the input moves;
-    places: how far each index of the output does, () where the box has the output's dimensions. bits: those of the constant,
+    the element that goes to the box's first one. steps: for each dimension of the box, how far each index of the input moves.
+    places: how far each index of the output moves, () if the box has the output's dimensions. bits: those of the constant,
     which has no source, start or steps.
     """
 
@@ -45,7 +45,7 @@ class _Unmatched(Exception):
 
 
 def moves(statement: Statement, data_type: DataType | None = None) -> list[Move] | str:
-    """The moves that a statement comes to, or why it is none of this kind; data_type: of elements that are all constants."""
+    """The moves that compute a statement, or why it is not of this kind. data_type: needed if all elements are constants."""
     if (computed := computes(statement)) is not None:
         return computed
     found: list[Move] = []
@@ -66,7 +66,7 @@ def moves(statement: Statement, data_type: DataType | None = None) -> list[Move]
 
 
 def computes(statement: Statement) -> str | None:
-    """Why a statement is none of this kind, as far as that is seen at once."""
+    """A reason why a statement is not of this kind that is found without analysing indices, or None."""
     for nest in statement.values():
         if not nest.moves:
             return "elements are computed, not moved"
@@ -74,7 +74,7 @@ def computes(statement: Statement) -> str | None:
 
 
 class _Output:
-    """An output that elements are moved to; its variables are cut where they are divided."""
+    """An output to which elements are moved. Its variables are split if they are divided."""
 
     def __init__(
         self, name: str, data_type: DataType | None, index: Sequence[Expr], variables: Sequence[Variable], cut: Cut | None
@@ -112,7 +112,7 @@ class _Output:
                 yield from self._inside(tensor, indices, within, otherwise)
 
     def _inside(self, tensor: Tensor, at: Sequence[Affine], box: Box, otherwise: Expr) -> Iterator[Move]:
-        """The moves of a box where some indices may lie outside of the tensor: the boxes inside, and those of the constant."""
+        """The moves of a box in which indices may be outside of the tensor: the boxes inside, and those of the constant."""
         for index, size in zip(at, tensor.sizes, strict=True):
             low, high = _ends(index, box)
             if low >= 0 and high < size:
@@ -218,7 +218,7 @@ def _ends(index: Affine, box: Box) -> tuple[int, int]:
 
 
 def _between(constant: int, factor: int, size: int) -> tuple[int, int]:
-    """The first and the last v for which 0 <= constant + factor * v < size; the first is the larger one where there is none."""
+    """The first and the last v for which 0 <= constant + factor * v < size; if there is none, the first is the larger one."""
     if factor > 0:
         return -(constant // factor), (size - 1 - constant) // factor
     return -((size - 1 - constant) // -factor), constant // -factor

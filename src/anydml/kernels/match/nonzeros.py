@@ -1,4 +1,4 @@
-"""Statements that list where a tensor's elements are not 0, and count them."""
+"""Statements that list the indices of a tensor's nonzero elements, and count them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from anydml.schema.traversal import bound_by, walk
 
 
 class Nonzeros(NamedTuple):
-    """The total of a tensor's elements that are not 0, and a row of coordinates for each, in row-major order; then zeros.
+    """The count of a tensor's nonzero elements, and a row of coordinates for each, in row-major order; then zeros.
 
-    columns: so many coordinates, the last ones.
+    columns: the number of coordinates, the last ones.
     """
 
     source: str

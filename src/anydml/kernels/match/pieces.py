@@ -1,4 +1,4 @@
-"""Indices in pieces: an index that depends on one variable alone is affine piece by piece, whatever it is made of."""
+"""Indices in pieces: an index that depends on only one variable is piecewise affine, whatever its operations are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPERATIONS: Mapping[str, Any] = {
 
 
 def values(e: Expr, of: Variable, over: range) -> NDArray[np.int64] | None:
-    """An index for each value of a variable in a range; None where it depends on anything else."""
+    """An index for each value of a variable in a range; None if it depends on anything else."""
     known: dict[Expr, Any] = {}
 
     def value(node: Expr) -> Any:
@@ -41,7 +41,7 @@ def values(e: Expr, of: Variable, over: range) -> NDArray[np.int64] | None:
 
 
 def pieces(e: Expr, of: Variable, over: range) -> Iterator[tuple[range, Affine]] | None:
-    """An index as affine functions of a variable, each in a part of its range; None where it depends on anything else."""
+    """An index as affine functions of a variable, each in a part of its range; None if it depends on anything else."""
     found = values(e, of, over)
     return None if found is None else _runs(found, of, over)
 

@@ -29,7 +29,7 @@ NO_SCAN = "elements are no sums or products up to their place"
 
 
 def scan(statement: Statement) -> Scan | str:
-    """The running sum or product that a statement comes to, or why it is none."""
+    """The running sum or product that a statement computes, or why there is none."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()

@@ -1,4 +1,4 @@
-"""Statements with several outputs of which some are reductions of rows: each output by itself is rows, or a map."""
+"""Statements with several outputs, each of which is a reduction of rows or a map, and at least one a reduction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that put the elements of an input apart, each some places from the next, in a tensor of a constant."""
+"""Statements that dilate an input: its elements are stored at equal distances in a tensor of a constant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_SPREAD = "elements are not put apart in a constant"
 
 
 def spread(statement: Statement) -> list[Move] | str:
-    """The constant and the move over it, which come one after the other, or why a statement is none of this kind."""
+    """The move of the constant and then the move over it, or why a statement is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -45,7 +45,7 @@ def spread(statement: Statement) -> list[Move] | str:
             return "an element is put outside"
         first.append(begin)
         start.append(0 if forward else size - 1)
-        apart = apart if size > 1 else 0  # which may be more than strides can be
+        apart = apart if size > 1 else 0  # the distance may be larger than any stride
         places.append(tuple([apart if e == d else 0 for e in range(len(variables))]))
         steps.append(tuple([(1 if forward else -1) if e == d else 0 for e in range(len(variables))]))
     if conditions:

@@ -1,4 +1,4 @@
-"""Statements in stages: extremes of whole inputs, tensors that are made of these, and outputs that are maps of both.
+"""Statements in stages: extremes of whole inputs, tensors computed from these, and outputs that are maps of both.
 
 Quantisation by a tensor's own range is one: the smallest and the largest element, then a scale and a zero point, then a map.
 """
@@ -18,9 +18,9 @@ from anydml.tensor import DataType
 
 
 class Staged(NamedTuple):
-    """Tensors that are kept inside, and the maps, in order, that make all but the first of them, and the outputs.
+    """The inner tensors, and the maps, in order, that compute the outputs and all inner tensors but the first.
 
-    The first has the extremes, of which the rows tell: each is one of its elements.
+    The elements of the first inner tensor are the extremes, which `rows` describes.
     """
 
     inner: tuple[Tensor, ...]
@@ -64,7 +64,7 @@ def _staged(statement: Statement) -> Staged:
 
 
 def _defined(nests: Iterable[Nest], around: list[Tensor]) -> Iterator[Tensor]:
-    """The tensors that nests read and that are no inputs, each after those that it is made of."""
+    """The tensors that nests read and that are not inputs, each after those that it is computed from."""
     seen: set[Tensor] = set()
     for nest in nests:
         for e in walk(nest.body):
@@ -98,7 +98,7 @@ def _types(e: Expr) -> frozenset[DataType]:
 
 
 def _in_terms(body: Expr, made: dict[Expr, Expr], kept: dict[Tensor, Tensor]) -> Expr:
-    """An expression with reads of tensors that are kept for what these have; made: what nodes have become."""
+    """An expression in which nodes are replaced by reads of the tensors that hold their values. made: the replacements."""
     for e in walk(body):
         if e in made:
             continue

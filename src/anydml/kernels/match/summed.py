@@ -1,4 +1,4 @@
-"""Statements that map sums: every element is a formula of one product of 8-bit integer matrices, and of elements beside it."""
+"""Statements that map sums: each element is a formula of one product of 8-bit integer matrices and of other elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_SUMS = "the elements are no formulas of one product of 8-bit integer matrices
 
 
 class Summed(NamedTuple):
-    """A product, whose output are the sums in int32, and the statement of the output of what these come to."""
+    """A product, whose output is the sums in int32, and the statement that computes the output from them."""
 
     product: Product
     statement: Statement
@@ -30,7 +30,7 @@ class Summed(NamedTuple):
 
     @property
     def scale_names(self) -> frozenset[str]:
-        """No scales are looked at."""
+        """The scales that data rules are about: none."""
         return frozenset()
 
 

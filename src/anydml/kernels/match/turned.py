@@ -1,4 +1,4 @@
-"""Statements that reverse the first elements of lines, as many as data say, and leave the others where they are."""
+"""Statements that reverse the first elements of lines, as many as data give, and leave the others in place."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from anydml.schema.statement import Statement
 
 
 class Turned(NamedTuple):
-    """Lines along an axis, of which as many first elements are reversed as `lengths` has for them, all of them if it has more.
+    """Lines along an axis, whose first elements are reversed. `lengths` gives their number for each line, at most all.
 
-    steps: how far each index of the lengths moves with each dimension; start: where the first one stands.
+    steps: how far each index of the lengths moves with each dimension. start: the index of the first length.
     """
 
     source: str
@@ -29,7 +29,7 @@ NOT_TURNED = "no first elements of lines are reversed"
 
 
 def turned(statement: Statement) -> Turned | str:
-    """The lines that a statement reverses in part, or why it is none of this kind."""
+    """The lines that a statement reverses in part, or why it is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
