@@ -9,8 +9,8 @@ ratio of a model is the sum of the first over the sum of the second. Nodes that 
 are not timed.
 
 Inputs are made to be like what a model reads, by their shapes: photographs, from 0 to 1 and from 0 to 255, digits, voiced
-sounds with pauses and their spectra, other numbers rounded, states of 0; and everything 0. Sizes that are left open are 1, those
-of images 224.
+sounds with pauses and their spectra, other numbers rounded, states of 0; and everything 0. Sizes that are left open are 1,
+those of images 224.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -72,7 +73,7 @@ def spectra(frames: int, length: int) -> Array:
 
 def alike(name: str, sizes: tuple[int, ...], scale: float) -> Array:
     """What a model reads in an input of these sizes."""
-    *outer, last = sizes
+    last = sizes[-1] if sizes else 1
     if "state" in name or name.startswith("h0") or name in ("input_3", "input_5"):
         return np.zeros(sizes)
     if len(sizes) == 4 and sizes[1] in (1, 3, 4) and (sizes[2], last) == (28, 28):
@@ -95,7 +96,7 @@ def opened(model: Any, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
     """The sizes of a model's inputs."""
     found = {}
     for name, signature in model.inputs.items():
-        given = signature.sizes or ()
+        given = list(signature.sizes or ())
         places = () if len(given) != 4 else (2, 3) if given[1] in (1, 3, 4) else (1, 2) if given[3] in (1, 3, 4) else ()
         found[name] = tuple(
             n if isinstance(n, int) else sizes.get(n or "", 224 if i in places else 1) for i, n in enumerate(given)
@@ -135,7 +136,7 @@ def graphs(model: Any, given: Mapping[str, Array], device: dml.Device) -> list[t
     return found
 
 
-def best(run: Callable[[], None], restore: Callable[[], None]) -> float:
+def best(run: Callable[[], object], restore: Callable[[], None]) -> float:
     """The least processor time of some calls, in microseconds."""
     least, spent, rounds = float("inf"), 0.0, 0
     while rounds < 2 or (spent < STEP and rounds < 20):
@@ -147,6 +148,12 @@ def best(run: Callable[[], None], restore: Callable[[], None]) -> float:
     return least * 1e6
 
 
+def put(values: Mapping[str, Array], into: Mapping[str, Array]) -> None:
+    for name, x in values.items():
+        if into[name].flags.writeable:
+            into[name][...] = x
+
+
 def calls(compiled: CompiledGraph, arrays: Mapping[str, Array]) -> Iterator[tuple[str, str, float, float]]:
     """Every call of a graph: its nodes, its kernel, and its time on its own tensors and on normal numbers."""
     random = np.random.default_rng(0)
@@ -155,18 +162,11 @@ def calls(compiled: CompiledGraph, arrays: Mapping[str, Array]) -> Iterator[tupl
         normal = {
             name: np.asarray(random.standard_normal(x.shape), x.dtype) if x.dtype.kind == "f" else x for name, x in own.items()
         }
-
-        def put(values: Mapping[str, Array], into: Mapping[str, Array] = run.changing) -> None:
-            for name, x in values.items():
-                if into[name].flags.writeable:
-                    into[name][...] = x
-
         if run.part is None:
             run.execute()
             continue
         with np.errstate(all="ignore"):
-            of_normal = best(run.execute, lambda values=normal, put=put: put(values))  # type: ignore[misc]
-            of_own = best(run.execute, lambda values=own, put=put: put(values))  # type: ignore[misc]
+            of_normal, of_own = (best(run.execute, partial(put, values, run.changing)) for values in (normal, own))
         yield run.part.title, run.part.kernel_name, of_own, of_normal
 
 
@@ -178,7 +178,7 @@ def timed(file: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
     model = anydml.onnx.load(file)
     for kind, given in inputs(model, sizes):
         rows = [row for graph, arrays in graphs(anydml.onnx.load(file), given, device) for row in calls(graph, arrays)]
-        own, normal = (sum(row[k] for row in rows) for k in (2, 3))
+        own, normal = sum(row[2] for row in rows), sum(row[3] for row in rows)
         found[kind] = (own, normal)
         slow += [(kind, *row) for row in rows if row[2] > MOST * row[3] and row[2] > SEEN]
     return {"times": found, "slow": slow}
