@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import at_once, direct_plan, doubled, epilogue, magnitudes, packed, refine, tile
+from anydml.kernels.contract.floats import at_once, direct_plan, doubled, epilogue, magnitudes, packed, refine, tile, zeros
 from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout, Place
@@ -294,6 +294,9 @@ class Plan:
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, stored, *streams)
         yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
+        lie = (a, a_tile, height, b, b_panel, width)
+        if self.shape.padded:
+            yield self.refine(batch, some, columns, self.shape, (norms[0], 8, norms[1], *lie), streams, zeros.decided)
         code = engine.compiled(magnitudes.sums, target, height, across)
         yield Step(code, (*packed, self.rests, elements // MANY, elements, longest))
         code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
@@ -302,8 +305,7 @@ class Plan:
         yield Step(code, (*packed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
         code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
         yield Step(code, (*where, _factor(found.terms), *rest))
-        known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
-        yield self.refine(batch, some, columns, self.shape, known, streams)
+        yield self.refine(batch, some, columns, self.shape, (self.sums, sums_row, norms[1], *lie), streams)
 
     def refine(
         self,
@@ -313,9 +315,11 @@ class Plan:
         shape: Shape,
         known: Sequence[At | int],
         streams: Sequence[At | int],
+        kernel: Callable[[Target, Shape, tuple[DataType, DataType]], str] = refine.refined,
     ) -> Step:
+        """A step that decides listed elements, or some of them."""
         found = self.layout
-        code = engine.compiled(refine.refined, self.target, shape, self.factors)
+        code = engine.compiled(kernel, self.target, shape, self.factors)
         bit = (self._number(batch) * found.rows + some.start) * found.columns
         left = (found.a.of(batch, some.start), found.a.row, found.a_term)
         right = (found.b.of(batch), *found.sizes[1:], *found.b.columns, found.b_term)
