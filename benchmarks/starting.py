@@ -49,11 +49,14 @@ def imported() -> None:
     print(time.process_time() - before)
 
 
-def timed(call: str, folder: str) -> tuple[float, float]:
-    """Seconds on the clock, and of the processor, of a process that is started for a call of this module."""
+def timed(call: str, folder: str, bytecode: str) -> tuple[float, float]:
+    """Seconds on the clock, and of the processor, of a process that is started for a call of this module.
+
+    bytecode: where Python keeps it, as pip does when it installs; some environments would have every process compile it anew.
+    """
     code = f"from benchmarks.starting import *; {call}"
     began = time.perf_counter()
-    environment = {**os.environ, "ANYDML_CACHE": folder}
+    environment = {**os.environ, "ANYDML_CACHE": folder, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
     return time.perf_counter() - began, float(done.stdout)
 
@@ -63,22 +66,23 @@ def run() -> list[dict[str, Any]]:
     print(f"\n{'a process, to the first image':34} {'cold, s':>8} {'warm, s':>8}  of the processor: cold, warm")
     kinds = (False, "float32"), (True, "int8")
     calls = {f"{name}, {kind}": f"first({name!r}, {quantised})" for name in NETWORKS for quantised, kind in kinds}
-    with tempfile.TemporaryDirectory() as models:
+    with tempfile.TemporaryDirectory() as models, tempfile.TemporaryDirectory() as bytecode:
         for name, model in (("MobileNetV2 of {} ONNX nodes", mobilenet()), ("maps, {} ONNX nodes", maps(5000))):
             path = os.path.join(models, name[:4])
             with open(path, "wb") as file:
                 file.write(model.SerializeToString())
             calls[name.format(len(model.graph.node))] = f"first_of_model({path!r})"
         for name, call in calls.items():
+            timed(call, "0", bytecode)  # which leaves bytecode
             cold, warm = [], []
             for _ in range(TURNS):
                 with tempfile.TemporaryDirectory() as folder:
-                    cold.append(timed(call, folder))
-                    warm.append(timed(call, folder))
+                    cold.append(timed(call, folder, bytecode))
+                    warm.append(timed(call, folder, bytecode))
             (c, cold_time), (w, warm_time) = (tuple(map(min, zip(*times, strict=True))) for times in (cold, warm))
             rows.append({"what": name, "cold": c, "warm": w, "cold_time": cold_time, "warm_time": warm_time})
             print(f"{name:34} {c:8.2f} {w:8.2f} {cold_time:25.2f}, {warm_time:.2f}", flush=True)
-    importing = min(timed("imported()", "0")[1] for _ in range(TURNS))
+        importing = min(timed("imported()", "0", bytecode)[1] for _ in range(TURNS))
     rows.append({"what": "import anydml.onnx", "warm_time": importing})
     print(f"import anydml.onnx, after NumPy and onnx: {importing:.3f} s of the processor")
     return rows

@@ -66,7 +66,7 @@ def recording(monkeypatch: pytest.MonkeyPatch, target: Target, *families: Module
     made = Recorder()
     monkeypatch.setattr(engine, "compiled", made.compiled)
     for family in families:
-        monkeypatch.setattr(family, "wanted", lambda name: target)
+        monkeypatch.setattr(family, "wanted", lambda name, stage: target)
     return made
 
 

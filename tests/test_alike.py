@@ -40,7 +40,7 @@ def test_names_of_other_libraries_lead_to_operators() -> None:
         ("matmul", "; did you mean gemm, matrix_multiply_integer or quantized_linear_matrix_multiply?"),
         ("GemmDesc", "; did you mean Gemm?"),
         ("device", "; did you mean Device?"),
-        ("onnx", "; `import anydml.onnx` brings it"),
+        ("onnx", "; `import anydml.onnx` loads it"),
         ("nothing_like_it", ""),
         ("__wrapped__", ""),
     ],

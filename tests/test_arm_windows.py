@@ -88,7 +88,7 @@ def test_every_kind(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_means_between_bytes(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regions of graphs: both kinds of sums, estimates that leave all open, whole images and lines of any kind."""
-    monkeypatch.setattr(quantised, "wanted", lambda name: GENERIC)
+    monkeypatch.setattr(quantised, "wanted", lambda name, stage: GENERIC)
     cases = []
     for general, slack in ((False, 0.0), (False, 0.75), (True, 0.75)):
         monkeypatch.setattr(family, "GENERAL", 1 << 30 if general else 0)

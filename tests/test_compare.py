@@ -284,7 +284,9 @@ def test_which_of_several_outputs_is_meant_is_asked() -> None:
     example = dml.TopK1.spec.examples[0]
     desc = dml.TopK1(**example.fields)
     value, index = example.outputs.values()
-    with pytest.raises(dml.BindingError, match="output says which one `actual` is; TOP_K1 has output_value_tensor, output_"):
+    with pytest.raises(
+        dml.BindingError, match="output must name the one that `actual` is; TOP_K1 has output_value_tensor, output_"
+    ):
         compare(desc, example.inputs, value)
     with pytest.raises(dml.BindingError, match="there is no output 'values'"):
         compare(desc, example.inputs, value, "values")

@@ -85,7 +85,9 @@ def test_what_is_listed_is_decided(kind: str, taken: list[bool], monkeypatch: py
     for row in rows:
         taken.clear()
         np.testing.assert_array_equal(outputs(case, isa=row.name, threads=rng.choice((1, 2, 3))), wanted, row.name)
-        assert taken == [True] or (taken == [False] and DOT_PRODUCTS.isdisjoint(row.features))
+        # a channel with its filter is summed in pairs of 16 bits without 512-bit vectors, and those sums are stored
+        own = DOT_PRODUCTS - {"avxvnni"} if "lines" in kind else DOT_PRODUCTS
+        assert taken == [True] or (taken == [False] and own.isdisjoint(row.features))
         count += wanted.size
     assert len(np.unique(wanted)) > 5
     ran(count, 200)

@@ -269,8 +269,10 @@ def test_weights_are_dequantised_as_in_the_default_state(mxcsr: Context, state: 
     scales = np.concatenate(
         [rng.integers(1, 2**24, 200, dtype=np.uint32), rng.integers(2**24, 2**31 - 2**23, 200, dtype=np.uint32)]
     )
-    factors = scales.view(np.float32)
-    for integers in (rng.integers(-255, 256, 400).astype(np.int16), rng.integers(-(2**33), 2**33, 400)):
+    usual = np.ldexp(rng.uniform(1, 2, 400), rng.integers(-126, 120, 400)).astype(np.float32)
+    every = scales.view(np.float32)
+    small = rng.integers(-255, 256, 400).astype(np.int16)
+    for integers, factors in ((small, every), (small, usual), (rng.integers(-(2**33), 2**33, 400), every)):
         wanted = products_in_float32(integers, factors), norms(integers % 200, factors, 0)
         with mxcsr(state):
             found = products_in_float32(integers, factors), norms(integers % 200, factors, 0)

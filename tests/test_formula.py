@@ -39,3 +39,14 @@ def test_formulas_read_as_the_documentation_s_do(name: str) -> None:
     assert operator is not None
     (text,) = formulas(example_desc(operator)).values()
     assert text == SHOWN[name]
+
+
+def test_attention_names_its_parts() -> None:
+    """Every part that the formula uses is defined on one line, and no line is long."""
+    operator = operators.find("MULTIHEAD_ATTENTION1")
+    assert operator is not None
+    lines = formulas(example_desc(operator))["output_tensor"].split("\n")
+    defined = [line.strip().removeprefix("where ").partition("[")[0] for line in lines]
+    assert sorted(defined) == ["Keys", "Largest", "Output", "Queries", "Scores", "Values", "Weights"]
+    assert "    where Weights[b, n, s, t] = exp(Scores[b, n, s, t] - Largest[b, n, s])" in lines
+    assert max(map(len, lines)) < 340

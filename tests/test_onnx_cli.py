@@ -48,10 +48,10 @@ def test_check_says_what_is_needed_or_refused(tmp_path: Path) -> None:
     assert status == 0
     assert "nothing is refused" in text
     assert "feature level " in text
-    onnx.save(model_of([node("Det", "x", "y")], [info("x", [2, 2])], [info("y", [])]), file)
+    onnx.save(model_of([node("RandomUniformLike", "x", "y")], [info("x", [2, 2])], [info("y", [2, 2])]), file)
     status, text = invoked("check", str(file), "--json")
     assert status == 2
-    assert [r["operator"] for r in json.loads(text)] == ["Det"]
+    assert [r["operator"] for r in json.loads(text)] == ["RandomUniformLike"]
 
 
 @pytest.mark.parametrize(

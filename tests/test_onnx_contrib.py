@@ -289,9 +289,9 @@ CASES = [
         title="packed-keys",
     ),
     Case(
-        "NhwcConv", (CHANNELS, f(6, 8, 3, 3), f(6)), 1, dict(pads=[1, 1, 1, 1]),
+        "NhwcConv", (CHANNELS, f(6, 3, 3, 8), f(6)), 1, dict(pads=[1, 1, 1, 1]),
         formula=lambda x, w, b: np.array(
-            [[[[np.sum(np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))[n, i : i + 3, j : j + 3].transpose(2, 0, 1) * w[m]) + b[m]
+            [[[[np.sum(np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))[n, i : i + 3, j : j + 3] * w[m]) + b[m]
                 for m in range(6)] for j in range(5)] for i in range(4)] for n in range(2)], np.float32,
         ),
     ),

@@ -167,18 +167,18 @@ def test_an_input_with_a_default_may_be_given() -> None:
 
 def test_all_that_is_refused_comes_at_once() -> None:
     nodes = [
-        node("Det", "m", "d"),
+        node("RandomUniformLike", "m", "d"),
         node("Add", "p p", "q"),
         node("Relu", "d", "e"),
-        node("Unique", "m", "s"),
+        node("RandomNormalLike", "m", "s"),
     ]
     inputs = [info("m", [2, 2]), info("p", [2], DOUBLE)]
-    model = anydml.onnx.load(model_of(nodes, inputs, [info("e", 0), info("q", 1, DOUBLE), info("s", 1)]))
+    model = anydml.onnx.load(model_of(nodes, inputs, [info("e", [2, 2]), info("q", 1, DOUBLE), info("s", [2, 2])]))
     found = model.check()
     assert [(r.node, r.operator, r.kind) for r in found] == [
-        ("the_Det", "Det", NOT_IN_DIRECTML),
+        ("the_RandomUniformLike", "RandomUniformLike", NOT_IN_DIRECTML),
         ("the_Add", "Add", NOT_IN_DIRECTML),
-        ("the_Unique", "Unique", NOT_IN_DIRECTML),
+        ("the_RandomNormalLike", "RandomNormalLike", NOT_IN_DIRECTML),
     ]
     assert "float64" in found[1].reason
     with pytest.raises(anydml.onnx.ModelError) as error:

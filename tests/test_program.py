@@ -369,7 +369,7 @@ DESC = "/dispatchables/slice/desc"
         ({f"{DESC}/Offsets": None}, f"{DESC}/Offsets", "takes an array, not null"),
         ({f"{DESC}/Offsets/1": -1}, f"{DESC}/Offsets", "offsets_fits"),
         ({f"{DESC}/InputTensor": [1]}, f"{DESC}/InputTensor", "takes an object, not an array of 1"),
-        ({f"{DESC}/InputTensor/DimensionCount": 3}, f"{DESC}/InputTensor/DimensionCount", "is 3 where Sizes has 4 entries"),
+        ({f"{DESC}/InputTensor/DimensionCount": 3}, f"{DESC}/InputTensor/DimensionCount", "is 3, but Sizes has 4 entries"),
         ({f"{DESC}/InputTensor/Sizes/2": 2**32}, f"{DESC}/InputTensor/Sizes/2", "sizes_fit"),
         ({f"{DESC}/InputTensor/Sizes/2": "5"}, f"{DESC}/InputTensor/Sizes/2", "takes an integer, not '5'"),
         ({f"{DESC}/InputTensor/DataType": "FLOAT"}, f"{DESC}/InputTensor/DataType", "there is no 'FLOAT' here; the names are"),
@@ -461,11 +461,11 @@ def test_unknown_members_are_warnings_with_the_nearest_name() -> None:
         ("{\n// [\n/* x\n*/ [,]", "line 4, column 4: Expecting property name"),
         ("[1,,]", "line 1, column 4"),
         ("[,]", "line 1, column 2"),
-        ("[\n 1, NaN]", "line 2, column 5: NaN is no JSON"),
-        ("[-Infinity]", "line 1, column 2: -Infinity is no JSON"),
+        ("[\n 1, NaN]", "line 2, column 5: NaN is not JSON"),
+        ("[-Infinity]", "line 1, column 2: -Infinity is not JSON"),
         ("[" + "1" * 5000 + "]", "line 1, column 2: a number of 5000 digits"),
         ("\n" + "[" * 200 + "]" * 200, "line 2, column 65: brackets are nested more than 64 deep"),
-        ('{"a": {"b~/": 1, "b~/": 2}}', "/a/b~0~1: the name stands twice"),
+        ('{"a": {"b~/": 1, "b~/": 2}}', "/a/b~0~1: the name occurs twice"),
         ('{"\\ud800": 1}', "half of a surrogate pair"),
         ('{"a": "\ud800"}', "half of a surrogate pair"),
         ('{"a": "x\ny"}', "line 1, column 9: Invalid control character"),
@@ -635,7 +635,7 @@ def test_nothing_outside_is_read_or_written_unless_allowed(name: str, tmp_path: 
             pytest.skip("symbolic links need a privilege here")
     name = name.replace("{absolute}", str(secret))
     reading = load(write(inside / "p.json", file_program(name)))
-    with pytest.raises(dml.ProgramError, match="lies outside the program's folder"):
+    with pytest.raises(dml.ProgramError, match="is outside the program's folder"):
         reading.check()
     assert reading.run(allow_outside=True)["x"].tolist() == [0, 1, 2]
     assert load(write(tmp_path / "q.json", file_program("secret.npy"))).run()["x"].tolist() == [0, 1, 2]
@@ -643,7 +643,7 @@ def test_nothing_outside_is_read_or_written_unless_allowed(name: str, tmp_path: 
     x = {"initialValuesDataType": "UINT8", "initialValues": [1, 2]}
     target = {"type": "writeFile", "resource": "x", "targetPath": name}
     writing = loaded(json.dumps({"resources": {"x": x}, "dispatchables": {}, "commands": [target]}))
-    with pytest.raises(dml.ProgramError, match="lies outside the output folder"):
+    with pytest.raises(dml.ProgramError, match="is outside the output folder"):
         writing.run(output_path=inside)
     assert secret.read_bytes() == before
     writing.run(output_path=inside, allow_outside=True)
@@ -802,8 +802,8 @@ def test_what_operators_take_counts_before_anything_is_allocated(owned: bool, mo
         (fault,) = raised.value.faults
         assert fault.pointer == "/dispatchables"
         assert fault.message == (
-            f"take {kept} bytes for what they keep and {others} for what one of them computes with, {needed} bytes together "
-            f"with the resources, and this machine has {needed - 1}"
+            f"keep {kept} bytes, and one of them uses up to {others} bytes at a time; {needed} bytes together with the "
+            f"resources, and this machine has {needed - 1}"
         )
         assert peak < 2**21
     monkeypatch.setattr(checking, "memory_bytes", lambda: needed)
@@ -960,11 +960,11 @@ def test_programs_of_calls_with_strides_padding_and_owned_tensors() -> None:
         program.check()
         assert program.run()["OutputTensor"][[0, 2, 5, 7]].tolist() == [22, 19, 38, 35]
     assert program.commands[-1] == Print("/commands/1", "OutputTensor", False)
-    with pytest.raises(dml.BindingError, match=r"(?s)other: is no tensor that the desc has.*input_tensor: holds 3 bytes"):
+    with pytest.raises(dml.BindingError, match=r"(?s)other: is not a tensor of the desc.*input_tensor: holds 3 bytes"):
         of(desc, {"input_tensor": np.zeros(3, np.uint8), "other": array})
     broadcast = replace(desc, input_tensor=replace(source, strides=(0, 3), total_tensor_size_in_bytes=0))
     assert of(broadcast, {"input_tensor": np.repeat(array[:1], 3, 0)}).run()["InputTensor"].tolist() == [0, 0, 0, 3, 0, 0, 6]
-    with pytest.raises(dml.BindingError, match="input_tensor: has different elements where"):
+    with pytest.raises(dml.BindingError, match="input_tensor: has different elements that"):
         of(broadcast, {"input_tensor": array.copy()})
     with pytest.raises(dml.DescError):
         of(replace(desc, input_window_strides=(0, 1)), {"input_tensor": array})

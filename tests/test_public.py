@@ -135,6 +135,10 @@ def test_an_import_takes_no_operator_and_a_copy_takes_what_copies_need() -> None
     assert not [name for name in copied if name.startswith(others)]
 
 
+def test_means_between_bytes_take_no_kernels_of_rows() -> None:
+    assert not [name for name in modules_after("import anydml.kernels.windows.quantised") if "kernels.reduce" in name]
+
+
 def test_importing_everything_leaves_the_builtins_alone() -> None:
     names: dict[str, Any] = {}
     exec("from anydml import *", names)

@@ -167,7 +167,7 @@ def test_what_rounding_does_not_explain_fails_with_the_range() -> None:
 
 def test_outputs_without_a_bound_are_refused_and_copies_have_none() -> None:
     x = np.arange(4, dtype=np.float64)
-    with pytest.raises(ValueError, match=r"no bound is known of CAST \(FLOAT64\); assert_near takes steps"):
+    with pytest.raises(ValueError, match=r"no bound is known for CAST \(FLOAT64\); assert_near takes steps"):
         assert_rounding(x.astype(np.float32) + 1, dml.cast, x, output_data_type="FLOAT32")
     with pytest.raises(
         AssertionError, match=r"4 of them lie beyond rounding, the farthest at \[\d\]: .*, and rounding gives \d\.0$"

@@ -2,7 +2,8 @@
 
 Every float32 goes through the float64 code and through the pairs of `doubled`, whose bound is 2^-80. Where they differ by more
 than the bound that the code promises, an input is wrong. Where the bound leaves the rounding to float32 (or, for each float16,
-to that) open, it is undecided, and arb decides whether the bound holds. What a guard leaves out is counted.
+to that) open, it is undecided, and arb decides whether the bound holds. What a guard leaves out is counted. Sines, cosines and
+tangents of float32 from 2^21 on are those of `far_angles`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target, named
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.functions import doubled, wide
-from anydml.kernels.elementwise.functions.angles import near_angle, sin_cos_of
+from anydml.kernels.elementwise.functions import circular, doubled, far_angles, wide
+from anydml.kernels.elementwise.functions.angles import near_angle, sin_cos, sin_cos_of
+from anydml.kernels.elementwise.functions.approximate import Approximate
 from anydml.kernels.elementwise.functions.pairs import Pair
 
 BLOCK = 1 << 20
@@ -75,9 +77,9 @@ def _whole(function: Callable[[Value, Value], doubled.Doubled], x: Pair) -> Pair
 
 # functions whose pairs take long: what serves for |x| below a bound, which is where a block begins
 PARTS: dict[str, tuple[tuple[float, Callable[[Pair], Pair]], ...]] = {
-    "sin": ((2.0**21, _sine), (math.inf, _one)),
-    "cos": ((2.0**21, _cosine), (math.inf, _one)),
-    "tan": ((2.0**21, lambda x: _sine(x) / _cosine(x)), (math.inf, _one)),
+    "sin": ((circular.FARTHEST, _sine), (math.inf, lambda x: sin_cos(x)[0])),
+    "cos": ((circular.FARTHEST, _cosine), (math.inf, lambda x: sin_cos(x)[1])),
+    "tan": ((circular.FARTHEST, lambda x: _sine(x) / _cosine(x)), (math.inf, lambda x: _whole(doubled.UNARY["tan"], x))),
     "erf": (
         (0.5, doubled.erf_near_zero),
         (28.0, lambda x: (1 - doubled.erfc_far(x.magnitude())).negated(x.head.compared("olt", 0.0))),
@@ -114,8 +116,13 @@ def judging(target: Target, name: str, part: int | None) -> str:
     kind = Kind("double", lanes)
 
     def inside(i: str, carried: list[Value]) -> list[Value]:
-        x = body.loaded(kind.of("float"), body.at(inputs, body.op(f"shl i64 {i}, 2"))).converted("fpext", kind)
-        made = wide.UNARY[name](x)
+        single = body.loaded(kind.of("float"), body.at(inputs, body.op(f"shl i64 {i}, 2")))
+        x = single.converted("fpext", kind)
+        if part is not None and part > 0 and name in far_angles.FUNCTIONS:
+            far = far_angles.of_far(name, single)
+            made = Approximate(far, far_angles.RELS[name], far.compared("uno", far))
+        else:
+            made = wide.UNARY[name](x)
         if part is None:
             judge: Pair | doubled.Doubled = doubled.UNARY[name](x, x.lift(0.0))
         else:
@@ -158,9 +165,7 @@ def judged(
 def scanned(name: str, target: Target, xs: NDArray[np.float32], narrow: bool = False) -> Outcome:
     """The outcome for inputs, which are consecutive float32 of one sign; narrow: they are any, and rounded to float16."""
     low, high = DOMAINS.get(name, (-math.inf, math.inf))
-    part = None
-    if not narrow and name in PARTS:
-        part = next((i for i, (end, _) in enumerate(PARTS[name]) if abs(xs[-1]) < end), None)
+    part = None if narrow else _part(name, xs[-1])
     if (not narrow and (xs[[0, -1]] < low).all()) or (xs[[0, -1]] > high).all():
         part = OUTSIDE
     codes, values = judged(name, target, xs, part)
@@ -185,6 +190,11 @@ def scanned(name: str, target: Target, xs: NDArray[np.float32], narrow: bool = F
     return Outcome(len(xs), int(guarded.sum()), xs[undecided].tolist(), xs[wrong].tolist())
 
 
+def _part(name: str, x: float) -> int | None:
+    """Where in `PARTS` an argument is."""
+    return next((i for i, (end, _) in enumerate(PARTS.get(name, ())) if abs(x) < end), None)
+
+
 @cache
 def bound(name: str) -> float:
     target = named(None)
@@ -204,16 +214,19 @@ def _ball(name: str, x: float) -> Any:
 
 def refuted(name: str, target: Target, inputs: Iterable[float]) -> list[float]:
     """Those inputs whose float64 value is not within its bound, by arb."""
-    ctx.prec = 200
-    xs = np.array(list(inputs), np.float32)
-    padded = np.concatenate([xs, np.full(-len(xs) % 16, 0.5, np.float32)])
-    _, values = judged(name, target, padded)
-    rel = bound(name)
-    found = []
-    for x, value in zip(xs.tolist(), values.tolist(), strict=False):
-        ball = _ball(name, x)
-        if not abs(arb(value) - ball) <= rel * abs(ball):
-            found.append(x)
+    ctx.prec = 400
+    rel, found = bound(name), []
+    every = np.array(list(inputs), np.float32)
+    far = np.array([name in far_angles.FUNCTIONS and bool(_part(name, x)) for x in every.tolist()], bool)
+    for xs, part in ((every[~far], None), (every[far], 1)):
+        if not len(xs):
+            continue
+        padded = np.concatenate([xs, np.full(-len(xs) % 16, 0.5, np.float32)])
+        _, values = judged(name, target, padded, part)
+        for x, value in zip(xs.tolist(), values.tolist(), strict=False):
+            ball = _ball(name, x)
+            if not abs(arb(value) - ball) <= rel * abs(ball):
+                found.append(x)
     return found
 
 

@@ -1,7 +1,7 @@
 """anydml: DirectML's operators, exactly, on any machine.
 
-Four levels: eager functions, named as DirectML's operators (`element_wise_add`, `slice1`); DirectML's object model
-(`TensorDesc`, `Slice1`, .., `check`, `Device`); graphs (`graph`); programs (`program`). Independent of Microsoft.
+There are four levels: eager functions, named as DirectML's operators (`element_wise_add`, `slice1`); DirectML's object model
+(`TensorDesc`, `Slice1`, .., `check`, `Device`); graphs (`graph`); programs (`program`). anydml is independent of Microsoft.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -89,8 +89,8 @@ def _meant(name: str) -> str:
     """The public names that an unknown one may stand for, as a question."""
     if name.startswith("_"):  # Python's own, such as __path__
         return ""
-    if name == "onnx":  # what brings a package that need not be there is imported by name
-        return "; `import anydml.onnx` brings it"
+    if name == "onnx":  # a module that needs an optional package is imported by name
+        return "; `import anydml.onnx` loads it"
     from anydml.alike import alike
     from anydml.wording import listed
 
@@ -134,11 +134,11 @@ def _imported(name: str) -> Any:
     return value
 
 
-if not TYPE_CHECKING:  # a type checker knows every name, and what is none
+if not TYPE_CHECKING:  # a type checker sees the names above and reports unknown ones
 
     def __getattr__(name: str) -> Any:
         """Operators, functions and programs are imported when they are first asked for."""
-        globals()[name] = value = _imported(name)  # found there from now on
+        globals()[name] = value = _imported(name)  # later uses find it there
         return value
 
 

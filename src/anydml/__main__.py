@@ -1,4 +1,4 @@
-"""`python -m anydml` is the command line, where no script is on the path."""
+"""`python -m anydml`: the command line, also where its script is not on the path."""
 
 from anydml.cli.main import main
 

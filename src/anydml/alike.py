@@ -1,4 +1,4 @@
-"""Names alike: what an unknown name may mean, among those that are known."""
+"""Similar names: the known names that an unknown one may stand for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from anydml.forks import guard
 from anydml.names import snake_case
 
-ELSEWHERE = {  # names that other libraries give to what operators do
+ELSEWHERE = {  # names that other libraries give to operators
     "concat": ("join",),
     "concatenate": ("join",),
     "cumsum": ("cumulative_summation",),
@@ -28,18 +28,18 @@ ELSEWHERE = {  # names that other libraries give to what operators do
     "sum": ("reduce",),
     "where": ("element_wise_if",),
 }
-MEMBERS = {  # and to what their attributes choose
+MEMBERS = {  # and to the values of enumerations
     "BILINEAR": "LINEAR",
     "MEAN": "AVERAGE",
     "NEAREST": "NEAREST_NEIGHBOR",
     "PROD": "MULTIPLY",
     "PRODUCT": "MULTIPLY",
 }
-_LEAST = 3  # letters of a name that is looked for within others
+_LEAST = 3  # letters of a name that is searched for within others
 
 
 def alike(name: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """The known names that are the name in another spelling, or have its words, or else are nearly spelt so."""
+    """The known names that are another spelling of the name, contain its words, or are otherwise spelt almost like it."""
     key = re.sub(r"\d+d$", "", _letters(name)) or name  # conv2d
     spelt = {one: _letters(one) for one in known}
     if same := [one for one, letters in spelt.items() if letters in (key, _letters(name))]:
@@ -68,6 +68,6 @@ def _letters(name: str) -> str:
 
 
 def _endings(name: str) -> list[str]:
-    """The name from each of its words on."""
+    """The endings of the name that begin at one of its words."""
     words = snake_case(name).lower().split("_")
     return ["".join(words[at:]) for at in range(len(words))]

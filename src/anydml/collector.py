@@ -1,7 +1,7 @@
 """Pauses of Python's collector of cyclic garbage.
 
-Compiling makes very many objects that live on, which the collector would look at again and again: half of the time of a graph
-of 15,000 nodes. Few of them are garbage in cycles; without the collector, such a graph takes a tenth more memory.
+Compiling makes very many objects that stay alive. The collector would visit them again and again, which takes half of the time
+of a graph of 15,000 nodes. Few of them are cyclic garbage: without the collector, such a graph takes a tenth more memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _paused = False
 
 
 def paused(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, during which the collector pauses: where several threads are in one, until the first of them is out."""
+    """The function, with the collector paused while it runs; of several threads, the first to return ends the pause."""
 
     @wraps(function)
     def without(*args: P.args, **keywords: P.kwargs) -> R:
@@ -38,7 +38,7 @@ def paused(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _in_child() -> None:
-    """In a child of a fork, the thread that began a pause may not be there to end it."""
+    """End a pause in a child of a fork, where the thread that began it may not exist."""
     if _paused:
         gc.enable()
 

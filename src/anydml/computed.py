@@ -30,5 +30,5 @@ class computed_once(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> computed_once[T] | T:
         if instance is None:
             return self
-        value = instance.__dict__[self._name] = self._function(instance)  # found there first from now on
+        value = instance.__dict__[self._name] = self._function(instance)  # later uses find it there
         return value

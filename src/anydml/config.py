@@ -1,4 +1,4 @@
-"""`show_config` and `anydml info`: the versions, the processor and what computes, to be pasted into a bug report."""
+"""`show_config` and `anydml info`: the versions, the processor and the kernels in use, to paste into a bug report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from anydml.kernels.code import cache, detect, llvm, targets
 
 
 def show_config() -> None:
-    """Print versions, the processor, the instruction set and threads in use, why these, and where machine code is kept."""
+    """Print the versions, the processor, the instruction set and threads in use and why, and where machine code is kept."""
     print(text(config()))
 
 
@@ -28,7 +28,7 @@ def config() -> dict[str, Any]:
     reason = llvm.unavailable()
     target = targets.named(None) if reason is None else None
     if reason is None and target is None:
-        reason = f"no code is made for {llvm.process_triple()}"
+        reason = f"anydml compiles no code for {llvm.process_triple()}"
     return {
         "anydml": anydml.__version__,
         "operators": len(operators.every()),
@@ -52,7 +52,7 @@ def config() -> dict[str, Any]:
 
 
 def _instruction_sets(target: targets.Target) -> dict[str, list[str]]:
-    """Those of the architecture, each with what the processor does not report of it."""
+    """The instruction sets of the architecture, each with the features that the processor does not report."""
     _, features = detect.features()
     rows = (row for row in (*targets.X86, *targets.ARM, *targets.OTHER) if row.architecture == target.architecture)
     return {row.name: [name for name in row.features if name not in features] for row in rows}
@@ -64,7 +64,7 @@ def _threads(target: targets.Target | None) -> dict[str, Any]:
     except UnsupportedError as error:
         return {"in_use": None, "why": str(error)}
     if target is None:
-        return {"in_use": 1, "why": "NumPy's kernels take no other"}
+        return {"in_use": 1, "why": "NumPy's kernels run on one thread"}
     in_use = pool.in_use(asked, target)
     return {"in_use": in_use, "why": why if in_use == asked else f"of {asked}, {why}"}
 
@@ -77,7 +77,7 @@ def _version(package: str) -> str | None:
 
 
 def _processor() -> str:
-    """Its name, as the system and LLVM know it."""
+    """The processor's name, as the system and LLVM give it."""
     name = platform.processor()
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
@@ -91,7 +91,7 @@ def _processor() -> str:
 
 
 def text(facts: dict[str, Any]) -> str:
-    """The same, a line for each subject."""
+    """The facts as text, one line for each subject."""
     llvmlite = "not installed" if facts["llvmlite"] is None else facts["llvmlite"]
     usable, there = facts["processors"]["usable"], facts["processors"]["all"]
     threads = facts["threads"]

@@ -19,7 +19,7 @@ from anydml.wording import listed, word
 LONGEST = 1024  # bits of a number that a message writes out; Python refuses to write far longer ones
 E_INVALIDARG = 0x80070057
 DXGI_ERROR_UNSUPPORTED = 0x887A0004
-PACKAGE = os.path.dirname(__file__) + os.sep  # files of these are not the caller's
+PACKAGE = os.path.dirname(__file__) + os.sep  # a file in it is not the caller's
 
 _WIRE_MAXIMA = frozenset({2**31 - 1, 2**32 - 1, 2**64 - 1})
 
@@ -27,7 +27,7 @@ _WIRE_MAXIMA = frozenset({2**31 - 1, 2**32 - 1, 2**64 - 1})
 class Error(Exception):
     """The root of every error that anydml raises on purpose.
 
-    where: the line of the program that asked for a node, where a graph is built; messages end with it.
+    where: in building a graph, the line of the program that asked for the node; messages end with it.
     """
 
     where = ""
@@ -37,7 +37,7 @@ class Error(Exception):
 
 
 class UnsupportedError(Error, RuntimeError):
-    """A device or a feature level was asked for that is not there; `hresult` is DXGI_ERROR_UNSUPPORTED."""
+    """A requested device or feature level does not exist; `hresult` is DXGI_ERROR_UNSUPPORTED."""
 
     hresult = DXGI_ERROR_UNSUPPORTED
 
@@ -47,9 +47,9 @@ class Violation:
     """One broken rule of an operator; `str()` spells it as Python does, `wire_text()` as DirectML does.
 
     operator: the wire name without its prefix. constraint: the rule's name. sentence: the rule, field names in backticks.
-    dimension: where it fails, or None. values: wire path -> the value read. expected: wire path -> what would fit in its
-    place (a value, a tuple of sizes, a `range`, or a list of alternatives); empty where nothing follows from the rule.
-    names: wire field -> what the call that broke the rule names it, where that is not its snake_case; hint: what to do instead.
+    dimension: the one in which it fails, or None. values: wire path -> the value read. expected: wire path -> what would fit in
+    its place (a value, a tuple of sizes, a `range`, or a list of alternatives); empty where the rule does not say.
+    names: wire field -> its name in the call that broke the rule, where that is not its snake_case; hint: what to do instead.
     """
 
     operator: str
@@ -108,7 +108,7 @@ def show(value: Any) -> str:
 
 
 class DescError(Error, ValueError):
-    """A desc breaks documented rules: `violations` holds every one that could be judged; `hresult` is E_INVALIDARG."""
+    """A desc breaks documented rules: `violations` holds all that were found; `hresult` is E_INVALIDARG."""
 
     hresult = E_INVALIDARG
 
@@ -124,8 +124,8 @@ class DescError(Error, ValueError):
 class Fault:
     """One thing wrong with a call, a binding or a program.
 
-    pointer: the argument's or the binding's name, or a JSON pointer into the program. message: what is wrong. violation: the
-    broken rule, where the fault is one.
+    pointer: the name of the argument or binding, or a JSON pointer into the program. message: what is wrong. violation: the
+    broken rule, if the fault is one.
     """
 
     pointer: str
@@ -148,7 +148,7 @@ class _FaultsError(Error, ValueError):
 
 
 class BindingError(_FaultsError):
-    """Arguments do not fit the call, or arrays the tensors they are bound to: `faults` holds everything wrong with it."""
+    """Arguments do not fit the call, or arrays do not fit the tensors they are bound to: `faults` holds everything wrong."""
 
 
 class GraphError(_FaultsError):
@@ -167,8 +167,8 @@ class ProgramError(_FaultsError):
 class DataError(Error, ValueError):
     """A value breaks a rule about data (a scale that is zero, NaN or infinite); no output byte was written.
 
-    tensor: the field in snake_case, or an eager call's argument. index: the first such element, () of a number. value: what
-    it is. rule: the sentence broken. rounded: what float32 makes of the value, where that is what breaks the rule.
+    tensor: the field in snake_case, or an eager call's argument. index: the first such element's, () for a number. value: that
+    element. rule: the broken rule's sentence. rounded: the value rounded to float32, where only that breaks the rule.
     """
 
     def __init__(self, tensor: str, index: tuple[int, ...], value: float, rule: str, rounded: float | None = None) -> None:
@@ -188,11 +188,11 @@ class OptimizationWarning(RuntimeWarning):
 
 
 class PerformanceWarning(RuntimeWarning):
-    """A call took over a second in Python, once for each compiled operator, with the reason."""
+    """A call took over a second in Python, for the reason given; issued once for each compiled operator."""
 
 
 def warn(category: type[Warning], text: str) -> None:
-    """Warn whoever called the package, at that line."""
+    """Issue a warning at the line that called the package."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1

@@ -1,8 +1,8 @@
-"""Forks: a child process has the forking thread alone, and every lock as the threads that it lacks held it.
+"""Forks: a child process has only the forking thread, and inherits locks that other threads of the parent held.
 
-`guard` is therefore held over each fork, and taken wherever a library's lock is: around LLVM, around an import that comes
-late, around the standard streams. It is reentrant, since what it guards may itself import or fork. No module takes it while
-it is being imported: another thread may hold it and wait for that import.
+`guard` is therefore held during each fork, and taken around code that takes a library's lock: LLVM, imports within functions,
+the standard streams. It is reentrant, since guarded code may itself import or fork. No module takes it while it is being
+imported: another thread may hold it and wait for that import.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import threading
 import time
 
 guard = threading.RLock()
-BEGAN = time.time()  # when this process, or the one that it is a fork of, began to import the package
+BEGAN = time.time()  # when this process, or the one that it was forked from, began to import the package
 _generation = 0  # forks from the first process to this one
 
 
 def generation() -> int:
-    """A number that is another one in a child of a fork: what other threads were using in the parent is to be made anew."""
+    """A number that changes in a child of a fork: objects that the parent's other threads were using must be made anew."""
     return _generation
 
 

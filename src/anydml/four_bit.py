@@ -1,4 +1,4 @@
-"""Tensors of 4-bit elements, two in each byte, the first in its low half: to arrays with an element in each item, and back."""
+"""Tensors of 4-bit elements, two in each byte, the first in the low half: converted to one element per item, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bytes = NDArray[np.uint8]
 
 
 def unpacked(memory: Bytes, t: TensorDesc) -> NDArray[Any]:
-    """The elements in a tensor's bytes, in its sizes, as int8 or uint8."""
+    """The elements in a tensor's bytes, as an int8 or uint8 array of its sizes."""
     halves = np.empty(2 * memory.size, np.uint8)
     halves[::2], halves[1::2] = memory & 15, memory >> 4
     if t.data_type == DataType.INT4:
@@ -28,7 +28,7 @@ def unpacked(memory: Bytes, t: TensorDesc) -> NDArray[Any]:
 
 
 def pack(elements: NDArray[Any]) -> Bytes:
-    """The bytes of a packed tensor of these elements, whatever integers they are; the last half byte may be left, and is 0."""
+    """The bytes of a packed tensor of these elements, integers of any type; an unused last half byte is 0."""
     halves = np.zeros(-(-elements.size // 2) * 2, np.uint8)
     halves[: elements.size] = elements.astype(np.int8, copy=False).reshape(-1).view(np.uint8) & 15
     packed: Bytes = halves[::2] | halves[1::2] << np.uint8(4)
@@ -36,9 +36,9 @@ def pack(elements: NDArray[Any]) -> Bytes:
 
 
 def array_dtype(data_type: DataType) -> np.dtype[Any]:
-    """The dtype of arrays of a data type: NumPy's, or for 4-bit elements ml_dtypes', which has one in each byte.
+    """The dtype of arrays of a data type: NumPy's, or for 4-bit elements ml_dtypes', with one element in each byte.
 
-    ModuleNotFoundError where ml_dtypes is needed and is not there.
+    ModuleNotFoundError if ml_dtypes is needed and not installed.
     """
     if data_type not in FOUR_BIT.values():
         return data_type.dtype

@@ -1,6 +1,6 @@
-"""Two spellings, one name: DirectML's on the wire (`InputWindowSizes`), snake_case in Python (`input_window_sizes`).
+"""The two spellings of a name: DirectML's on the wire (`InputWindowSizes`), snake_case in Python (`input_window_sizes`).
 
-And names that others chose, as messages print them.
+Also names that come from outside, as messages print them.
 """
 
 import re
@@ -18,7 +18,7 @@ def snake_case(wire: str) -> str:
 def printable(text: str) -> str:
     """A text on one line: line breaks, control characters and those that turn the writing direction are escaped.
 
-    Names in a program, and names of files, are chosen by others. Printed as they are, they could pass for lines of ours.
+    Names in programs and names of files come from outside. Printed as they are, they could imitate lines of anydml's output.
     """
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 

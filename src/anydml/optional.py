@@ -1,4 +1,4 @@
-"""Optional work: passes and kernels that only make a call faster. What they raise unexpectedly takes no call down."""
+"""Optional passes and kernels, which only make a call faster: an unexpected exception in one does not fail the call."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ R = TypeVar("R")
 
 
 def attempted(stage: str, work: Callable[[], T], instead: Callable[[str], R]) -> T | R:
-    """The result of optional work, or of `instead`, with what was raised, where it raises what nobody expected.
+    """The result of optional `work`; if it raises an unexpected exception, the result of `instead`, called with that as text.
 
-    stage: the work as the warning names it. Errors that callers are told of, and MemoryError, are raised as they are.
+    stage: the work's name in the warning. anydml's own errors and MemoryError are raised unchanged.
     """
     try:
         return work()
     except (Error, MemoryError, OptimizationWarning):
         raise
-    except Exception as error:  # code of ours with a bug may raise anything, and the call has a way without it
+    except Exception as error:  # a bug may raise anything, and the call does not need this work
         reason = f"{type(error).__name__}: {error}"
         left_out(stage, f"{reason} ({_place(error.__traceback__)})")
         return instead(reason)

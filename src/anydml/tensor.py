@@ -1,4 +1,4 @@
-"""DML_BUFFER_TENSOR_DESC: the description of a tensor, in unbounded integers. It converts and judges nothing."""
+"""DML_BUFFER_TENSOR_DESC: the description of a tensor, in unbounded integers. It converts values and checks no rules."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _DTYPES: dict[DataType, np.dtype[Any]] = {
     t: np.dtype(t.name.lower()) for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4)
 }
 _UNPACKED = {DataType.UINT4: np.dtype(np.uint8), DataType.INT4: np.dtype(np.int8)}
-FOUR_BIT = {t.name.lower(): t for t in _UNPACKED}  # names of ml_dtypes' types, which have an element in each byte
+FOUR_BIT = {t.name.lower(): t for t in _UNPACKED}  # names of ml_dtypes' types, with an element in each byte
 DATA_TYPES = {dtype: t for t, dtype in _DTYPES.items()}
 _NUMPY_NAMES = {name: t for t, dtype in _DTYPES.items() for name in (dtype.name, dtype.str, dtype.str[1:])}  # int8, |i1, i1
 _NUMPY_NAMES |= FOUR_BIT
@@ -91,7 +91,7 @@ class TensorFlags(enum.IntFlag):
 
 
 def integer(value: Any, name: str) -> int:
-    """`value` as an unbounded int; TypeError naming the field for what is no integer."""
+    """`value` as an unbounded int; TypeError naming the field if it is not an integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -99,7 +99,7 @@ def integer(value: Any, name: str) -> int:
 
 
 def integers(values: Any, name: str) -> tuple[int, ...]:
-    """`values` as a tuple of unbounded ints; TypeError naming the field for what is no sequence of integers."""
+    """`values` as a tuple of unbounded ints; TypeError naming the field if it is not a sequence of integers."""
     try:
         return tuple(map(operator.index, values))
     except TypeError:
@@ -166,7 +166,7 @@ class TensorDesc:
     """DML_BUFFER_TENSOR_DESC. Strides are in elements; None means packed, row-major; a stride of 0 broadcasts.
 
     A total of 0 stands for the smallest legal one. Construction converts (sequences, NumPy integers, enumeration names,
-    NumPy's dtypes and their names) and raises TypeError or ValueError for what cannot be converted; `check` judges the rules.
+    NumPy's dtypes and their names) and raises TypeError or ValueError for other values; `check` applies the rules.
     Source: ns-directml-dml_buffer_tensor_desc.
     """
 
@@ -178,7 +178,7 @@ class TensorDesc:
     total_tensor_size_in_bytes: int = 0
     guaranteed_base_offset_alignment: int = 0
 
-    if TYPE_CHECKING:  # what construction converts, for type checkers; at run time the dataclass makes this method
+    if TYPE_CHECKING:  # the types that construction converts; at run time the dataclass makes this method
 
         def __init__(
             self,
@@ -207,7 +207,7 @@ class TensorDesc:
                 put(name, integer(getattr(self, name), name))
 
     def __repr__(self) -> str:
-        """The call that makes this desc, without what is at its default: `TensorDesc('FLOAT32', (2, 3), strides=(4, 1))`."""
+        """The call that makes this desc, without default arguments: `TensorDesc('FLOAT32', (2, 3), strides=(4, 1))`."""
         said = [repr(self.data_type.name), repr(self.sizes)]
         if self.strides is not None:
             said.append(f"strides={self.strides}")
@@ -229,21 +229,21 @@ class TensorDesc:
 
     def spelled_out(self) -> TensorDesc:
         """The same desc with explicit strides and total."""
-        made = object.__new__(TensorDesc)  # nothing is to be converted
+        made = object.__new__(TensorDesc)  # there is nothing to convert
         strides, total = self.explicit_strides, self.total
         made.__dict__.update(self.__dict__, strides=strides, total_tensor_size_in_bytes=total)
         return made
 
     @property
     def span(self) -> int:
-        """Elements from the first to the last, both counted: 1 + sum((size - 1) * stride)."""
+        """The number of elements from the first to the last in memory: 1 + sum((size - 1) * stride)."""
         if self.strides is None:
             return math.prod(self.sizes)
         return 1 + sum([(n - 1) * s for n, s in zip(self.sizes, self.strides, strict=True)])
 
     @property
     def element_bytes(self) -> int:
-        """Bytes that hold the elements, from the first to the last, without padding."""
+        """The bytes from the first element to the last, without padding."""
         return (self.span * self.data_type.element_bits + 7) // 8
 
     @property
@@ -258,10 +258,10 @@ class TensorDesc:
 
     @classmethod
     def of(cls, array: NDArray[Any], *, flags: TensorFlags = TensorFlags.NONE) -> TensorDesc:
-        """The desc of an array as it lies in memory: its shape, and its strides where they are not packed.
+        """The desc of an array's layout: its shape, and its strides where they are not packed.
 
-        TypeError for a dtype DirectML lacks; ValueError for a byte stride that is negative or no multiple of the element
-        size, which a desc cannot spell. The stride of a dimension of size 1 counts nowhere and is written as the packed one.
+        TypeError for a dtype that DirectML lacks; ValueError for a byte stride that is negative or not a multiple of the
+        element size, which a desc cannot express. The stride of a dimension of size 1 has no effect and becomes the packed one.
         """
         return cls.of_layout(array.shape, array.strides, array.dtype, flags=flags)
 
@@ -280,6 +280,6 @@ class TensorDesc:
         packed = packed_strides(shape)
         for size, stride, otherwise in zip(shape, byte_strides, packed, strict=True):
             if size > 1 and (stride < 0 or stride % itemsize):
-                raise ValueError(f"a desc cannot spell a stride of {stride} bytes between elements of {itemsize} bytes")
+                raise ValueError(f"a desc cannot express a stride of {stride} bytes between elements of {itemsize} bytes")
             strides.append(otherwise if size <= 1 else stride // itemsize)
         return cls(data_type, shape, strides=None if tuple(strides) == packed else tuple(strides), flags=flags)

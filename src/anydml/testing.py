@@ -1,4 +1,4 @@
-"""Assertions for the tests of another implementation, with exact results as the oracle."""
+"""Assertions that compare another implementation's results with the exact ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 def assert_exact(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> None:
     """Assert that an output equals the exact one, in every bit.
 
-    `assert_exact(actual, function, *arguments)` with an eager function and its arguments, or `assert_exact(actual, desc,
-    inputs)`. AssertionError with the sentence of `compare`; whatever `compare` raises where the two cannot be compared.
+        `assert_exact(actual, function, *arguments)` takes an eager function and its arguments; `assert_exact(actual, desc,
+    inputs)` takes a desc. AssertionError with the sentence of `compare`; if the two cannot be compared, what `compare` raises.
     """
     __tracebackhide__ = True  # pytest shows the caller's line
     case = _case(actual, function_or_desc, *arguments, **keywords)
@@ -26,12 +26,12 @@ def assert_exact(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywo
 def assert_near(
     actual: Any, function_or_desc: Any, /, *arguments: Any, steps: int = 1, within: float = 1e-5, **keywords: Any
 ) -> None:
-    """Assert that an output differs from the exact one by at most so many steps, and only next to ties.
+    """Assert that an output differs from the exact one by at most `steps` steps, and only near ties.
 
     Takes what `assert_exact` does. steps: the greatest difference allowed, in steps of the output. within: how far from a
-    tie an exact value that differs may lie, in steps, 0 to 0.5; ties are known of products of quantised matrices. Outputs
-    whose exact value saturates, integers that are not rounded and copies have no tie to be near to: they are equal. Steps of
-    computed floats are units in the last place, anywhere. AssertionError as of `assert_exact`.
+    tie the exact value may lie where an output differs, in steps, 0 to 0.5. Ties are known for products of quantised
+    matrices. Outputs whose exact value saturates, integers that are not rounded and copies have no ties: they must be equal.
+    Steps of computed floats are units in the last place, and may be anywhere. AssertionError as in `assert_exact`.
     """
     __tracebackhide__ = True
     case = _case(actual, function_or_desc, *arguments, **keywords)
@@ -54,18 +54,17 @@ def assert_near(
 def assert_rounding(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> None:
     """Assert that an output differs from the exact one by no more than rounding at each step explains.
 
-    Takes what `assert_exact` does. Each element may be what arithmetic in the type of the operator's floats gives: an
-    operation is off by half a unit in the last place, a function by four units, a sum is added up in any order, and a
-    quotient that is rounded to an integer may go to either side of a tie that is as near. AssertionError as of
-    `assert_exact`, with the element that is farthest off and what it may be. ValueError for a float output of which no
-    bound is known.
+    Takes what `assert_exact` does. Each element may be any result of arithmetic in the operator's float type, where an
+    operation errs by half a unit in the last place, a function by four units, and a sum is added up in any order; a quotient
+    that is rounded to an integer may go to either side of a tie within that error. AssertionError as in `assert_exact`, with
+    the element that is farthest off and the values it may have. ValueError for a float output for which no bound is known.
     """
     __tracebackhide__ = True
     case = _case(actual, function_or_desc, *arguments, **keywords)
     try:
         found = beyond(case)
     except Unbounded as reason:
-        raise ValueError(f"no bound is known of {case.desc.spec.name} ({reason}); assert_near takes steps") from None
+        raise ValueError(f"no bound is known for {case.desc.spec.name} ({reason}); assert_near takes steps") from None
     if found is not None:
         sentence = explained(case, differences(case))
         which = "It lies" if sentence.differing == 1 else f"{found.elements} of them lie{'s' if found.elements == 1 else ''}"

@@ -1,7 +1,7 @@
-"""The wording of messages: a rule's sentence and the values that it read make a sentence about these values.
+"""The wording of messages: a rule's sentence and the values that the rule read make a message about these values.
 
-A sentence says what must be: "`InputWindowStrides` must not be 0." Paths stand in backticks, "the last of `ATensor.Sizes`"
-names one of the sizes. From it and {"InputWindowStrides[3]": 0} follows "input_window_strides[3] is 0; it must not be 0".
+A sentence says what must be: "`InputWindowStrides` must not be 0." Paths are in backticks; "the last of `ATensor.Sizes`" names
+one of the sizes. With {"InputWindowStrides[3]": 0}, it becomes "input_window_strides[3] is 0; it must not be 0".
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _PLACES = {"first": 0, "second": 1, "third": 2, "second last": -2, "last": -1}
 _ORDINAL = "|".join(sorted(_PLACES, key=len, reverse=True))
 _PHRASE = re.compile(rf"(?:([Tt]he (?:{_ORDINAL}) of ))?`([^`]+)`")
 _ONE = rf"(?:[Tt]he (?:{_ORDINAL}) of )?`[^`]+`"
-_SUBJECTS = re.compile(rf"(Each of )?{_ONE}(?:(?:, | and ){_ONE})*")  # nothing but paths
-_ARITHMETIC = re.compile("[-+*/|] ?\\(?\0|\0\\)? [-+*/]|\0\\|")  # beside a path, for which a 0 stands
+_SUBJECTS = re.compile(rf"(Each of )?{_ONE}(?:(?:, | and ){_ONE})*")  # only paths
+_ARITHMETIC = re.compile("[-+*/|] ?\\(?\0|\0\\)? [-+*/]|\0\\|")  # beside a path, which \0 stands for
 _INDEX = re.compile(r"\[[^]]*\]")
 
 Spell = Callable[[str], str]
@@ -24,7 +24,7 @@ Show = Callable[[Any], str]
 
 
 class Wording(NamedTuple):
-    """A message in two parts. fault: what is wrong, and what must be. fits: what would fit, or nothing."""
+    """A message in two parts. fault: what is wrong and what must be. fits: what would fit, or an empty text."""
 
     fault: str
     fits: str
@@ -40,9 +40,9 @@ def _phrases(text: str) -> list[tuple[str | None, str]]:
 
 
 def word(sentence: str, values: Mapping[str, Any], expected: Mapping[str, Any], spell: Spell, show: Show) -> Wording:
-    """The message for the values read, by wire path with indices, and those that would fit."""
+    """The message for the values read and the values that would fit, both by wire path with indices."""
     text = sentence.rstrip(".")
-    shown = {_INDEX.sub("", path): path for path in values}  # as sentences name it: as messages do
+    shown = {_INDEX.sub("", path): path for path in values}  # path in the sentence -> path in the message
     subject, must, rest = text.partition(" must ")
     subjects = _phrases(subject)
     judged = _SUBJECTS.fullmatch(subject) if must else None
@@ -71,7 +71,7 @@ def word(sentence: str, values: Mapping[str, Any], expected: Mapping[str, Any], 
         return f"{name} {read}" if read.startswith("(") else f"{name} ({read})"
 
     def stated(phrases: Iterable[tuple[str | None, str]]) -> str:
-        """The values read, equal ones together."""
+        """The values read; fields with equal values are listed together."""
         names: dict[str, list[str]] = {}
         for ordinal, path in phrases:
             name = "the feature level" if path == LEVEL else (ordinal or "").lower() + spell(key(path))
@@ -92,14 +92,14 @@ def word(sentence: str, values: Mapping[str, Any], expected: Mapping[str, Any], 
         if not text.startswith("`") and not text[:2].isupper():
             requirement = requirement[0].lower() + requirement[1:]
     sole = key(subjects[0][1]) if inline and len(subjects) == 1 else None
-    about = {LEVEL, sole, *(path for _, path in unnamed)}  # of these, the requirement may name all
+    about = {LEVEL, sole, *(path for _, path in unnamed)}  # the requirement may already name what would fit in these
     return Wording(f"{stated(facts)}; {requirement}", _fits(expected, requirement, sole, about, spell, show))
 
 
 def _fits(
     expected: Mapping[str, Any], requirement: str, sole: str | None, about: set[str | None], spell: Spell, show: Show
 ) -> str:
-    """The values that would fit, path by path, without those that the requirement names already."""
+    """The values that would fit, path by path, without those that the requirement already names."""
     fits = []
     for path, value in expected.items():
         text = show(value)
@@ -111,6 +111,6 @@ def _fits(
 
 
 def listed(words: Sequence[str], last: str = "or") -> str:
-    """Words in a row, as English lists them: `a, b or c`."""
+    """Words as English lists them: `a, b or c`."""
     *others, final = words
     return f"{', '.join(others)} {last} {final}" if others else final

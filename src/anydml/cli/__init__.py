@@ -1,1 +1,1 @@
-"""The command line. Of all of anydml, only this package imports click and rich."""
+"""The command line. In anydml, only this package imports click and rich."""

@@ -81,14 +81,14 @@ def _sizes(given: Sequence[str]) -> dict[str, int]:
 
 
 def _inputs(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
-    """The model's inputs among recorded tensors; others may lie beside them."""
+    """The model's inputs among recorded tensors, which may include others."""
     if missing := [name for name in names if name not in found]:
         raise BindingError([Fault(name, "is an input of the model, and no file of --inputs has it") for name in missing])
     return {name: found[name] for name in names}
 
 
 def _table(rows: Sequence[Any]) -> None:
-    """A row for each node; on a terminal, in colours."""
+    """Print a row for each node, on a terminal in colours."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("node", "operator", "own error", "accumulated"):
         table.add_column(title, overflow="fold")
@@ -100,7 +100,7 @@ def _table(rows: Sequence[Any]) -> None:
 
 
 class _Bar:
-    """A bar on standard error while models run, where that is a terminal."""
+    """A progress bar on standard error while models run, if that is a terminal."""
 
     def __init__(self) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

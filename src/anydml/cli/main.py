@@ -1,7 +1,7 @@
 """`anydml`: run, check, describe, ops, compare, info.
 
 Exit status 0: done. 1: ran, but an output could not be written, or a comparison differs. 2: refused (command line, program,
-desc, binding, data). An exception that nobody raised on purpose keeps its traceback.
+desc, binding, data). An unexpected exception keeps its traceback.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from anydml.kernels.code.llvm import unavailable
 from anydml.names import printable
 from anydml.schema.directml import NAMES as DIRECTML
 
-MOST_RUNS = 10**6  # of one dispatch that are timed, and before that; the time of each is kept
+MOST_RUNS = 10**6  # of one dispatch, timed or warm-up; the time of each is kept
 
 
 def _parsed(ctx: click.Context, param: click.Parameter, value: str) -> FeatureLevel:
@@ -44,8 +44,8 @@ _level = click.option(
     "--feature-level", default="6_4", callback=_parsed, metavar="LEVEL", help="The rules to check against, such as 5_0 or 5.0."
 )
 _json = click.option("--json", "json_wanted", is_flag=True, help="As JSON.")
-_input_path = click.option("--input-path", metavar="DIR", help="Where the files that it reads are.  [default: its own folder]")
-_output_path = click.option("--output-path", metavar="DIR", default=".", help="Where the files that it writes go.")
+_input_path = click.option("--input-path", metavar="DIR", help="The folder of the files it reads.  [default: its own folder]")
+_output_path = click.option("--output-path", metavar="DIR", default=".", help="The folder of the files it writes.")
 _allow_outside = click.option("--allow-outside", is_flag=True, help="Let it read and write files outside of these folders.")
 
 
@@ -61,17 +61,17 @@ def commands() -> None:
 @_level
 @_input_path
 @_output_path
-@click.option("-i", "iterations", type=click.IntRange(1, MOST_RUNS), default=1, help="How often each dispatch is timed.")
-@click.option("-w", "warmup", type=click.IntRange(0, MOST_RUNS), default=0, help="How often it runs before.")
+@click.option("-i", "iterations", type=click.IntRange(1, MOST_RUNS), default=1, help="How many times each dispatch is timed.")
+@click.option("-w", "warmup", type=click.IntRange(0, MOST_RUNS), default=0, help="How many times it runs before that.")
 @click.option("--profile", is_flag=True, help="Print a table of the dispatches: kernels, least times, bytes.")
 @_allow_outside
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="The .npy file of a model's input.")
-@click.option("--turns", type=click.IntRange(1), metavar="N", help="The most turns of a model's loop.  [default: 10000]")
+@click.option("--turns", type=click.IntRange(1), metavar="N", help="The most iterations of a model's loop.  [default: 10000]")
 def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, ...], turns: int | None, **options: Any) -> int:
     """Run a program or an ONNX model.
 
-    A program is a JSON file in the format of DxDispatch. Its prints go to standard output; which files it wrote, to standard
-    error. A model is an .onnx file; an .npy file is written for each output.
+    A program is a JSON file in the format of DxDispatch. Its prints go to standard output, the names of files that it wrote to
+    standard error. A model is an .onnx file; an .npy file is written for each output.
     """
     if is_model(file):
         on = Device(device, feature_level=feature_level)
@@ -85,7 +85,7 @@ def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, 
 @commands.command
 @_file
 @_level
-@click.option("--strict", is_flag=True, help="Refuse what the documentation does not allow and anydml does.")
+@click.option("--strict", is_flag=True, help="Refuse extensions, which anydml allows and the documentation does not.")
 @_input_path
 @_output_path
 @_allow_outside
@@ -94,8 +94,8 @@ def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, 
 def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) -> int:
     """Check a program or an ONNX model.
 
-    Of a program, prints every fault with its place, the rule it breaks, and what would fit. Of a model, every node that is
-    refused, and why; or the feature level and the memory that it needs.
+    For a program, prints every fault with its place, the rule it breaks, and what would fit. For a model, prints every node
+    that is refused, with the reason; or the feature level and the memory that it needs.
     """
     if is_model(file):
         return check_model(file, sizes, json_wanted)
@@ -122,8 +122,8 @@ def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) 
 def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
     """Describe an operator or an ONNX model.
 
-    Of an operator: fields, supported types, rules and what breaking them says, errata, examples. OP is its name, in any case,
-    with or without DML_OPERATOR_. Of a model, which is an .onnx file: inputs, outputs and operators.
+    For an operator: fields, supported types, rules with their messages, errata, examples. OP is its name, in any case, with or
+    without DML_OPERATOR_. For a model, which is an .onnx file: inputs, outputs and operators.
     """
     if is_model(operator):
         return describe_model(operator, json_wanted)
@@ -147,7 +147,7 @@ def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
 def ops(json_wanted: bool) -> int:
     """List the operators.
 
-    Each with the feature level it is there from, what computes it, and what it does.
+    Each with its first feature level, the kind of kernel that computes it, and what it does.
     """
     listed = [
         (s.wire_name, s.number, str(s.since), NOT_COMPILED.get(s.name, "compiled"), s.summary.splitlines()[0])
@@ -161,7 +161,7 @@ def ops(json_wanted: bool) -> int:
         result(f"{name:{width}}  {since}  {by:9}  {summary}")
     note(f"{len(listed)} of {len(DIRECTML)} operators")
     if (reason := unavailable()) is not None:
-        note(f"nothing is compiled here, where {reason}: NumPy and the reference compute")
+        note(f"nothing is compiled here, since {reason}: NumPy and the reference compute")
     return 0
 
 
@@ -170,7 +170,7 @@ def ops(json_wanted: bool) -> int:
 def info(json_wanted: bool) -> int:
     """Print versions, processor, instruction set and threads.
 
-    That is what a bug report needs; `anydml.show_config()` prints the same.
+    A bug report needs these; `anydml.show_config()` prints the same.
     """
     facts = config.config()
     if json_wanted:
@@ -182,14 +182,14 @@ def info(json_wanted: bool) -> int:
 
 @commands.command
 @click.argument("program", metavar="PROGRAM|MODEL.onnx|-")
-@click.option("--resource", metavar="NAME", help="What an operator of the program writes.")
-@click.option("--actual", metavar="FILE.npy|DIR", help="What another implementation made of it; of a model, tensors by name.")
+@click.option("--resource", metavar="NAME", help="A resource that an operator of the program writes.")
+@click.option("--actual", metavar="FILE.npy|DIR", help="Another implementation's output; for a model, tensors by name.")
 @click.option("--against", type=click.Choice(["onnxruntime"]), help="The runtime that a model is compared with.")
 @click.option("--inputs", metavar="DIR", help="A model's inputs: NAME.npy, or .pb files of TensorProto.")
-@click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs of a model.")
-@click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 where it is not said.")
-@click.option("--html", metavar="FILE", help="A page about a model, with its graph.")
-@click.option("--seconds", type=click.FloatRange(0), default=60, help="How long to look for fusions that give other numbers.")
+@click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs for a model.")
+@click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 if not given.")
+@click.option("--html", metavar="FILE", help="Write a page about a model, with its graph.")
+@click.option("--seconds", type=click.FloatRange(0), default=60, help="How long to search for fusions that give other numbers.")
 @_input_path
 @_allow_outside
 @_json
@@ -208,8 +208,8 @@ def compare(
 ) -> int:
     """Compare another output with the exact one.
 
-    Of a program in DxDispatch's format: the last operator that writes the resource. Of an ONNX model: every node, judged on
-    the inputs that it had there. The exit status is 1 where something differs.
+    For a program in DxDispatch's format: the last operator that writes the resource. For an ONNX model: every node, judged on
+    the inputs that it had in the other implementation. The exit status is 1 if something differs.
     """
     if is_model(program):
         if resource is not None or options["input_path"] is not None or options["allow_outside"]:
@@ -242,8 +242,8 @@ def compare(
 
 
 def _complain(error: click.ClickException) -> None:
-    """The text of click's `show`, with the arguments in it escaped."""
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help, of many lines
+    """Print the text of click's `show`, with the arguments in it escaped."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help, which has many lines
         note(error.format_message())
         return
     ctx: click.Context | None = getattr(error, "ctx", None)
@@ -268,7 +268,7 @@ def _status() -> int:
         return 2
     except OSError as error:
         unflushed = flushed(sys.stdout)
-        # an error of the system without a file's name is of the stream, which may fail before it is flushed
+        # a system error without a file's name comes from the stream, which may fail before it is flushed
         to_stream = unflushed or (error.errno is not None and error.filename is None)
         note(f"{'standard output' if to_stream else 'an output'} could not be written: {unflushed or error}", "red")
         return 1
@@ -278,10 +278,10 @@ def main() -> None:
     """The `anydml` script."""
     open_streams()
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a pipe that closes early ends us quietly, as it does other tools
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a pipe that closes early ends the process quietly, as in other tools
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal may lack characters that a program's names have
+            stream.reconfigure(errors="backslashreplace")  # a terminal may lack characters of a program's names
     status = _status()
     if error := flushed(sys.stdout):
         note(f"standard output could not be written: {error}", "red")

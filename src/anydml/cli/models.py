@@ -27,19 +27,19 @@ SUFFIX = ".onnx"
 
 
 def is_model(file: str) -> bool:
-    """Whether a file's name is that of an ONNX model."""
+    """Whether a file's name is an ONNX model's."""
     return Path(file).suffix.lower() == SUFFIX
 
 
 def model_of(file: str, turns: int | None = None) -> Model:
-    """The model in a file. turns: the most that a loop of it takes, if not as many as usual."""
-    with guard:  # what other commands do without
+    """The model in a file. turns: the most iterations of its loops, if not the default."""
+    with guard:  # imports that other commands do not need
         try:
             from anydml.onnx import load
         except ModuleNotFoundError as error:
             if error.name not in ("onnx", "google", "ml_dtypes"):
                 raise
-            raise click.UsageError(f'{file} is a model: `pip install "anydml[onnx]"` brings what reads it') from None
+            raise click.UsageError(f'{file} is a model: `pip install "anydml[onnx]"` installs what reads it') from None
     if not Path(file).is_file():
         raise BindingError([Fault("", printable(f"{file} cannot be read: there is no such file"))])
     return load(file, turns=turns) if turns else load(file)
@@ -97,7 +97,7 @@ def run_model(
 
 
 def check_model(file: str, sizes: tuple[str, ...], json_wanted: bool) -> int:
-    """Print what of a model is refused; where nothing is, the feature level and the memory that it needs."""
+    """Print the nodes of a model that are refused; if there are none, the feature level and the memory that it needs."""
     model = model_of(file)
     given = sizes_of(sizes)
     if left := _open(model, given):
@@ -128,13 +128,13 @@ def _needs(model: Model, sizes: dict[str, Any]) -> None:
 
 
 def _open(model: Model, sizes: Mapping[str, Any]) -> list[str]:
-    """The names of sizes that a model leaves open, and nobody has given."""
+    """The names of sizes that neither the model nor an option gives."""
     known = [s.sizes or () for name, s in model.inputs.items() if name not in sizes]
     return [*dict.fromkeys(n for found in known for n in found if isinstance(n, str) and n not in sizes)]
 
 
 def _level(graph: Any) -> FeatureLevel:
-    """The first feature level whose rules hold."""
+    """The first feature level at which the graph is valid."""
     for level in FeatureLevel:
         try:
             check_graph(graph.desc, level)

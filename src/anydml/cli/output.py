@@ -1,4 +1,4 @@
-"""Output of text: results to standard output, the rest to standard error; styled on a terminal that wants it."""
+"""Output of text: results to standard output, the rest to standard error; styled on terminals that support it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WIDE = 200  # columns of a table in a file
-_NOTES = ("Running on ", "Dispatch ", "Wrote ")  # how the lines that are no results of a program begin
+_NOTES = ("Running on ", "Dispatch ", "Wrote ")  # beginnings of a program's lines that are not results
 
 
 def _printable(text: str) -> str:
-    """Without control characters: what a program's author wrote reaches the terminal, and must not command it.
+    """A text without control characters, which a program's author could use to command the terminal.
 
-    Line breaks and tabs are ours: names are escaped where they are put into a line.
+    Line breaks and tabs are kept: names are escaped when they are put into a line.
     """
     if text.replace("\n", "").isprintable():
         return text
@@ -31,10 +31,10 @@ def _printable(text: str) -> str:
 
 
 def console(*, error: bool = False) -> Console:
-    """Standard output or standard error, styled on a terminal that wants it."""
+    """Standard output or standard error, styled on a terminal that supports it."""
     return Console(
         stderr=error,
-        color_system=None if os.environ.get("NO_COLOR") else "auto",  # rich alone would leave bold
+        color_system=None if os.environ.get("NO_COLOR") else "auto",  # rich itself would keep bold
         soft_wrap=True,
         markup=False,
         highlight=False,
@@ -47,12 +47,12 @@ def _print(text: str, style: str | None, error: bool) -> None:
 
 
 def result(text: str, style: str | None = None) -> None:
-    """Lines for standard output."""
+    """Print lines to standard output."""
     _print(text, style, error=False)
 
 
 def show_table(rows: Table) -> None:
-    """A table for standard output, as wide as the terminal, and wide where that is none."""
+    """Print a table to standard output, as wide as the terminal; WIDE if it is not one."""
     output = console()
     if not output.is_terminal:
         output.width = WIDE
@@ -60,18 +60,18 @@ def show_table(rows: Table) -> None:
 
 
 def note(text: str, style: str | None = None) -> None:
-    """Lines for standard error; lost where it takes none."""
+    """Print lines to standard error, if it can be written."""
     with suppress(OSError):
         _print(text, style, error=True)
 
 
 def as_json(value: Any) -> None:
-    """JSON for standard output, never styled."""
+    """Print JSON to standard output, never styled."""
     print(json.dumps(value, indent=2, allow_nan=False))
 
 
 class Prints(io.TextIOBase):
-    """The output of a running program: its prints are results."""
+    """A stream for the output of a running program, whose prints are results."""
 
     def write(self, text: str) -> int:
         if text.startswith(_NOTES):
@@ -83,9 +83,9 @@ class Prints(io.TextIOBase):
 
 
 def open_streams() -> None:
-    """Stand-ins for standard streams that were closed when we began: to use them fails, as it does elsewhere.
+    """Replace standard streams that were closed at the start by ones whose use fails, as in other tools.
 
-    They also keep a file that a program writes from getting the number of a standard stream.
+    They also prevent a file that a program writes from getting the number of a standard stream.
     """
     if sys.stdin is None:
         sys.stdin = open("standard input", encoding="utf-8", opener=_refusing)  # noqa: SIM115  # open to the end
@@ -96,12 +96,12 @@ def open_streams() -> None:
 
 
 def _refusing(name: str, flags: int) -> int:
-    """Open what cannot be read to be read, and what cannot be written to be written."""
+    """Open the null device so that the requested access fails: for writing if reading is asked for, and the reverse."""
     return os.open(os.devnull, os.O_RDONLY if flags & os.O_WRONLY else os.O_WRONLY)
 
 
 def flushed(stream: TextIO) -> OSError | None:
-    """Flush a stream; where that fails, say why, and let the rest go nowhere: the interpreter would try once more."""
+    """Flush a stream. If that fails, return the error and discard the rest, which the interpreter would try to flush again."""
     try:
         stream.flush()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Programs of the command line: what loads one, what its faults are as JSON, and how an output of it compares."""
+"""Programs on the command line: loading one, its faults as JSON, and the comparison of an output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from anydml.program.model import Binding, Dispatch
 
 
 def members(fault: Fault) -> dict[str, Any]:
-    """A fault as JSON has it: its place, its message, the rule and what was read."""
+    """A fault as data for JSON: its place, its message, the rule and the values read."""
     violation = fault.violation
     return {
         "pointer": fault.pointer,
@@ -36,7 +36,7 @@ def members(fault: Fault) -> dict[str, Any]:
 
 
 def compared(program: Program, resource: str, actual: NDArray[Any], options: Mapping[str, Any]) -> Comparison:
-    """The comparison of an array with what the last operator that writes a resource makes of it."""
+    """The comparison of an array with the exact output of the last operator that writes a resource."""
     program.check(**options)
     dispatches = [command for command in program.commands if isinstance(command, Dispatch)]
     descs = [program.dispatchables[command.dispatchable].desc for command in dispatches]
@@ -51,7 +51,7 @@ def compared(program: Program, resource: str, actual: NDArray[Any], options: Map
         raise BindingError([Fault("--resource", f"no operator of the program writes {resource!r}")])
     at, output, written = writes[-1]
     d = program.dispatchables[dispatches[at].dispatchable]
-    # what the inputs hold when the operator runs; of owned ones, what they hold when the program begins
+    # the values of inputs when the operator runs; those of owned inputs when the program begins
     before, begin = (replace(program, commands=tuple(these)).run(**options) for these in (dispatches[:at], []))
 
     def skipped(binding: Binding) -> int:

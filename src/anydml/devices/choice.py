@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any
 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import Families
@@ -43,6 +45,8 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
         else:
             compiled = CompiledOperator(checked, name, built)
             if (needed := compiled.most_bytes) <= memory_bytes():
+                if not isinstance(made, Refused) and (files := dumping()):
+                    files.operator(newest, meaning(as_newest), name, made, refused)
                 return compiled, refused
             least = min(needed, least or needed)
             reason = f"{needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
@@ -51,6 +55,15 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
         f"{checked.desc.spec.name} takes at least {least} bytes of scratch and persistent memory for this desc, "
         f"and this machine has {memory_bytes()}"
     )
+
+
+def dumping() -> Any:
+    """The module that writes what kernels are made of; None where ANYDML_DUMP is not set, and it is not imported."""
+    if not os.environ.get("ANYDML_DUMP"):
+        return None
+    with guard:
+        from anydml.devices import dump
+    return dump
 
 
 def linked(lowered: Lowered, slow: InPython) -> Built:

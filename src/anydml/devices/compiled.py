@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from anydml.devices import verbose
 from anydml.devices.binding import Near, Slot, identical, owned_copy, share_memory
 from anydml.devices.judging import data_check
 from anydml.errors import BindingError, Fault
+from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, Direct, Execute, Unfit
 from anydml.schema.check import Checked
 from anydml.schema.constraint import DataRule
@@ -29,6 +31,18 @@ class BindingProperties(NamedTuple):
 
     temporary_resource_size: int
     persistent_resource_size: int
+
+
+class Counters(NamedTuple):
+    """Elements that an execute computes; those of all executes that kernels left undecided, and that Python decided exactly.
+
+    undecided: as machine code handed them over. A kernel that goes on to a second stage by itself (products of floats, rows,
+    attention) leaves what that stage leaves; of maps and recurrences, another kernel decides most, and Python the rest.
+    """
+
+    elements: int
+    undecided: int
+    exact: int
 
 
 class CompiledOperator:
@@ -113,6 +127,14 @@ class CompiledOperator:
             for name, field, t in self._fields.values()
             if t.flags == flags
         }
+
+    def counters(self) -> Counters:
+        """How many elements an execute computes, and how many of all executes up to now were left undecided.
+
+        Those of one execute are the difference of before and after. They cost nothing: who decides such elements counts them.
+        """
+        outputs = [t.sizes for _, field, t in self._fields.values() if field.role == OUTPUT]
+        return counters_of(sum(map(prod, outputs)), [self.built.counted])
 
     @property
     def most_bytes(self) -> int:
@@ -260,6 +282,11 @@ class CompiledOperator:
     def data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:
         """The judgements of the rules about the values of these inputs: each raises DataError where one is broken."""
         return [data_check(self.desc, name, rule, views[name]) for name, rule in self._data_rules if name in views]
+
+
+def counters_of(elements: int, counted: Sequence[Counted | None]) -> Counters:
+    found = {id(one): one for one in counted if one is not None}.values()  # kernels that are alike count together
+    return Counters(elements, sum(one.undecided for one in found), sum(one.exact for one in found))
 
 
 class BoundOperator:

@@ -49,8 +49,14 @@ class Device:
     feature_level: the rules that descs are checked against. threads: at most so many; by default ANYDML_NUM_THREADS,
     OMP_NUM_THREADS, or the processors that this process may use. isa: the instruction set to compile for, by default the
     best that the processor reports: on x86-64 "generic", "avx2", "avx_vnni", "avx512bw" or "avx512_vnni", on Arm "generic",
-    "dotprod" or "i8mm". No choice changes a bit.
-    UnsupportedError for a name, level or instruction set that is not there.
+    "dotprod" or "i8mm". stage: where elements begin whose rounding a kernel may leave undecided, for who looks for a wrong bit:
+    "first" (bounds of float64, mostly), "second" (the same again with finer bounds) or "exact" (evaluated exactly, in Python).
+    A kernel without a second stage for a formula begins at the exact one; what never is undecided, such as moves and integers,
+    has one stage, and requantised sums of integers have two, of which the second is exact, in machine code. Convolutions of
+    single planes of floats, whose stages are one kernel, take that of packed rows instead; running sums along contiguous lines
+    and means of windows begin at the first stage all the same. There is no third stage yet.
+    No choice changes a bit.
+    UnsupportedError for a name, level, instruction set or stage that is not there.
     """
 
     def __init__(
@@ -60,6 +66,7 @@ class Device:
         feature_level: FeatureLevel | str = FeatureLevel.FL_6_4,
         threads: int | None = None,
         isa: str | None = None,
+        stage: str = "first",
     ) -> None:
         with guard:  # here and not above: `import anydml` needs none of it
             from anydml.kernels.call import pool
@@ -75,8 +82,10 @@ class Device:
             available = [target.name for target in targets.targets()]
             if isa not in available:
                 raise UnsupportedError(f"this processor has no {isa!r}; the instruction sets here are {', '.join(available)}")
+        if stage not in targets.STAGES:
+            raise UnsupportedError(f"there is no stage {stage!r}; the stages are {', '.join(targets.STAGES)}")
         self.name = name
-        self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()))
+        self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()), stage)
         # make, key: make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
         self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(_made_by(ref(self)))
         # the calls that need not look at more than addresses, by what eager functions tell them apart by
@@ -97,6 +106,7 @@ class Device:
             if llvm.unavailable() is None and (target := targets.named(self.machine.isa)):
                 threads = pool.in_use(self.machine.threads, target)
                 using = f", {target.name}, {threads} thread{'s' if threads > 1 else ''}"
+                using += "" if self.machine.stage == targets.FIRST else f", from the {self.machine.stage} stage on"
         return f"<Device {self.name}: feature level {self.feature_level}{using}>"
 
     def supports_data_type(self, data_type: DataType) -> bool:
@@ -196,8 +206,8 @@ def _made_by(device: ref[Device]) -> Callable[..., Any]:
     return made
 
 
-def _again(name: str, feature_level: FeatureLevel, isa: str | None, threads: int) -> Device:
-    return Device(name, feature_level=feature_level, threads=threads, isa=isa)
+def _again(name: str, feature_level: FeatureLevel, isa: str | None, threads: int, stage: str) -> Device:
+    return Device(name, feature_level=feature_level, threads=threads, isa=isa, stage=stage)
 
 
 @cache

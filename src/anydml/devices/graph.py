@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from types import SimpleNamespace
 from typing import Any, cast
 
 from anydml import optional
 from anydml.computed import computed_once
 from anydml.devices.binding import Slot
-from anydml.devices.choice import Refusals, chosen, linked
-from anydml.devices.compiled import CompiledOperator
+from anydml.devices.choice import Refusals, chosen, dumping, linked
+from anydml.devices.compiled import CompiledOperator, Counters, counters_of
 from anydml.devices.families import MEANS, REGIONS, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
@@ -68,6 +69,12 @@ class CompiledGraph(CompiledOperator):
         if times < 1:
             raise ValueError(f"times is {times}, and a graph is executed once at least")
         return profiled(self.call.runs(self.bind(**arrays).arrays), times)
+
+    def counters(self) -> Counters:
+        """As an operator's, of all calls of the graph: the results between them are elements, too."""
+        parts = self.call.parts
+        writes = [use.tensor.sizes for part in parts for use in part.work.writes.values()]
+        return counters_of(sum(map(prod, writes)), [part.built.counted for part in parts])
 
     @computed_once
     def _optional(self) -> frozenset[str]:
@@ -125,6 +132,8 @@ def compiled_graph(
             f"the graph takes {needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
         )
     made.begin()
+    if files := dumping():
+        files.graph(repr(made), [(part.title, part.kernel_name) for part in parts], refused)
     return made
 
 
@@ -157,15 +166,21 @@ class _Kernels:
         """A work of a region with its kernel; None where no family takes it."""
         title = _title(self._checked, work)
         for name, family in families.items():
-            built = tried(name, partial(self._of_region, family, work, fixed, left_open(title, name)))
+            built = tried(name, partial(self._of_region, name, family, work, fixed, left_open(title, name)))
             if not isinstance(built, Refused):
                 return Part(work, name, built, None, title)
             self._refused.append({"nodes": title, "kernel": name, "reason": built.reason})
         return None
 
-    def _of_region(self, family: Callable[[], OfRegion], work: Work, fixed: frozenset[int], slow: InPython) -> Built | Refused:
+    def _of_region(
+        self, name: str, family: Callable[[], OfRegion], work: Work, fixed: frozenset[int], slow: InPython
+    ) -> Built | Refused:
         answer = family()(work.region, _tensors(work, fixed), self._machine)
-        return answer if isinstance(answer, Refused) else linked(answer, slow)
+        if isinstance(answer, Refused):
+            return answer
+        if files := dumping():
+            files.region(slow.what, work.region, name, answer)
+        return linked(answer, slow)
 
     def selected(self, work: Work) -> Part | None:
         """A work that picks the largest bytes of windows, with its kernel; None where something else is picked."""
@@ -201,6 +216,8 @@ class _Kernels:
         for name, answer in lowerings(self._fusing, {OUTPUT: nest}, of_no_operator, self._machine):
             built = tried(name, partial(linked, answer, left_open(title, name))) if isinstance(answer, Lowered) else answer
             if not isinstance(built, Refused):
+                if files := dumping():
+                    files.fused(title, {OUTPUT: nest}, name, answer)
                 return name, built
             self._refused.append({"nodes": title, "kernel": name, "reason": built.reason})
         return None

@@ -240,7 +240,11 @@ def _taking_turns(parts: Sequence[Part]) -> list[int]:
 
 def _as_key(steps: Any) -> Any:
     """Steps, in lists of lists, as what is hashed."""
-    return tuple(map(_as_key, steps)) if isinstance(steps, (list, tuple)) else steps
+    try:
+        hash(steps)
+    except TypeError:
+        return tuple(map(_as_key, steps))
+    return steps
 
 
 def scratch(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:

@@ -85,7 +85,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
     if not lowered.packing:
         direct = partial(Direct, lowered, settling, sheets[0], fixed) if alone and sheets[0].fixed else None
         made = Built(bind, scratch, judges=lowered.judges, bare=alone and not (scratch or passing), direct=direct)
-        return made._replace(rounds=lowered.rounds, passing=passing, place=tabled)
+        return made._replace(rounds=lowered.rounds, passing=passing, place=tabled, counted=slow.counted)
     packing = Sheet([[lowered.packing]])
 
     def initialize(arrays: Arrays) -> Arrays:
@@ -96,7 +96,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
 
     kept = lowered.packed, lowered.spare
     made = Built(bind, scratch, initialize, *kept, judges=lowered.judges)
-    return made._replace(rounds=lowered.rounds, passing=passing, place=tabled)
+    return made._replace(rounds=lowered.rounds, passing=passing, place=tabled, counted=slow.counted)
 
 
 class Direct:

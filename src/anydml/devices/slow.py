@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from anydml.errors import PerformanceWarning, warn
-from anydml.kernels.evaluate.tally import TALLY
+from anydml.kernels.evaluate.tally import TALLY, Counted
 from anydml.kernels.kernel import Arrays, Built, Execute
 
 LONG = 1.0  # seconds in Python from which on a call is said to be slow
@@ -17,16 +17,18 @@ class InPython:
 
     def __init__(self, what: str, why: str) -> None:
         self.what, self.why, self.said = what, why, False
+        self.counted = Counted()
 
     def settle(self, decide: Callable[[], None], run: Callable[[], int], *, once: bool) -> None:
         """Decide what a call left open, and take it up again, until nothing is left."""
-        spent, before = 0.0, TALLY.elements
+        spent, before, left = 0.0, TALLY.elements, TALLY.left
         while True:
             TALLY.began = None  # machine code, which may have to be made, decides what it can before
             decide()
             spent += 0.0 if TALLY.began is None else time.perf_counter() - TALLY.began
             if once or not run():
                 break
+        self.counted.add(TALLY.left - left, TALLY.elements - before)
         self._say(spent, TALLY.elements - before)
 
     def watching(self, built: Built) -> Built:
@@ -39,11 +41,12 @@ class InPython:
             def execute() -> None:
                 began, before = time.perf_counter(), TALLY.elements
                 run()
+                self.counted.add(0, TALLY.elements - before)
                 self._say(time.perf_counter() - began, TALLY.elements - before)
 
             return execute
 
-        return built._replace(bind=watched)
+        return built._replace(bind=watched, counted=self.counted)
 
     def _say(self, spent: float, elements: int) -> None:
         if spent > LONG and elements and not self.said:

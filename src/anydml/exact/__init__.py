@@ -1,1 +1,1 @@
-"""The arithmetic of exactness: formats, extended real numbers, and intervals that are refined until a rounding is decided."""
+"""The arithmetic of exactness: formats, extended real numbers, and intervals refined until a rounding is decided."""

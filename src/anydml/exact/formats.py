@@ -1,6 +1,6 @@
 """Floating-point formats as integers: bit patterns to significands, and rational numbers to the nearest bit pattern.
 
-No float takes part, so that the calling thread's rounding mode and flush-to-zero flags cannot change a result.
+No floats are used, so that the calling thread's rounding mode and flush-to-zero flags cannot change a result.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import NamedTuple
 class Format(NamedTuple):
     """A binary format of IEEE 754.
 
-    bits: of the whole pattern. precision: of the significand, its hidden bit included. lowest: the exponent of the smallest
-    subnormal number. highest: finite numbers are below 2^highest.
+    bits: the width of a pattern. precision: the bits of the significand, with the hidden bit. lowest: the exponent of the
+    smallest subnormal number. highest: finite numbers are below 2^highest.
     """
 
     bits: int
@@ -55,7 +55,7 @@ def significand(bits: int, form: Format = FLOAT32) -> tuple[int, int]:
 def nearest(numerator: int, denominator: int, form: Format) -> int:
     """The bit pattern of a rational number that is not 0, rounded half to even; the denominator is positive.
 
-    Subnormal numbers are kept, what overflows is infinite, and what rounds to 0 keeps its sign.
+    Subnormal numbers are kept, overflow gives an infinity, and numbers that round to 0 keep their sign.
     """
     n, sign = (-numerator, form.sign) if numerator < 0 else (numerator, 0)
     exponent = n.bit_length() - denominator.bit_length()
@@ -74,12 +74,12 @@ def nearest(numerator: int, denominator: int, form: Format) -> int:
 
 
 def half_even(numerator: int, denominator: int) -> int:
-    """The integer nearest to a rational number, the even one of two; the denominator is positive."""
+    """The integer nearest to a rational number, at a tie the even one; the denominator is positive."""
     quotient, rest = divmod(numerator, denominator)
     return quotient + (2 * rest > denominator or (2 * rest == denominator and quotient & 1))
 
 
 def wrapped(value: int, bits: int, signed: bool) -> int:
-    """An integer modulo 2^bits, in two's complement where signed."""
+    """An integer modulo 2^bits, in two's complement if signed."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if signed and value >> bits - 1 else value

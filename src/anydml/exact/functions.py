@@ -1,4 +1,4 @@
-"""Functions of extended real numbers: a rational result where there is one, else an interval; limits at infinities."""
+"""Functions of extended real numbers, with rational results where these exist, else intervals, and limits at infinities."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from anydml.exact.reals import (
 )
 
 Function = Callable[[Real], Real]
-LONGEST_POWER = 1 << 14  # bits of a power that is written out; longer ones have no ties
+LONGEST_POWER = 1 << 14  # bits of a power that is computed exactly; longer ones cannot be ties
 
 
 def _function(
@@ -43,9 +43,9 @@ def _function(
     high: float = INFINITY,
     keeps_zero: bool = False,
 ) -> Function:
-    """A function from its intervals and its values at chosen numbers, infinities among them; NaN outside low..high.
+    """A function from its interval version and its values at some numbers and infinities; NaN outside low..high.
 
-    keeps_zero: f(-0) is -0; elsewhere it is f(0).
+    keeps_zero: f(-0) is -0; otherwise it is f(0).
     """
     exact = {fmpq(int(x)): value for x, value in at.items() if math.isfinite(x)}
     least, most = (fmpq(int(x)) if math.isfinite(x) else None for x in (low, high))
@@ -60,7 +60,7 @@ def _function(
         if (least is not None and less(a, least)) or (most is not None and less(most, a)):
             return NAN
         if type(a) is arb and any(a.contains(x) for x in ((least,) if most is None else (least, most)) if x is not None):
-            raise Undecided  # beside the border of the domain
+            raise Undecided  # near the border of the domain
         return of_interval(as_arb(a))
 
     return apply
@@ -71,7 +71,7 @@ def _odd(of_interval: Callable[[Any], Any], at: dict[float, Any], low: float = -
 
 
 def _erfc(a: Any) -> Any:
-    """Far out arb's interval does not say that it is positive; there e^(-a^2) / (a sqrt(pi)) (1 - 1 / (2 a^2) .. 1) does."""
+    """erfc; for large a, where arb's interval includes 0, the interval e^(-a^2) / (a sqrt(pi)) (1 - 1 / (2 a^2) .. 1)."""
     found = a.erfc()
     if found > 0 or not a > 1 << 10:
         return found
@@ -118,7 +118,7 @@ def atan2(y: Real, x: Real) -> Real:
 
 
 def sqrt(a: Real) -> Real:
-    """The square root: rational where it is, -0 at -0, NaN below."""
+    """The square root: rational if it can be, -0 at -0, NaN for negative numbers."""
     if type(a) is float:
         return NAN if a < 0 else a
     if type(a) is fmpq:
@@ -134,7 +134,7 @@ def sqrt(a: Real) -> Real:
 
 
 def power(x: Real, y: Real) -> Real:
-    """IEEE 754's pow: 1 at x = 1 or y = 0 even for NaN; negative x with a whole y alone."""
+    """IEEE 754's pow: 1 at x = 1 or y = 0 even for NaN; negative x only with an integer y."""
     if (type(x) is fmpq and x == 1) or is_zero(y):
         return ONE
     if is_nan(x) or is_nan(y):
@@ -166,7 +166,7 @@ def absolute_(x: Real) -> Real:
 
 
 def _rational_power(x: Any, y: Any) -> Any:
-    """x^y where it is rational and not too long to be written out; x is positive. y's denominator is a power of two."""
+    """x^y if it is rational and not too long to compute exactly; x is positive, and y's denominator is a power of two."""
     while y.q > 1:
         root = sqrt(x)
         if type(root) is not fmpq:
@@ -178,7 +178,7 @@ def _rational_power(x: Any, y: Any) -> Any:
 
 
 def whole_power(n: int) -> Function:
-    """x^n as a product: the power of formulas, such as (x - mean)^2."""
+    """x^n as a product, as in formulas such as (x - mean)^2."""
 
     def apply(a: Real) -> Real:
         if type(a) is fmpq and a:
@@ -213,7 +213,7 @@ def floor_mod(x: Real, y: Real) -> Real:
 
 
 def integer_power(bits: int) -> Callable[[Real, Real], Real]:
-    """x^y of integers modulo 2^bits; at y < 0 the reciprocal of x^-y toward zero, and 0 at x = 0."""
+    """x^y of integers modulo 2^bits; for y < 0, the reciprocal of x^-y rounded toward zero, and 0 at x = 0."""
 
     def apply(x: Real, y: Real) -> Real:
         base, exponent = whole(x), whole(y)

@@ -6,7 +6,7 @@ WORD = 2**32 - 1
 
 
 def philox(counter: int, key: int) -> tuple[int, int, int, int]:
-    """Four random 32-bit words from a counter modulo 2^128 and a key of 64 bits, least significant words first."""
+    """Four random 32-bit words from a counter modulo 2^128 and a 64-bit key, least significant words first."""
     c0, c1, c2, c3 = (counter >> bits & WORD for bits in (0, 32, 64, 96))
     k0, k1 = key & WORD, key >> 32
     for _ in range(10):

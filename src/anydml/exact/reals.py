@@ -1,10 +1,10 @@
 """Extended real numbers and IEEE 754's operations on them, with unbounded range and precision.
 
 A number is a rational `fmpq` (its zero is +0), one of the floats -0.0, inf, -inf and nan, or an `arb`: an interval that
-holds the real number, at the precision that `refined` asks for. `Undecided` says that an interval is too wide for a
-decision (an order, a sign, a rounding); `refined` then evaluates again with more bits. It always ends, because a number
-within 2^-1024 of a boundary, relatively, is defined to lie on it, and so is a sum within 2^-1024 of its largest term's
-magnitude to be zero: what more than `NEAR` bits are needed for is asked for that first. At `CUTOFF` bits it shows.
+contains the real number, at the precision that `refined` sets. `Undecided` is raised if an interval is too wide for a
+decision (an order, a sign, a rounding); `refined` then evaluates again with more bits. This always ends: by definition, a
+number within 2^-1024 of a boundary, relatively, is on it, and a sum within 2^-1024 of its largest term's magnitude is zero.
+Both are tested once more than `NEAR` bits are needed; `CUTOFF` bits suffice to see it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 ZERO, ONE = fmpq(0), fmpq(1)
 NEGATIVE_ZERO, INFINITY, NAN = -0.0, math.inf, math.nan
-FIRST, CUTOFF, LAST = 64, 4096, 1 << 17  # bits: of the first evaluation, where near means equal, and of a bug of ours
+FIRST, CUTOFF, LAST = 64, 4096, 1 << 17  # bits: at first; where near means equal; of a bug
 NEAR = 1024
 
 
 class Undecided(Exception):
-    """An interval is too wide to decide what was asked of it."""
+    """An interval is too wide for a decision."""
 
 
 def refined(evaluate: Callable[[], T]) -> T:
@@ -38,7 +38,7 @@ def refined(evaluate: Callable[[], T]) -> T:
         try:
             return evaluate()
         except Undecided:
-            if ctx.prec != bits:  # another thread evaluates something else: the precision is the process's
+            if ctx.prec != bits:  # the precision is the process's, and another thread may have changed it
                 continue
             bits *= 2
             if bits > LAST:
@@ -49,7 +49,7 @@ def refined(evaluate: Callable[[], T]) -> T:
 
 
 def decoded(bits: int, form: Format) -> Real:
-    """The number that a bit pattern stands for."""
+    """The number that a bit pattern encodes."""
     if bits & form.infinity == form.infinity:
         if bits & form.infinity - 1 & ~form.sign & ~form.infinity:
             return NAN
@@ -61,7 +61,7 @@ def decoded(bits: int, form: Format) -> Real:
 
 
 def encoded(a: Real, form: Format) -> int:
-    """The bit pattern of a number rounded once, half to even; NaNs are positive, quiet and empty."""
+    """The bit pattern of a number rounded once, half to even; NaNs are positive and quiet, without payload."""
     if type(a) is fmpq:
         return nearest(int(a.p), int(a.q), form) if a else 0
     if type(a) is float:
@@ -78,17 +78,17 @@ def encoded(a: Real, form: Format) -> int:
     if low == high:
         return low
     if ctx.prec >= CUTOFF and low ^ high == form.sign and not low & ~form.sign:
-        return 0  # both round to zero, and no factor says of which sign
+        return 0  # both ends round to zero, and its sign is not known
     raise Undecided
 
 
 def _is_near(a: Any, boundary: fmpq) -> bool:
-    """Whether a number within an interval of more than NEAR bits counts as on a boundary."""
+    """Whether a number in an interval of more than NEAR bits counts as on a boundary."""
     return bool(abs(a - boundary) < abs(arb(boundary)) * arb(2) ** -NEAR)
 
 
 def _end(x: Any, form: Format) -> int:
-    """The rounding of an exact end of an interval."""
+    """The rounded bit pattern of an exact end of an interval."""
     if not x.is_finite():
         raise Undecided
     m, e = map(int, x.mid().man_exp())
@@ -109,10 +109,10 @@ def _midpoint(bits: int, form: Format) -> fmpq:
 
 
 def whole(a: Real) -> int:
-    """A number that is an integer; ValueError for infinities and NaN."""
+    """A number as an int, which it must be; ValueError for infinities and NaN."""
     if type(a) is float:
         if a - a != 0:
-            raise ValueError(f"{a} is no integer")
+            raise ValueError(f"{a} is not an integer")
         return 0
     if type(a) is arb:
         a = floor(a)
@@ -120,7 +120,7 @@ def whole(a: Real) -> int:
 
 
 def magnitude(a: Any) -> Any:
-    """The least upper bound known of a number's magnitude, as an exact arb."""
+    """The least known upper bound of a number's magnitude, as an exact arb."""
     return as_arb(a).abs_upper()
 
 
@@ -164,22 +164,22 @@ def _of_float(x: float) -> Real:
 
 
 def less(a: Real, b: Real) -> bool:
-    """IEEE 754's a < b: false where either is NaN, and zeros are equal."""
+    """IEEE 754's a < b: false if either is NaN; zeros are equal."""
     return _compare(a, b) == -1
 
 
 def less_equal(a: Real, b: Real) -> bool:
-    """IEEE 754's a <= b: false where either is NaN, and zeros are equal."""
+    """IEEE 754's a <= b: false if either is NaN; zeros are equal."""
     return _compare(a, b) in (-1, 0)
 
 
 def equal(a: Real, b: Real) -> bool:
-    """IEEE 754's a == b: false where either is NaN, and zeros are equal."""
+    """IEEE 754's a == b: false if either is NaN; zeros are equal."""
     return _compare(a, b) == 0
 
 
 def _compare(a: Real, b: Real) -> int | None:
-    """-1, 0, 1; None where either is NaN."""
+    """-1, 0 or 1; None if either is NaN."""
     if type(a) is fmpq and type(b) is fmpq:
         difference = (a - b).p
         return 0 if not difference else -1 if difference < 0 else 1
@@ -204,7 +204,7 @@ def maximum(a: Real, b: Real) -> Real:
         try:
             return b if less(a, b) else a
         except Undecided:
-            return as_arb(a).max(as_arb(b))  # one of them, and it is not asked which
+            return as_arb(a).max(as_arb(b))  # it does not matter which of them
     return b if less(a, b) else a
 
 
@@ -234,7 +234,7 @@ def add(a: Real, b: Real) -> Real:
 
 
 def settled(total: Any, largest: Any) -> Real:
-    """A sum at more than NEAR bits; ZERO where it is within 2^-1024 of its largest term's magnitude."""
+    """A sum at more than NEAR bits; ZERO if it is within 2^-1024 of its largest term's magnitude."""
     return ZERO if magnitude(total) <= largest * arb(2) ** -NEAR else total
 
 
@@ -287,27 +287,27 @@ def absolute(a: Real) -> Real:
 
 
 def floor(a: Real) -> Real:
-    """The largest integer that is not above; zeros, infinities and NaN stay."""
+    """The largest integer that is not above a; zeros, infinities and NaN stay."""
     return _integral(a, lambda q: q.p // q.q)
 
 
 def ceil(a: Real) -> Real:
-    """The smallest integer that is not below; what rounds to zero from below gives -0."""
+    """The smallest integer that is not below a; negative numbers that round to zero give -0."""
     return _integral(a, lambda q: -(-q.p // q.q))
 
 
 def truncate(a: Real) -> Real:
-    """The integer next to it toward zero."""
+    """The nearest integer toward zero."""
     return _integral(a, lambda q: q.p // q.q if q > 0 else -(-q.p // q.q))
 
 
 def half_to_even(a: Real) -> Real:
-    """The nearest integer, the even one of two."""
+    """The nearest integer; at a tie, the even one."""
     return _integral(a, lambda q: half_even(int(q.p), int(q.q)))
 
 
 def half_away(a: Real) -> Real:
-    """The nearest integer, the one away from zero of two."""
+    """The nearest integer; at a tie, the one away from zero."""
     return _integral(a, lambda q: (2 * q.p + q.q) // (2 * q.q) if q > 0 else -((2 * -q.p + q.q) // (2 * q.q)))
 
 
@@ -318,7 +318,7 @@ def _integral(a: Real, of_rational: Callable[[Any], Any]) -> Real:
         low, high = (_exactly(end) for end in (a.lower(), a.upper()))
         below, above = fmpz(of_rational(low)), fmpz(of_rational(high))
         if ctx.prec > NEAR:
-            boundary = fmpq(half_even(int((low + high).p), int((low + high).q)), 2)  # the nearest half or whole number
+            boundary = fmpq(half_even(int((low + high).p), int((low + high).q)), 2)  # the nearest multiple of 1/2
             if _is_near(a, boundary):
                 return _integral(boundary, of_rational)
         if below != above or (below == 0 and low < 0 < high):
@@ -331,15 +331,15 @@ def _integral(a: Real, of_rational: Callable[[Any], Any]) -> Real:
 
 
 def _exactly(end: Any) -> fmpq:
-    """An exact arb as a rational number; Undecided for one too large to be written out.
+    """An exact arb as a rational number; Undecided if it is too large to write out.
 
-    In the place of one too small to be written out there is another with the same integers beside it.
+    One that is too small to write out is replaced by another between the same integers.
     """
     if not end.is_finite():
         raise Undecided
     mantissa, exponent = end.mid().man_exp()
     if int(exponent) > LAST:
         raise Undecided
-    if int(exponent) < -2 * LAST:  # and a mantissa has LAST bits at most
+    if int(exponent) < -2 * LAST:  # a mantissa has at most LAST bits
         return fmpq(1 if mantissa > 0 else -1, 16)
     return fmpq(mantissa) * fmpq(2) ** int(exponent)

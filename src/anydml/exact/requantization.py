@@ -1,9 +1,9 @@
-"""Exact requantisation in NumPy: an estimate with a proved error, and integers wherever the estimate cannot tell.
+"""Exact requantisation in NumPy: an estimate with a proved error, and integers where the estimate is undecided.
 
 r = q * a * b / y. In float64 a * b is exact (48 bits), c = a * b / y is off by at most one rounding and t = q * c by one
-more, that is |t - r| <= 2^-50 |r| in any rounding mode, and no step meets a subnormal. For |t| < 2^11 the only
-half-integer that can lie between r and t is h = floor(t) + 1/2, and only if |t - h| <= 2^-39. Those few (or, with ties, many)
-are decided in integers: with the scales' significands and exponents, q * p * 2^(e + 1) against (2h) * y.
+more: |t - r| <= 2^-50 |r| in any rounding mode, and no step meets a subnormal. For |t| < 2^11, the only half-integer that
+can lie between r and t is h = floor(t) + 1/2, and only if |t - h| <= 2^-39. These few (with ties, many) are decided in
+integers: with the scales' significands and exponents, q * p * 2^(e + 1) is compared with (2h) * y.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from anydml.exact.float32 import significands, widened
 
-SATURATED = 1024.0  # beyond any 8-bit output whatever its zero point
+SATURATED = 1024.0  # beyond any 8-bit output with any zero point
 UNDECIDED = 2.0**-32  # far more than the estimate's error of 2^-39, far less than most distances to a tie
 
 
 class Requantize:
-    """q -> q * a * b / y rounded half to even, clamped to +-1024; scales broadcast against q."""
+    """The function q -> q * a * b / y, rounded half to even and clamped to +-1024; scales broadcast against q."""
 
     def __init__(self, a: NDArray[Any], b: NDArray[Any], y: NDArray[Any]) -> None:
         self.scales = (a, b, y)
@@ -32,7 +32,7 @@ class Requantize:
         np.clip(t, -SATURATED, SATURATED, out=t)
         floor = np.floor(t)
         t -= floor
-        t -= 0.5  # exact: how far the estimate lies above h
+        t -= 0.5  # exact: the distance of the estimate above h
         undecided = np.abs(t) <= UNDECIDED
         rounded = floor + (t > 0)
         if undecided.any():
@@ -47,7 +47,7 @@ class Requantize:
 def _decide(
     q: NDArray[np.int64], p: NDArray[np.int64], y: NDArray[np.int64], e: NDArray[np.int64], floor: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """floor or floor + 1, whichever is nearer to q * p / y * 2^e, the even one at a tie; the quotient is next to a tie."""
+    """floor or floor + 1, whichever is nearer to q * p / y * 2^e, at a tie the even one; the quotient is next to a tie."""
     tie = 2 * floor + 1
     above = np.empty(len(q), np.int64)  # the sign of quotient - tie / 2
     # q * p * 2^(e + 1) and tie * y are nearly equal, so if the smaller side fits in 62 bits before its shift, both do after

@@ -1,1 +1,1 @@
-"""Descriptions of operators, and of how results differ, in words and as data."""
+"""Descriptions of operators and of differences between results, in words and as data."""

@@ -1,4 +1,4 @@
-"""Elements beyond rounding: those of an output that no implementation gives which rounds at each step."""
+"""Elements beyond rounding: elements of an output that rounding at each step cannot give."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PIECE = 1 << 16  # elements whose ranges are computed at once
 
 
 class Beyond(NamedTuple):
-    """The elements beyond rounding: how many, where the one farthest off is, and what rounding gives there."""
+    """The elements beyond rounding: how many, the index of the one farthest off, and what rounding gives there."""
 
     elements: int
     at: tuple[int, ...]
@@ -25,9 +25,9 @@ class Beyond(NamedTuple):
 
 
 def beyond(case: Case) -> Beyond | None:
-    """The elements that differ and that rounding at each step does not explain; None where it explains everything.
+    """The differing elements that rounding at each step does not explain; None if it explains all.
 
-    Unbounded where no bound is known for a float output. Integers without a bound, and copies, are what they are.
+    Unbounded if no bound is known for a float output. Integers without a bound, and copies, must be exact.
     """
     desc, inputs, expected, actual, output = case
     floats = expected.dtype.kind == "f"
@@ -42,7 +42,7 @@ def beyond(case: Case) -> Beyond | None:
     try:
         unit = unit_of([t.data_type for t in tensors.values()])
         if any(t.data_type.element_bits == 4 for t in tensors.values()):
-            raise Unbounded("elements of 4 bits")
+            raise Unbounded("4-bit elements")
         for begin in range(0, len(at), PIECE):
             found = ranges(nest, tensors[output].data_type, numbers, at[begin : begin + PIECE], unit)
             lows.append(found.low)
@@ -56,7 +56,7 @@ def beyond(case: Case) -> Beyond | None:
     with np.errstate(invalid="ignore"):
         inside = (least <= wide) & (wide <= most)
         if floats:
-            inside &= np.isfinite(exact) | np.isfinite(wide)  # what is infinite is exact
+            inside &= np.isfinite(exact) | np.isfinite(wide)  # infinities are exact
         far = np.nan_to_num(np.abs(wide - exact) / np.maximum(most - least, np.finfo(np.float64).tiny), nan=np.inf)
     if inside.all():
         return None

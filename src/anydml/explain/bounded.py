@@ -1,4 +1,4 @@
-"""Numbers between bounds, and functions of them: the value, and the least and the largest that it may be."""
+"""Numbers with bounds, and functions of them: a value, and the least and the largest that it may be."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Array = NDArray[Any]
 
 
 class Unbounded(Exception):
-    """Raised where a statement has something that no bound is known for, such as the bits of integers."""
+    """Raised if a statement has a part for which no bound is known, such as the bits of integers."""
 
 
 class Number(NamedTuple):
-    """Numbers, and the least and the largest that each may be; the same arrays where nothing is rounded."""
+    """Numbers, and the least and the largest that each may be; three times the same array if nothing is rounded."""
 
     value: Array
     low: Array
@@ -28,7 +28,7 @@ class Number(NamedTuple):
 
 
 class Range(NamedTuple):
-    """For each element: what it is about, and the least and the largest that rounding at each step explains."""
+    """For each element, its approximate value, and the least and the largest value that rounding at each step explains."""
 
     value: Array
     low: Array
@@ -36,12 +36,12 @@ class Range(NamedTuple):
 
 
 def exactly(value: Array) -> Number:
-    """Numbers that nothing has rounded."""
+    """Numbers without rounding."""
     return Number(value, value, value)
 
 
 def between(value: Array, low: Array, high: Array) -> Number:
-    """Numbers between bounds, which hold the number itself; what is not finite has no room beside it."""
+    """Numbers with bounds, which are widened to include the number; numbers that are not finite are their own bounds."""
     finite = np.isfinite(value)
     return Number(value, np.where(finite, np.fmin(low, value), value), np.where(finite, np.fmax(high, value), value))
 
@@ -62,7 +62,7 @@ OF_EXACT: Mapping[str, Callable[..., Array]] = {
 
 
 def aligned(*arrays: Any) -> list[Array]:
-    """Arrays with as many axes as one another, new ones behind."""
+    """The arrays with equally many axes; new ones are added at the end."""
     made = [np.asarray(x) for x in arrays]
     most = max(x.ndim for x in made)
     return [x.reshape(*x.shape, *(1,) * (most - x.ndim)) for x in made]
@@ -89,7 +89,7 @@ def monotone(function: Callable[[Array], Array], a: Number) -> Number:
 
 
 def power_like(function: Callable[[Array], Array], a: Number) -> Number:
-    """A function that falls up to 0 and rises from there."""
+    """The value of a function that decreases up to 0 and increases from there."""
     found = monotone(function, a)
     if a.exact:
         return found
@@ -117,7 +117,7 @@ def named_function(op: str) -> Callable[[Array], Array]:
 
 
 def _erf(complement: bool) -> Callable[[Array], Array]:
-    """The error function, or 1 minus it, within 1e-12: its series near 0, and its continued fraction elsewhere."""
+    """The error function, or 1 minus it, within 1e-12: by its series near 0, by its continued fraction elsewhere."""
 
     def apply(x: Array) -> Array:
         size = np.abs(x)

@@ -1,4 +1,4 @@
-"""The indices, truths and choices of a statement at some points: which of them do not depend on roundings."""
+"""The indices, truths and choices of a statement at some points, and which of them do not depend on rounding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 class Places(ABC):
-    """The nodes of one statement that are no numbers. Arrays have the points first, then an axis for each bound variable."""
+    """The nodes of one statement that are not numbers. Arrays have the points first, then an axis for each bound variable."""
 
     def __init__(self, index: Sequence[Expr], points: Array) -> None:
         self.indices: dict[Expr, Array] = {}
@@ -28,7 +28,7 @@ class Places(ABC):
 
     @abstractmethod
     def number(self, e: Expr) -> Number:
-        """The number that a node is."""
+        """The value of a node that is a number."""
 
     def index(self, e: Expr) -> Array:
         if e not in self.indices:
@@ -47,12 +47,12 @@ class Places(ABC):
         if e.op == "rank":
             row, place = self.sorted_row(e)
             if not is_exact(row):
-                raise Unbounded("an index that an order decides")
+                raise Unbounded("an index that depends on an order")
             return bounded_rows.position(row, place, decreasing=e.data[1]).value.astype(np.int64)
         if e.op == "select":
             truth, sure = self.truth(e.args[0])
             if not np.all(sure):
-                raise Unbounded("an index that a comparison decides")
+                raise Unbounded("an index that depends on a comparison")
             return np.where(*aligned(truth, self.index(e.args[1]), self.index(e.args[2])))
         operations: Mapping[str, Callable[..., Array]] = {
             "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "floordiv": np.floor_divide,
@@ -65,11 +65,11 @@ class Places(ABC):
     def _exact(self, e: Expr) -> Array:
         found = self.number(e)
         if not is_exact(found):
-            raise Unbounded(f"a decision about what is rounded: {e.op}")
+            raise Unbounded(f"a decision about rounded numbers: {e.op}")
         return found.value
 
     def truth(self, e: Expr) -> tuple[Array, Array]:
-        """Truths, and which of them do not depend on roundings."""
+        """Truths, and which of them do not depend on rounding."""
         if e not in self.truths:
             self.truths[e] = self._truth(e)
         return self.truths[e]
@@ -96,14 +96,14 @@ class Places(ABC):
         raise Unbounded(e.op)
 
     def _first(self, e: Expr) -> Array:
-        """The position of the first (or last) largest or smallest key; NaN is both."""
+        """The position of the first (or last) largest or smallest key; NaN counts as both."""
         row, there = self.row_of(e)
         if not is_exact(row):
-            raise Unbounded(f"a decision about what is rounded: {e.args[0].op}")
+            raise Unbounded(f"a decision about rounded numbers: {e.args[0].op}")
         return self.first_of(e, row, there)
 
     def first_of(self, e: Expr, row: Number, there: Array) -> Array:
-        """The position of the first (or last) largest or smallest key, as the values are."""
+        """The position of the first (or last) largest or smallest key, by the values without rounding."""
         keys = np.where(np.isnan(row.value), np.inf, -row.value if e.op == "first_smallest" else row.value)
         chosen = there & (keys == np.where(there, keys, -np.inf).max(axis=-1, keepdims=True))
         last = e.data[1]
@@ -111,12 +111,12 @@ class Places(ABC):
         return np.where(chosen.any(axis=-1), found, 0)
 
     def row_of(self, e: Expr) -> tuple[Number, Array]:
-        """The keys of a row, in one last axis, and which of them are there."""
+        """The keys of a row, along one last axis, and which of them count."""
 
         def evaluate() -> tuple[Number, Array]:
             truth, sure = self.truth(e.args[1]) if len(e.args) > 1 else (np.ones((1,), bool), np.ones((1,), bool))
             if not np.all(sure):
-                raise Unbounded("a condition on what is rounded")
+                raise Unbounded("a condition on rounded numbers")
             return self.number(e.args[0]), truth
 
         bound = e.data[0]
@@ -125,11 +125,11 @@ class Places(ABC):
         return Number(*numbers), there
 
     def sorted_row(self, e: Expr) -> tuple[Number, Array]:
-        """The keys of a row that is put in order, and the place in it that is asked for."""
+        """The keys of a row to sort, and the wanted place in the sorted row."""
         bound = e.data[0]
         depth, keys = self._over(bound, lambda: self.number(e.args[0]))
         if integral(e.args[0]) and np.any(np.abs(keys.value) >= 2.0**53):
-            raise Unbounded("an order of integers that float64 does not hold")
+            raise Unbounded("an order of integers too large for float64")
         numbers = _rows([*keys], depth, [v.size for v in bound])
         place = self.index(e.args[1])
         place = place.reshape(*place.shape, *(1,) * (depth - place.ndim))
@@ -138,7 +138,7 @@ class Places(ABC):
         return Number(*numbers), np.broadcast_to(place, lead)
 
     def _over(self, bound: Sequence[Variable], evaluate: Callable[[], Any]) -> tuple[int, Any]:
-        """The depth outside of a reduction, and what is evaluated inside of it."""
+        """The depth outside of a reduction, and the result of `evaluate` inside of it."""
         depth = self.depth
         for place, v in enumerate(bound):
             self.axes[v] = np.arange(v.size).reshape(*(1,) * (depth + place), v.size)
@@ -149,7 +149,7 @@ class Places(ABC):
 
 
 def _rows(parts: Sequence[Array], depth: int, sizes: Sequence[int]) -> list[Array]:
-    """Arrays that have an axis for each variable of a row, from a depth on: with one axis for the row."""
+    """Arrays with an axis for each variable of a row, from `depth` on, reshaped to one axis for the row."""
     inside = depth + len(sizes)
     parts = [x.reshape(*x.shape, *(1,) * (inside - x.ndim)) for x in parts]
     lead = np.broadcast_shapes(*(x.shape[:depth] for x in parts))

@@ -1,4 +1,4 @@
-"""The tensors that a statement keeps inside, such as the states of a recurrence, between bounds: step by step."""
+"""Bounds of a statement's internal tensors, such as the states of a recurrence, computed step by step."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from anydml.tensor import DataType
 
 Array = NDArray[Any]
 
-MOST_TERMS = 1 << 26  # terms of reductions in all elements of a tensor that others are computed from; beyond, there is no bound
+MOST_TERMS = 1 << 26  # terms of reductions in all elements of an internal tensor; with more, there is no bound
 
 
 class States:
-    """Elements that are stored with the rounding of their type; their first index is the step.
+    """Internal tensors, whose elements are rounded to their type; their first index is the step.
 
-    ranges: those of a statement's elements, at some indices.
+    ranges: a function that gives the ranges of a statement's elements at some indices.
     """
 
     def __init__(self, ranges: Callable[[Nest, DataType, Array], Range]) -> None:
         self._ranges = ranges
         self._held: dict[Tensor, Number] = {}
-        self._steps: dict[Tensor, int] = {}  # that are computed, or being computed
+        self._steps: dict[Tensor, int] = {}  # the number of steps that are computed or being computed
 
     def read(self, tensor: Tensor, steps: Array) -> Number:
-        """The tensor, with the elements of some steps at least; those that it does not have are of no matter."""
+        """The tensor, with at least the elements of these steps; steps outside it are ignored."""
         assert tensor.definition is not None
         if tensor not in self._held:
             if math.prod(tensor.sizes) * most_terms(tensor.definition.body) > MOST_TERMS:

@@ -1,8 +1,8 @@
 """Bounds of ordinary floating-point arithmetic: how far an implementation that rounds at each step may be from the statement.
 
-A statement is evaluated in float64 with a bound beside each number: every operation adds the rounding `unit` times its result
-(2^-24 in float32), a function four units in the last place, and a sum of n terms n - 1 roundings of the sum of their
-magnitudes, whatever its order. Integers are exact. A decision (rounding to an integer, a comparison) is taken at both ends.
+A statement is evaluated in float64 with bounds on each number. Every operation widens them by the rounding `unit` times its
+result (2^-24 in float32), a function by four units in the last place, and a sum of n terms, in any order, by n - 1 roundings of
+the sum of their magnitudes. Integers are exact. A decision (rounding to an integer, a comparison) is made at both ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from anydml.tensor import DataType, limits
 Array = NDArray[Any]
 
 TERMS = 1 << 21  # terms of reductions that are evaluated at once
-MOST_TERMS = 1 << 24  # of one element, evaluated at all; a window may be as large as a number of 32 bits
+MOST_TERMS = 1 << 24  # the most terms of one element; a window's size may be any 32-bit number
 
 
 def unit_of(data_types: Sequence[DataType]) -> float:
@@ -36,7 +36,7 @@ def unit_of(data_types: Sequence[DataType]) -> float:
 
 def ranges(nest: Nest, data_type: DataType, inputs: Mapping[str, Number], at: Array, unit: float) -> Range:
     """The ranges of the elements of an output at some indices, one in each row of `at`; Unbounded where none are known."""
-    place = nest.body.op == "position"  # far below what float64 does not hold
+    place = nest.body.op == "position"  # always small enough for float64
     if data_type in (DataType.INT64, DataType.UINT64, DataType.FLOAT64) and not (nest.moves or place):
         raise Unbounded(data_type.name)
 
@@ -50,7 +50,7 @@ def ranges(nest: Nest, data_type: DataType, inputs: Mapping[str, Number], at: Ar
 def _ranges(nest: Nest, data_type: DataType, at: Array, evaluation: Callable[[Sequence[Expr], Array], Evaluation]) -> Range:
     terms = max(1, most_terms(nest.body))
     if terms > MOST_TERMS:
-        raise Unbounded("an element of too many terms")
+        raise Unbounded("an element with too many terms")
     count = max(1, TERMS // terms)
     parts = []
     with np.errstate(all="ignore"):

@@ -1,6 +1,6 @@
-"""The causes of differences: which well-known deviation gives the output at hand, and in how many places.
+"""The causes of differences: the well-known deviations that give the output at hand, and in how many places.
 
-FINDERS says which search serves which operator.
+FINDERS has the search for each operator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from anydml.schema.operator import Desc
 
 
 def causes(d: Desc, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
-    """The causes of differences in one output of an operator's newest desc; none where no search is known for it."""
+    """The causes of differences in one output of an operator's newest desc; none if it has no search."""
     finder = FINDERS.get(type(d))
     return finder(d, arrays, expected, actual) if finder else ()
 

@@ -11,7 +11,7 @@ from anydml.explain.comparison import Cause
 from anydml.explain.known import WINDOWS
 from anydml.explain.search import Array, Arrays, Search
 
-COPIED = 2**24  # elements of a copy; no cause is looked for in a larger one
+COPIED = 2**24  # elements of a copy; larger copies are not searched
 
 
 def of_copy(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:

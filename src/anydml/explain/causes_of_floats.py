@@ -1,4 +1,4 @@
-"""The search for causes in products of floats: one weight that is another."""
+"""The search for causes in products of floats: one changed weight."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The search for causes in products of integers: their inputs, their accumulators and their requantisation.
+"""The search for causes in products of integers: in their inputs, their accumulators and their requantisation.
 
-Another operator with accumulators can use the last two as they are.
+The last two serve any operator with accumulators.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from anydml.explain.search import PATCHES, Array, Arrays, Search, three
 from anydml.kernels.numpy.contract import aligned
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
 
-MULTIPLICATIONS = 2**27  # how much of a large product is looked at: a second or two
-OUTPUTS = 2**18  # the same, in outputs
-ELEMENTS = 2**25  # of B, in the batches that are looked at
+MULTIPLICATIONS = 2**27  # of a large product that are examined, in a second or two
+OUTPUTS = 2**18  # of a large product that are examined
+ELEMENTS = 2**25  # of B, in the batches that are examined
 
-OF_CONVOLUTIONS = {  # the changed inputs of a product that a convolution may have, too
+OF_CONVOLUTIONS = {  # the changed inputs of a product that apply to a convolution, too
     "no_a_zero_point", "no_b_zero_point", "no_input_zero_points", "no_output_zero_point", "no_zero_points",
     "a_and_output_zero_points_swapped", "a_signedness", "b_signedness", "a_and_zero_point_signedness",
     "b_and_zero_point_signedness", "output_signedness",
@@ -68,10 +68,10 @@ def _searched(
     changes: Sequence[Deviation],
     place: Callable[[int, int, int], tuple[int, ...]] = lambda batch, k, column: (k, column),
 ) -> tuple[Cause, ...]:
-    """The causes of a product, looked for in some of its rows. place: the index of a weight, for sentences."""
+    """The causes in a product, from some of its rows. place: gives a weight's index for sentences."""
 
     def chosen(x: Array) -> Array:
-        """Of an array of the output's sizes, or ones, those rows."""
+        """These rows of an array whose sizes are the output's or 1."""
         return x[:, rows] if x.shape[-2] > 1 else x
 
     def selected(p: Inputs) -> Inputs:
@@ -87,7 +87,7 @@ def _searched(
             search.tried(deviation, _requantised(base, q, deviation))
 
     def altered() -> Iterator[tuple[Deviation, Inputs, Array]]:
-        """Each deviation before requantisation, with the inputs and the accumulators that it has."""
+        """Each deviation before requantisation, with its inputs and accumulators."""
         for deviation in products:
             yield deviation, base, deviation.function(base) + base.get("bias", 0)
         for deviation in ACCUMULATORS:
@@ -107,7 +107,7 @@ def _searched(
         if equal > nearest:
             nearest, best = equal, found
     most = max((cause.equal for cause in search.causes), default=search.exact)
-    if quantised and best and most < search.actual.size:  # two deviations at once, then
+    if quantised and best and most < search.actual.size:  # then two deviations at once
         first, p, sums = best
         for second in REQUANTISATIONS:
             both = Deviation(f"{first.name}, {second.name}", f"{first.sentence} and {second.sentence}", second.function)
@@ -118,7 +118,7 @@ def _searched(
 def _changed_weight(
     p: Inputs, q: Array, expected: Array, actual: Array, place: Callable[[int, int, int], tuple[int, ...]]
 ) -> tuple[Deviation, Inputs] | None:
-    """One weight that is another: the deviation, and the inputs with it."""
+    """One changed weight: the deviation, and the inputs with that weight."""
 
     def outputs(sums: Array, batch: int, column: int) -> Array:
         if "a_scale" not in p:
@@ -159,7 +159,7 @@ def _accumulated(p: Inputs) -> Array:
 
 
 def _looked_at(differs: Array, k: int) -> tuple[Array, Array]:
-    """The batches and rows of a product that are looked at: as many as are affordable, those that differ most."""
+    """The batches and rows of a product to examine: as many as are affordable, those that differ most."""
     rows, columns = differs.shape[1:]
     affordable = max(1, min(MULTIPLICATIONS // (k * columns), OUTPUTS // columns))
     counts = np.count_nonzero(differs, axis=-1)

@@ -1,4 +1,4 @@
-"""The search for causes in quantised elements: other ways to divide by the scale, to round, and to clamp."""
+"""The search for causes in quantised elements: other ways to divide by the scale, to round and to clamp."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anydml.explain.comparison import Cause
 from anydml.explain.known import EXACT, REQUANTISATIONS
 from anydml.explain.search import Array, Arrays, Search
 
-OF_QUOTIENTS = {  # the requantisations that take a quotient as it is and round it in another way
+OF_QUOTIENTS = {  # the requantisations that round the exact quotient in another way
     "half_away_from_zero", "half_up", "truncation", "rounding_down", "zero_point_before_rounding", "wrapping_output",
 }  # fmt: skip
 OF_SCALES = {"reciprocal_output_scale"}
@@ -19,7 +19,7 @@ UNROUNDED = Deviation(EXACT.name, "a quotient that is not rounded to float32", E
 
 
 def of_quantisation(d: Any, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
-    """The causes of differences in floats that are divided by scales, the quotient rounded to float32, and quantised."""
+    """The causes of differences where floats are divided by scales, rounded to float32 and quantised."""
     x, scale = arrays["input_tensor"], arrays["scale_tensor"]
     if x.dtype.kind != "f" or expected.dtype.itemsize != 1:
         return ()
@@ -31,14 +31,14 @@ def of_quantisation(d: Any, arrays: Arrays, expected: Array, actual: Array) -> t
     search = Search(expected, actual)
 
     def tried(deviation: Deviation, values: Array, divisors: Array) -> None:
-        """A requantisation of accumulators of 1, 0 and -1 with the values' magnitudes as scales."""
+        """Try a requantisation, on accumulators 1, 0 and -1 with the values' magnitudes as scales."""
         plain = np.where(known, values, 0)
         magnitudes = np.where(plain != 0, np.abs(plain), 1).astype(np.float32)
         found = deviation.function(
             np.sign(plain).astype(np.int64), magnitudes, np.float32(1), np.where(known, divisors, 1).astype(np.float32),
             zero_point, output_data_type=expected.dtype,
         )  # fmt: skip
-        search.tried(deviation, np.where(known, found, expected))  # what is infinite or NaN is not rounded
+        search.tried(deviation, np.where(known, found, expected))  # infinities and NaN are not rounded
 
     for deviation in REQUANTISATIONS:
         if deviation.name in OF_QUOTIENTS:

@@ -1,4 +1,4 @@
-"""Mistaken inputs of a product, as changes of the right ones; each gives None where there is nothing to change."""
+"""Mistaken inputs of a product, as changes to the right ones; each gives None if there is nothing to change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Inputs = Mapping[str, Any]  # a, b, a_scale, .., output_zero_point as arrays of 
 
 
 class Deviation(NamedTuple):
-    """A row of a table. rounding: it is about arithmetic or rounding, after the accumulators."""
+    """A row of a table. rounding: whether it concerns arithmetic or rounding after the accumulators."""
 
     name: str
     sentence: str
@@ -50,7 +50,7 @@ def _other_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _reread(*names: str) -> Callable[[Inputs], Inputs | None]:
-    """The bytes of these read as the other of int8 and uint8."""
+    """These inputs with their bytes read as the other of int8 and uint8."""
 
     def change(p: Inputs) -> Inputs | None:
         if not all(p[name].any() for name in names[1:]):
@@ -69,7 +69,7 @@ def _output_reread(p: Inputs) -> Inputs | None:
 
 
 def _transposed(*names: str) -> Callable[[Inputs], Inputs | None]:
-    """The elements of a matrix read as if they lay column by column: of a square one, its transpose."""
+    """Matrices with their elements read as if they were stored column by column; a square one is transposed."""
 
     def change(p: Inputs) -> Inputs | None:
         if any(1 in p[name].shape[-2:] for name in names):

@@ -1,4 +1,4 @@
-"""`compare`: another machine's output against the exact one, what its differences have in common, and what explains them."""
+"""`compare`: another machine's output against the exact one, what the differences have in common, and their causes."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from anydml.tensor import DATA_TYPES, TensorDesc, four_bit
 Arrays = Mapping[str, NDArray[Any]]
 
 WORST = 5  # differences shown
-EXAMINED = 4096  # differences whose distance to a tie is computed in fractions: those that an estimate finds farthest
-ROWS = 1024  # rows of the output looked at together
+EXAMINED = 4096  # differences whose distance to a tie is computed in fractions: the farthest by an estimate
+ROWS = 1024  # rows of the output examined together
 
 
 class Case(NamedTuple):
-    """An output at hand beside the exact one: the newest desc, its inputs in tensor form, both, and the output's name."""
+    """An output at hand and the exact one: the newest desc, its inputs in tensor form, both outputs, and the output's name."""
 
     desc: Desc
     inputs: Arrays
@@ -57,13 +57,13 @@ def compare(function: Callable[..., Any], /, *arguments: Any, actual: Any, **key
 
 
 def compare(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Comparison:
-    """Compare another implementation's output with the exact one: of a desc and its inputs, or of an eager call.
+    """Compare another implementation's output with the exact one of a desc and its inputs, or of an eager call.
 
-    `compare(desc, inputs, actual)`: inputs are arrays by field name in snake_case, as `bind` takes them, owned ones among
-    them. `compare(function, *arguments, actual=output)`: the arguments are those of the eager function. actual: an array of
-    the output's data type and of its sizes, whatever its strides; beside a desc, it may also be one-dimensional, laid out as
-    the desc says. output: which one it is, by name, of an operator that has several. DescError where the desc breaks a
-    rule; BindingError, also for `actual`; DataError.
+    `compare(desc, inputs, actual)`: inputs are arrays by field name in snake_case, as `bind` takes them, including owned
+    ones. `compare(function, *arguments, actual=output)`: the arguments are those of the eager function. actual: an array of
+    the output's data type and sizes, with any strides; with a desc, it may also be one-dimensional, in the desc's layout.
+    output: the output's name, if the operator has several. DescError if the desc breaks a rule; BindingError, also for
+    `actual`; DataError.
     """
     case = case_of(function_or_desc, *arguments, **keywords)
     return explained(case, differences(case))
@@ -76,20 +76,20 @@ def case_of(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
     if "actual" not in keywords:
         raise TypeError("compare takes the output of an eager function as a keyword: actual=output")
     actual = keywords.pop("actual")
-    # an array with negative strides would be spelled as its mirror image, and coordinates would be those of that
+    # the desc of an array with negative strides would be that of its mirror image, and so would be the coordinates
     arguments = tuple(map(_forward, arguments))
     keywords = {name: _forward(value) for name, value in keywords.items()}
     output = keywords.pop("output", None)
     desc, inputs, shapes = described(function_or_desc, *arguments, **keywords)
     if output is None and len(shapes) == 1:
         (output,) = shapes
-    if output not in shapes and f"{output}_tensor" in shapes:  # as the result names it
+    if output not in shapes and f"{output}_tensor" in shapes:  # the name in the result's tuple
         output = f"{output}_tensor"
     if output in shapes and (shape := getattr(actual, "shape", None)) is not None:
         if tuple(shape) != shapes[output]:
             message = f"actual is {actual.dtype}, shape {tuple(shape)}, where the result has shape {shapes[output]}"
             raise BindingError([Fault("actual", message)])
-        if isinstance(actual, np.ndarray):  # with the leading ones that the call has added
+        if isinstance(actual, np.ndarray):  # with the leading ones that the call adds
             actual = actual.reshape(next(found.desc.sizes for found in desc.tensors() if found.name == output))
     return _case(desc, inputs, actual, output)
 
@@ -104,7 +104,7 @@ def _case(desc: Desc, inputs: Mapping[str, Any], actual: Any, output: str | None
     if output is None and len(checked.outputs) == 1:
         output = checked.outputs[0]
     if output not in checked.outputs:
-        asked_for = "output says which one `actual` is" if output is None else f"there is no output {output!r}"
+        asked_for = "output must name the one that `actual` is" if output is None else f"there is no output {output!r}"
         raise BindingError([Fault("output", f"{asked_for}; {desc.spec.name} has {', '.join(checked.outputs)}")])
     free = _unbound(desc)
     operator = named("cpu").compile(free)
@@ -124,7 +124,7 @@ def _empty(t: TensorDesc) -> NDArray[Any]:
 
 
 def _unbound(desc: Desc) -> Desc:
-    """The desc with all inputs bound alike, wherever they lie and without padding, and packed outputs."""
+    """The desc without ownership, alignment and padding of tensors, and with packed outputs."""
 
     def free(t: TensorDesc, role: str) -> TensorDesc:
         return TensorDesc(t.data_type, t.sizes, strides=t.strides if role == INPUT else None)
@@ -138,7 +138,7 @@ def _unbound(desc: Desc) -> Desc:
 
 
 def _as_bound(arrays: Arrays) -> dict[str, Any]:
-    """Arrays by tensor as `bind` takes them: those of an array of tensors as one list."""
+    """Arrays by tensor as `bind` takes them: an array of tensors is one list."""
     found: dict[str, Any] = {}
     for name, array in arrays.items():
         field, _, place = name.partition("[")
@@ -150,7 +150,7 @@ def _as_bound(arrays: Arrays) -> dict[str, Any]:
 
 
 def differences(case: Case) -> Comparison:
-    """The comparison of a case, without causes."""
+    """The comparison of a case, without a search for causes."""
     desc, views, expected, got, output = case
     if isinstance(desc, QuantizedLinearMatrixMultiply):
         return _tallied(_quantized(views, expected), expected, got)
@@ -161,7 +161,7 @@ def differences(case: Case) -> Comparison:
 
 
 def _computed(case: Case, nest: Nest) -> Comparison:
-    """By steps of the output's type: integers, or units in the last place of floats; NaN is equal to NaN."""
+    """Compare by steps of the output's type: integers, or units in the last place of floats; NaN equals NaN."""
     _, views, expected, actual, _ = case
     floats = expected.dtype.kind == "f"
     wanted, got = (ordered(x) if floats else x for x in (expected, np.ascontiguousarray(actual)))
@@ -182,7 +182,7 @@ def _computed(case: Case, nest: Nest) -> Comparison:
 
 
 def ordered(x: NDArray[Any]) -> NDArray[Any]:
-    """The bits of floats as integers in the order of the numbers: neighbours differ by 1, and both zeros are 0."""
+    """Floats as integers in the order of the numbers: neighbours differ by 1, and both zeros are 0."""
     bits = x.view(f"i{x.itemsize}")
     lowest = np.iinfo(bits.dtype).min
     return np.where(bits < 0, lowest - bits, bits)
@@ -196,7 +196,7 @@ def explained(case: Case, comparison: Comparison) -> Comparison:
 
 
 def _laid_out(actual: Any, t: TensorDesc) -> NDArray[Any]:
-    """The actual output as an array of its desc's sizes; elements of 4 bits are int8 or uint8."""
+    """The actual output as an array of its desc's sizes; 4-bit elements are int8 or uint8."""
     if isinstance(actual, np.ndarray) and actual.shape == t.sizes:
         if t.data_type == four_bit(actual.dtype):
             return actual.astype(t.data_type.unpacked_dtype)
@@ -209,7 +209,7 @@ def _laid_out(actual: Any, t: TensorDesc) -> NDArray[Any]:
 
 
 def _copied(d: Desc, expected: NDArray[Any], actual: NDArray[Any]) -> Comparison:
-    """Bits against bits: -0.0 is not 0.0, and a NaN keeps its payload."""
+    """Compare bits: -0.0 differs from 0.0, and a NaN must keep its payload."""
     bits = f"u{expected.itemsize}"
     at = np.argwhere(expected.view(bits) != np.ascontiguousarray(actual).view(bits))
     worst = []
@@ -234,8 +234,9 @@ def _value(element: Any) -> Value:
 class _Block:
     """Some rows of the output.
 
-    at: their index. counts: of the totals of a Comparison. clamped: which outputs saturate or wrap. distance: an estimate of
-    how far each is from a tie. exact: the position of an output in the block -> its real value, and how far from a tie.
+    at: their index. counts: their part of a Comparison's totals. clamped: which outputs saturate or wrap. distance: an
+    estimate of how far each is from a tie. exact: an output's position in the block -> its real value, and its distance
+    from a tie.
     """
 
     at: tuple[Any, ...]
@@ -246,7 +247,7 @@ class _Block:
 
 
 def _tallied(blocks: Iterable[_Block], expected: NDArray[Any], actual: NDArray[Any]) -> Comparison:
-    counts: Counter[str] = Counter()  # by field of a Comparison
+    counts: Counter[str] = Counter()  # field of a Comparison -> total
     steps: Counter[int] = Counter()
     worst: list[tuple[int, float, Difference]] = []
     within: Fraction | None = None
@@ -283,9 +284,9 @@ def _tallied(blocks: Iterable[_Block], expected: NDArray[Any], actual: NDArray[A
 
 
 def _sums(views: Arrays) -> Iterator[tuple[tuple[Any, ...], NDArray[np.float64]]]:
-    """Index and sums of (A - AZeroPoint) * (B - BZeroPoint), some rows of the output at a time.
+    """Indices and sums of (A - AZeroPoint) * (B - BZeroPoint), for some rows of the output at a time.
 
-    float64 is exact here in any order of summation: every partial sum is an integer below 2^48.
+    float64 is exact here in any order of summation, since every partial sum is an integer below 2^48.
     """
     a, b = views["a_tensor"], views["b_tensor"]
     a_zero_point, b_zero_point = _spread(views, "a_zero_point_tensor", a.shape), _spread(views, "b_zero_point_tensor", b.shape)
@@ -297,7 +298,7 @@ def _sums(views: Arrays) -> Iterator[tuple[tuple[Any, ...], NDArray[np.float64]]
 
 
 def _spread(views: Arrays, name: str, sizes: tuple[int, ...]) -> NDArray[Any]:
-    """A scale or zero point, broadcast; zeros where it is absent."""
+    """A scale or zero point, broadcast; zeros if it is absent."""
     array = views.get(name)
     return np.broadcast_to(np.uint8(0) if array is None else aligned(array, len(sizes)), sizes)
 

@@ -10,16 +10,16 @@ from typing import Any
 
 Value = int | float | str
 
-NEAR = 2.0**-10  # steps from a tie; arithmetic in float32 moves a value below 512 by less than 2^-12
-NAMED = 3  # causes that the sentence names, where they explain as much as one another
+NEAR = 2.0**-10  # steps from a tie; float32 arithmetic changes a value below 512 by less than 2^-12
+NAMED = 3  # equally good causes that the sentence names
 
 
 @dataclass(frozen=True)
 class Difference:
     """One output that differs.
 
-    exact: the real value before it is rounded, wrapped or clamped, zero point added; of a copy, the element it is of.
-    distance_to_tie: from the nearest number at which rounding turns, 0 to 0.5; None where nothing is rounded.
+    exact: the real value with the zero point, before it is rounded, wrapped or clamped; for a copy, the copied element.
+    distance_to_tie: the distance of the exact value from the nearest tie, 0 to 0.5; None if nothing is rounded.
     """
 
     coordinates: tuple[int, ...]
@@ -31,12 +31,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Cause:
-    """A deviation that equals the output in more places than the exact result, by more than half of what differs.
+    """A deviation that equals the output in more places than the exact result, by more than half of the differing elements.
 
-    name: of the deviation, a function of `anydml.deviations` or a change of the inputs. sentence: the same in words.
-    outputs: looked at; all of them unless the call is large. equal: how many of these have the deviation's value.
-    exact: how many have the exact one. explained: how many have the deviation's and not the exact one.
-    rounding: the deviation is one of arithmetic or rounding, after the accumulators.
+    name: the deviation, a function of `anydml.deviations` or a change of the inputs. sentence: the deviation in words.
+    outputs: the number of elements examined; all of them unless the call is large. equal: how many of these have the
+    deviation's value. exact: how many have the exact value. explained: how many have the deviation's value and not the exact
+    one. rounding: whether the deviation concerns arithmetic or rounding after the accumulators.
     """
 
     name: str
@@ -50,13 +50,14 @@ class Cause:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The differences of an output from the exact one; `str()` says it in sentences, `to_dict()` as JSON has it.
+    """The differences of an output from the exact one; `str()` gives them in sentences, `to_dict()` as data for JSON.
 
-    It is neither true nor false: ask `.equal`. differing: how many outputs differ. steps: actual - expected -> how many; empty
-    for copies, whose elements are not compared by size. worst: the farthest off, for a copy the first. within: no difference
-    lies farther from a tie, those of saturated outputs left out; rounded up. saturated_low, saturated_high, ties, wrapped: of
-    all outputs, right or wrong. differing_clamped: how many of the differing outputs saturate (or wrap). causes: deviations
-    that explain the differences, the one that explains most first. unit: of steps, " ULP" for floats.
+    It has no truth value: use `.equal`. differing: how many elements differ. steps: actual - expected -> how many; empty for
+    copies, whose elements are not compared by size. worst: the differences farthest off, for a copy the first. within: the
+    largest distance of a difference from a tie, rounded up, without saturated outputs. saturated_low, saturated_high, ties,
+    wrapped: how many of all elements, right or wrong. differing_clamped: how many of the differing ones saturate (or wrap).
+    causes: deviations that explain the differences, the one that explains most first. unit: the unit of steps, " ULP" for
+    floats.
     """
 
     total: int
@@ -79,7 +80,7 @@ class Comparison:
 
     @property
     def max_step(self) -> int | None:
-        """The greatest difference in steps of the output, 0 where all are equal; None for copies that differ."""
+        """The greatest difference in steps of the output, 0 if all are equal; None for copies that differ."""
         if self.equal:
             return 0
         return max(map(abs, self.steps)) if self.steps else None
@@ -88,7 +89,7 @@ class Comparison:
         raise TypeError("a Comparison is neither true nor false; use .equal, or assert_exact of anydml.testing")
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON has it, with its sentence."""
+        """The comparison as data for JSON, with its sentence."""
         members = asdict(self)
         members["steps"] = {str(step): count for step, count in self.steps.items()}
         members["worst"] = [{**asdict(d), "coordinates": list(d.coordinates)} for d in self.worst]
@@ -149,7 +150,7 @@ class Comparison:
         return f" ({', '.join(parts)})" if parts else ""
 
     def _repr_html_(self) -> str:
-        """The sentence, and the worst differences in a table: what a notebook shows."""
+        """The sentence, and a table of the worst differences, for notebooks."""
         sentence = f"<p>{html.escape(str(self))}</p>"
         if not self.worst:
             return sentence
@@ -165,6 +166,6 @@ class Comparison:
 
 
 def _short(x: float) -> str:
-    """Two digits, rounded up: 6.1e-5."""
+    """A number with two digits, rounded up: 6.1e-5."""
     two_digits = Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(x))
     return f"{float(two_digits):.2g}".replace("e-0", "e-")

@@ -1,6 +1,6 @@
-"""`describe`: all that an operator's file says, as plain data (which JSON can hold), as Markdown and as text.
+"""`describe`: the contents of an operator's file as plain data (for JSON), as Markdown and as text.
 
-Nothing is written down twice: each message shown is the one that `check` gives for the example that breaks the rule.
+The messages shown are those that `check` gives for the examples that break the rules.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Facts = dict[str, Any]
 
 
 def plain(value: Any) -> Any:
-    """A value of a desc or of a violation as JSON has it: enumerations by name, ranges by their ends, wire spelling."""
+    """A value of a desc or of a violation as JSON: enumerations by name, ranges by their ends, names in wire spelling."""
     if isinstance(value, range):
         return {"minimum": value[0], "maximum": value[-1]}
     if isinstance(value, enum.Enum):
@@ -53,7 +53,7 @@ def plain(value: Any) -> Any:
 
 
 def _float32(array: NDArray[Any]) -> Any:
-    """Nested lists of the shortest numbers that are these float32: 0.0066, not 0.006599999964237213."""
+    """Nested lists of the shortest numbers that round to these float32: 0.0066, not 0.006599999964237213."""
     return [_float32(row) for row in array] if array.ndim > 1 else [plain(float(str(x))) for x in array]
 
 
@@ -112,14 +112,14 @@ def describe(operator: type[Desc]) -> Facts:
 
 
 def _by_wire_name(operator: type[Desc], fields: Mapping[str, Any]) -> Facts:
-    """Field values under their wire names, in the page's order; what is not given is left out."""
+    """Field values under their wire names, in the page's order, without those not given."""
     return {f.wire: plain(fields[f.name]) for f in operator.spec.fields if fields.get(f.name) is not None}
 
 
 def _constraints(operator: type[Desc]) -> list[Facts]:
     breaking = {example.constraint: example for example in rejections(operator)}
     rules = {rule.name: rule for rule in operator.spec.rules}
-    # what a feature level lacks is no rule of the file, but follows from its rows: the examples alone name it
+    # rules about feature levels follow from the file's rows and are not in its rules; only the examples name them
     return [_constraint(operator, breaking[name], rules.get(name)) for name in dict.fromkeys((*breaking, *rules))]
 
 
@@ -165,7 +165,7 @@ def _tensor_constraint(operator: type[Desc], rule: Constraint) -> Facts:
 
 
 def _data_rule(operator: type[Desc], rule: DataRule) -> Facts:
-    """A rule about values, with the first of 0, NaN and infinity that breaks it in the first example."""
+    """A rule about values, with the message for the first of 0, NaN and infinity that breaks it in the first example."""
     example, field = operator.spec.examples[0], next(f for f in operator.spec.inputs if f.wire == rule.tensors[0])
     data = example.inputs[field.name]
     limits = (0.0, np.nan, np.inf) if data.dtype.kind == "f" else (np.iinfo(data.dtype).max, np.iinfo(data.dtype).min)
@@ -192,7 +192,7 @@ def _example(operator: type[Desc], example: Example) -> Facts:
 
 
 def _call(operator: type[Desc], example: Example) -> str | None:
-    """The example at Python's prompt; None where its desc says more than a call can, such as strides."""
+    """The example at Python's prompt; None if its desc has something that a call cannot express, such as strides."""
     try:
         return as_call(operator, example).session.replace("<BLANKLINE>", "")
     except ValueError:
@@ -215,7 +215,7 @@ def _notes(rule: Facts) -> str:
 
 
 def _members(members: Facts) -> str:
-    """A JSON object, one line a member: short enough to read, and to paste into a program."""
+    """A JSON object with one line for each member, to read and to paste into a program."""
     return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in members.items()) + "\n}"
 
 
@@ -242,12 +242,12 @@ def markdown(facts: Facts) -> str:
         ("Field", "In Python", "Role", "Type", "Meaning"),
         ((f"`{f['name']}`", f"`{f['python']}`", f["role"], _type(f), prose(f["meaning"])) for f in facts["fields"]),
     )
-    lines += ["## Supported", "", "A row holds until a later one of the same tensor.", ""]
+    lines += ["## Supported", "", "A row applies until a later row of the same tensor.", ""]
     lines += _table(
         ("From level", "Tensors", "Dimensions", "Data types"),
         ((r["since"], ", ".join(r["tensors"]), _counts(r), ", ".join(r["data_types"])) for r in facts["support"]),
     )
-    lines += ["## Rules", "", "Each with changes to the first example that break it, and the message that follows.", ""]
+    lines += ["## Rules", "", "Each with changes to the first example that break it, and the message that they give.", ""]
     for rule in facts["constraints"]:
         lines += [f"### `{rule['id']}`", "", prose(rule["sentence"]) + _notes(rule), ""]
         example = rule["example"]
@@ -274,7 +274,7 @@ def markdown(facts: Facts) -> str:
 
 
 def text(facts: Facts) -> str:
-    """The same in fewer words, for a terminal: headings at the margin, everything else indented."""
+    """A shorter page for a terminal: headings at the margin, everything else indented."""
     width = max(len(f["name"]) for f in facts["fields"])
     kinds = max(len(_type(f)) for f in facts["fields"])
     names = f"anydml.{facts['function']} and anydml.{facts['python']}"
@@ -286,7 +286,7 @@ def text(facts: Facts) -> str:
     lines += ["", "Supported"]
     for row in facts["support"]:
         lines += [f"  {row['since']}: {', '.join(row['tensors'])}: {_counts(row)} dimensions of {' '.join(row['data_types'])}"]
-    lines += ["", "Rules, and what breaking them says"]
+    lines += ["", "Rules, and the messages for breaking them"]
     for rule in facts["constraints"]:
         lines += [f"  {rule['id']}{_notes(rule)}: {rule['sentence'].replace('`', '')}"]
         lines += [f"      {line.strip()}" for line in rule["example"]["message"].partition(": ")[2].splitlines()]

@@ -1,4 +1,4 @@
-"""The numbers of a statement at some points, each between bounds: every operation adds its rounding."""
+"""The numbers of a statement at some points, each with bounds that every operation widens by its rounding."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from anydml.tensor import limits
 Array = NDArray[Any]
 
 FUNCTION_ULPS = 4
-LEAST = {2.0**-24: 2.0**-150, 2.0**-11: 2.0**-25}  # by rounding unit: half of the smallest subnormal number
+LEAST = {2.0**-24: 2.0**-150, 2.0**-11: 2.0**-25}  # rounding unit -> half of the smallest subnormal number
 
-REDUCTIONS: Mapping[str, tuple[Callable[..., Array], float]] = {  # and its result of nothing
+REDUCTIONS: Mapping[str, tuple[Callable[..., Array], float]] = {  # with the result for no terms
     "sum": (np.sum, 0.0), "product": (np.prod, 1.0), "max": (np.max, -np.inf), "min": (np.min, np.inf),
 }  # fmt: skip
 
 
 class Evaluation(Places):
-    """The nodes of one statement at some points."""
+    """The values of the nodes of one statement at some points."""
 
     def __init__(self, inputs: Mapping[str, Number], index: Sequence[Expr], points: Array, unit: float, states: States) -> None:
         super().__init__(index, points)
@@ -52,7 +52,7 @@ class Evaluation(Places):
         self.numbers: dict[Expr, Number] = {}
 
     def rounded(self, value: Array, low: Array, high: Array, units: Array | float = 1.0) -> Number:
-        """Numbers that are rounded, once or `units` times."""
+        """Numbers with bounds widened by one rounding, or by `units` roundings."""
         room, least = units * self.unit, units * LEAST[self.unit]
         return between(value, low - room * np.abs(low) - least * (low != 0), high + room * np.abs(high) + least * (high != 0))
 
@@ -118,7 +118,7 @@ class Evaluation(Places):
         elif tensor.name in self.inputs:
             given = self.inputs[tensor.name]
         else:
-            raise Unbounded("a tensor that is not known")
+            raise Unbounded("a tensor whose elements are not known")
         indices = aligned(*(self.index(a) for a in e.args[: len(tensor.sizes)]))
         at = tuple(np.clip(i, 0, n - 1) for i, n in zip(indices, tensor.sizes, strict=True))
         found = exactly(given.value[at].astype(np.float64))
@@ -127,7 +127,7 @@ class Evaluation(Places):
         return found if mode != "otherwise" else chosen(self._inside(e), found, self.number(e.args[-1]))
 
     def _in_order(self, e: Expr) -> Number | None:
-        """An element of a row that is sorted by itself, and rounded; None if it is anything else."""
+        """An element read in the sorted order of its own row, where that row is rounded; None for anything else."""
         ranks = [a for a in e.args if a.op == "rank"]
         if len(ranks) != 1 or e.data[1] != "inside":
             return None
@@ -144,7 +144,7 @@ class Evaluation(Places):
         return None if is_exact(row) else bounded_rows.element(row, place, decreasing=rank.data[1])
 
     def _position(self, e: Expr) -> Number:
-        """An index as a number; one that an order of what is rounded decides, between bounds."""
+        """An index as a number, with bounds if it depends on the order of rounded numbers."""
         if e.op == "rank":
             row, place = self.sorted_row(e)
             if not is_exact(row):
@@ -190,7 +190,7 @@ class Evaluation(Places):
             return np.asarray(x**exponent)
 
         if not a.exact and exponent < 0:
-            raise Unbounded("a negative power of what is rounded")
+            raise Unbounded("a negative power of rounded numbers")
         found = monotone(power, a) if exponent % 2 else power_like(power, a)
         return self.rounded(*found, abs(exponent))
 
@@ -241,7 +241,7 @@ class Evaluation(Places):
         if len(e.args) > 1:
             truth, sure = self.truth(e.args[1])
             if not np.all(sure):
-                raise Unbounded("a condition on what is rounded")
+                raise Unbounded("a condition on rounded numbers")
             kept, truth = aligned(kept, truth)
             kept = kept & truth
         return self.number(body), kept

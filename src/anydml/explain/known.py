@@ -1,6 +1,6 @@
-"""Tables of deviations: the name of each, the same in words as a noun, and a function.
+"""Tables of deviations: the name of each, a noun phrase for sentences, and a function.
 
-Those of a product's inputs are in `changes`.
+Changes of a product's inputs are in `changes`.
 """
 
 from __future__ import annotations

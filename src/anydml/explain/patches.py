@@ -1,4 +1,4 @@
-"""A convolution as a product of matrices: a row for every position of the output, a column for every output channel."""
+"""A convolution as a matrix product: a row for every position of the output, a column for every output channel."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Array = NDArray[Any]
 def patches(d: Any, x: Array, fill: int, *, channels_last: bool = False) -> Array:
     """The elements that positions read: {groups, batches * positions, channels of a group * elements of a channel's filter}.
 
-    d: the desc of a convolution that goes forward. fill: the value outside of the input. channels_last: the order of a row's
-    elements, which matters to what adds neighbours.
+    d: the desc of a forward convolution. fill: the value outside of the input. channels_last: the order of a row's elements,
+    which matters where neighbouring products are added first.
     """
     kernel = d.filter_tensor.sizes[2:]
     positions = d.output_tensor.sizes[2:]
@@ -70,7 +70,7 @@ def place(d: Any, group: int, k: int, column: int) -> tuple[int, ...]:
 
 
 def inputs(d: Any, arrays: Mapping[str, Array]) -> dict[str, Any]:
-    """The inputs of a convolution of 8-bit integers as those of a product, with the bias of each column of accumulators."""
+    """The inputs of a convolution of 8-bit integers as inputs of a product, with a bias for each column of accumulators."""
     x, w = arrays["input_tensor"], arrays["filter_tensor"]
 
     def of(name: str, dtype: Any) -> Array:

@@ -1,8 +1,7 @@
-"""Exact quotients accumulator * a_scale * b_scale / output_scale, from which every way of rounding follows.
+"""Exact quotients accumulator * a_scale * b_scale / output_scale, from which the result of every way of rounding follows.
 
-In float64 the estimate is off by at most 2^-50 of itself. That decides the floor and the side of one half wherever the
-quotient is not next to an integer or a half; integers and ties are found by divisibility, and the few others that lie too
-near to tell are decided in fractions.
+The float64 estimate has a relative error of at most 2^-50. That decides the floor and the side of one half, except next to an
+integer or a half. Integers and ties are found by divisibility, and the few other undecided quotients by fractions.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from numpy.typing import NDArray
 
 from anydml.exact.float32 import significands
 
-LARGEST = 2.0**40  # quotients beyond are held to it: every output type here has saturated long before
+LARGEST = 2.0**40  # quotients are clamped to it; every output type here saturates far below
 HALF = Fraction(1, 2)
 
 
 class Quotient:
     """Quotients of accumulators (int64, below 2^53 in magnitude) and float32 scales that broadcast against them.
 
-    floor: the integer at or below each. half: -1, 0 or 1 where the rest above it is below, at or above one half.
-    whole: whether there is no rest. estimate: the quotient in float64.
+    floor: the integer at or below each. half: -1, 0 or 1 if the fraction above it is below, at or above one half.
+    whole: whether that fraction is 0. estimate: the quotient in float64.
     """
 
     def __init__(self, q: NDArray[np.int64], a: NDArray[Any], b: NDArray[Any], y: NDArray[Any]) -> None:
@@ -34,7 +33,7 @@ class Quotient:
         with np.errstate(over="ignore", under="ignore"):
             self.estimate = x = np.ldexp(q * p.astype(np.float64) / divisor, e.astype(np.int32))
         lowest = q & -q
-        divides = q % (divisor // np.gcd(p, divisor)) == 0  # p and the divisor are odd: powers of two are in e
+        divides = q % (divisor // np.gcd(p, divisor)) == 0  # p and the divisor are odd; powers of two are in e
         self.whole = divides & ((e >= 0) | (q == 0) | (lowest >= np.int64(1) << np.clip(-e, 0, 62)))
         ties = divides & (e < 0) & (e > -63) & (lowest == np.int64(1) << np.clip(-1 - e, 0, 62))
         x = np.clip(x, -LARGEST, LARGEST)
@@ -54,7 +53,7 @@ class Quotient:
 
     @property
     def half_even(self) -> NDArray[np.int64]:
-        """The nearest integers, the even one at a tie."""
+        """The nearest integers; at a tie, the even one."""
         rounded: NDArray[np.int64] = self.floor + ((self.half > 0) | ((self.half == 0) & (self.floor & 1 == 1)))
         return rounded
 
@@ -64,6 +63,6 @@ class Quotient:
         return ties
 
     def exact(self, at: tuple[int, ...]) -> Fraction:
-        """One quotient, as the fraction that it is."""
+        """One quotient as an exact fraction."""
         q, p, divisor, e = (int(np.broadcast_to(x, self.estimate.shape)[at]) for x in self._terms)
         return Fraction(q * p, divisor) * Fraction(2) ** e

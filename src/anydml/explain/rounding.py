@@ -1,4 +1,4 @@
-"""Bounds of ordinary arithmetic in a graph: the ranges of an output's elements, through every operator before it."""
+"""Bounds of ordinary arithmetic in a graph: the ranges of an output's elements, computed through all operators before it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 class Operation:
-    """An operator of a graph on known inputs: its newest desc, and its inputs by field name, each with its error."""
+    """An operator of a graph on known inputs: its newest desc, and its inputs by field name, each with its bounds."""
 
     def __init__(self, desc: Desc, inputs: dict[str, Number]) -> None:
         self.desc, self.inputs = desc, inputs
@@ -37,7 +37,7 @@ class Operation:
 
 
 class Rounding:
-    """A graph on known inputs, by name: what explains each element of its outputs, if every operator rounds as it likes."""
+    """A graph on known inputs, by name, and the ranges that rounding in every operator allows for its outputs' elements."""
 
     def __init__(self, desc: GraphDesc, inputs: Mapping[str, Array]) -> None:
         self.checked: CheckedGraph = check_graph(desc)
@@ -47,12 +47,12 @@ class Rounding:
         self._last = {buffer: node for node in self.checked.order for buffer in self.checked.writes[node].values()}
 
     def operation(self, output: str) -> tuple[Operation, str]:
-        """The operator that writes an output of the graph, and the output's name there; computes what lies before it."""
+        """The operator that writes an output of the graph, and the output's name there; operators before it are computed."""
         buffer = next(b.buffer for b in self.checked.outputs if b.name == output)
         return self._operation(buffer)
 
     def explained(self, output: str, flat: Array) -> Range:
-        """The ranges of an output's elements by their places in row-major order; Unbounded where none are known."""
+        """The ranges of an output's elements at these row-major positions; Unbounded if none are known."""
         bound = next(b for b in self.checked.outputs if b.name == output)
         operation, name = self._operation(bound.buffer)
         places = _offsets(bound.tensor)[flat]
@@ -76,7 +76,7 @@ class Rounding:
 
     def _read(self, buffer: int, t: TensorDesc) -> Number:
         if t.data_type.element_bits == 4:
-            raise Unbounded("elements of 4 bits")
+            raise Unbounded("4-bit elements")
         if (constant := self.checked.constant(buffer)) is not None:
             whole = constant.data[: constant.data.nbytes // t.data_type.dtype.itemsize * t.data_type.dtype.itemsize]
             return exactly(_laid_out(whole.view(t.data_type.dtype), t))
@@ -88,7 +88,7 @@ class Rounding:
         return exactly(_laid_out(held.value, t)) if held.exact else Number(*(_laid_out(x, t) for x in held))
 
     def _computed(self, buffer: int) -> Number:
-        """A tensor between operators: its elements, and how far each may be off."""
+        """An intermediate tensor: its elements and their bounds."""
         operation, name = self._operation(buffer)
         t, nest = operation.tensors[name], _nest(operation.desc, name)
         if len(_offsets(t)) * most_terms(nest.body) > MOST_TERMS:
@@ -113,7 +113,7 @@ def _span(t: TensorDesc) -> int:
 
 
 def _offsets(t: TensorDesc) -> Array:
-    """The place in memory of each element, in row-major order."""
+    """The offset in memory of each element, in row-major order."""
     at = np.zeros((), np.int64)
     for n, s in zip(t.sizes, t.explicit_strides, strict=True):
         at = at[..., None] + np.arange(n) * s

@@ -1,4 +1,4 @@
-"""The search for causes: deviations tried on one output, in how many places each gives it."""
+"""The search for causes: deviations are tried on one output, and the elements that each gives are counted."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
 KEPT = 5  # causes
-PATCHES = 2**24  # elements of a convolution's patches; no cause is looked for in a larger one
+PATCHES = 2**24  # elements of a convolution's patches; larger convolutions are not searched
 
 
 class Search:
-    """Deviations tried on one output; those that explain more than half of what differs, on balance, are causes."""
+    """Deviations tried on one output; causes are those that on balance explain more than half of the differing elements."""
 
     def __init__(self, expected: Array, actual: Array) -> None:
         self.bits = f"u{expected.itemsize}"
@@ -30,9 +30,9 @@ class Search:
         self.causes: list[Cause] = []
 
     def tried(self, deviation: Deviation, output: Array, more_than: int = 0) -> int:
-        """In how many outputs the actual one equals that of a deviation (masked where it is not known); it may be a cause.
+        """The number of elements that a deviation gives (masked where unknown); it is recorded as a cause if it qualifies.
 
-        more_than: no cause is kept that equals no more than these.
+        more_than: a cause must give more elements than this.
         """
         same = np.ascontiguousarray(np.ma.getdata(output)).view(self.bits) == self.actual
         same &= ~np.ma.getmaskarray(output)
@@ -44,10 +44,10 @@ class Search:
         return equal
 
     def found(self) -> tuple[Cause, ...]:
-        """The causes, the one that explains most first, of equal ones the first in its table."""
+        """The causes, the one that explains most first; equally good ones in the order of their table."""
         return tuple(sorted(self.causes, key=lambda cause: -cause.equal)[:KEPT])
 
 
 def three(x: Array) -> Array:
-    """The array with its leading dimensions as one."""
+    """The array with its leading dimensions merged into one."""
     return x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])

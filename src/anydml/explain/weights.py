@@ -1,4 +1,4 @@
-"""The search for one weight that is another: of a product of integers by trial, of floats by least squares."""
+"""The search for one changed weight: in a product of integers by trial, in one of floats by least squares."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-ROWS = 256  # of those that differ, and of the others, that a trial looks at
+ROWS = 256  # of the differing rows, and of the others, that a trial examines
 TRIALS = 1 << 27  # products in all trials of a column
-EVIDENCE, PLENTY = 3, 64  # outputs that differ, or outputs of a column at all: some weight or other explains one of few
-PROMISING = 8  # weights that are tried on every row
+EVIDENCE, PLENTY = 3, 64  # differing outputs, or outputs of a column: with fewer, some weight explains them by chance
+PROMISING = 8  # the best weights, which are tried on every row
 
 
 class Changed(NamedTuple):
@@ -28,9 +28,9 @@ class Changed(NamedTuple):
 def of_integers(
     p: Mapping[str, Any], sums: Array, expected: Array, actual: Array, outputs: Callable[[Array, int, int], Array]
 ) -> Changed | None:
-    """The integer weight that explains a product's one column that differs; None where several columns do, or none explains it.
+    """The integer weight that explains a product's one differing column; None if several differ or no weight explains it.
 
-    p: the product's inputs; sums: its accumulators; outputs: from accumulators of one column of a batch to its outputs.
+    p: the product's inputs; sums: its accumulators; outputs: a function from one column's accumulators to its outputs.
     """
     if (at := _column(expected, actual)) is None:
         return None
@@ -62,10 +62,9 @@ def of_integers(
 
 
 def of_floats(a: Array, b: Array, expected: Array, actual: Array, factor: float) -> tuple[Changed, Array] | None:
-    """The float weight that explains a product's one column that departs, and the outputs that it explains, of all that differ.
+    """The float weight that explains the one column of a product beyond rounding, and a mask of the outputs then explained.
 
-    a, b: of three dimensions; factor: of the products. Rounding moves other columns a little; the one that departs most is
-    looked at.
+    a, b: matrices with a leading batch dimension; factor: a factor of the products. Other columns may differ by rounding.
     """
     with np.errstate(all="ignore"):
         away = np.nan_to_num(actual.astype(np.float64) - expected, nan=0.0, posinf=0.0, neginf=0.0)
@@ -92,6 +91,6 @@ def of_floats(a: Array, b: Array, expected: Array, actual: Array, factor: float)
 
 
 def _column(expected: Array, actual: Array) -> tuple[int, int] | None:
-    """The one column of the one batch in which something differs."""
+    """The batch and column of the only column that differs."""
     columns = np.argwhere((expected != actual).any(axis=1))
     return (int(columns[0][0]), int(columns[0][1])) if len(columns) == 1 else None

@@ -54,7 +54,7 @@ def activation_celu(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     alpha : float, default 1.0
-        What the result tends to below 0, with the opposite sign.
+        The negated limit of the result at -infinity.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -101,7 +101,7 @@ def activation_elu(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     alpha : float, default 1.0
-        What the result tends to below 0, with the opposite sign.
+        The negated limit of the result at -infinity.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -388,7 +388,7 @@ def activation_identity(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Gives every element as it is: Output = x. Its bits are moved, those of a NaN too.
+    """Copies every element: Output = x. Bits are copied, also those of a NaN.
 
         Output = Input
 
@@ -840,7 +840,7 @@ def activation_scaled_elu(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     alpha : float, default 1.6732631921768188
-        What the result tends to below 0, before it is scaled, with the opposite sign.
+        The negated limit of the unscaled result at -infinity.
     gamma : float, default 1.0507010221481323
         The factor of the whole.
     out : NDArray[Any], optional
@@ -931,7 +931,7 @@ def activation_shrink(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Moves every element toward 0 by Bias, and gives 0 for what lies within Threshold of it.
+    """Moves every element toward 0 by Bias, and gives 0 for elements within Threshold of it.
 
     Output = x - Bias if x > Threshold; x + Bias if x < -Threshold; else 0. In integer tensors, the result is truncated
     toward zero and saturated.
@@ -944,7 +944,7 @@ def activation_shrink(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16 or uint8.
     bias : float, default 0.0
-        How far an element is moved.
+        The amount by which an element is moved.
     threshold : float, default 0.5
         Below this magnitude, the result is 0.
     out : NDArray[Any], optional
@@ -1405,13 +1405,13 @@ def adam_optimizer(
     training_step : NDArray[Any] | float
         The number T of the step, one element. 1 to 8 dimensions of uint32.
     learning_rate : float, default 0.001
-        A factor of the step.
+        The factor of the step.
     beta1 : float, default 0.9
-        The part of M that is kept, 0 to 1.
+        The decay rate of M, 0 to 1.
     beta2 : float, default 0.999
-        The part of V that is kept, 0 to 1.
+        The decay rate of V, 0 to 1.
     epsilon : float, default 1e-08
-        A term of the divisor, against a zero.
+        A number added to the divisor, so that it is not zero.
     out : Sequence[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -1608,9 +1608,9 @@ def average_pooling(
     window_size : Sequence[int]
         Elements of a window.
     start_padding : Sequence[int], optional
-        Elements before the input, for windows to begin in. By default, zeros.
+        Elements of padding before the input. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input, for windows to end in. By default, zeros.
+        Elements of padding after the input. By default, zeros.
     include_padding : bool, default False
         Whether the padding counts in the number of elements.
     out : NDArray[Any], optional
@@ -1685,9 +1685,9 @@ def average_pooling1(
     window_size : Sequence[int]
         Elements of a window.
     start_padding : Sequence[int], optional
-        Elements before the input, for windows to begin in. By default, zeros.
+        Elements of padding before the input. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input, for windows to end in. By default, zeros.
+        Elements of padding after the input. By default, zeros.
     dilations : Sequence[int], optional
         Elements of the input from one element of a window to the next. By default, ones.
     include_padding : bool, default False
@@ -1774,9 +1774,9 @@ def average_pooling_grad(
     window_size : Sequence[int]
         Elements of a window.
     start_padding : Sequence[int], optional
-        Elements before the input, for windows to begin in. By default, zeros.
+        Elements of padding before the input. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input, for windows to end in. By default, zeros.
+        Elements of padding after the input. By default, zeros.
     include_padding : bool, default False
         Whether the padding counts in the number of elements.
     output_sizes : Sequence[int]
@@ -1857,15 +1857,16 @@ def batch_normalization(
     variance : NDArray[Any]
         The variances. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
     scale : NDArray[Any]
-        Factors of what is normalised. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
+        The factors of the normalised elements. A vector lies along the channel. 1 to 8 dimensions of float32 or
+        float16.
     bias : NDArray[Any]
-        Terms that are added. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
+        The numbers added to them. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
     spatial : bool, default True
         Below feature level 4_0: whether Mean and Variance may be broadcast in space.
     epsilon : float, default 1e-05
-        A term of every variance, against a zero.
+        A number added to every variance, so that it is not zero.
     fused_activation : Desc, optional
-        The function f of the exact result; without it, the result.
+        The function f, applied to the exact result; if absent, none.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -1949,9 +1950,9 @@ def batch_normalization_grad(
     variance : NDArray[Any] | float
         The variances. 1 to 8 dimensions of float32 or float16.
     scale : NDArray[Any] | float
-        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+        The factors of the normalised elements. 1 to 8 dimensions of float32 or float16.
     epsilon : float, optional
-        A term of every variance, against a zero; absent, 0.
+        A number added to every variance, so that it is not zero; 0 if absent.
     out : Sequence[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -2038,15 +2039,16 @@ def batch_normalization_training(
     input : NDArray[Any] | float
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale : NDArray[Any] | float
-        Factors of what is normalised. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
+        The factors of the normalised elements. A vector lies along the channel. 1 to 8 dimensions of float32 or
+        float16.
     bias : NDArray[Any] | float
-        Terms that are added. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
+        The numbers added to them. A vector lies along the channel. 1 to 8 dimensions of float32 or float16.
     fused_add : NDArray[Any] | float, optional
-        Other terms, one for each element; absent, 0. 1 to 8 dimensions of float32 or float16.
+        A tensor to add, with one number for each element; 0 if absent. 1 to 8 dimensions of float32 or float16.
     epsilon : float, default 1e-05
-        A term of every variance, against a zero.
+        A number added to every variance, so that it is not zero.
     fused_activation : Desc, optional
-        The function f of the exact result; without it, the result.
+        The function f, applied to the exact result; if absent, none.
     out : Sequence[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -2141,9 +2143,9 @@ def batch_normalization_training_grad(
     variance : NDArray[Any] | float
         The variances that the training gave. 1 to 8 dimensions of float32 or float16.
     scale : NDArray[Any] | float
-        Factors of what is normalised. 1 to 8 dimensions of float32 or float16.
+        The factors of the normalised elements. 1 to 8 dimensions of float32 or float16.
     epsilon : float, default 1e-05
-        A term of every variance, against a zero.
+        A number added to every variance, so that it is not zero.
     out : Sequence[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -2290,15 +2292,15 @@ def convolution(
     dilations : Sequence[int], optional
         Elements from one element of the filter to the next. By default, ones.
     start_padding : Sequence[int], optional
-        Elements before the input that are no terms. By default, zeros.
+        Elements of padding before the input, which add nothing. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input that are no terms. By default, zeros.
+        Elements of padding after the input, which add nothing. By default, zeros.
     output_padding : Sequence[int], optional
         Positions at the output's end without terms. By default, zeros.
     group_count : int, default 1
         Groups that the channels are divided into.
     fused_activation : Desc, optional
-        The function f of the exact sum; without it, the sum.
+        The function f, applied to the exact sum; if absent, none.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -2386,9 +2388,9 @@ def convolution_integer(
     dilations : Sequence[int], optional
         Elements from one element of the filter to the next. By default, ones.
     start_padding : Sequence[int], optional
-        Elements before the input that are no terms. By default, zeros.
+        Elements of padding before the input, which add nothing. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input that are no terms. By default, zeros.
+        Elements of padding after the input, which add nothing. By default, zeros.
     group_count : int, default 1
         Groups that the channels are divided into.
     out : NDArray[Any], optional
@@ -2631,7 +2633,7 @@ def depth_to_space1(
     """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, k, h, w], B being BlockSize.
 
     The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the output's number of channels, and
-    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are moved as they are.
+    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i, (k mod 2 * 2 + l mod 2) * Output.Sizes[1] + j, k // 2, l // 2]
 
@@ -2827,7 +2829,7 @@ def diagonal_matrix1(
     """Fills diagonals of matrices with a number, and copies the other elements from an input, or fills them with 0.
 
     The diagonals t = x - y are filled with DiagonalFillBegin <= t < DiagonalFillEnd; where the begin is greater than the end,
-    those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are moved as they are.
+    those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are copied unchanged.
 
         Output[i, j, k, l] = Value if l - k >= -2147483648 and l - k < 1, else Input[i, j, k, l]
 
@@ -2990,7 +2992,7 @@ def element_wise_abs(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8 or int64.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3039,7 +3041,7 @@ def element_wise_acos(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3088,7 +3090,7 @@ def element_wise_acosh(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3187,7 +3189,7 @@ def element_wise_add1(
     b : NDArray[Any] | float
         The right terms. 1 to 8 dimensions of float32 or float16.
     fused_activation : Desc, optional
-        The function f of the exact sum; without it, the sum.
+        The function f, applied to the exact sum; if absent, none.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3240,7 +3242,7 @@ def element_wise_asin(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3289,7 +3291,7 @@ def element_wise_asinh(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3338,7 +3340,7 @@ def element_wise_atan(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3387,7 +3389,7 @@ def element_wise_atanh(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3678,7 +3680,7 @@ def element_wise_bit_shift_left(
     a : NDArray[Any] | float
         The elements whose bits are moved. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
     b : NDArray[Any] | float
-        How many places. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
+        The number of places. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3687,7 +3689,7 @@ def element_wise_bit_shift_left(
     Returns
     -------
     output : array
-        The moved bits. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
+        The shifted bits. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
 
     Raises
     ------
@@ -3727,7 +3729,7 @@ def element_wise_bit_shift_right(
     a : NDArray[Any] | float
         The elements whose bits are moved. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
     b : NDArray[Any] | float
-        How many places. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
+        The number of places. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3736,7 +3738,7 @@ def element_wise_bit_shift_right(
     Returns
     -------
     output : array
-        The moved bits. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
+        The shifted bits. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
 
     Raises
     ------
@@ -3824,7 +3826,7 @@ def element_wise_ceil(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -3877,7 +3879,7 @@ def element_wise_clip(
         The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
         uint64.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     min : float, optional
         The lower bound. By default, no bound.
     max : float, optional
@@ -3935,7 +3937,7 @@ def element_wise_clip1(
         The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
         uint64.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     min_max_data_type : DataType | DTypeLike, optional
         The type of Min and Max. By default, the input's.
     min : float, optional
@@ -4128,7 +4130,7 @@ def element_wise_constant_pow(
     input : NDArray[Any]
         The bases x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     exponent : float
         The exponent of every power.
     out : NDArray[Any], optional
@@ -4179,7 +4181,7 @@ def element_wise_cos(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -4226,7 +4228,7 @@ def element_wise_cosh(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -4332,7 +4334,7 @@ def element_wise_difference_square(
     a : NDArray[Any] | float
         The elements to subtract from. 1 to 8 dimensions of float32, float16, int32 or uint32.
     b : NDArray[Any] | float
-        What is subtracted. 1 to 8 dimensions of float32, float16, int32 or uint32.
+        The elements to subtract. 1 to 8 dimensions of float32, float16, int32 or uint32.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -4435,7 +4437,7 @@ def element_wise_erf(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -4482,7 +4484,7 @@ def element_wise_exp(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -4529,7 +4531,7 @@ def element_wise_floor(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -4567,7 +4569,7 @@ def element_wise_identity(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Gives every element as it is: Output = x, or x * Scale + Bias where there is a ScaleBias.
+    """Copies every element: Output = x, or x * Scale + Bias where there is a ScaleBias.
 
     Without a ScaleBias, bits are moved, those of a NaN too; with other strides on one side, elements are laid out anew. With
     one, an integer is truncated toward zero and saturates.
@@ -4580,7 +4582,7 @@ def element_wise_identity(
         The elements x. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8, int64
         or uint64.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -4690,7 +4692,7 @@ def element_wise_is_infinity(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     infinity_mode : IsInfinityMode | str, default "EITHER"
-        The infinity looked for, or either. One of EITHER, POSITIVE, NEGATIVE.
+        The infinity to look for, or either. One of EITHER, POSITIVE, NEGATIVE.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -4781,7 +4783,7 @@ def element_wise_log(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -5180,7 +5182,7 @@ def element_wise_logical_or(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Says where one element at least is true: Output = A || B. Any element but 0 is true; results are 1 and 0.
+    """Says where at least one element is true: Output = A || B. Any element but 0 is true; results are 1 and 0.
 
         Output = 1 if A != 0 or B != 0, else 0
 
@@ -5227,7 +5229,7 @@ def element_wise_logical_xor(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Says where just one of two elements is true: Output = (!!A) != (!!B). Any element but 0 is true; results are 1 and 0.
+    """Says where exactly one element is true: Output = (!!A) != (!!B). Any element but 0 is true; results are 1 and 0.
 
         Output = 1 if A != 0 and B = 0 or A = 0 and B != 0, else 0
 
@@ -5651,7 +5653,7 @@ def element_wise_pow(
     exponent : NDArray[Any] | float
         The exponents. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16 or uint8.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every base, exactly applied; without it, x.
+        A factor and a term, applied exactly to every base; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -5843,7 +5845,7 @@ def element_wise_recip(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -5987,7 +5989,7 @@ def element_wise_sin(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -6034,7 +6036,7 @@ def element_wise_sinh(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -6081,7 +6083,7 @@ def element_wise_sqrt(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -6129,8 +6131,8 @@ def element_wise_subtract(
         The elements to subtract from. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     b : NDArray[Any] | float
-        What is subtracted. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
-        uint64.
+        The elements to subtract. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
+        int64 or uint64.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -6180,7 +6182,7 @@ def element_wise_tan(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -6229,7 +6231,7 @@ def element_wise_tanh(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -6280,7 +6282,7 @@ def element_wise_threshold(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16 or uint8.
     scale_bias : tuple[float, float], optional
-        A factor and a term for every x, exactly applied; without it, x.
+        A factor and a term, applied exactly to every x; if absent, x is used.
     min : float
         The lower bound.
     out : NDArray[Any], optional
@@ -6387,7 +6389,7 @@ def fill_value_sequence(
     value_start : float
         The first number.
     value_delta : float
-        What each number adds to the one before.
+        The difference between neighbouring numbers.
     output_sizes : Sequence[int]
         The sizes of the output, which do not follow from the inputs.
     out : NDArray[Any], optional
@@ -6558,7 +6560,7 @@ def gather(
     DescError
         A documented rule of the operator is broken.
     DataError
-        an index lies between minus the size of the axis and that size, which it does not reach.
+        an index must be at least minus the size of the axis, and less than that size.
 
     Notes
     -----
@@ -6586,9 +6588,9 @@ def gather_elements(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies for every element that which an index along an axis names: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
+    """Copies the elements that indices along an axis name: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
 
-    A negative index counts from the end. Bits are moved as they are.
+    A negative index counts from the end. Bits are copied unchanged.
 
         Output[i, j] = Input[Indices[i, j], j]
 
@@ -6619,7 +6621,7 @@ def gather_elements(
     DescError
         A documented rule of the operator is broken.
     DataError
-        an index lies between minus the size of the axis and that size, which it does not reach.
+        an index must be at least minus the size of the axis, and less than that size.
 
     Notes
     -----
@@ -6685,7 +6687,7 @@ def gather_nd(
     DescError
         A documented rule of the operator is broken.
     DataError
-        an index lies between minus the size of its dimension and that size, which it does not reach.
+        an index must be at least minus the size of its dimension, and less than that size.
 
     Notes
     -----
@@ -6757,7 +6759,7 @@ def gather_nd1(
     DescError
         A documented rule of the operator is broken.
     DataError
-        an index lies between minus the size of its dimension and that size, which it does not reach.
+        an index must be at least minus the size of its dimension, and less than that size.
 
     Notes
     -----
@@ -6810,7 +6812,7 @@ def gemm(
     b : NDArray[Any]
         The right matrices, {BatchCount, ChannelCount, K, N}; transposed, N, K. 2 to 4 dimensions of float32 or float16.
     c : NDArray[Any], optional
-        What is added, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast. 2 to 4 dimensions of float32 or
+        A matrix to add, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast. 2 to 4 dimensions of float32 or
         float16.
     trans_a : MatrixTransform | str, default "NONE"
         Whether A is transposed. One of NONE, TRANSPOSE.
@@ -6821,7 +6823,7 @@ def gemm(
     beta : float, default 1.0
         The factor of C.
     fused_activation : Desc, optional
-        The function f of the exact sum; without it, the sum.
+        The function f, applied to the exact sum; if absent, none.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -6883,7 +6885,7 @@ def gru(
 
     With X the step's input, z = f(X Wz + H Rz + Wbz + Rbz), r likewise, and h = g(X Wh + (r * H) Rh + Wbh + Rbh), or with
     LinearBeforeReset h = g(X Wh + r * (H Rh + Rbh) + Wbh). H' is rounded at each step, and nothing else is. BACKWARD goes
-    from a sequence's end to its start, and every H' stands in OutputSequence at its own step; what lies beyond a sequence's
+    from a sequence's end to its start, and OutputSequence has every H' at its own step; what lies beyond a sequence's
     length is 0.
 
         OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
@@ -6920,13 +6922,13 @@ def gru(
         The weights R of gates z, r, h, {1, num_directions, 3 * hidden_size, hidden_size}. 4 dimensions of float32 or
         float16.
     bias : NDArray[Any], optional
-        Wb of gates z, r, h, and Rb of them, {1, 1, num_directions, 6 * hidden_size}; absent, 0. 4 dimensions of float32
-        or float16.
+        Wb of gates z, r, h, and Rb of them, {1, 1, num_directions, 6 * hidden_size}; 0 if absent. 4 dimensions of
+        float32 or float16.
     hidden_init : NDArray[Any], optional
-        H before the first step, {1, num_directions, batch_size, hidden_size}; absent, 0. 4 dimensions of float32 or
+        H before the first step, {1, num_directions, batch_size, hidden_size}; 0 if absent. 4 dimensions of float32 or
         float16.
     sequence_lengths : NDArray[Any], optional
-        How many steps each sequence has, {1, 1, 1, batch_size}; absent, all. 4 dimensions of uint32.
+        The number of steps of each sequence, {1, 1, 1, batch_size}; if absent, all. 4 dimensions of uint32.
     activation_descs : Sequence[Desc], optional
         The functions f and g of each direction. By default, SIGMOID, TANH for each direction.
     direction : RecurrentNetworkDirection | str, default "FORWARD"
@@ -6995,7 +6997,7 @@ def join(
 ) -> NDArray[Any]:
     """Lays tensors one after another along an axis: Output[.., o + i, ..] = `Input[n][.., i, ..]`.
 
-    Here o is the sum of the sizes along the axis of the inputs before n. Bits are moved as they are.
+    Here o is the sum of the sizes along the axis of the inputs before n. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[0][i, j, k, l] if l < Input[0].Sizes[3], else Input[1][i, j, k, l -
             Input[0].Sizes[3]]
@@ -7226,7 +7228,7 @@ def lp_normalization(
     axis : int, optional
         The axis along which the lines lie. A negative one counts from the end. By default, the last.
     epsilon : float, default 1e-05
-        A term of every sum, against a zero.
+        A number added to every sum, so that it is not zero.
     p : int, default 2
         1: the sum of magnitudes; 2: the length.
     out : NDArray[Any], optional
@@ -7288,9 +7290,9 @@ def lp_pooling(
     window_size : Sequence[int]
         Elements of a window.
     start_padding : Sequence[int], optional
-        Elements before the input, for windows to begin in. By default, zeros.
+        Elements of padding before the input. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input, for windows to end in. By default, zeros.
+        Elements of padding after the input. By default, zeros.
     p : int, default 2
         The norm's exponent: 1 for sums of magnitudes, 2 for lengths.
     out : NDArray[Any], optional
@@ -7360,9 +7362,9 @@ def lp_pooling1(
     window_size : Sequence[int]
         Elements of a window.
     start_padding : Sequence[int], optional
-        Elements before the input, for windows to begin in. By default, zeros.
+        Elements of padding before the input. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input, for windows to end in. By default, zeros.
+        Elements of padding after the input. By default, zeros.
     dilations : Sequence[int], optional
         Elements of the input from one element of a window to the next. By default, ones.
     p : int, default 2
@@ -7437,7 +7439,7 @@ def lstm(
     With X the step's input, i = f(X Wi + H Ri + Pi * C + Wbi + Rbi), F likewise, c = g(X Wc + H Rc + Wbc + Rbc), and
     o = f(X Wo + H Ro + Po * C' + Wbo + Rbo). CoupleInputForget makes F = 1 - i. ClipThreshold clips what f and g are
     applied to. H' and C' are rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
-    and every H' stands in OutputSequence at its own step; what lies beyond a sequence's length is 0.
+    and OutputSequence has every H' at its own step; elements beyond a sequence's length are 0.
 
         OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
         OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
@@ -7482,26 +7484,26 @@ def lstm(
         Wb of gates i, o, f, c, and Rb of them, {1, 1, num_directions, 8 * hidden_size}. 4 dimensions of float32 or
         float16.
     hidden_init : NDArray[Any], optional
-        H before the first step, {1, num_directions, batch_size, hidden_size}; absent, 0. 4 dimensions of float32 or
+        H before the first step, {1, num_directions, batch_size, hidden_size}; 0 if absent. 4 dimensions of float32 or
         float16.
     cell_mem_init : NDArray[Any], optional
-        C before the first step, {1, num_directions, batch_size, hidden_size}; absent, 0. 4 dimensions of float32 or
+        C before the first step, {1, num_directions, batch_size, hidden_size}; 0 if absent. 4 dimensions of float32 or
         float16.
     sequence_lengths : NDArray[Any], optional
-        How many steps each sequence has, {1, 1, 1, batch_size}; absent, all. 4 dimensions of uint32.
+        The number of steps of each sequence, {1, 1, 1, batch_size}; if absent, all. 4 dimensions of uint32.
     peephole : NDArray[Any], optional
-        The weights P of gates i, o, f, {1, 1, num_directions, 3 * hidden_size}; absent, 0. 4 dimensions of float32 or
+        The weights P of gates i, o, f, {1, 1, num_directions, 3 * hidden_size}; 0 if absent. 4 dimensions of float32 or
         float16.
     activation_descs : Sequence[Desc], optional
         The functions f, g, h of each direction. By default, SIGMOID, TANH, TANH for each direction.
     direction : RecurrentNetworkDirection | str, default "FORWARD"
         FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward. One of FORWARD, BACKWARD, BIDIRECTIONAL.
     clip_threshold : float, default 0.0
-        The limit of magnitudes.
+        The largest magnitude.
     use_clip_threshold : bool, default False
-        Whether it limits.
+        Whether ClipThreshold is applied.
     couple_input_forget : bool, default False
-        Whether F is 1 - i.
+        Whether the forget gate F is 1 - i.
     out : Sequence[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -7661,7 +7663,7 @@ def matrix_multiply_integer_to_float(
     b_zero_point : NDArray[Any] | float, optional
         B's zero point; {.., 1, N} per column. 1 to 4 dimensions of int32, int16, int8, uint32, uint16 or uint8.
     bias : NDArray[Any], optional
-        What is added, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast. 2 to 4 dimensions of float32 or
+        A matrix to add, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast. 2 to 4 dimensions of float32 or
         float16.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
@@ -7734,9 +7736,9 @@ def max_pooling(
     window_size : Sequence[int]
         Elements of a window.
     start_padding : Sequence[int], optional
-        Elements before the input, for windows to begin in. By default, zeros.
+        Elements of padding before the input. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input, for windows to end in. By default, zeros.
+        Elements of padding after the input. By default, zeros.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -7821,9 +7823,9 @@ def max_pooling1(
     window_size : Sequence[int]
         Elements of a window.
     start_padding : Sequence[int], optional
-        Elements before the input, for windows to begin in. By default, zeros.
+        Elements of padding before the input. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input, for windows to end in. By default, zeros.
+        Elements of padding after the input. By default, zeros.
     out : Sequence[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -7917,9 +7919,9 @@ def max_pooling2(
     window_size : Sequence[int]
         Elements of a window.
     start_padding : Sequence[int], optional
-        Elements before the input, for windows to begin in. By default, zeros.
+        Elements of padding before the input. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input, for windows to end in. By default, zeros.
+        Elements of padding after the input. By default, zeros.
     dilations : Sequence[int], optional
         Elements of the input from one element of a window to the next. By default, ones.
     out : Sequence[Any], optional
@@ -8006,9 +8008,9 @@ def max_pooling_grad(
     window_size : Sequence[int]
         Elements of a window.
     start_padding : Sequence[int], optional
-        Elements before the input, for windows to begin in. By default, zeros.
+        Elements of padding before the input. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input, for windows to end in. By default, zeros.
+        Elements of padding after the input. By default, zeros.
     dilations : Sequence[int], optional
         Elements of the input from one element of a window to the next. By default, ones.
     out : NDArray[Any], optional
@@ -8102,7 +8104,7 @@ def max_unpooling(
     DescError
         A documented rule of the operator is broken.
     DataError
-        an index is less than the number of elements of the output.
+        an index must be less than the number of elements of the output.
 
     Notes
     -----
@@ -8150,19 +8152,19 @@ def mean_variance_normalization(
     input : NDArray[Any]
         The elements x, {BatchCount, ChannelCount, Height, Width}. 4 dimensions of float32 or float16.
     scale : NDArray[Any], optional
-        Factors of what is normalised. A vector lies along the axis if there is one, else the channel. 4 dimensions of
-        float32 or float16.
+        The factors of the normalised elements. A vector lies along the axis if there is one, else the channel. 4
+        dimensions of float32 or float16.
     bias : NDArray[Any], optional
-        Terms that are added. A vector lies along the axis if there is one, else the channel. 4 dimensions of float32 or
-        float16.
+        The numbers added to them. A vector lies along the axis if there is one, else the channel. 4 dimensions of
+        float32 or float16.
     cross_channel : bool, default False
         Whether means run over the channels, too.
     normalize_variance : bool, default True
         Whether the variance divides.
     epsilon : float, default 1e-05
-        A term of every variance, against a zero.
+        A number added to every variance, so that it is not zero.
     fused_activation : Desc, optional
-        The function f of the exact result; without it, the result.
+        The function f, applied to the exact result; if absent, none.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -8231,19 +8233,19 @@ def mean_variance_normalization1(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale : NDArray[Any], optional
-        Factors of what is normalised. A vector lies along the axis if there is one, else the channel. 1 to 8 dimensions
-        of float32 or float16.
+        The factors of the normalised elements. A vector lies along the axis if there is one, else the channel. 1 to 8
+        dimensions of float32 or float16.
     bias : NDArray[Any], optional
-        Terms that are added. A vector lies along the axis if there is one, else the channel. 1 to 8 dimensions of
+        The numbers added to them. A vector lies along the axis if there is one, else the channel. 1 to 8 dimensions of
         float32 or float16.
     axes : Sequence[int] | int, optional
         The axes that means run over. Negative ones count from the end. By default, all but the second.
     normalize_variance : bool, default True
         Whether the variance divides.
     epsilon : float, default 1e-05
-        A term of every variance, against a zero.
+        A number added to every variance, so that it is not zero.
     fused_activation : Desc, optional
-        The function f of the exact result; without it, the result.
+        The function f, applied to the exact result; if absent, none.
     axis : int, optional
         One of axes alone.
     out : NDArray[Any], optional
@@ -8318,10 +8320,10 @@ def mean_variance_normalization2(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     scale : NDArray[Any], optional
-        Factors of what is normalised. A vector lies along the axis if there is one, else the channel. 1 to 8 dimensions
-        of float32 or float16.
+        The factors of the normalised elements. A vector lies along the axis if there is one, else the channel. 1 to 8
+        dimensions of float32 or float16.
     bias : NDArray[Any], optional
-        Terms that are added. A vector lies along the axis if there is one, else the channel. 1 to 8 dimensions of
+        The numbers added to them. A vector lies along the axis if there is one, else the channel. 1 to 8 dimensions of
         float32 or float16.
     axes : Sequence[int] | int, optional
         The axes that means run over. Negative ones count from the end. By default, all but the second.
@@ -8330,9 +8332,9 @@ def mean_variance_normalization2(
     use_variance : bool, default True
         Whether the variance divides.
     epsilon : float, default 1e-05
-        A term of every variance, against a zero.
+        A number added to every variance, so that it is not zero.
     fused_activation : Desc, optional
-        The function f of the exact result; without it, the result.
+        The function f, applied to the exact result; if absent, none.
     axis : int, optional
         One of axes alone.
     out : NDArray[Any], optional
@@ -8410,29 +8412,18 @@ def multihead_attention(
 
     It is MULTIHEAD_ATTENTION1 with as many heads of keys and values as of queries.
 
-        Output[i, j, k] = (sum over t < PastKey.Sizes[2] + Key.Sizes[1] where Scale * (sum over h < Query.Sizes[2] of
-            (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) *
-            (PastKey[i, k // Output.Sizes[2], t, h] if t < PastKey.Sizes[2], else Key[i, t - PastKey.Sizes[2], k //
-            Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) +
-            RelativePositionBias[i, k // Output.Sizes[2], j, t] + (0 if Mask[0, t] != 0, else MaskFilterValue) != -inf
-            of exp(Scale * (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] +
-            Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], t, h] if t <
-            PastKey.Sizes[2], else Key[i, t - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
-            Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j,
-            t] + (0 if Mask[0, t] != 0, else MaskFilterValue) - P[i, j, k]) * (PastValue[i, k // Output.Sizes[2], t, k
-            mod Output.Sizes[2]] if t < PastKey.Sizes[2], else Value[i, t - PastKey.Sizes[2], k // Output.Sizes[2] *
-            Output.Sizes[2] + k mod Output.Sizes[2]] + Bias[k // Output.Sizes[2] * Output.Sizes[2] + k mod
-            Output.Sizes[2] + (2 * Query.Sizes[2])])) / (sum over u < PastKey.Sizes[2] + Key.Sizes[1] of exp(Scale *
-            (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
-            Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], u, h] if u < PastKey.Sizes[2],
-            else Key[i, u - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] *
-            Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j, u] + (0 if Mask[0,
-            u] != 0, else MaskFilterValue) - P[i, j, k]))
-            where P[i, j, k] = max over v < PastKey.Sizes[2] + Key.Sizes[1] of (Scale * (sum over h < Query.Sizes[2] of
-            (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) *
-            (PastKey[i, k // Output.Sizes[2], v, h] if v < PastKey.Sizes[2], else Key[i, v - PastKey.Sizes[2], k //
-            Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) +
-            RelativePositionBias[i, k // Output.Sizes[2], j, v] + (0 if Mask[0, v] != 0, else MaskFilterValue))
+        Output[i, j, k] = (sum over t < PastKey.Sizes[2] + Key.Sizes[1] where Scores[i, k // Output.Sizes[2], j, t] !=
+            -inf of Weights[i, k // Output.Sizes[2], j, t] * Values[i, k // Output.Sizes[2], t, k mod Output.Sizes[2]])
+            / (sum over u < PastKey.Sizes[2] + Key.Sizes[1] of Weights[i, k // Output.Sizes[2], j, u])
+            where Scores[b, n, s, t] = Scale * (sum over h < Query.Sizes[2] of Queries[b, n, s, h] * Keys[b, n, t, h]) +
+            RelativePositionBias[b, n, s, t] + (0 if Mask[0, t] != 0, else MaskFilterValue)
+            where Weights[b, n, s, t] = exp(Scores[b, n, s, t] - Largest[b, n, s])
+            where Values[b, m, t, h] = PastValue[b, m, t, h] if t < PastKey.Sizes[2], else Value[b, t -
+            PastKey.Sizes[2], m * Output.Sizes[2] + h] + Bias[m * Output.Sizes[2] + h + (2 * Query.Sizes[2])]
+            where Queries[b, n, s, h] = Query[b, s, n * Query.Sizes[2] + h] + Bias[n * Query.Sizes[2] + h]
+            where Keys[b, m, t, h] = PastKey[b, m, t, h] if t < PastKey.Sizes[2], else Key[b, t - PastKey.Sizes[2], m *
+            Query.Sizes[2] + h] + Bias[m * Query.Sizes[2] + h + Query.Sizes[2]]
+            where Largest[b, n, s] = max over v < PastKey.Sizes[2] + Key.Sizes[1] of Scores[b, n, s, v]
         OutputPresentKey[i, j, k, l] = PastKey[i, j, k, l] if k < PastKey.Sizes[2], else Key[i, k - PastKey.Sizes[2], j
             * Query.Sizes[2] + l] + Bias[j * Query.Sizes[2] + l + Query.Sizes[2]]
         OutputPresentValue[i, j, k, l] = PastValue[i, j, k, l] if k < PastKey.Sizes[2], else Value[i, k -
@@ -8453,21 +8444,22 @@ def multihead_attention(
     stacked_query_key_value : NDArray[Any], optional
         Queries, keys and values, {BatchSize, Queries, Heads, 3, HeadSize}. 5 dimensions of float32 or float16.
     bias : NDArray[Any], optional
-        Terms of the new queries, keys and values, one after another; absent, 0. 1 to 5 dimensions of float32 or
+        Biases of the new queries, keys and values, one after another; 0 if absent. 1 to 5 dimensions of float32 or
         float16.
     mask : NDArray[Any], optional
         The mask, as MaskType says. 1 to 5 dimensions of int32.
     relative_position_bias : NDArray[Any], optional
-        Terms of the scores, {.., BatchSize, Heads, Queries, Keys}; absent, 0. 4 to 5 dimensions of float32 or float16.
+        Numbers added to the scores, {.., BatchSize, Heads, Queries, Keys}; 0 if absent. 4 to 5 dimensions of float32 or
+        float16.
     past_key : NDArray[Any], optional
         Keys before the new ones, {.., BatchSize, Heads, PastKeys, HeadSize}. 4 to 5 dimensions of float32 or float16.
     past_value : NDArray[Any], optional
         Values before the new ones, {.., BatchSize, Heads, PastKeys, ValueHeadSize}. 4 to 5 dimensions of float32 or
         float16.
     scale : float, optional
-        A factor of the scores. By default, 1 / sqrt(HeadSize).
+        The factor of the scores. By default, 1 / sqrt(HeadSize).
     mask_filter_value : float, default -10000.0
-        A term of the scores that the mask leaves out.
+        A number added to the scores that the mask leaves out.
     head_count : int
         Heads.
     mask_type : MultiheadAttentionMaskType | str, default "NONE"
@@ -8585,29 +8577,18 @@ def multihead_attention1(
     head n * KeyValueHeadCount / QueryHeadCount, rounded down, of keys and values. With PastSequenceLengths L, new keys follow
     the first L of the past, and query i sees keys up to L + i. The result is exact, and rounded once.
 
-        Output[i, j, k] = (sum over t < PastKey.Sizes[2] + Key.Sizes[1] where Scale * (sum over h < Query.Sizes[2] of
-            (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) *
-            (PastKey[i, k // Output.Sizes[2], t, h] if t < PastKey.Sizes[2], else Key[i, t - PastKey.Sizes[2], k //
-            Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) +
-            RelativePositionBias[i, k // Output.Sizes[2], j, t] + (0 if Mask[0, t] != 0, else MaskFilterValue) != -inf
-            of exp(Scale * (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] +
-            Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], t, h] if t <
-            PastKey.Sizes[2], else Key[i, t - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
-            Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j,
-            t] + (0 if Mask[0, t] != 0, else MaskFilterValue) - P[i, j, k]) * (PastValue[i, k // Output.Sizes[2], t, k
-            mod Output.Sizes[2]] if t < PastKey.Sizes[2], else Value[i, t - PastKey.Sizes[2], k // Output.Sizes[2] *
-            Output.Sizes[2] + k mod Output.Sizes[2]] + Bias[k // Output.Sizes[2] * Output.Sizes[2] + k mod
-            Output.Sizes[2] + (2 * Query.Sizes[2])])) / (sum over u < PastKey.Sizes[2] + Key.Sizes[1] of exp(Scale *
-            (sum over h < Query.Sizes[2] of (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k //
-            Output.Sizes[2] * Query.Sizes[2] + h]) * (PastKey[i, k // Output.Sizes[2], u, h] if u < PastKey.Sizes[2],
-            else Key[i, u - PastKey.Sizes[2], k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] *
-            Query.Sizes[2] + h + Query.Sizes[2]])) + RelativePositionBias[i, k // Output.Sizes[2], j, u] + (0 if Mask[0,
-            u] != 0, else MaskFilterValue) - P[i, j, k]))
-            where P[i, j, k] = max over v < PastKey.Sizes[2] + Key.Sizes[1] of (Scale * (sum over h < Query.Sizes[2] of
-            (Query[i, j, k // Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h]) *
-            (PastKey[i, k // Output.Sizes[2], v, h] if v < PastKey.Sizes[2], else Key[i, v - PastKey.Sizes[2], k //
-            Output.Sizes[2] * Query.Sizes[2] + h] + Bias[k // Output.Sizes[2] * Query.Sizes[2] + h + Query.Sizes[2]])) +
-            RelativePositionBias[i, k // Output.Sizes[2], j, v] + (0 if Mask[0, v] != 0, else MaskFilterValue))
+        Output[i, j, k] = (sum over t < PastKey.Sizes[2] + Key.Sizes[1] where Scores[i, k // Output.Sizes[2], j, t] !=
+            -inf of Weights[i, k // Output.Sizes[2], j, t] * Values[i, k // Output.Sizes[2], t, k mod Output.Sizes[2]])
+            / (sum over u < PastKey.Sizes[2] + Key.Sizes[1] of Weights[i, k // Output.Sizes[2], j, u])
+            where Scores[b, n, s, t] = Scale * (sum over h < Query.Sizes[2] of Queries[b, n, s, h] * Keys[b, n, t, h]) +
+            RelativePositionBias[b, n, s, t] + (0 if Mask[0, t] != 0, else MaskFilterValue)
+            where Weights[b, n, s, t] = exp(Scores[b, n, s, t] - Largest[b, n, s])
+            where Values[b, m, t, h] = PastValue[b, m, t, h] if t < PastKey.Sizes[2], else Value[b, t -
+            PastKey.Sizes[2], m * Output.Sizes[2] + h] + Bias[m * Output.Sizes[2] + h + (2 * Query.Sizes[2])]
+            where Queries[b, n, s, h] = Query[b, s, n * Query.Sizes[2] + h] + Bias[n * Query.Sizes[2] + h]
+            where Keys[b, m, t, h] = PastKey[b, m, t, h] if t < PastKey.Sizes[2], else Key[b, t - PastKey.Sizes[2], m *
+            Query.Sizes[2] + h] + Bias[m * Query.Sizes[2] + h + Query.Sizes[2]]
+            where Largest[b, n, s] = max over v < PastKey.Sizes[2] + Key.Sizes[1] of Scores[b, n, s, v]
         OutputPresentKey[i, j, k, l] = PastKey[i, j, k, l] if k < PastKey.Sizes[2], else Key[i, k - PastKey.Sizes[2], j
             * Query.Sizes[2] + l] + Bias[j * Query.Sizes[2] + l + Query.Sizes[2]]
         OutputPresentValue[i, j, k, l] = PastValue[i, j, k, l] if k < PastKey.Sizes[2], else Value[i, k -
@@ -8628,27 +8609,28 @@ def multihead_attention1(
     stacked_query_key_value : NDArray[Any], optional
         Queries, keys and values, {BatchSize, Queries, Heads, 3, HeadSize}. 5 dimensions of float32 or float16.
     bias : NDArray[Any], optional
-        Terms of the new queries, keys and values, one after another; absent, 0. 1 to 5 dimensions of float32 or
+        Biases of the new queries, keys and values, one after another; 0 if absent. 1 to 5 dimensions of float32 or
         float16.
     mask : NDArray[Any], optional
         The mask, as MaskType says. 1 to 5 dimensions of int32.
     relative_position_bias : NDArray[Any], optional
-        Terms of the scores, {.., BatchSize, Heads, Queries, Keys}; absent, 0. 4 to 5 dimensions of float32 or float16.
+        Numbers added to the scores, {.., BatchSize, Heads, Queries, Keys}; 0 if absent. 4 to 5 dimensions of float32 or
+        float16.
     past_key : NDArray[Any], optional
         Keys before the new ones, {.., BatchSize, Heads, PastKeys, HeadSize}. 4 to 5 dimensions of float32 or float16.
     past_value : NDArray[Any], optional
         Values before the new ones, {.., BatchSize, Heads, PastKeys, ValueHeadSize}. 4 to 5 dimensions of float32 or
         float16.
     past_sequence_lengths : NDArray[Any], optional
-        How many keys of the past count in a batch, {.., BatchSize}; absent, all. 1 to 5 dimensions of int32.
+        The number of past keys used in each batch, {.., BatchSize}; if absent, all. 1 to 5 dimensions of int32.
     scale : float, optional
-        A factor of the scores. By default, 1 / sqrt(HeadSize).
+        The factor of the scores. By default, 1 / sqrt(HeadSize).
     mask_filter_value : float, default -10000.0
-        A term of the scores that the mask leaves out.
+        A number added to the scores that the mask leaves out.
     query_head_count : int
-        Heads of queries.
+        The number of query heads.
     key_value_head_count : int
-        Heads of keys and values.
+        The number of key and value heads.
     mask_type : MultiheadAttentionMaskType | str, default "NONE"
         The meaning of the mask. One of NONE, KEY_SEQUENCE_LENGTH, KEY_SEQUENCE_END_START,
         KEY_QUERY_SEQUENCE_LENGTH_START_END, BOOLEAN.
@@ -8770,7 +8752,7 @@ def nonzero_coordinates(
     Returns
     -------
     output_count : array
-        How many elements are not 0. 1 to 8 dimensions of uint32.
+        The number of elements that are not 0. 1 to 8 dimensions of uint32.
     output_coordinates : array
         A row for each element of the input: {1, .., elements, coordinates}. 2 to 8 dimensions of uint32.
 
@@ -8811,7 +8793,7 @@ def one_hot(
     """Writes one value at the place of each line along an axis that an index names, and another elsewhere in the line.
 
     Off is the first element of Values, On the next one along the last of its dimensions that is larger than 1. A negative
-    index counts from the end; one that is out of range leaves its line without On. Bits are moved as they are.
+    index counts from the end; one that is out of range leaves its line without On. Bits are copied unchanged.
 
         Output[i, j, k, l] = Values[0, 0, 0, 1] if Indices[i, j, k, 0] = l, else Values[0, 0, 0, 0]
 
@@ -8888,7 +8870,7 @@ def padding(
         The tensor to pad. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     padding_mode : PaddingMode | str, default "CONSTANT"
-        What lies beyond the input. One of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP.
+        The elements outside of the input. One of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP.
     padding_value : float, default 0.0
         What CONSTANT pads with; other modes ignore it.
     start_padding : Sequence[int]
@@ -8952,7 +8934,7 @@ def padding1(
     """Surrounds a tensor with more elements: Output[c] = Input[c - StartPadding], and by the mode beyond the input.
 
     CONSTANT is PaddingValue there. EDGE is the nearest element. REFLECTION goes back and forth with the ends once each,
-    SYMMETRIC with the ends twice each, and WRAP starts again. Bits are moved as they are.
+    SYMMETRIC with the ends twice each, and WRAP starts again. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i - StartPadding[0], j - StartPadding[1], k - StartPadding[2], l - StartPadding[3]]
             where it exists, else PaddingValue
@@ -8963,7 +8945,7 @@ def padding1(
         The tensor to pad. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     padding_mode : PaddingMode | str, default "CONSTANT"
-        What lies beyond the input. One of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP.
+        The elements outside of the input. One of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP.
     padding_value_data_type : DataType | DTypeLike, optional
         The type of PaddingValue. By default, the input's.
     padding_value : float, default 0
@@ -9141,9 +9123,9 @@ def quantized_linear_average_pooling(
     window_size : Sequence[int]
         Elements of a window.
     start_padding : Sequence[int], optional
-        Elements before the input, for windows to begin in. By default, zeros.
+        Elements of padding before the input. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input, for windows to end in. By default, zeros.
+        Elements of padding after the input. By default, zeros.
     dilations : Sequence[int], optional
         Elements of the input from one element of a window to the next. By default, ones.
     include_padding : bool, default False
@@ -9252,9 +9234,9 @@ def quantized_linear_convolution(
     dilations : Sequence[int], optional
         Elements from one element of the filter to the next. By default, ones.
     start_padding : Sequence[int], optional
-        Elements before the input that are no terms. By default, zeros.
+        Elements of padding before the input, which add nothing. By default, zeros.
     end_padding : Sequence[int], optional
-        Elements after the input that are no terms. By default, zeros.
+        Elements of padding after the input, which add nothing. By default, zeros.
     group_count : int, default 1
         Groups that the channels are divided into.
     out : NDArray[Any], optional
@@ -9565,7 +9547,8 @@ def resample(
     input : NDArray[Any]
         The elements. 1 to 4 dimensions of float32, float16, int8 or uint8.
     interpolation_mode : InterpolationMode | str
-        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+        NEAREST_NEIGHBOR, or LINEAR: interpolation between the two nearest elements in each dimension. One of
+        NEAREST_NEIGHBOR, LINEAR.
     scales : Sequence[float]
         The factors by which dimensions are enlarged.
     output_sizes : Sequence[int]
@@ -9578,8 +9561,8 @@ def resample(
     Returns
     -------
     output : array
-        The elements read; its sizes are free, and what lies beyond the input's edge is the edge's. 1 to 4 dimensions of
-        float32, float16, int8 or uint8.
+        The interpolated elements, of any sizes; beyond the input's edges, its edge elements are repeated. 1 to 4
+        dimensions of float32, float16, int8 or uint8.
 
     Raises
     ------
@@ -9641,13 +9624,14 @@ def resample1(
     input : NDArray[Any]
         The elements. 1 to 4 dimensions of float32, float16, int8 or uint8.
     interpolation_mode : InterpolationMode | str
-        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+        NEAREST_NEIGHBOR, or LINEAR: interpolation between the two nearest elements in each dimension. One of
+        NEAREST_NEIGHBOR, LINEAR.
     scales : Sequence[float]
         The factors by which dimensions are enlarged.
     input_pixel_offsets : Sequence[float], optional
-        Terms of the input's places; 0.5 for centres of pixels. By default, 0.5 for each dimension.
+        Offsets of positions in the input; 0.5 for centres of pixels. By default, 0.5 for each dimension.
     output_pixel_offsets : Sequence[float], optional
-        Terms of the output's places; -0.5 for centres of pixels. By default, -0.5 for each dimension.
+        Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
         The sizes of the output, which do not follow from the inputs.
     out : NDArray[Any], optional
@@ -9658,8 +9642,8 @@ def resample1(
     Returns
     -------
     output : array
-        The elements read; its sizes are free, and what lies beyond the input's edge is the edge's. 1 to 4 dimensions of
-        float32, float16, int8 or uint8.
+        The interpolated elements, of any sizes; beyond the input's edges, its edge elements are repeated. 1 to 4
+        dimensions of float32, float16, int8 or uint8.
 
     Raises
     ------
@@ -9721,15 +9705,16 @@ def resample2(
     input : NDArray[Any]
         The elements. 1 to 4 dimensions of float32, float16, int8 or uint8.
     interpolation_mode : InterpolationMode | str
-        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+        NEAREST_NEIGHBOR, or LINEAR: interpolation between the two nearest elements in each dimension. One of
+        NEAREST_NEIGHBOR, LINEAR.
     rounding_direction : AxisDirection | str
-        NEAREST_NEIGHBOR rounds places up (INCREASING) or down (DECREASING). One of INCREASING, DECREASING.
+        NEAREST_NEIGHBOR rounds positions up (INCREASING) or down (DECREASING). One of INCREASING, DECREASING.
     scales : Sequence[float]
         The factors by which dimensions are enlarged.
     input_pixel_offsets : Sequence[float], optional
-        Terms of the input's places; 0.5 for centres of pixels. By default, 0.5 for each dimension.
+        Offsets of positions in the input; 0.5 for centres of pixels. By default, 0.5 for each dimension.
     output_pixel_offsets : Sequence[float], optional
-        Terms of the output's places; -0.5 for centres of pixels. By default, -0.5 for each dimension.
+        Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
         The sizes of the output, which do not follow from the inputs.
     out : NDArray[Any], optional
@@ -9740,8 +9725,8 @@ def resample2(
     Returns
     -------
     output : array
-        The elements read; its sizes are free, and what lies beyond the input's edge is the edge's. 1 to 4 dimensions of
-        float32, float16, int8 or uint8.
+        The interpolated elements, of any sizes; beyond the input's edges, its edge elements are repeated. 1 to 4
+        dimensions of float32, float16, int8 or uint8.
 
     Raises
     ------
@@ -9814,17 +9799,18 @@ def resample3(
     input : NDArray[Any]
         The elements. 1 to 4 dimensions of float32, float16, int8 or uint8.
     interpolation_mode : InterpolationMode | str
-        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+        NEAREST_NEIGHBOR, or LINEAR: interpolation between the two nearest elements in each dimension. One of
+        NEAREST_NEIGHBOR, LINEAR.
     rounding_direction : AxisDirection | str
-        NEAREST_NEIGHBOR rounds places up (INCREASING) or down (DECREASING). One of INCREASING, DECREASING.
+        NEAREST_NEIGHBOR rounds positions up (INCREASING) or down (DECREASING). One of INCREASING, DECREASING.
     scales : Sequence[float]
         The factors by which dimensions are enlarged.
     input_pixel_offsets : Sequence[float], optional
-        Terms of the input's places; 0.5 for centres of pixels. By default, 0.5 for each dimension.
+        Offsets of positions in the input; 0.5 for centres of pixels. By default, 0.5 for each dimension.
     output_pixel_offsets : Sequence[float], optional
-        Terms of the output's places; -0.5 for centres of pixels. By default, -0.5 for each dimension.
+        Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     antialiased : bool, default False
-        Whether LINEAR takes means where it makes the tensor smaller.
+        Whether LINEAR averages elements in dimensions that become smaller.
     output_sizes : Sequence[int]
         The sizes of the output, which do not follow from the inputs.
     out : NDArray[Any], optional
@@ -9835,8 +9821,8 @@ def resample3(
     Returns
     -------
     output : array
-        The elements read; its sizes are free, and what lies beyond the input's edge is the edge's. 1 to 4 dimensions of
-        float32, float16, int8 or uint8.
+        The interpolated elements, of any sizes; beyond the input's edges, its edge elements are repeated. 1 to 4
+        dimensions of float32, float16, int8 or uint8.
 
     Raises
     ------
@@ -9906,13 +9892,14 @@ def resample_grad(
     input_gradient : NDArray[Any]
         The gradient of the elements read. 1 to 4 dimensions of float32 or float16.
     interpolation_mode : InterpolationMode | str
-        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+        NEAREST_NEIGHBOR, or LINEAR: interpolation between the two nearest elements in each dimension. One of
+        NEAREST_NEIGHBOR, LINEAR.
     scales : Sequence[float]
         The factors by which dimensions are enlarged.
     input_pixel_offsets : Sequence[float], optional
-        Terms of the input's places; 0.5 for centres of pixels. By default, 0.5 for each dimension.
+        Offsets of positions in the input; 0.5 for centres of pixels. By default, 0.5 for each dimension.
     output_pixel_offsets : Sequence[float], optional
-        Terms of the output's places; -0.5 for centres of pixels. By default, -0.5 for each dimension.
+        Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
         The sizes of the output, which do not follow from the inputs.
     out : NDArray[Any], optional
@@ -9988,15 +9975,16 @@ def resample_grad1(
     input_gradient : NDArray[Any]
         The gradient of the elements read. 1 to 4 dimensions of float32 or float16.
     interpolation_mode : InterpolationMode | str
-        NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension. One of NEAREST_NEIGHBOR, LINEAR.
+        NEAREST_NEIGHBOR, or LINEAR: interpolation between the two nearest elements in each dimension. One of
+        NEAREST_NEIGHBOR, LINEAR.
     rounding_direction : AxisDirection | str
-        NEAREST_NEIGHBOR rounds places up (INCREASING) or down (DECREASING). One of INCREASING, DECREASING.
+        NEAREST_NEIGHBOR rounds positions up (INCREASING) or down (DECREASING). One of INCREASING, DECREASING.
     scales : Sequence[float]
         The factors by which dimensions are enlarged.
     input_pixel_offsets : Sequence[float], optional
-        Terms of the input's places; 0.5 for centres of pixels. By default, 0.5 for each dimension.
+        Offsets of positions in the input; 0.5 for centres of pixels. By default, 0.5 for each dimension.
     output_pixel_offsets : Sequence[float], optional
-        Terms of the output's places; -0.5 for centres of pixels. By default, -0.5 for each dimension.
+        Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
         The sizes of the output, which do not follow from the inputs.
     out : NDArray[Any], optional
@@ -10055,7 +10043,7 @@ def reverse_subsequences(
 ) -> NDArray[Any]:
     """Reverses the first elements of each line along an axis and copies the others: Output[i] = Input[L - 1 - i] where i < L.
 
-    L is the line's length in SequenceLengths, or the size of the axis if that is less. Bits are moved as they are.
+    L is the line's length in SequenceLengths, or the size of the axis if that is less. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i, j, k, min(SequenceLengths[i, j, k, 0], Input.Sizes[3]) - 1 - l if l <
             min(SequenceLengths[i, j, k, 0], Input.Sizes[3]), else l]
@@ -10129,7 +10117,7 @@ def rnn(
     """Computes one layer of a simple recurrent network, step by step: H' = f(X W + H R + Wb + Rb).
 
     X is the step's input. H' is rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
-    and every H' stands in OutputSequence at its own step; what lies beyond a sequence's length is 0.
+    and OutputSequence has every H' at its own step; elements beyond a sequence's length are 0.
 
         OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
         OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
@@ -10148,12 +10136,12 @@ def rnn(
     recurrence : NDArray[Any]
         The weights R, {1, num_directions, hidden_size, hidden_size}. 4 dimensions of float32 or float16.
     bias : NDArray[Any], optional
-        Wb, then Rb, {1, 1, num_directions, 2 * hidden_size}; absent, 0. 4 dimensions of float32 or float16.
+        Wb, then Rb, {1, 1, num_directions, 2 * hidden_size}; 0 if absent. 4 dimensions of float32 or float16.
     hidden_init : NDArray[Any], optional
-        H before the first step, {1, num_directions, batch_size, hidden_size}; absent, 0. 4 dimensions of float32 or
+        H before the first step, {1, num_directions, batch_size, hidden_size}; 0 if absent. 4 dimensions of float32 or
         float16.
     sequence_lengths : NDArray[Any], optional
-        How many steps each sequence has, {1, 1, 1, batch_size}; absent, all. 4 dimensions of uint32.
+        The number of steps of each sequence, {1, 1, 1, batch_size}; if absent, all. 4 dimensions of uint32.
     activation_descs : Sequence[Desc], optional
         The function f of each direction. By default, TANH for each direction.
     direction : RecurrentNetworkDirection | str, default "FORWARD"
@@ -10270,18 +10258,18 @@ def roi_align(
     batch_indices : NDArray[Any]
         The image of each region, {[1, [1, [1,]]] R}. 1 to 4 dimensions of uint64 or uint32.
     reduction_function : ReduceFunction | str
-        AVERAGE or MAX of the samples of an output. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM, LOG_SUM_EXP, MAX,
-        MIN, MULTIPLY, SUM, SUM_SQUARE.
+        AVERAGE or MAX: the reduction of an output's samples. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM,
+        LOG_SUM_EXP, MAX, MIN, MULTIPLY, SUM, SUM_SQUARE.
     interpolation_mode : InterpolationMode | str
         NEAREST_NEIGHBOR or LINEAR, for each sample. One of NEAREST_NEIGHBOR, LINEAR.
     spatial_scale_x : float, default 1.0
-        A factor of x1 and x2.
+        The factor of x1 and x2.
     spatial_scale_y : float, default 1.0
-        A factor of y1 and y2.
+        The factor of y1 and y2.
     out_of_bounds_input_value : float, default 0.0
-        What samples out of bounds have.
+        The value of samples that are out of bounds.
     minimum_samples_per_output : int, default 1
-        The least number of samples of an output in each dimension.
+        The smallest number of samples of an output in each dimension.
     maximum_samples_per_output : int, default 4294967295
         The largest number of samples of an output in each dimension.
     output_sizes : Sequence[int]
@@ -10304,7 +10292,7 @@ def roi_align(
         A documented rule of the operator is broken.
     DataError
         a batch index is less than the first of InputTensor.Sizes. a region's coordinates are finite, and each output
-        has at most 2^24 samples of it.
+        has at most 2^24 samples.
 
     Notes
     -----
@@ -10405,22 +10393,22 @@ def roi_align1(
     batch_indices : NDArray[Any]
         The image of each region, {[1, [1, [1,]]] R}. 1 to 4 dimensions of uint64 or uint32.
     reduction_function : ReduceFunction | str
-        AVERAGE or MAX of the samples of an output. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM, LOG_SUM_EXP, MAX,
-        MIN, MULTIPLY, SUM, SUM_SQUARE.
+        AVERAGE or MAX: the reduction of an output's samples. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM,
+        LOG_SUM_EXP, MAX, MIN, MULTIPLY, SUM, SUM_SQUARE.
     interpolation_mode : InterpolationMode | str
         NEAREST_NEIGHBOR or LINEAR, for each sample. One of NEAREST_NEIGHBOR, LINEAR.
     spatial_scale_x : float, default 1.0
-        A factor of x1 and x2.
+        The factor of x1 and x2.
     spatial_scale_y : float, default 1.0
-        A factor of y1 and y2.
+        The factor of y1 and y2.
     input_pixel_offset : float, default 0.5
-        A term of the input's places.
+        The offset of positions in the input.
     output_pixel_offset : float, default -0.5
-        A term of the samples' places.
+        The offset of samples in a region.
     out_of_bounds_input_value : float, default 0.0
-        What samples out of bounds have.
+        The value of samples that are out of bounds.
     minimum_samples_per_output : int, default 1
-        The least number of samples of an output in each dimension.
+        The smallest number of samples of an output in each dimension.
     maximum_samples_per_output : int, default 4294967295
         The largest number of samples of an output in each dimension.
     align_regions_to_corners : bool, default False
@@ -10445,7 +10433,7 @@ def roi_align1(
         A documented rule of the operator is broken.
     DataError
         a batch index is less than the first of InputTensor.Sizes. a region's coordinates are finite, and each output
-        has at most 2^24 samples of it.
+        has at most 2^24 samples.
 
     Notes
     -----
@@ -10569,20 +10557,20 @@ def roi_align_grad(
         The images, {BatchCount, ChannelCount, Height, Width}; absent where they are not needed. 4 dimensions of float32
         or float16.
     reduction_function : ReduceFunction | str
-        AVERAGE or MAX of the samples of an output. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM, LOG_SUM_EXP, MAX,
-        MIN, MULTIPLY, SUM, SUM_SQUARE.
+        AVERAGE or MAX: the reduction of an output's samples. One of ARGMAX, ARGMIN, AVERAGE, L1, L2, LOG_SUM,
+        LOG_SUM_EXP, MAX, MIN, MULTIPLY, SUM, SUM_SQUARE.
     interpolation_mode : InterpolationMode | str
         NEAREST_NEIGHBOR or LINEAR, for each sample. One of NEAREST_NEIGHBOR, LINEAR.
     spatial_scale_x : float, default 1.0
-        A factor of x1 and x2.
+        The factor of x1 and x2.
     spatial_scale_y : float, default 1.0
-        A factor of y1 and y2.
+        The factor of y1 and y2.
     input_pixel_offset : float, default 0.5
-        A term of the input's places.
+        The offset of positions in the input.
     output_pixel_offset : float, default -0.5
-        A term of the samples' places.
+        The offset of samples in a region.
     minimum_samples_per_output : int, default 1
-        The least number of samples of an output in each dimension.
+        The smallest number of samples of an output in each dimension.
     maximum_samples_per_output : int, default 4294967295
         The largest number of samples of an output in each dimension.
     align_regions_to_corners : bool, default False
@@ -10609,7 +10597,7 @@ def roi_align_grad(
         A documented rule of the operator is broken.
     DataError
         a batch index is less than the first of InputTensor.Sizes or OutputGradientTensor.Sizes. a region's coordinates
-        are finite, and each output has at most 2^24 samples of it.
+        are finite, and each output has at most 2^24 samples.
 
     Notes
     -----
@@ -10674,7 +10662,7 @@ def roi_pooling(
     """Selects the largest element of each part of each region of an image; the parts may overlap.
 
     A region's corners times SpatialScale, rounded, halves away from 0, are its first and last elements. Of L elements in a
-    dimension, part o of P goes from o * L / P, rounded down, to, but without, (o + 1) * L / P, rounded up. What lies outside
+    dimension, part o of P goes from o * L / P, rounded down, to, but without, (o + 1) * L / P, rounded up. Elements outside
     the image is left out; a part without elements gives 0. The first NaN counts as the largest element, or else the first of
     those that are equal, and its bits are the output's.
 
@@ -10714,7 +10702,7 @@ def roi_pooling(
     roi : NDArray[Any]
         The regions, rows of batch index, x1, y1, x2, y2, {1, 1, R, 5}. 4 dimensions of float32 or float16.
     spatial_scale : float, default 1.0
-        A factor of the corners.
+        The factor of the corners.
     pooled_size : tuple[int, int]
         The parts of a region in width and height.
     out : NDArray[Any], optional
@@ -10765,7 +10753,7 @@ def scatter_elements(
 ) -> NDArray[Any]:
     """Copies Input and replaces the elements that indices name: Output[.., Indices[.., i, ..], ..] = Updates[.., i, ..].
 
-    A negative index counts from the end. Of several updates of one element, the last counts. Bits are moved as they are.
+    A negative index counts from the end. Of several updates of one element, the last counts. Bits are copied unchanged.
 
         Output[i, j] = Updates[P[i, j], j] if Indices[P[i, j], j] = i, else Input[i, j]
             where P[i, j] = position of the largest over k < Indices.Sizes[0] of (1 if Indices[k, j] = i, else 0)
@@ -10800,7 +10788,7 @@ def scatter_elements(
     DescError
         A documented rule of the operator is broken.
     DataError
-        an index lies between minus the size of the axis and that size, which it does not reach.
+        an index must be at least minus the size of the axis, and less than that size.
 
     Notes
     -----
@@ -10835,7 +10823,7 @@ def scatter_nd(
     """Copies Input and replaces the subtensors that tuples of indices name: Output[Indices[c], ..] = Updates[c, ..].
 
     The last dimension of Indices holds a tuple, which names an element along the first dimensions of Input that count. A
-    negative index counts from the end. Of several updates of one element, the last counts. Bits are moved as they are.
+    negative index counts from the end. Of several updates of one element, the last counts. Bits are copied unchanged.
 
         Output[i, j, k, l] = Updates[0, 0, P[j, k], l] if Indices[0, 0, P[j, k], 0] = j and Indices[0, 0, P[j, k], 1] =
             k, else Input[i, j, k, l]
@@ -10876,7 +10864,7 @@ def scatter_nd(
     DescError
         A documented rule of the operator is broken.
     DataError
-        an index lies between minus the size of its dimension and that size, which it does not reach.
+        an index must be at least minus the size of its dimension, and less than that size.
 
     Notes
     -----
@@ -11051,7 +11039,7 @@ def slice_grad(
     """Puts a gradient where SLICE1 read the elements that it belongs to, and 0 elsewhere.
 
     OutputGradient[start + stride * c] = InputGradient[c], where start is the window's first element, or its last where the
-    stride is negative. Bits are moved as they are.
+    stride is negative. Bits are copied unchanged.
 
         OutputGradient[i, j, k, l] = InputGradient[(i - InputWindowOffsets[0]) // InputWindowStrides[0], (j -
             InputWindowOffsets[1]) // InputWindowStrides[1], (k - InputWindowOffsets[2]) // InputWindowStrides[2], (l -
@@ -11210,7 +11198,7 @@ def space_to_depth1(
     """Lays blocks of an image out as channels: Output[n, k, h, w] = Input[n, c, h * B + i, w * B + j], B being BlockSize.
 
     The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the input's number of channels, and
-    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are moved as they are.
+    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i, j mod Input.Sizes[1], k * 2 + j // Input.Sizes[1] // 2, l * 2 + j //
             Input.Sizes[1] mod 2]
@@ -11292,7 +11280,7 @@ def split(
 ) -> list[NDArray[Any]]:
     """Cuts a tensor into parts along an axis: `Output[n][.., i, ..]` = Input[.., o + i, ..].
 
-    Here o is the sum of the sizes along the axis of the outputs before n. Bits are moved as they are.
+    Here o is the sum of the sizes along the axis of the outputs before n. Bits are copied unchanged.
 
         Output[0] = Input
         Output[1][i, j, k, l] = Input[i, j, k + Output[0].Sizes[2], l]
@@ -11359,7 +11347,7 @@ def tile(
 ) -> NDArray[Any]:
     """Repeats a tensor along each dimension: Output[.., i, ..] = Input[.., i mod Input.Sizes, ..].
 
-    Bits are moved as they are.
+    Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i, j, k mod Input.Sizes[2], l mod Input.Sizes[3]]
 
@@ -11369,7 +11357,7 @@ def tile(
         The tensor to repeat. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
         uint64.
     repeats : Sequence[int]
-        How many times the input stands in the output, for each dimension.
+        The number of times the input is repeated, for each dimension.
     out : NDArray[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -11436,7 +11424,7 @@ def top_k(
     axis : int
         The axis along which the lines lie. A negative one counts from the end.
     k : int
-        How many elements of a line are selected.
+        The number of elements selected from a line.
     out : Sequence[Any], optional
         Where to write: an array of the result's sizes and data type; without it, a fresh one.
     device : Device | str, optional
@@ -11508,7 +11496,7 @@ def top_k1(
     axis : int
         The axis along which the lines lie. A negative one counts from the end.
     k : int
-        How many elements of a line are selected.
+        The number of elements selected from a line.
     axis_direction : AxisDirection | str, default "DECREASING"
         INCREASING: the smallest, smallest first; DECREASING: the largest. One of INCREASING, DECREASING.
     out : Sequence[Any], optional
@@ -11570,7 +11558,7 @@ def unfold(
 
     There p = b * Stride + k * Dilation - StartPadding.
     Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
-    elements. What lies outside the input is 0. Bits are moved as they are.
+    elements. What lies outside the input is 0. Bits are copied unchanged.
 
         Output[i, j, k] = Input[i, j // (WindowSizes[0] * WindowSizes[1]), k // ((Input.Sizes[3] + StartPadding[1] +
             EndPadding[1] - (Dilations[1] * (WindowSizes[1] - 1)) - 1) // Strides[1] + 1) * Strides[0] + j mod
@@ -11652,7 +11640,7 @@ def upsample_2d(
 
     The centre of output o lies at x = (o + 1/2) / Scale - 1/2 between the centres of the input's elements, the first and the
     last of which go on beyond the edge. With LINEAR the element at the floor of x counts 1 - (x - floor(x)), and the next
-    one x - floor(x); sums are exact, and rounded once. With NEAREST_NEIGHBOR bits are moved as they are.
+    one x - floor(x); sums are exact, and rounded once. With NEAREST_NEIGHBOR bits are copied unchanged.
 
         Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] * Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] - 1,
             max(0, (k * 2 + 1 - 2) // 4 + u)), min(Input.Sizes[3] - 1, max(0, (l * 2 + 1 - 2) // 4 + v))] * P[k, u] *

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.exact.float32 import round_to_float32
+from anydml.exact.float32 import products_in_float32
 
 LOW, HIGH = -128, 127
+MIDDLE, REACH = -0.5, 127.5
+NEAR = 2.0**-22 * (1 + 2.0**-20)  # of an integer, for what rounds a product and its factor
 SOME = 32  # elements of a row that are looked at first
-WHOLES = np.arange(2, HIGH + 2)
+WHOLES = np.arange(1, HIGH + 2)
 AT_ONCE = 1 << 15  # numbers that are looked at at once
 
 
@@ -18,55 +20,64 @@ def integers_of(rows: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np
 
     A scale is the least magnitude over a whole number, the smallest that serves, and is found among the nearest floats.
     """
-    if not np.isfinite(rows).all():
-        return None
     magnitudes = np.abs(rows)
-    largest = magnitudes.argmax(1)
+    largest = magnitudes.argmax(1)  # a NaN, if there is one
     most = np.take_along_axis(magnitudes, largest[:, None], 1)[:, 0].astype(np.float64)
-    least = np.where(magnitudes > 0, magnitudes, np.float32(np.inf)).min(1).astype(np.float64)
+    if not np.isfinite(most).all():
+        return None
+    # as integers, magnitudes lie in the same order, and a zero less one is the last of all
+    least = ((magnitudes.view(np.uint32) - np.uint32(1)).min(1) + np.uint32(1)).view(np.float32).astype(np.float64)
     least[most == 0] = 1.0
     some = np.concatenate([rows[:, :SOME], np.take_along_axis(rows, largest[:, None], 1)], 1).astype(np.float64)
-    integers, scales = np.zeros(rows.shape, np.int8), np.ones(len(rows), np.float32)
-
-    def left_of(left: NDArray[np.intp], wholes: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The rows that are none with a scale of the least magnitude over a whole number of each."""
-        near = np.flatnonzero(_near(some[left], (wholes / least[left])[:, None]).all(1))
-        done = np.zeros(len(left), bool)
-        for part in _parts(len(near), rows.shape[1]):
-            of = left[near[part]]
-            done[near[part]], integers[of], scales[of] = _with(rows[of], most[of], largest[of], wholes[near[part]] / least[of])
-        return left[~done]
-
-    left = left_of(np.arange(len(rows)), np.ones(len(rows), np.int64))
-    open_ = np.ones((len(rows), len(WHOLES)), bool)  # which may serve: three elements tell of most that do not
-    for part in _parts(len(left), len(WHOLES)):
-        for column in {0, some.shape[1] // 2, some.shape[1] - 1}:
-            open_[left[part]] &= _near(some[left[part], column][:, None], WHOLES / least[left[part]][:, None])
-    while left.size:
-        if not open_[left].any(1).all():
+    of, wholes = _candidates(some, least)
+    integers, scales, left = np.zeros(rows.shape, np.int8), np.ones(len(rows), np.float32), np.ones(len(rows), bool)
+    while left.any():
+        tried, first = np.unique(of, return_index=True)  # of each row the smallest whole number
+        if len(tried) < np.count_nonzero(left):
             return None
-        at = open_[left].argmax(1)  # of each row, the first whole number that may serve
-        open_[left, at] = False
-        left = left_of(left, WHOLES[at])
+        for part in _parts(len(tried), rows.shape[1]):
+            at = tried[part]
+            factors = wholes[first[part]] / least[at]
+            done, integers[at], scales[at] = _with(rows[at], most[at], largest[at], factors)
+            left[at] = ~done
+        others = left[of]
+        others[first] = False
+        of, wholes = of[others], wholes[others]
     return integers, scales
+
+
+def _candidates(some: NDArray[np.float64], least: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Rows, in order, and whole numbers over which their least magnitudes may be scales."""
+    found = []  # the last of some elements tells of most that they are none
+    for rows in _parts(len(some), len(WHOLES)):
+        of, at = np.nonzero(_near(some[rows, -1:], WHOLES / least[rows, None]))
+        found.append((of + rows.start, WHOLES[at]))
+    of, wholes = map(np.concatenate, zip(*found, strict=True))
+    near = [_near(some[of[p]], (wholes[p] / least[of[p]])[:, None]).all(1) for p in _parts(len(of), some.shape[1])]
+    may = np.concatenate([*near, np.zeros(0, bool)])
+    return of[may], wholes[may]
 
 
 def _with(
     rows: NDArray[np.float32], most: NDArray[np.float64], largest: NDArray[np.intp], factors: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int8], NDArray[np.float32]]:
     """Which rows are integers times scales of about 1 / factors; these integers and scales."""
-    found = np.rint(rows * factors[:, None])
-    fits = (found.min(1) >= LOW) & (found.max(1) <= HIGH)
-    found[~fits] = 0
-    at = np.abs(found[np.arange(len(rows)), largest]).astype(np.float64)
+    near = rows.astype(np.float64)
+    near *= factors[:, None]
+    np.rint(near, out=near)
+    fits = (near.min(1) >= LOW) & (near.max(1) <= HIGH)
+    near[~fits] = 0
+    found = near.astype(np.int8)
+    at = np.abs(near[np.arange(len(rows)), largest])
     middle = np.where(at == 0, 1.0, most / np.maximum(at, 1)).astype(np.float32)
     scales, done = middle.copy(), np.zeros(len(rows), bool)
-    for scale in (middle, np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.inf))):
+    for scale in (middle, np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.finfo(np.float32).max))):
         open_ = np.flatnonzero(fits & ~done)
-        product = round_to_float32(scale[open_].astype(np.float64)[:, None] * found[open_])
-        same = open_[(product == rows[open_]).all(1)]
+        # most that are no products are so at the largest element
+        open_ = open_[products_in_float32(found[open_, largest[open_]], scale[open_]) == rows[open_, largest[open_]]]
+        same = open_[(products_in_float32(found[open_], scale[open_, None]) == rows[open_]).all(1)]
         scales[same], done[same] = scale[same], True
-    return done, found.astype(np.int8), scales
+    return done, found, scales
 
 
 def _parts(count: int, width: int) -> list[slice]:
@@ -79,5 +90,6 @@ def _near(numbers: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray
     """Whether numbers times factors are near to integers of 8 bits."""
     ratio = numbers * factors
     integers = np.rint(ratio)
-    found: NDArray[np.bool_] = (np.abs(ratio - integers) <= np.abs(ratio) * 2.0**-22) & (integers >= LOW) & (integers <= HIGH)
+    ratio -= integers
+    found: NDArray[np.bool_] = (np.abs(ratio) <= np.abs(integers) * NEAR) & (np.abs(integers - MIDDLE) <= REACH)
     return found

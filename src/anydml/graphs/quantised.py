@@ -93,7 +93,8 @@ class _Weights(NamedTuple):
         And the sum of these differences, where integers are known.
         """
         if self.known:
-            return norms(np.subtract(self.integers.astype(np.int16), self.zero.astype(np.int16)), scales, axis)
+            centred = np.subtract(self.integers, self.zero, dtype=np.int16) if self.zero.any() else self.integers
+            return norms(centred, scales, axis)
         zeros = np.broadcast_to(by_index(self.zero, axis), scales.shape)
         most = most_norms(DataType.of(self.integers.dtype), zeros, scales, self.integers.size // scales.size)
         return *most, None

@@ -20,7 +20,7 @@ from anydml.tensor import DataType, TensorDesc, limits
 
 FLOAT32 = DataType.FLOAT32
 REACH = 255  # of a centred integer of 8 bits
-AT_ONCE = 1 << 20  # weights that are looked at at once
+AT_ONCE = 1 << 15  # weights that are looked at at once: their float64 stay in a cache
 MARGIN = 1 + 2.0**-20  # by which sums in float64 are made larger, for what their roundings lose
 
 

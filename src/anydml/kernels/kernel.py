@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from anydml.kernels.call.steps import Piece, Repeat, Rounds, Step
     from anydml.kernels.code.targets import Target
+    from anydml.kernels.evaluate.tally import Counted
     from anydml.schema.check import Checked
     from anydml.schema.statement import Statement
 
@@ -27,11 +28,12 @@ Decide = Callable[[NDArray[np.int64], Arrays], None]
 class Machine(NamedTuple):
     """The machine as a device lets its kernels use it.
 
-    isa: an instruction set by name, None for the best. threads: at most so many.
+    isa: an instruction set by name, None for the best. threads: at most so many. stage: where elements begin.
     """
 
     isa: str | None
     threads: int
+    stage: str = "first"
 
 
 class Refused(NamedTuple):
@@ -104,6 +106,7 @@ class Built(NamedTuple):
     "scratch": zeros at first, of `temporary_resource_size` and a cache line. passing: so many bytes and a cache line, that any
     kernels may take turns in, `bind` getting them as the array "passing".
     place: as `bind`, the phases for a table of several calls; None where a call is more than its phases.
+    counted: the elements of all calls that were left undecided; None where none ever is.
     """
 
     bind: Callable[[Arrays], Execute]
@@ -117,6 +120,7 @@ class Built(NamedTuple):
     rounds: Sequence[Rounds] | None = None
     passing: int = 0
     place: Callable[[Arrays], Placed] | None = None
+    counted: Counted | None = None
 
 
 Answer: TypeAlias = Lowered | Built | Refused

@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 MICROSOFT = "com.microsoft"
 RUNTIMES_OWN = ("Affine", "Crop", "ImageScaler", "LayerNormalization", "ParametricSoftplus", "ScaledTanh",
-                "SimplifiedLayerNormalization")  # fmt: skip
+                "SimplifiedLayerNormalization", "ThresholdedRelu")  # fmt: skip
 """Operators of ONNX's domain that a runtime has where the operator set has none, or none yet."""
 
 

@@ -1,4 +1,4 @@
-"""The operator library: one file per lineage, named by the wire name without its version digit; found by being there."""
+"""The operator library: one file per lineage, named by the wire name without its version digit, and found in this folder."""
 
 import importlib
 import pkgutil
@@ -19,19 +19,26 @@ _LONGEST = 60  # characters of a name in a message, and of one that is compared 
 
 @lru_cache(maxsize=1)
 def lineages() -> tuple[str, ...]:
-    """The name of every operator file."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+    """The name of every operator file. ImportError where one ends in a digit: its operators would never be found."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    if numbered := [name for name in names if _VERSION.search(name)]:
+        files = ", ".join(f"operators/{name}.py" for name in numbered)
+        raise ImportError(
+            f"{files}: an operator file is named without the version digit of its operators, "
+            f"such as operators/{_VERSION.sub('', numbered[0])}.py; all versions are in one file"
+        )
+    return tuple(names)
 
 
 @lru_cache(maxsize=1)
 def every() -> tuple[type[Desc], ...]:
-    """The desc class of every operator there is, in the order of their wire numbers."""
+    """The desc classes of all operators, in the order of their wire numbers."""
     found = (desc for lineage in lineages() for desc in _of(lineage))
     return tuple(sorted(found, key=lambda desc: desc.spec.number))
 
 
 def find(wire_name: str) -> type[Desc] | None:
-    """The desc class of an operator, named with or without DML_OPERATOR_; None where there is none."""
+    """The desc class of an operator, named with or without DML_OPERATOR_; None if there is none."""
     name = wire_name.removeprefix(PREFIX)
     lineage = _VERSION.sub("", name).lower()
     if lineage not in lineages():
@@ -51,7 +58,7 @@ def why_missing(wire_name: str) -> str:
 
 
 def module_of(lineage: str) -> ModuleType:
-    """An operator file, by its name: no statement names the files, which are found by being there."""
+    """The module of an operator file, imported by its name."""
     with guard:
         return importlib.import_module(f"{__name__}.{lineage}")
 

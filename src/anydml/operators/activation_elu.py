@@ -27,9 +27,7 @@ class ActivationElu(Desc):
 
     input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x.", default=None)
     output_tensor: TensorDesc | None = field.output("OutputTensor", "The results.", default=None)
-    alpha: float = field.attribute(
-        "Alpha", field.FLOAT, "What the result tends to below 0, with the opposite sign.", default=1.0
-    )
+    alpha: float = field.attribute("Alpha", field.FLOAT, "The negated limit of the result at -infinity.", default=1.0)
 
     rows = (
         support("1_0", BOTH, (4, 4), FLOATS),

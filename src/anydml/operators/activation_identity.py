@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ACTIVATION_IDENTITY: every element as it is.
+"""DML_OPERATOR_ACTIVATION_IDENTITY: every element unchanged.
 
 Source: ns-directml-dml_activation_identity_operator_desc.
 """
@@ -22,7 +22,7 @@ TRIPLE = TensorDesc(DataType.FLOAT32, (3,))
 
 @operator("DML_OPERATOR_ACTIVATION_IDENTITY", 38, since=FeatureLevel.FL_1_0, in_place=("InputTensor",), fusable=True)
 class ActivationIdentity(Desc):
-    """Gives every element as it is: Output = x. Its bits are moved, those of a NaN too."""
+    """Copies every element: Output = x. Bits are copied, also those of a NaN."""
 
     input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x.", default=None)
     output_tensor: TensorDesc | None = field.output("OutputTensor", "The results.", default=None)

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ACTIVATION_LEAKY_RELU: a rectifier that leaks.
+"""DML_OPERATOR_ACTIVATION_LEAKY_RELU: a rectifier with a slope below 0.
 
 Source: ns-directml-dml_activation_leaky_relu_operator_desc.
 """

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ACTIVATION_PARAMETERIZED_RELU: a rectifier that leaks by a slope of each element's own.
+"""DML_OPERATOR_ACTIVATION_PARAMETERIZED_RELU: a rectifier with a slope below 0 for each element.
 
 Source: ns-directml-dml_activation_parameterized_relu_operator_desc.
 """

@@ -33,7 +33,7 @@ class ActivationScaledElu(Desc):
     alpha: float = field.attribute(
         "Alpha",
         field.FLOAT,
-        "What the result tends to below 0, before it is scaled, with the opposite sign.",
+        "The negated limit of the unscaled result at -infinity.",
         default=1.67326319217681884765625,
     )
     gamma: float = field.attribute("Gamma", field.FLOAT, "The factor of the whole.", default=1.05070102214813232421875)

@@ -24,7 +24,7 @@ FOUR = TensorDesc(DataType.FLOAT32, (4,))
 
 @operator("DML_OPERATOR_ACTIVATION_SHRINK", 90, since=FeatureLevel.FL_2_0, in_place=("InputTensor",), fusable=True)
 class ActivationShrink(Desc):
-    """Moves every element toward 0 by Bias, and gives 0 for what lies within Threshold of it.
+    """Moves every element toward 0 by Bias, and gives 0 for elements within Threshold of it.
 
     Output = x - Bias if x > Threshold; x + Bias if x < -Threshold; else 0. In integer tensors, the result is truncated
     toward zero and saturated.
@@ -32,7 +32,7 @@ class ActivationShrink(Desc):
 
     input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x.", default=None)
     output_tensor: TensorDesc | None = field.output("OutputTensor", "The results.", default=None)
-    bias: float = field.attribute("Bias", field.FLOAT, "How far an element is moved.", default=0.0)
+    bias: float = field.attribute("Bias", field.FLOAT, "The amount by which an element is moved.", default=0.0)
     threshold: float = field.attribute("Threshold", field.FLOAT, "Below this magnitude, the result is 0.", default=0.5)
 
     rows = (

@@ -46,10 +46,12 @@ class AdamOptimizer(Desc):
     output_parameters_tensor: TensorDesc = field.output("OutputParametersTensor", "The parameters X' after the step.")
     output_first_moment_tensor: TensorDesc = field.output("OutputFirstMomentTensor", "The first moments M' after it.")
     output_second_moment_tensor: TensorDesc = field.output("OutputSecondMomentTensor", "The second moments V' after it.")
-    learning_rate: float = field.attribute("LearningRate", field.FLOAT, "A factor of the step.", default=0.001)
-    beta1: float = field.attribute("Beta1", field.FLOAT, "The part of M that is kept, 0 to 1.", default=0.9)
-    beta2: float = field.attribute("Beta2", field.FLOAT, "The part of V that is kept, 0 to 1.", default=0.999)
-    epsilon: float = field.attribute("Epsilon", field.FLOAT, "A term of the divisor, against a zero.", default=1e-8)
+    learning_rate: float = field.attribute("LearningRate", field.FLOAT, "The factor of the step.", default=0.001)
+    beta1: float = field.attribute("Beta1", field.FLOAT, "The decay rate of M, 0 to 1.", default=0.9)
+    beta2: float = field.attribute("Beta2", field.FLOAT, "The decay rate of V, 0 to 1.", default=0.999)
+    epsilon: float = field.attribute(
+        "Epsilon", field.FLOAT, "A number added to the divisor, so that it is not zero.", default=1e-8
+    )
 
     rows = (
         support("3_0", f"{INPUTS} {OUTPUTS}", (4, 4), FLOATS),

@@ -88,8 +88,8 @@ class AveragePoolingGrad(Desc):
     )  # fmt: skip
     rejecting = (rejects("same_dimension_count", input_gradient_tensor=float32(1, 1, 1, 2, 2)),)
     errata = (
-        "The page says nothing of sizes that are rounded up; they are legal, as those of AVERAGE_POOLING, and what lies beyond "
-        "EndPadding is not counted (our decision).",
+        "The page says nothing about sizes that are rounded up; they are legal, as those of AVERAGE_POOLING, and elements "
+        "beyond EndPadding are not counted (our decision).",
         "The page does not say what strides and windows are legal: those of at least 1 (our decision).",
         "There are no Dilations: AVERAGE_POOLING1 with those has no gradient.",
     )

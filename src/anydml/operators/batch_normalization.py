@@ -52,15 +52,17 @@ class BatchNormalization(Desc):
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
     mean_tensor: TensorDesc = field.input("MeanTensor", "The means, usually {1, ChannelCount, 1, 1}.")
     variance_tensor: TensorDesc = field.input("VarianceTensor", "The variances.")
-    scale_tensor: TensorDesc = field.input("ScaleTensor", "Factors of what is normalised.")
-    bias_tensor: TensorDesc = field.input("BiasTensor", "Terms that are added.")
+    scale_tensor: TensorDesc = field.input("ScaleTensor", "The factors of the normalised elements.")
+    bias_tensor: TensorDesc = field.input("BiasTensor", "The numbers added to them.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
     spatial: bool = field.attribute(
         "Spatial", field.BOOL, "Below feature level 4_0: whether Mean and Variance may be broadcast in space.", default=True
     )
-    epsilon: float = field.attribute("Epsilon", field.FLOAT, "A term of every variance, against a zero.", default=1e-5)
+    epsilon: float = field.attribute(
+        "Epsilon", field.FLOAT, "A number added to every variance, so that it is not zero.", default=1e-5
+    )
     fused_activation: Desc | None = field.attribute(
-        "FusedActivation", field.OPERATOR, "The function f of the exact result; without it, the result.", default=None
+        "FusedActivation", field.OPERATOR, "The function f, applied to the exact result; if absent, none.", default=None
     )
 
     vectors = dict.fromkeys(("mean_tensor", "variance_tensor", "scale_tensor", "bias_tensor"), 1)

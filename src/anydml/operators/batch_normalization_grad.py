@@ -53,11 +53,11 @@ class BatchNormalizationGrad(Desc):
     input_gradient_tensor: TensorDesc = field.input("InputGradientTensor", "The incoming gradient g.")
     mean_tensor: TensorDesc = field.input("MeanTensor", "The means.")
     variance_tensor: TensorDesc = field.input("VarianceTensor", "The variances.")
-    scale_tensor: TensorDesc = field.input("ScaleTensor", "Factors of what is normalised.")
+    scale_tensor: TensorDesc = field.input("ScaleTensor", "The factors of the normalised elements.")
     output_gradient_tensor: TensorDesc = field.output("OutputGradientTensor", "The gradient of the elements.")
     output_scale_gradient_tensor: TensorDesc = field.output("OutputScaleGradientTensor", "The gradient of the factors.")
     output_bias_gradient_tensor: TensorDesc = field.output("OutputBiasGradientTensor", "The gradient of the terms.")
-    epsilon: float | None = field.attribute("Epsilon", field.FLOAT, f"{EPSILON[:-1]}; absent, 0.", default=None)
+    epsilon: float | None = field.attribute("Epsilon", field.FLOAT, f"{EPSILON[:-1]}; 0 if absent.", default=None)
 
     rows = (support("3_1", f"{IMAGES} {PARAMETERS}", (1, 8), FLOATS),)
     same = batch_rules(IMAGES, PARAMETERS)

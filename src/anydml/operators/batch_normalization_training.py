@@ -55,17 +55,17 @@ class BatchNormalizationTraining(Desc):
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
-    scale_tensor: TensorDesc = field.input("ScaleTensor", "Factors of what is normalised.")
-    bias_tensor: TensorDesc = field.input("BiasTensor", "Terms that are added.")
+    scale_tensor: TensorDesc = field.input("ScaleTensor", "The factors of the normalised elements.")
+    bias_tensor: TensorDesc = field.input("BiasTensor", "The numbers added to them.")
     fused_add_tensor: TensorDesc | None = field.input(
-        "FusedAddTensor", "Other terms, one for each element; absent, 0.", default=None
+        "FusedAddTensor", "A tensor to add, with one number for each element; 0 if absent.", default=None
     )
     output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
     output_mean_tensor: TensorDesc = field.output("OutputMeanTensor", "The means m.")
     output_variance_tensor: TensorDesc = field.output("OutputVarianceTensor", "The variances v, of a population.")
     epsilon: float = field.attribute("Epsilon", field.FLOAT, EPSILON, default=1e-5)
     fused_activation: Desc | None = field.attribute(
-        "FusedActivation", field.OPERATOR, "The function f of the exact result; without it, the result.", default=None
+        "FusedActivation", field.OPERATOR, "The function f, applied to the exact result; if absent, none.", default=None
     )
 
     vectors = dict.fromkeys(("scale_tensor", "bias_tensor"), 1)

@@ -54,7 +54,7 @@ class BatchNormalizationTrainingGrad(Desc):
     input_gradient_tensor: TensorDesc = field.input("InputGradientTensor", "The incoming gradient g.")
     mean_tensor: TensorDesc = field.input("MeanTensor", "The means that the training gave; formulas have the exact ones.")
     variance_tensor: TensorDesc = field.input("VarianceTensor", "The variances that the training gave.")
-    scale_tensor: TensorDesc = field.input("ScaleTensor", "Factors of what is normalised.")
+    scale_tensor: TensorDesc = field.input("ScaleTensor", "The factors of the normalised elements.")
     output_gradient_tensor: TensorDesc = field.output("OutputGradientTensor", "The gradient of the elements.")
     output_scale_gradient_tensor: TensorDesc = field.output("OutputScaleGradientTensor", "The gradient of the factors.")
     output_bias_gradient_tensor: TensorDesc = field.output("OutputBiasGradientTensor", "The gradient of the terms.")

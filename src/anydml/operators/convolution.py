@@ -89,7 +89,7 @@ def scattered(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> tuple[list[Expr],
 
 
 def before_end(d: Any, o: Sequence[Expr]) -> list[Expr]:
-    """An output is no part of the OutputPadding."""
+    """Whether an output is outside of the OutputPadding."""
     return [p < size - end for p, size, end in zip(o, d.output_tensor.sizes[2:], d.output_padding, strict=True) if end]
 
 
@@ -165,7 +165,9 @@ class Convolution(Desc):
     direction: ConvolutionDirection = field.attribute(
         "Direction", field.CONVOLUTION_DIRECTION, "FORWARD, or BACKWARD: transposed.", default=FORWARD
     )
-    dimension_count: int | None = field.count("DimensionCount", "Spatial dimensions: entries of the arrays.", default=None)
+    dimension_count: int | None = field.count(
+        "DimensionCount", "The number of spatial dimensions, and of entries of the arrays.", default=None
+    )
     strides: tuple[int, ...] = field.attribute(
         "Strides", field.UINT, "Elements from one position of the filter to the next.", sized_by="DimensionCount"
     )
@@ -173,17 +175,17 @@ class Convolution(Desc):
         "Dilations", field.UINT, "Elements from one element of the filter to the next.", sized_by="DimensionCount"
     )
     start_padding: tuple[int, ...] = field.attribute(
-        "StartPadding", field.UINT, "Elements before the input that are no terms.", sized_by="DimensionCount"
+        "StartPadding", field.UINT, "Elements of padding before the input, which add nothing.", sized_by="DimensionCount"
     )
     end_padding: tuple[int, ...] = field.attribute(
-        "EndPadding", field.UINT, "Elements after the input that are no terms.", sized_by="DimensionCount"
+        "EndPadding", field.UINT, "Elements of padding after the input, which add nothing.", sized_by="DimensionCount"
     )
     output_padding: tuple[int, ...] = field.attribute(
         "OutputPadding", field.UINT, "Positions at the output's end without terms.", sized_by="DimensionCount"
     )
     group_count: int = field.attribute("GroupCount", field.UINT, "Groups that the channels are divided into.", default=1)
     fused_activation: Desc | None = field.attribute(
-        "FusedActivation", field.OPERATOR, "The function f of the exact sum; without it, the sum.", default=None
+        "FusedActivation", field.OPERATOR, "The function f, applied to the exact sum; if absent, none.", default=None
     )
 
     vectors = dict.fromkeys(("bias_tensor",), 1)
@@ -264,9 +266,9 @@ class Convolution(Desc):
     )
     def output_sizes(d, i: int) -> bool:
         if d.dilations[i] < 1 or len(d.output_tensor.sizes) != len(d.input_tensor.sizes):
-            raise ValueError("another rule is broken, and no output size follows")
+            raise ValueError("another rule is broken, so that no output size follows")
         if d.direction == FORWARD and not Convolution.filter_fits.predicate(d, i):
-            raise ValueError("the filter does not fit, and no output size follows")
+            raise ValueError("the filter does not fit, so that no output size follows")
         return smallest(d, i) <= d.output_tensor.sizes[i + 2] <= largest(d, i)
 
     fusable = fusable_activation()

@@ -41,7 +41,7 @@ def int32(*sizes: int) -> TensorDesc:
 
 
 def channel_place(count: int) -> int:
-    """The place of the channels among so many sizes of a tensor that has one element for each."""
+    """The channel dimension of a tensor with one element for each channel, by its dimension count."""
     return min(1, count - 1)
 
 
@@ -73,7 +73,7 @@ def by_channel(wire: str) -> Constraint:
 
 
 def of_channel(t: Tensor, m: Expr) -> Expr:
-    """The element for an output channel of a scale or zero point."""
+    """The element of a scale or zero point for an output channel."""
     place = channel_place(len(t.sizes))
     return t[[m if a == place and n != 1 else 0 for a, n in enumerate(t.sizes)]]
 
@@ -131,7 +131,9 @@ class ConvolutionInteger(Desc):
         "FilterZeroPointTensor", "The filter's zero point; {1, OutputChannelCount, 1, 1} per output channel.", default=None
     )
     output_tensor: TensorDesc = field.output("OutputTensor", "{BatchCount, OutputChannelCount, [OutputHeight,] OutputWidth}.")
-    dimension_count: int | None = field.count("DimensionCount", "Spatial dimensions: entries of the arrays.", default=None)
+    dimension_count: int | None = field.count(
+        "DimensionCount", "The number of spatial dimensions, and of entries of the arrays.", default=None
+    )
     strides: tuple[int, ...] = field.attribute(
         "Strides", field.UINT, "Elements from one position of the filter to the next.", sized_by="DimensionCount"
     )
@@ -139,10 +141,10 @@ class ConvolutionInteger(Desc):
         "Dilations", field.UINT, "Elements from one element of the filter to the next.", sized_by="DimensionCount"
     )
     start_padding: tuple[int, ...] = field.attribute(
-        "StartPadding", field.UINT, "Elements before the input that are no terms.", sized_by="DimensionCount"
+        "StartPadding", field.UINT, "Elements of padding before the input, which add nothing.", sized_by="DimensionCount"
     )
     end_padding: tuple[int, ...] = field.attribute(
-        "EndPadding", field.UINT, "Elements after the input that are no terms.", sized_by="DimensionCount"
+        "EndPadding", field.UINT, "Elements of padding after the input, which add nothing.", sized_by="DimensionCount"
     )
     group_count: int = field.attribute("GroupCount", field.UINT, "Groups that the channels are divided into.", default=1)
 
@@ -195,9 +197,9 @@ class ConvolutionInteger(Desc):
     )
     def output_sizes(d, i: int) -> bool:
         if d.dilations[i] < 1 or len(d.output_tensor.sizes) != len(d.input_tensor.sizes):
-            raise ValueError("another rule is broken, and no output size follows")
+            raise ValueError("another rule is broken, so that no output size follows")
         if extent(d, i) > padded(d, i):
-            raise ValueError("the filter does not fit, and no output size follows")
+            raise ValueError("the filter does not fit, so that no output size follows")
         return d.output_tensor.sizes[i + 2] == positions(d, i)
 
     def outputs(d) -> Outputs:

@@ -95,7 +95,7 @@ class DepthToSpace1(Desc):
     """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, k, h, w], B being BlockSize.
 
     The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the output's number of channels, and
-    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are moved as they are.
+    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, ChannelCount * BlockSize^2, Height, Width}.")

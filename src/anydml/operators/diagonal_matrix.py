@@ -45,7 +45,7 @@ class DiagonalMatrix1(Desc):
     """Fills diagonals of matrices with a number, and copies the other elements from an input, or fills them with 0.
 
     The diagonals t = x - y are filled with DiagonalFillBegin <= t < DiagonalFillEnd; where the begin is greater than the end,
-    those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are moved as they are.
+    those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc | None = field.input("InputTensor", "The other elements; without it, 0.", default=None)

@@ -29,7 +29,7 @@ class ElementWiseAdd1(Desc):
     b_tensor: TensorDesc = field.input("BTensor", "The right terms.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The sums.")
     fused_activation: Desc | None = field.attribute(
-        "FusedActivation", field.OPERATOR, "The function f of the exact sum; without it, the sum.", default=None
+        "FusedActivation", field.OPERATOR, "The function f, applied to the exact sum; if absent, none.", default=None
     )
 
     rows = (support("2_0", ALL, (4, 5), FLOATS), support("3_0", ALL, (1, 8), FLOATS))

@@ -32,7 +32,7 @@ class ElementWiseAsin(Desc):
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The angles in radians.")
     scale_bias: ScaleBias | None = field.attribute(
-        "ScaleBias", field.SCALE_BIAS, "A factor and a term for every x, exactly applied; without it, x.", default=None
+        "ScaleBias", field.SCALE_BIAS, "A factor and a term, applied exactly to every x; if absent, x is used.", default=None
     )
 
     rows = (support("1_0", BOTH, (4, 4), FLOATS), support("3_0", BOTH, (1, 8), FLOATS))

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ELEMENT_WISE_BIT_OR: the bits that one of two elements has at least.
+"""DML_OPERATOR_ELEMENT_WISE_BIT_OR: the bits that at least one of two elements has.
 
 Source: ns-directml-dml_element_wise_bit_or_operator_desc.
 """

@@ -29,8 +29,8 @@ class ElementWiseBitShiftRight(Desc):
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The elements whose bits are moved.")
-    b_tensor: TensorDesc = field.input("BTensor", "How many places.")
-    output_tensor: TensorDesc = field.output("OutputTensor", "The moved bits.")
+    b_tensor: TensorDesc = field.input("BTensor", "The number of places.")
+    output_tensor: TensorDesc = field.output("OutputTensor", "The shifted bits.")
 
     rows = (
         support("2_1", ALL, (4, 4), UNSIGNED),

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ELEMENT_WISE_BIT_XOR: the bits that just one of two elements has.
+"""DML_OPERATOR_ELEMENT_WISE_BIT_XOR: the bits that exactly one of two elements has.
 
 Source: ns-directml-dml_element_wise_bit_xor_operator_desc.
 """

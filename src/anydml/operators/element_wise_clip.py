@@ -42,7 +42,7 @@ class ElementWiseClip1(Desc):
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
     scale_bias: ScaleBias | None = field.attribute(
-        "ScaleBias", field.SCALE_BIAS, "A factor and a term for every x, exactly applied; without it, x.", default=None
+        "ScaleBias", field.SCALE_BIAS, "A factor and a term, applied exactly to every x; if absent, x is used.", default=None
     )
     min_max_data_type: DataType = field.attribute("MinMaxDataType", field.DATA_TYPE, "The type of Min and Max.")
     min: float = field.scalar("Min", "MinMaxDataType", "The lower bound.")
@@ -107,7 +107,7 @@ class ElementWiseClip(Desc):
     input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x.", default=None)
     output_tensor: TensorDesc | None = field.output("OutputTensor", "The results.", default=None)
     scale_bias: ScaleBias | None = field.attribute(
-        "ScaleBias", field.SCALE_BIAS, "A factor and a term for every x, exactly applied; without it, x.", default=None
+        "ScaleBias", field.SCALE_BIAS, "A factor and a term, applied exactly to every x; if absent, x is used.", default=None
     )
     min: float = field.attribute("Min", field.FLOAT, "The lower bound.")
     max: float = field.attribute("Max", field.FLOAT, "The upper bound.")

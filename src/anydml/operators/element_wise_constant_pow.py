@@ -33,7 +33,7 @@ class ElementWiseConstantPow(Desc):
     input_tensor: TensorDesc = field.input("InputTensor", "The bases x.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The powers.")
     scale_bias: ScaleBias | None = field.attribute(
-        "ScaleBias", field.SCALE_BIAS, "A factor and a term for every x, exactly applied; without it, x.", default=None
+        "ScaleBias", field.SCALE_BIAS, "A factor and a term, applied exactly to every x; if absent, x is used.", default=None
     )
     exponent: float = field.attribute("Exponent", field.FLOAT, "The exponent of every power.")
 

@@ -29,7 +29,7 @@ class ElementWiseDifferenceSquare(Desc):
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The elements to subtract from.")
-    b_tensor: TensorDesc = field.input("BTensor", "What is subtracted.")
+    b_tensor: TensorDesc = field.input("BTensor", "The elements to subtract.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The squares.")
 
     rows = (support("3_1", ALL, (1, 8), WORDS),)

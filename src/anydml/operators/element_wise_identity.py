@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ELEMENT_WISE_IDENTITY: every element as it is, or scaled and biased.
+"""DML_OPERATOR_ELEMENT_WISE_IDENTITY: every element unchanged, or scaled and biased.
 
 Source: ns-directml-dml_element_wise_identity_operator_desc.
 """
@@ -25,7 +25,7 @@ INTEGERS = TensorDesc(DataType.INT8, (4,))
 
 @operator("DML_OPERATOR_ELEMENT_WISE_IDENTITY", 1, since=FeatureLevel.FL_1_0, in_place=("InputTensor",))
 class ElementWiseIdentity(Desc):
-    """Gives every element as it is: Output = x, or x * Scale + Bias where there is a ScaleBias.
+    """Copies every element: Output = x, or x * Scale + Bias where there is a ScaleBias.
 
     Without a ScaleBias, bits are moved, those of a NaN too; with other strides on one side, elements are laid out anew. With
     one, an integer is truncated toward zero and saturates.
@@ -34,7 +34,7 @@ class ElementWiseIdentity(Desc):
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
     scale_bias: ScaleBias | None = field.attribute(
-        "ScaleBias", field.SCALE_BIAS, "A factor and a term for every x, exactly applied; without it, x.", default=None
+        "ScaleBias", field.SCALE_BIAS, "A factor and a term, applied exactly to every x; if absent, x is used.", default=None
     )
 
     rows = (

@@ -42,7 +42,7 @@ class ElementWiseIsInfinity(Desc):
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The truths, 1 or 0.")
     infinity_mode: IsInfinityMode = field.attribute(
-        "InfinityMode", field.IS_INFINITY_MODE, "The infinity looked for, or either.", default=IsInfinityMode.EITHER
+        "InfinityMode", field.IS_INFINITY_MODE, "The infinity to look for, or either.", default=IsInfinityMode.EITHER
     )
 
     rows = (

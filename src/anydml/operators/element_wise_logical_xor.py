@@ -23,7 +23,7 @@ FOUR = TensorDesc(DataType.UINT8, (4,))
 
 @operator("DML_OPERATOR_ELEMENT_WISE_LOGICAL_XOR", 20, since=FeatureLevel.FL_1_0, in_place=("ATensor", "BTensor"))
 class ElementWiseLogicalXor(Desc):
-    """Says where just one of two elements is true: Output = (!!A) != (!!B). Any element but 0 is true; results are 1 and 0."""
+    """Says where exactly one element is true: Output = (!!A) != (!!B). Any element but 0 is true; results are 1 and 0."""
 
     a_tensor: TensorDesc = field.input("ATensor", "The truth values on the left.", truth=True)
     b_tensor: TensorDesc = field.input("BTensor", "The truth values on the right.", truth=True)

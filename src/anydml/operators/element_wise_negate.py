@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ELEMENT_WISE_NEGATE: the number of the other sign.
+"""DML_OPERATOR_ELEMENT_WISE_NEGATE: the number with the opposite sign.
 
 Source: ns-directml-dml_element_wise_negate_operator_desc.
 """

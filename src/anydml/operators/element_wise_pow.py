@@ -37,7 +37,7 @@ class ElementWisePow(Desc):
     exponent_tensor: TensorDesc = field.input("ExponentTensor", "The exponents.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The powers.")
     scale_bias: ScaleBias | None = field.attribute(
-        "ScaleBias", field.SCALE_BIAS, "A factor and a term for every base, exactly applied; without it, x.", default=None
+        "ScaleBias", field.SCALE_BIAS, "A factor and a term, applied exactly to every base; if absent, x is used.", default=None
     )
 
     rows = (support("1_0", ALL, (4, 4), FLOATS), support("3_0", ALL, (1, 8), EIGHT))

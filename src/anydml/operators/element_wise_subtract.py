@@ -26,7 +26,7 @@ class ElementWiseSubtract(Desc):
     """Subtracts two tensors element by element: Output = A - B. Differences of integers wrap modulo 2^bits."""
 
     a_tensor: TensorDesc = field.input("ATensor", "The elements to subtract from.")
-    b_tensor: TensorDesc = field.input("BTensor", "What is subtracted.")
+    b_tensor: TensorDesc = field.input("BTensor", "The elements to subtract.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The differences.")
 
     rows = (

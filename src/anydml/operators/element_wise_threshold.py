@@ -34,7 +34,7 @@ class ElementWiseThreshold(Desc):
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
     scale_bias: ScaleBias | None = field.attribute(
-        "ScaleBias", field.SCALE_BIAS, "A factor and a term for every x, exactly applied; without it, x.", default=None
+        "ScaleBias", field.SCALE_BIAS, "A factor and a term, applied exactly to every x; if absent, x is used.", default=None
     )
     min: float = field.attribute("Min", field.FLOAT, "The lower bound.")
 

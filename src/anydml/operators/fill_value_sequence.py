@@ -30,7 +30,7 @@ class FillValueSequence(Desc):
     output_tensor: TensorDesc = field.output("OutputTensor", "The numbers; strides do not change their order.")
     value_data_type: DataType = field.attribute("ValueDataType", field.DATA_TYPE, "The type of ValueStart and ValueDelta.")
     value_start: float = field.scalar("ValueStart", "ValueDataType", "The first number.")
-    value_delta: float = field.scalar("ValueDelta", "ValueDataType", "What each number adds to the one before.")
+    value_delta: float = field.scalar("ValueDelta", "ValueDataType", "The difference between neighbouring numbers.")
 
     rows = (support("2_1", "OutputTensor", (4, 4), EIGHT), support("5_0", "OutputTensor", (1, 8), TEN))
     typed = scalar_type("ValueDataType")

@@ -93,10 +93,10 @@ class Gather(Desc):
     def output_sizes(d) -> bool:
         sizes = gathered(d)
         if len(d.output_tensor.sizes) != len(d.input_tensor.sizes):
-            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+            raise ValueError("the rule about dimension counts is broken, so that sizes cannot be compared")
         return d.output_tensor.sizes == sizes
 
-    @data_rule("an index lies between minus the size of the axis and that size, which it does not reach.", "IndicesTensor")
+    @data_rule("an index must be at least minus the size of the axis, and less than that size.", "IndicesTensor")
     def index_in_range(d: Any, indices: NDArray[Any]) -> NDArray[np.bool_]:
         size = d.input_tensor.sizes[d.axis]
         beyond: NDArray[np.bool_] = indices >= size

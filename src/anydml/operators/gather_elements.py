@@ -1,4 +1,4 @@
-"""DML_OPERATOR_GATHER_ELEMENTS: for every element an index along an axis, that is data.
+"""DML_OPERATOR_GATHER_ELEMENTS: an element for every index along an axis; indices are data.
 
 Source: ns-directml-dml_gather_elements_operator_desc.
 """
@@ -39,7 +39,7 @@ def levels(moved: str, indices: str = "IndicesTensor") -> tuple[Support, ...]:
 
 
 def out_of_range(indices: NDArray[Any], size: Any) -> NDArray[np.bool_]:
-    """Which indices are none of an axis, or of axes that differ along the last dimension."""
+    """A mask of the indices that are out of range, for one axis, or axes that differ along the last dimension."""
     limit = np.asarray(size, np.int64)
     if indices.dtype.kind == "u":
         return np.asarray(indices >= limit.astype(indices.dtype))
@@ -55,9 +55,9 @@ def wrapped(named: Expr, data_type: DataType, size: Operand) -> Expr:
 
 @operator("DML_OPERATOR_GATHER_ELEMENTS", 107, since=FeatureLevel.FL_2_1)
 class GatherElements(Desc):
-    """Copies for every element that which an index along an axis names: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
+    """Copies the elements that indices along an axis name: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
 
-    A negative index counts from the end. Bits are moved as they are.
+    A negative index counts from the end. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")
@@ -84,10 +84,10 @@ class GatherElements(Desc):
     def indices_equal_off_axis(d) -> bool:
         sizes = d.indices_tensor.sizes
         if len(sizes) != len(d.input_tensor.sizes) or d.axis >= len(sizes):
-            raise ValueError("another rule is broken, and sizes cannot be compared")
+            raise ValueError("another rule is broken, so that sizes cannot be compared")
         return sizes == (*d.input_tensor.sizes[: d.axis], sizes[d.axis], *d.input_tensor.sizes[d.axis + 1 :])
 
-    @data_rule("an index lies between minus the size of the axis and that size, which it does not reach.", "IndicesTensor")
+    @data_rule("an index must be at least minus the size of the axis, and less than that size.", "IndicesTensor")
     def index_in_range(d: Any, indices: NDArray[Any]) -> NDArray[np.bool_]:
         return out_of_range(indices, d.input_tensor.sizes[d.axis])
 

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_GATHER_ND1 and its older version DML_OPERATOR_GATHER_ND: subtensors at tuples of indices, that are data.
+"""DML_OPERATOR_GATHER_ND1 and its older version DML_OPERATOR_GATHER_ND: subtensors at tuples of indices, which are data.
 
 Sources: ns-directml-dml_gather_nd1_operator_desc, ns-directml-dml_gather_nd_operator_desc.
 """
@@ -88,7 +88,7 @@ def tuple_rules(tensor: str, *, batched: bool = False) -> tuple[Constraint, ...]
     def tuple_fits(d: Any) -> bool:
         most = d.input_dimension_count - (d.batch_dimension_count if batched else 0)
         if most < 1:
-            raise ValueError("another rule is broken, and no dimensions are left to be named")
+            raise ValueError("another rule is broken, so that no dimensions can be named")
         return bool(d.indices_tensor.sizes[-1] <= most)
 
     @constraint(
@@ -117,7 +117,7 @@ def tuple_rules(tensor: str, *, batched: bool = False) -> tuple[Constraint, ...]
 
 
 def tuple_in_range(*, batched: bool = False) -> DataRule:
-    @data_rule("an index lies between minus the size of its dimension and that size, which it does not reach.", "IndicesTensor")
+    @data_rule("an index must be at least minus the size of its dimension, and less than that size.", "IndicesTensor")
     def index_in_range(d: Any, indices: NDArray[Any]) -> NDArray[np.bool_]:
         x, _, batches, named = tuples(d, batched)
         sizes = x[batches : batches + named]

@@ -65,7 +65,7 @@ class Gemm(Desc):
     a_tensor: TensorDesc = field.input("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}; transposed, K, M.")
     b_tensor: TensorDesc = field.input("BTensor", "The right matrices, {BatchCount, ChannelCount, K, N}; transposed, N, K.")
     c_tensor: TensorDesc | None = field.input(
-        "CTensor", "What is added, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast.", default=None
+        "CTensor", "A matrix to add, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast.", default=None
     )
     output_tensor: TensorDesc = field.output("OutputTensor", "The results, {BatchCount, ChannelCount, M, N}.")
     trans_a: MatrixTransform = field.attribute(
@@ -77,7 +77,7 @@ class Gemm(Desc):
     alpha: float = field.attribute("Alpha", field.FLOAT, "The factor of the products.", default=1.0)
     beta: float = field.attribute("Beta", field.FLOAT, "The factor of C.", default=1.0)
     fused_activation: Desc | None = field.attribute(
-        "FusedActivation", field.OPERATOR, "The function f of the exact sum; without it, the sum.", default=None
+        "FusedActivation", field.OPERATOR, "The function f, applied to the exact sum; if absent, none.", default=None
     )
 
     rows = (support("1_0", ALL, (4, 4), FLOATS), support("4_0", ALL, (2, 4), FLOATS))

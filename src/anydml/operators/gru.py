@@ -110,7 +110,7 @@ class Gru(Desc):
 
     With X the step's input, z = f(X Wz + H Rz + Wbz + Rbz), r likewise, and h = g(X Wh + (r * H) Rh + Wbh + Rbh), or with
     LinearBeforeReset h = g(X Wh + r * (H Rh + Rbh) + Wbh). H' is rounded at each step, and nothing else is. BACKWARD goes
-    from a sequence's end to its start, and every H' stands in OutputSequence at its own step; what lies beyond a sequence's
+    from a sequence's end to its start, and OutputSequence has every H' at its own step; what lies beyond a sequence's
     length is 0.
     """
 
@@ -122,7 +122,7 @@ class Gru(Desc):
         "RecurrenceTensor", "The weights R of gates z, r, h, {1, num_directions, 3 * hidden_size, hidden_size}."
     )
     bias_tensor: TensorDesc | None = field.input(
-        "BiasTensor", "Wb of gates z, r, h, and Rb of them, {1, 1, num_directions, 6 * hidden_size}; absent, 0.", default=None
+        "BiasTensor", "Wb of gates z, r, h, and Rb of them, {1, 1, num_directions, 6 * hidden_size}; 0 if absent.", default=None
     )
     hidden_init_tensor: TensorDesc | None = field.input("HiddenInitTensor", HIDDEN_INIT, default=None)
     sequence_lengths_tensor: TensorDesc | None = field.input("SequenceLengthsTensor", SEQUENCE_LENGTHS, default=None)

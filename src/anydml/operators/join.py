@@ -36,10 +36,10 @@ def counted(first: int, *sizes: int) -> Any:
 class Join(Desc):
     """Lays tensors one after another along an axis: Output[.., o + i, ..] = Input[n][.., i, ..].
 
-    Here o is the sum of the sizes along the axis of the inputs before n. Bits are moved as they are.
+    Here o is the sum of the sizes along the axis of the inputs before n. Bits are copied unchanged.
     """
 
-    input_count: int | None = field.count("InputCount", "How many tensors are joined.", default=None)
+    input_count: int | None = field.count("InputCount", "The number of tensors to join.", default=None)
     input_tensors: tuple[TensorDesc, ...] = field.input(
         "InputTensors", "The tensors to join, alike in every dimension but Axis.", sized_by="InputCount"
     )

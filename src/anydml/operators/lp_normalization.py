@@ -36,7 +36,9 @@ class LpNormalization(Desc):
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The quotients.")
     axis: int = field.attribute("Axis", field.UINT, "The axis along which the lines lie.")
-    epsilon: float = field.attribute("Epsilon", field.FLOAT, "A term of every sum, against a zero.", default=1e-5)
+    epsilon: float = field.attribute(
+        "Epsilon", field.FLOAT, "A number added to every sum, so that it is not zero.", default=1e-5
+    )
     p: int = field.attribute("P", field.UINT, "1: the sum of magnitudes; 2: the length.", default=2)
 
     eager = defaults(axis=("the last", lambda d: d.input_tensor.dimension_count - 1))

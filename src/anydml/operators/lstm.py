@@ -131,7 +131,7 @@ class Lstm(Desc):
     With X the step's input, i = f(X Wi + H Ri + Pi * C + Wbi + Rbi), F likewise, c = g(X Wc + H Rc + Wbc + Rbc), and
     o = f(X Wo + H Ro + Po * C' + Wbo + Rbo). CoupleInputForget makes F = 1 - i. ClipThreshold clips what f and g are
     applied to. H' and C' are rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
-    and every H' stands in OutputSequence at its own step; what lies beyond a sequence's length is 0.
+    and OutputSequence has every H' at its own step; elements beyond a sequence's length are 0.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", INPUT)
@@ -146,11 +146,11 @@ class Lstm(Desc):
     )
     hidden_init_tensor: TensorDesc | None = field.input("HiddenInitTensor", HIDDEN_INIT, default=None)
     cell_mem_init_tensor: TensorDesc | None = field.input(
-        "CellMemInitTensor", "C before the first step, {1, num_directions, batch_size, hidden_size}; absent, 0.", default=None
+        "CellMemInitTensor", "C before the first step, {1, num_directions, batch_size, hidden_size}; 0 if absent.", default=None
     )
     sequence_lengths_tensor: TensorDesc | None = field.input("SequenceLengthsTensor", SEQUENCE_LENGTHS, default=None)
     peephole_tensor: TensorDesc | None = field.input(
-        "PeepholeTensor", "The weights P of gates i, o, f, {1, 1, num_directions, 3 * hidden_size}; absent, 0.", default=None
+        "PeepholeTensor", "The weights P of gates i, o, f, {1, 1, num_directions, 3 * hidden_size}; 0 if absent.", default=None
     )
     output_sequence_tensor: TensorDesc | None = field.output("OutputSequenceTensor", OUTPUT_SEQUENCE, default=None)
     output_single_tensor: TensorDesc | None = field.output("OutputSingleTensor", OUTPUT_SINGLE, default=None)
@@ -167,9 +167,13 @@ class Lstm(Desc):
         DIRECTION,
         default=RecurrentNetworkDirection.FORWARD,
     )
-    clip_threshold: float = field.attribute("ClipThreshold", field.FLOAT, "The limit of magnitudes.", default=0.0)
-    use_clip_threshold: bool = field.attribute("UseClipThreshold", field.BOOL, "Whether it limits.", default=False)
-    couple_input_forget: bool = field.attribute("CoupleInputForget", field.BOOL, "Whether F is 1 - i.", default=False)
+    clip_threshold: float = field.attribute("ClipThreshold", field.FLOAT, "The largest magnitude.", default=0.0)
+    use_clip_threshold: bool = field.attribute(
+        "UseClipThreshold", field.BOOL, "Whether ClipThreshold is applied.", default=False
+    )
+    couple_input_forget: bool = field.attribute(
+        "CoupleInputForget", field.BOOL, "Whether the forget gate F is 1 - i.", default=False
+    )
 
     eager = defaults(
         activation_descs=(

@@ -65,7 +65,7 @@ class MatrixMultiplyIntegerToFloat(Desc):
         "BZeroPointTensor", "B's zero point; {.., 1, N} per column.", default=None
     )
     bias_tensor: TensorDesc | None = field.input(
-        "BiasTensor", "What is added, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast.", default=None
+        "BiasTensor", "A matrix to add, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast.", default=None
     )
     output_tensor: TensorDesc = field.output("OutputTensor", "The results, {BatchCount, ChannelCount, M, N}.")
 

@@ -83,7 +83,7 @@ class MaxPoolingGrad(Desc):
     rejecting = ()
     errata = (
         "The text speaks of four dimensions alone; the table has five, too.",
-        "The page says nothing of sizes that are rounded up; they are legal, as those of MAX_POOLING (our decision).",
+        "The page says nothing about sizes that are rounded up; they are legal, as those of MAX_POOLING (our decision).",
         "The page does not say what strides, windows and dilations are legal: those of at least 1 (our decision).",
         "The page does not say what NaN does: the first one in a window is its largest element (our decision).",
     )

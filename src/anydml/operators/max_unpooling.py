@@ -51,7 +51,7 @@ class MaxUnpooling(Desc):
         "IndicesTensor", "`IndicesTensor.Sizes` must equal `InputTensor.Sizes`.", lambda d: d.input_tensor.sizes
     )
 
-    @data_rule("an index is less than the number of elements of the output.", "IndicesTensor")
+    @data_rule("an index must be less than the number of elements of the output.", "IndicesTensor")
     def index_in_range(d: Any, indices: NDArray[Any]) -> NDArray[np.bool_]:
         return out_of_range(indices, math.prod(d.output_tensor.sizes))
 

@@ -104,16 +104,18 @@ class MeanVarianceNormalization2(Desc):
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
-    scale_tensor: TensorDesc | None = field.input("ScaleTensor", "Factors of what is normalised.", default=None)
-    bias_tensor: TensorDesc | None = field.input("BiasTensor", "Terms that are added.", default=None)
+    scale_tensor: TensorDesc | None = field.input("ScaleTensor", "The factors of the normalised elements.", default=None)
+    bias_tensor: TensorDesc | None = field.input("BiasTensor", "The numbers added to them.", default=None)
     output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
     axis_count: int | None = field.count("AxisCount", "Entries of Axes.", default=None)
     axes: tuple[int, ...] = field.attribute("Axes", field.UINT, "The axes that means run over.", sized_by="AxisCount")
     use_mean: bool = field.attribute("UseMean", field.BOOL, "Whether the mean is subtracted.", default=True)
     use_variance: bool = field.attribute("UseVariance", field.BOOL, "Whether the variance divides.", default=True)
-    epsilon: float = field.attribute("Epsilon", field.FLOAT, "A term of every variance, against a zero.", default=1e-5)
+    epsilon: float = field.attribute(
+        "Epsilon", field.FLOAT, "A number added to every variance, so that it is not zero.", default=1e-5
+    )
     fused_activation: Desc | None = field.attribute(
-        "FusedActivation", field.OPERATOR, "The function f of the exact result; without it, the result.", default=None
+        "FusedActivation", field.OPERATOR, "The function f, applied to the exact result; if absent, none.", default=None
     )
 
     eager = EAGER
@@ -170,15 +172,17 @@ class MeanVarianceNormalization1(Desc):
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")
-    scale_tensor: TensorDesc | None = field.input("ScaleTensor", "Factors of what is normalised.", default=None)
-    bias_tensor: TensorDesc | None = field.input("BiasTensor", "Terms that are added.", default=None)
+    scale_tensor: TensorDesc | None = field.input("ScaleTensor", "The factors of the normalised elements.", default=None)
+    bias_tensor: TensorDesc | None = field.input("BiasTensor", "The numbers added to them.", default=None)
     output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
     axis_count: int | None = field.count("AxisCount", "Entries of Axes.", default=None)
     axes: tuple[int, ...] = field.attribute("Axes", field.UINT, "The axes that means run over.", sized_by="AxisCount")
     normalize_variance: bool = field.attribute("NormalizeVariance", field.BOOL, "Whether the variance divides.", default=True)
-    epsilon: float = field.attribute("Epsilon", field.FLOAT, "A term of every variance, against a zero.", default=1e-5)
+    epsilon: float = field.attribute(
+        "Epsilon", field.FLOAT, "A number added to every variance, so that it is not zero.", default=1e-5
+    )
     fused_activation: Desc | None = field.attribute(
-        "FusedActivation", field.OPERATOR, "The function f of the exact result; without it, the result.", default=None
+        "FusedActivation", field.OPERATOR, "The function f, applied to the exact result; if absent, none.", default=None
     )
 
     eager = EAGER
@@ -232,16 +236,18 @@ class MeanVarianceNormalization(Desc):
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x, {BatchCount, ChannelCount, Height, Width}.")
-    scale_tensor: TensorDesc | None = field.input("ScaleTensor", "Factors of what is normalised.", default=None)
-    bias_tensor: TensorDesc | None = field.input("BiasTensor", "Terms that are added.", default=None)
+    scale_tensor: TensorDesc | None = field.input("ScaleTensor", "The factors of the normalised elements.", default=None)
+    bias_tensor: TensorDesc | None = field.input("BiasTensor", "The numbers added to them.", default=None)
     output_tensor: TensorDesc = field.output("OutputTensor", "The results.")
     cross_channel: bool = field.attribute(
         "CrossChannel", field.BOOL, "Whether means run over the channels, too.", default=False
     )
     normalize_variance: bool = field.attribute("NormalizeVariance", field.BOOL, "Whether the variance divides.", default=True)
-    epsilon: float = field.attribute("Epsilon", field.FLOAT, "A term of every variance, against a zero.", default=1e-5)
+    epsilon: float = field.attribute(
+        "Epsilon", field.FLOAT, "A number added to every variance, so that it is not zero.", default=1e-5
+    )
     fused_activation: Desc | None = field.attribute(
-        "FusedActivation", field.OPERATOR, "The function f of the exact result; without it, the result.", default=None
+        "FusedActivation", field.OPERATOR, "The function f, applied to the exact result; if absent, none.", default=None
     )
 
     vectors = VECTORS

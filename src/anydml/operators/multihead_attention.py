@@ -36,14 +36,14 @@ VALUE = "The values, {.., BatchSize, Keys, Heads * ValueHeadSize}."
 QUERY_KEY = "Queries and keys, {BatchSize, Queries, Heads, 2, HeadSize}."
 KEY_VALUE = "Keys and values, {BatchSize, Keys, Heads, 2, HeadSize}."
 ALL_THREE = "Queries, keys and values, {BatchSize, Queries, Heads, 3, HeadSize}."
-BIAS = "Terms of the new queries, keys and values, one after another; absent, 0."
+BIAS = "Biases of the new queries, keys and values, one after another; 0 if absent."
 MASK = "The mask, as MaskType says."
-RELATIVE = "Terms of the scores, {.., BatchSize, Heads, Queries, Keys}; absent, 0."
+RELATIVE = "Numbers added to the scores, {.., BatchSize, Heads, Queries, Keys}; 0 if absent."
 PAST_KEY = "Keys before the new ones, {.., BatchSize, Heads, PastKeys, HeadSize}."
 PAST_VALUE = "Values before the new ones, {.., BatchSize, Heads, PastKeys, ValueHeadSize}."
 OUTPUT = "The results, {.., BatchSize, Queries, Heads * ValueHeadSize}."
 PRESENT_KEY, PRESENT_VALUE = "The keys of the past and the new ones.", "The values of the past and the new ones."
-SCALE, FILTER = "A factor of the scores.", "A term of the scores that the mask leaves out."
+SCALE, FILTER = "The factor of the scores.", "A number added to the scores that the mask leaves out."
 MASK_TYPE = "The meaning of the mask."
 
 ERRATA = (
@@ -208,7 +208,7 @@ class MultiheadAttention1(Desc):
     past_value_tensor: TensorDesc | None = field.input("PastValueTensor", PAST_VALUE, default=None)
     past_sequence_lengths_tensor: TensorDesc | None = field.input(
         "PastSequenceLengthsTensor",
-        "How many keys of the past count in a batch, {.., BatchSize}; absent, all.",
+        "The number of past keys used in each batch, {.., BatchSize}; if absent, all.",
         default=None,
     )
     output_tensor: TensorDesc = field.output("OutputTensor", OUTPUT)
@@ -216,8 +216,8 @@ class MultiheadAttention1(Desc):
     output_present_value_tensor: TensorDesc | None = field.output("OutputPresentValueTensor", PRESENT_VALUE, default=None)
     scale: float = field.attribute("Scale", field.FLOAT, SCALE)
     mask_filter_value: float = field.attribute("MaskFilterValue", field.FLOAT, FILTER, default=-10000.0)
-    query_head_count: int = field.attribute("QueryHeadCount", field.UINT, "Heads of queries.")
-    key_value_head_count: int = field.attribute("KeyValueHeadCount", field.UINT, "Heads of keys and values.")
+    query_head_count: int = field.attribute("QueryHeadCount", field.UINT, "The number of query heads.")
+    key_value_head_count: int = field.attribute("KeyValueHeadCount", field.UINT, "The number of key and value heads.")
     mask_type: MultiheadAttentionMaskType = field.attribute(
         "MaskType", field.MULTIHEAD_ATTENTION_MASK_TYPE, MASK_TYPE, default=MultiheadAttentionMaskType.NONE
     )
@@ -291,7 +291,7 @@ class MultiheadAttention1(Desc):
     )  # fmt: skip
     errata = (
         *ERRATA,
-        "The page says nothing of PastSequenceLengthsTensor but TBD, and has it among tensors of one type: it is INT32, as "
+        "The page says nothing about PastSequenceLengthsTensor but TBD, and has it among tensors of one type: it is INT32, as "
         "clients have it. The first so many keys of the past count, new keys follow them, each query sees keys up to its own, "
         "and the present has zeros at its end; a length beyond the past counts as that (our decision).",
         "Clients leave PastKeyTensor out there, and have the past in the outputs; outputs are written alone here.",

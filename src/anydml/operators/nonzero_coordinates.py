@@ -1,4 +1,4 @@
-"""DML_OPERATOR_NONZERO_COORDINATES: where the elements are that are not 0.
+"""DML_OPERATOR_NONZERO_COORDINATES: the coordinates of elements that are not 0.
 
 Source: ns-directml-dml_nonzero_coordinates_operator_desc.
 """
@@ -38,7 +38,7 @@ class NonzeroCoordinates(Desc):
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements.")
-    output_count_tensor: TensorDesc = field.output("OutputCountTensor", "How many elements are not 0.")
+    output_count_tensor: TensorDesc = field.output("OutputCountTensor", "The number of elements that are not 0.")
     output_coordinates_tensor: TensorDesc = field.output(
         "OutputCoordinatesTensor", "A row for each element of the input: {1, .., elements, coordinates}."
     )

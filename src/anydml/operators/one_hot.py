@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ONE_HOT: lines that hold one value at a place that is data, and another elsewhere.
+"""DML_OPERATOR_ONE_HOT: lines with one value at a given index, and another elsewhere.
 
 Source: ns-directml-dml_one_hot_operator_desc.
 """
@@ -44,7 +44,7 @@ class OneHot(Desc):
     """Writes one value at the place of each line along an axis that an index names, and another elsewhere in the line.
 
     Off is the first element of Values, On the next one along the last of its dimensions that is larger than 1. A negative
-    index counts from the end; one that is out of range leaves its line without On. Bits are moved as they are.
+    index counts from the end; one that is out of range leaves its line without On. Bits are copied unchanged.
     """
 
     indices_tensor: TensorDesc = field.input("IndicesTensor", "The place in each line; of size 1 along Axis.")

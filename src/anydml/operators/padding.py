@@ -69,7 +69,7 @@ SOURCES: dict[PaddingMode, Callable[[Expr, Any], Expr]] = {  # where an element 
 def padded_sizes() -> Constraint:
     def size(d: Any, i: int) -> int:
         if len(d.input_tensor.sizes) != len(d.output_tensor.sizes):
-            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+            raise ValueError("the rule about dimension counts is broken, so that sizes cannot be compared")
         found: int = d.input_tensor.sizes[i] + d.start_padding[i] + d.end_padding[i]
         return found
 
@@ -103,13 +103,13 @@ class Padding1(Desc):
     """Surrounds a tensor with more elements: Output[c] = Input[c - StartPadding], and by the mode beyond the input.
 
     CONSTANT is PaddingValue there. EDGE is the nearest element. REFLECTION goes back and forth with the ends once each,
-    SYMMETRIC with the ends twice each, and WRAP starts again. Bits are moved as they are.
+    SYMMETRIC with the ends twice each, and WRAP starts again. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to pad.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The padded tensor.")
     padding_mode: PaddingMode = field.attribute(
-        "PaddingMode", field.PADDING_MODE, "What lies beyond the input.", default=PaddingMode.CONSTANT
+        "PaddingMode", field.PADDING_MODE, "The elements outside of the input.", default=PaddingMode.CONSTANT
     )
     padding_value_data_type: DataType = field.attribute("PaddingValueDataType", field.DATA_TYPE, "The type of PaddingValue.")
     padding_value: float = field.scalar(
@@ -194,7 +194,7 @@ class Padding(Desc):
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to pad.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The padded tensor.")
     padding_mode: PaddingMode = field.attribute(
-        "PaddingMode", field.PADDING_MODE, "What lies beyond the input.", default=PaddingMode.CONSTANT
+        "PaddingMode", field.PADDING_MODE, "The elements outside of the input.", default=PaddingMode.CONSTANT
     )
     padding_value: float = field.attribute(
         "PaddingValue", field.FLOAT, "What CONSTANT pads with; other modes ignore it.", default=0.0

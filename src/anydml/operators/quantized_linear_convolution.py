@@ -90,7 +90,9 @@ class QuantizedLinearConvolution(Desc):
         "OutputZeroPointTensor", "The output's zero point, one element.", default=None
     )
     output_tensor: TensorDesc = field.output("OutputTensor", "{BatchCount, OutputChannelCount, [OutputHeight,] OutputWidth}.")
-    dimension_count: int | None = field.count("DimensionCount", "Spatial dimensions: entries of the arrays.", default=None)
+    dimension_count: int | None = field.count(
+        "DimensionCount", "The number of spatial dimensions, and of entries of the arrays.", default=None
+    )
     strides: tuple[int, ...] = field.attribute(
         "Strides", field.UINT, "Elements from one position of the filter to the next.", sized_by="DimensionCount"
     )
@@ -98,10 +100,10 @@ class QuantizedLinearConvolution(Desc):
         "Dilations", field.UINT, "Elements from one element of the filter to the next.", sized_by="DimensionCount"
     )
     start_padding: tuple[int, ...] = field.attribute(
-        "StartPadding", field.UINT, "Elements before the input that are no terms.", sized_by="DimensionCount"
+        "StartPadding", field.UINT, "Elements of padding before the input, which add nothing.", sized_by="DimensionCount"
     )
     end_padding: tuple[int, ...] = field.attribute(
-        "EndPadding", field.UINT, "Elements after the input that are no terms.", sized_by="DimensionCount"
+        "EndPadding", field.UINT, "Elements of padding after the input, which add nothing.", sized_by="DimensionCount"
     )
     group_count: int = field.attribute("GroupCount", field.UINT, "Groups that the channels are divided into.", default=1)
 

@@ -163,7 +163,7 @@ class Reduce(Desc):
     )
     def output_sizes(d) -> bool:
         if len(d.output_tensor.sizes) != len(d.input_tensor.sizes) or not d.axes:
-            raise ValueError("another rule is broken, and sizes cannot be compared")
+            raise ValueError("another rule is broken, so that sizes cannot be compared")
         return d.output_tensor.sizes == reduced(d)
 
     @constraint(

@@ -37,7 +37,10 @@ from anydml.schema.types import EIGHT_BIT, FLOATS
 from anydml.tensor import DataType, TensorDesc
 
 BOTH = "InputTensor OutputTensor"
-INPUT, OUTPUT = "The elements.", "The elements read; its sizes are free, and what lies beyond the input's edge is the edge's."
+INPUT, OUTPUT = (
+    "The elements.",
+    "The interpolated elements, of any sizes; beyond the input's edges, its edge elements are repeated.",
+)
 HALVES, MINUS_HALVES, NONE = (0.5, 0.5), (-0.5, -0.5), (0.0, 0.0)
 
 
@@ -92,7 +95,7 @@ class Resample3(Desc):
         "OutputPixelOffsets", field.FLOAT, OUTPUT_OFFSETS, sized_by="DimensionCount"
     )
     antialiased: bool = field.attribute(
-        "Antialiased", field.BOOL, "Whether LINEAR takes means where it makes the tensor smaller.", default=False
+        "Antialiased", field.BOOL, "Whether LINEAR averages elements in dimensions that become smaller.", default=False
     )
 
     eager = centres()

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_REVERSE_SUBSEQUENCES: lines of which the first elements are reversed, as many as data say.
+"""DML_OPERATOR_REVERSE_SUBSEQUENCES: lines whose first elements are reversed; their numbers are data.
 
 Source: ns-directml-dml_reverse_subsequences_desc.
 """
@@ -36,7 +36,7 @@ def one_in_place(d: Any) -> tuple[int, ...]:
 class ReverseSubsequences(Desc):
     """Reverses the first elements of each line along an axis and copies the others: Output[i] = Input[L - 1 - i] where i < L.
 
-    L is the line's length in SequenceLengths, or the size of the axis if that is less. Bits are moved as they are.
+    L is the line's length in SequenceLengths, or the size of the axis if that is less. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The lines.")

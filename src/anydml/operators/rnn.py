@@ -88,7 +88,7 @@ class Rnn(Desc):
     """Computes one layer of a simple recurrent network, step by step: H' = f(X W + H R + Wb + Rb).
 
     X is the step's input. H' is rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
-    and every H' stands in OutputSequence at its own step; what lies beyond a sequence's length is 0.
+    and OutputSequence has every H' at its own step; elements beyond a sequence's length are 0.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", INPUT)
@@ -97,7 +97,7 @@ class Rnn(Desc):
         "RecurrenceTensor", "The weights R, {1, num_directions, hidden_size, hidden_size}."
     )
     bias_tensor: TensorDesc | None = field.input(
-        "BiasTensor", "Wb, then Rb, {1, 1, num_directions, 2 * hidden_size}; absent, 0.", default=None
+        "BiasTensor", "Wb, then Rb, {1, 1, num_directions, 2 * hidden_size}; 0 if absent.", default=None
     )
     hidden_init_tensor: TensorDesc | None = field.input("HiddenInitTensor", HIDDEN_INIT, default=None)
     sequence_lengths_tensor: TensorDesc | None = field.input("SequenceLengthsTensor", SEQUENCE_LENGTHS, default=None)

@@ -39,7 +39,7 @@ from anydml.tensor import DataType, TensorDesc
 
 ALL = "InputTensor ROITensor OutputTensor"
 IMAGES, OUTPUT = "The images, {BatchCount, ChannelCount, Height, Width}.", "The results, {R, ChannelCount, .., ..}."
-OUTSIDE = "What samples out of bounds have."
+OUTSIDE = "The value of samples that are out of bounds."
 UINT32, UINT64 = DataType.UINT32, DataType.UINT64
 
 

@@ -31,7 +31,7 @@ TENTHS = (np.arange(108, dtype=np.float32) / np.float32(10)).reshape(1, 3, 6, 6)
 
 def pooled(d: Any) -> tuple[int, ...]:
     if d.pooled_size.height < 1 or d.pooled_size.width < 1:
-        raise ValueError("a size is 0, and no sizes follow")
+        raise ValueError("a size is 0, so that no sizes follow")
     return d.roi_tensor.sizes[2], d.input_tensor.sizes[1], d.pooled_size.height, d.pooled_size.width
 
 
@@ -61,7 +61,7 @@ class RoiPooling(Desc):
     """Selects the largest element of each part of each region of an image; the parts may overlap.
 
     A region's corners times SpatialScale, rounded, halves away from 0, are its first and last elements. Of L elements in a
-    dimension, part o of P goes from o * L / P, rounded down, to, but without, (o + 1) * L / P, rounded up. What lies outside
+    dimension, part o of P goes from o * L / P, rounded down, to, but without, (o + 1) * L / P, rounded up. Elements outside
     the image is left out; a part without elements gives 0. The first NaN counts as the largest element, or else the first of
     those that are equal, and its bits are the output's.
     """
@@ -69,7 +69,7 @@ class RoiPooling(Desc):
     input_tensor: TensorDesc = field.input("InputTensor", "The images, {BatchCount, ChannelCount, Height, Width}.")
     roi_tensor: TensorDesc = field.input("ROITensor", "The regions, rows of batch index, x1, y1, x2, y2, {1, 1, R, 5}.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The largest elements, {R, ChannelCount, Height, Width}.")
-    spatial_scale: float = field.attribute("SpatialScale", field.FLOAT, "A factor of the corners.", default=1.0)
+    spatial_scale: float = field.attribute("SpatialScale", field.FLOAT, "The factor of the corners.", default=1.0)
     pooled_size: Size2D = field.attribute("PooledSize", field.SIZE_2D, "The parts of a region in width and height.")
 
     rows = (support("1_0", ALL, (4, 4), FLOATS),)

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_SCATTER_ELEMENTS, also called DML_OPERATOR_SCATTER: elements replaced at indices along an axis, that are data.
+"""DML_OPERATOR_SCATTER_ELEMENTS, also called DML_OPERATOR_SCATTER: elements replaced at indices along an axis, which are data.
 
 Source: ns-directml-dml_scatter_operator_desc.
 """
@@ -34,7 +34,7 @@ ERRATA = (
 
 
 def names(named: Expr, data_type: DataType, size: Operand, place: Expr) -> Expr:
-    """Whether an index that is data names a place; a negative one counts from the end."""
+    """Whether an index, which is data, is in range; a negative one counts from the end."""
     signed = data_type in (DataType.INT32, DataType.INT64)
     return equal(select(named < 0, named + size, named) if signed else named, number(place))
 
@@ -43,7 +43,7 @@ def names(named: Expr, data_type: DataType, size: Operand, place: Expr) -> Expr:
 class ScatterElements(Desc):
     """Copies Input and replaces the elements that indices name: Output[.., Indices[.., i, ..], ..] = Updates[.., i, ..].
 
-    A negative index counts from the end. Of several updates of one element, the last counts. Bits are moved as they are.
+    A negative index counts from the end. Of several updates of one element, the last counts. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")
@@ -78,10 +78,10 @@ class ScatterElements(Desc):
     def indices_equal_off_axis(d) -> bool:
         sizes = d.indices_tensor.sizes
         if len(sizes) != len(d.input_tensor.sizes) or d.axis >= len(sizes):
-            raise ValueError("another rule is broken, and sizes cannot be compared")
+            raise ValueError("another rule is broken, so that sizes cannot be compared")
         return sizes == (*d.input_tensor.sizes[: d.axis], sizes[d.axis], *d.input_tensor.sizes[d.axis + 1 :])
 
-    @data_rule("an index lies between minus the size of the axis and that size, which it does not reach.", "IndicesTensor")
+    @data_rule("an index must be at least minus the size of the axis, and less than that size.", "IndicesTensor")
     def index_in_range(d: Any, indices: NDArray[Any]) -> NDArray[np.bool_]:
         return out_of_range(indices, d.input_tensor.sizes[d.axis])
 

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_SCATTER_ND: subtensors replaced at tuples of indices, that are data.
+"""DML_OPERATOR_SCATTER_ND: subtensors replaced at tuples of indices, which are data.
 
 Source: ns-directml-dml_scatter_nd_operator_desc.
 """
@@ -30,7 +30,7 @@ class ScatterNd(Desc):
     """Copies Input and replaces the subtensors that tuples of indices name: Output[Indices[c], ..] = Updates[c, ..].
 
     The last dimension of Indices holds a tuple, which names an element along the first dimensions of Input that count. A
-    negative index counts from the end. Of several updates of one element, the last counts. Bits are moved as they are.
+    negative index counts from the end. Of several updates of one element, the last counts. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")

@@ -113,7 +113,7 @@ class Slice1(Desc):
         return {"output_tensor": (sizes, d.input_tensor.data_type)}
 
     def start(d) -> tuple[int, ...]:
-        """The input element that the output's first one is copied from."""
+        """The index of the input element that is copied to the output's first element."""
         window = zip(d.input_window_offsets, d.input_window_sizes, d.input_window_strides, strict=True)
         return tuple(offset if stride > 0 else offset + size - 1 for offset, size, stride in window)
 

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_SLICE_GRAD: what a slice's gradient is of its input.
+"""DML_OPERATOR_SLICE_GRAD: the gradient of a slice's input.
 
 Source: ns-directml-dml_slice_grad_operator_desc.
 """
@@ -31,7 +31,7 @@ class SliceGrad(Desc):
     """Puts a gradient where SLICE1 read the elements that it belongs to, and 0 elsewhere.
 
     OutputGradient[start + stride * c] = InputGradient[c], where start is the window's first element, or its last where the
-    stride is negative. Bits are moved as they are.
+    stride is negative. Bits are copied unchanged.
     """
 
     input_gradient_tensor: TensorDesc = field.input("InputGradientTensor", "The gradient of the slice.")
@@ -68,7 +68,7 @@ class SliceGrad(Desc):
     )
     def window_inside_output(d, i: int) -> bool:
         if len(d.output_gradient_tensor.sizes) != len(d.input_window_offsets):
-            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+            raise ValueError("the rule about dimension counts is broken, so that sizes cannot be compared")
         return d.input_window_offsets[i] + d.input_window_sizes[i] <= d.output_gradient_tensor.sizes[i]
 
     @constraint(

@@ -61,7 +61,7 @@ class SpaceToDepth1(Desc):
     """Lays blocks of an image out as channels: Output[n, k, h, w] = Input[n, c, h * B + i, w * B + j], B being BlockSize.
 
     The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the input's number of channels, and
-    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are moved as they are.
+    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, ChannelCount, Height * BlockSize, Width * BlockSize}.")

@@ -32,11 +32,11 @@ def float32(*sizes: int) -> TensorDesc:
 class Split(Desc):
     """Cuts a tensor into parts along an axis: Output[n][.., i, ..] = Input[.., o + i, ..].
 
-    Here o is the sum of the sizes along the axis of the outputs before n. Bits are moved as they are.
+    Here o is the sum of the sizes along the axis of the outputs before n. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to cut.")
-    output_count: int | None = field.count("OutputCount", "Into how many parts.", default=None)
+    output_count: int | None = field.count("OutputCount", "The number of parts.", default=None)
     output_tensors: tuple[TensorDesc, ...] = field.output(
         "OutputTensors", "The parts, alike in every dimension but Axis.", sized_by="OutputCount"
     )

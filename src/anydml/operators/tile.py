@@ -25,14 +25,14 @@ BOTH = "InputTensor OutputTensor"
 class Tile(Desc):
     """Repeats a tensor along each dimension: Output[.., i, ..] = Input[.., i mod Input.Sizes, ..].
 
-    Bits are moved as they are.
+    Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to repeat.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The tensor to copy to.")
     repeats_count: int | None = field.count("RepeatsCount", "Entries of Repeats.", default=None)
     repeats: tuple[int, ...] = field.attribute(
-        "Repeats", field.UINT, "How many times the input stands in the output, for each dimension.", sized_by="RepeatsCount"
+        "Repeats", field.UINT, "The number of times the input is repeated, for each dimension.", sized_by="RepeatsCount"
     )
 
     rows = (
@@ -56,7 +56,7 @@ class Tile(Desc):
     )
     def output_sizes(d, i: int) -> bool:
         if d.repeats[i] < 1 or len(d.output_tensor.sizes) != len(d.input_tensor.sizes):
-            raise ValueError("another rule is broken, and no output size follows")
+            raise ValueError("another rule is broken, so that no output size follows")
         return d.output_tensor.sizes[i] == d.input_tensor.sizes[i] * d.repeats[i]
 
     def outputs(d) -> Outputs:

@@ -62,7 +62,7 @@ def size_rules() -> tuple[Constraint, ...]:
     def output_sizes(d: Any) -> bool:
         sizes = selected(d.input_tensor.sizes, d.axis, d.k)
         if not len(sizes) == len(d.output_value_tensor.sizes) == len(d.output_index_tensor.sizes):
-            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+            raise ValueError("the rule about dimension counts is broken, so that sizes cannot be compared")
         return bool(d.output_value_tensor.sizes == sizes and d.output_index_tensor.sizes == sizes)
 
     @constraint(
@@ -111,7 +111,7 @@ class TopK1(Desc):
     output_value_tensor: TensorDesc = field.output("OutputValueTensor", "The selected elements, in order.")
     output_index_tensor: TensorDesc = field.output("OutputIndexTensor", "The position of each along Axis.")
     axis: int = field.attribute("Axis", field.UINT, "The axis along which the lines lie.")
-    k: int = field.attribute("K", field.UINT, "How many elements of a line are selected.")
+    k: int = field.attribute("K", field.UINT, "The number of elements selected from a line.")
     axis_direction: AxisDirection = field.attribute(
         "AxisDirection",
         field.AXIS_DIRECTION,
@@ -163,7 +163,7 @@ class TopK(Desc):
     output_value_tensor: TensorDesc = field.output("OutputValueTensor", "The selected elements, in order.")
     output_index_tensor: TensorDesc = field.output("OutputIndexTensor", "The position of each along Axis.")
     axis: int = field.attribute("Axis", field.UINT, "The axis along which the lines lie.")
-    k: int = field.attribute("K", field.UINT, "How many elements of a line are selected.")
+    k: int = field.attribute("K", field.UINT, "The number of elements selected from a line.")
 
     rows = since_2_1(support("1_0", VALUES, (4, 4), FLOATS), support("1_0", INDEX, (4, 4), (UINT32,)))
     same = (*same("DimensionCount", ALL), *same("DataType", VALUES))

@@ -26,7 +26,7 @@ from anydml.schema.types import ELEVEN
 from anydml.tensor import DataType, TensorDesc
 
 BOTH = "InputTensor OutputTensor"
-COUNT = "Spatial dimensions: entries of the arrays."
+COUNT = "The number of spatial dimensions, and of entries of the arrays."
 WINDOW_SIZES, STRIDES = "Elements of a window.", "Elements from one window to the next."
 DILATIONS = "Elements of the image from one element of a window to the next."
 START_PADDING = "Elements before the image, for windows to begin in."
@@ -54,7 +54,7 @@ def blocks(d: Any, spatial: Sequence[int]) -> tuple[int, ...]:
     if len({len(spatial), *(len(getattr(d, name)) for name in ARRAYS)}) > 1:
         raise ValueError("the arrays have other lengths")
     if min(*d.window_sizes, *d.strides, *d.dilations) < 1:
-        raise ValueError("another rule is broken, and no sizes follow")
+        raise ValueError("another rule is broken, so that no sizes follow")
     found = tuple(
         (size + start + end - dilation * (window - 1) - 1) // stride + 1
         for size, window, stride, dilation, start, end in zip(
@@ -145,7 +145,7 @@ class Unfold(Desc):
 
     There p = b * Stride + k * Dilation - StartPadding.
     Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
-    elements. What lies outside the input is 0. Bits are moved as they are.
+    elements. What lies outside the input is 0. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The image, {BatchCount, ChannelCount, ..}.")

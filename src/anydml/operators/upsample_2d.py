@@ -31,7 +31,7 @@ DATA = dict(input_tensor=np.array([[[[1, 2], [3, 4]]]], np.float32))
 def upsampled(d: Any) -> tuple[int, ...]:
     *others, height, width = d.input_tensor.sizes
     if d.scale_size.height < 1 or d.scale_size.width < 1:
-        raise ValueError("a factor is 0, and no sizes follow")
+        raise ValueError("a factor is 0, so that no sizes follow")
     return (*others, height * d.scale_size.height, width * d.scale_size.width)
 
 
@@ -41,7 +41,7 @@ class Upsample2d(Desc):
 
     The centre of output o lies at x = (o + 1/2) / Scale - 1/2 between the centres of the input's elements, the first and the
     last of which go on beyond the edge. With LINEAR the element at the floor of x counts 1 - (x - floor(x)), and the next
-    one x - floor(x); sums are exact, and rounded once. With NEAREST_NEIGHBOR bits are moved as they are.
+    one x - floor(x); sums are exact, and rounded once. With NEAREST_NEIGHBOR bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The images, {BatchCount, ChannelCount, [Depth,] Height, Width}.")

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_VALUE_SCALE_2D: images scaled, with a term for each channel.
+"""DML_OPERATOR_VALUE_SCALE_2D: images scaled, with a bias for each channel.
 
 Source: ns-directml-dml_value_scale_2d_operator_desc.
 """

@@ -1,4 +1,4 @@
-"""Programs in DxDispatch's JSON format: resources, dispatchables, commands. See README.md beside this file."""
+"""Programs in DxDispatch's JSON format: resources, dispatchables, commands. See README.md in this folder."""
 
 from anydml.program.program import Program, load, of
 from anydml.program.text import ProgramFault

@@ -1,4 +1,4 @@
-"""Everything about a program that can be known before anything runs, judged at once."""
+"""All checks of a program that are possible before anything runs, made at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _INDEXED = re.compile(r"(.*?)(?:\[(\d+)\])?")
 class Layout:
     """A resource's memory in bytes: all of it, and the part that its initial values fill. source: their file, if any."""
 
-    data_type: DataType  # UINT8 where the program says none
+    data_type: DataType  # UINT8 if the program gives none
     bytes: int
     value_bytes: int
     source: Path | None = None
@@ -44,9 +44,9 @@ class Layout:
 
 @dataclass
 class Plan:
-    """A program that was found without fault: all that running it needs. Places are (resource, byte offset) by field name.
+    """All that running a program without faults needs. Places are (resource, byte offset) by field name.
 
-    compiled: by the dispatchable's name, once `compile_operators` has been called.
+    compiled: operators by the dispatchable's name, once `compile_operators` has been called.
     """
 
     layouts: dict[str, Layout] = field(default_factory=dict)
@@ -71,7 +71,7 @@ def examine(
     strict: bool,
     folders: Folders,
 ) -> Plan:
-    """Judge a program at a feature level. Faults go to `notes`; with faults the plan means nothing."""
+    """Judge a program at a feature level. Faults go to `notes`; with faults the plan is not usable."""
     plan = Plan()
     for resource in resources.values():
         if (layout := _layout(resource, notes, folders)) is not None:
@@ -100,9 +100,9 @@ def examine(
 
 
 def compile_operators(plan: Plan, notes: Notes, device: Device) -> None:
-    """Compile the operators of a plan without fault; a fault where they take more memory than the machine has.
+    """Compile the operators of a plan without faults; it is a fault if they take more memory than the machine has.
 
-    What operators keep adds up; what else one takes, it takes while it is initialized or dispatched.
+    The persistent memory of all operators adds up; temporary memory is taken by one operator at a time.
     """
     for name, checked in plan.checked.items():
         try:
@@ -114,7 +114,7 @@ def compile_operators(plan: Plan, notes: Notes, device: Device) -> None:
     if (needed := plan.resource_bytes + sum(kept) + max(others, default=0)) > memory_bytes():
         notes.fault(
             "/dispatchables",
-            f"take {sum(kept)} bytes for what they keep and {max(others, default=0)} for what one of them computes with, "
+            f"keep {sum(kept)} bytes, and one of them uses up to {max(others, default=0)} bytes at a time; "
             f"{needed} bytes together with the resources, and this machine has {memory_bytes()}",
         )
 
@@ -149,7 +149,7 @@ def _in_file(resource: Resource, values: FromFile, path: Path) -> tuple[DataType
         with path.open("rb") as file:
             header = files.npy(file)
         if data_type not in (DataType.UNKNOWN, header.data_type):
-            raise Refused(f"the file holds {header.data_type}, and initialValuesDataType is {data_type}")
+            raise Refused(f"the file holds {header.data_type}, but initialValuesDataType is {data_type}")
         data_type, value_bytes = header.data_type, header.bytes
     elif suffix in files.IMAGES:
         files._pillow()
@@ -165,14 +165,14 @@ def _in_file(resource: Resource, values: FromFile, path: Path) -> tuple[DataType
             raise Refused("Field 'initialValuesDataType' is required for a file of raw bytes.")
         value_bytes = path.stat().st_size
     if value_bytes == 0:
-        raise Refused("the file holds no values, and a resource is not empty")
+        raise Refused("the file holds no values, but a resource must not be empty")
     return data_type, value_bytes
 
 
 def _bound(
     d: Dispatchable, bindings: Mapping[str, tuple[Binding, ...]], at: str, plan: Plan, notes: Notes, *, owned: bool
 ) -> dict[str, tuple[str, int]]:
-    """The place of each tensor's bytes: those that are OWNED_BY_DML, or those that are not."""
+    """The place of each tensor's bytes, for the tensors that are OWNED_BY_DML or for those that are not."""
     places = {}
     for f in d.desc.spec.tensors:
         tensors, sources = _tensors(d.desc, f), bindings.get(f.wire)
@@ -208,7 +208,7 @@ def _bound(
 
 
 def _tensors(desc: Desc, field: Field) -> dict[str, TensorDesc]:
-    """The tensors of a field that are there, by name."""
+    """The present tensors of a field, by name."""
     return {found.name: found.desc for found in desc.tensors() if found.field is field}
 
 
@@ -218,17 +218,17 @@ def _place_of(binding: Binding, tensor: TensorDesc | None, plan: Plan, notes: No
         return None
     offset = binding.element_offset * (binding.element_size or layout.data_type.element_bits // 8)
     if offset % BINDING_ALIGNMENT:
-        notes.fault(binding.pointer, f"begins at byte {offset}, which is no multiple of {BINDING_ALIGNMENT}")
+        notes.fault(binding.pointer, f"begins at byte {offset}, which is not a multiple of {BINDING_ALIGNMENT}")
         return None
     if tensor is not None:
         alignment = tensor.guaranteed_base_offset_alignment
         if alignment and offset % alignment:
-            notes.fault(binding.pointer, f"begins at byte {offset}, no multiple of the {alignment} that the desc guarantees")
+            notes.fault(binding.pointer, f"begins at byte {offset}, not a multiple of the {alignment} that the desc guarantees")
         if offset + tensor.total > layout.bytes:
             held = f"holds {max(layout.bytes - offset, 0)} bytes" + (f" from byte {offset} on" if offset else "")
             notes.fault(binding.pointer, f"{binding.resource!r} {held} where the tensor takes {tensor.total}")
             return None
-        if math.prod(tensor.sizes) * tensor.data_type.element_bits // 8 >= 2**63:  # zero strides can do that
+        if math.prod(tensor.sizes) * tensor.data_type.element_bits // 8 >= 2**63:  # possible with zero strides
             notes.fault(binding.pointer, f"sizes {tensor.sizes} make more elements than an array can have")
             return None
         if alignment > plan.alignments.get(binding.resource, 0):
@@ -237,7 +237,7 @@ def _place_of(binding: Binding, tensor: TensorDesc | None, plan: Plan, notes: No
 
 
 def _refuse_in_place(checked: Checked[Desc], places: Mapping[str, tuple[str, int]], command: Dispatch, notes: Notes) -> None:
-    """A fault for each output that shares memory with another tensor and may not: in place, both are the same elements."""
+    """A fault for each output that overlaps another tensor, unless in-place is allowed and both are the same elements."""
     for at, output in enumerate(checked.outputs):
         for name in places:
             if output not in places or name in checked.outputs[: at + 1] or places[name][0] != places[output][0]:
@@ -257,7 +257,7 @@ class _Address:
 
 
 def _imagined(tensor: TensorDesc, offset: int) -> NDArray[Any]:
-    """An array that lies as a tensor would, at an address that is never read: NumPy is asked about addresses only."""
+    """An array with a tensor's layout at an address that is never read: NumPy only computes with addresses."""
     if tensor.data_type.element_bits == 4:
         tensor = TensorDesc(DataType.UINT8, (tensor.element_bytes,))
     dtype = tensor.data_type.dtype
@@ -279,7 +279,7 @@ def _target(command: WriteFile, plan: Plan, notes: Notes, folders: Folders, kept
         if suffix in files.IMAGES:
             dimensions = files.image_dimensions(command.target, dimensions, layout.data_type)
         count = layout.value_bytes * 8 // layout.data_type.element_bits
-        # an image may be of the first values, as samples of DxDispatch have it
+        # an image may consist of the first values only, as in samples of DxDispatch
         if dimensions is not None and (math.prod(dimensions) > count or (math.prod(dimensions) < count and suffix == ".npy")):
             raise Refused(f"dimensions {list(dimensions)} are not those of {count} values")
     except Refused as error:
@@ -287,7 +287,7 @@ def _target(command: WriteFile, plan: Plan, notes: Notes, folders: Folders, kept
 
 
 def _place(d: Dispatchable, violation: Violation) -> str:
-    """The pointer of the field at fault: the first that would mend it, else the first that the rule read."""
+    """The pointer of the field at fault: the first whose change would fit, else the first that the rule read."""
     for path in (*violation.expected, *violation.values):
         match = _INDEXED.fullmatch(path)
         assert match is not None

@@ -1,6 +1,6 @@
-"""Files that a program names: where they may lie, what is in them, and how they are written. Programs are untrusted.
+"""Files that a program names: where they may be, what they contain, and how they are written. Programs are untrusted.
 
-Nothing is unpickled; a file is written beside its target and then renamed.
+Nothing is unpickled. A file is written in its target's folder and then renamed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from anydml.tensor import DataType
 
 IMAGES = (".png", ".jpg", ".jpeg")
 MOST_DIMENSIONS = 64  # of NumPy's arrays
-MOST_PIXELS = 2**26  # of an image, as it is read, resampled or written: a small file can hold a large one
+MOST_PIXELS = 2**26  # of an image that is read, resampled or written: a small file can hold a large image
 
 
 class Refused(ValueError):
@@ -30,9 +30,9 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Folders:
-    """The folders that a program's files are read from and written to. program: the file that it is itself, where it is one.
+    """The folders from which a program's files are read and to which they are written. program: its own file, if it has one.
 
-    Unless `allow_outside`, nothing outside of the two folders, and nothing over the program and its inputs.
+    Unless `allow_outside`, no file outside of the two folders is used, and the program and its inputs are not overwritten.
     """
 
     inputs: Path
@@ -41,23 +41,23 @@ class Folders:
     allow_outside: bool = False
 
     def source(self, name: str) -> Path:
-        """A regular file to read. With `allow_outside` it is also looked for in the current directory, as DxDispatch does."""
+        """A regular file to read. With `allow_outside`, the current directory is searched, too, as in DxDispatch."""
         path = _inside(self.inputs, name, "the program's folder", self.allow_outside)
         if self.allow_outside and not path.exists():
             path = _inside(Path(), name, "", allow_outside=True)
         if not path.is_file():
-            raise Refused(f"{name!r} is no regular file" if path.exists() else f"there is no file {name!r}")
+            raise Refused(f"{name!r} is not a regular file" if path.exists() else f"there is no file {name!r}")
         return path
 
     def target(self, name: str, program: set[object], sources: set[object]) -> Path:
-        """A file to write; it need not exist, nor its folder. program, sources: `identities` of what stays as it is."""
+        """A file to write; it and its folder need not exist. program, sources: `identities` of files that must not change."""
         path = _inside(self.outputs, name, "the output folder", self.allow_outside)
         if not name or path.is_dir():
             raise Refused(f"{name!r} is a folder")
         if self.allow_outside:
             return path
         if any(part.startswith(".") for part in path.relative_to(self.outputs.resolve()).parts):
-            raise Refused(f"{name!r} has a part that begins with a dot, as settings do")
+            raise Refused(f"{name!r} has a part that begins with a dot, as names of settings do")
         known_by = identities([path])
         if known_by & program:
             raise Refused(f"{name!r} is the program itself")
@@ -67,10 +67,10 @@ class Folders:
 
 
 def identities(paths: Iterable[Path]) -> set[object]:
-    """The identities of files: their whole names, and the numbers that the system gives to those that exist."""
+    """The identities of files: their absolute names, and for existing files the numbers that the system gives them."""
     known: set[object] = set()
     for path in paths:
-        with suppress(OSError, ValueError, RuntimeError):  # what no file system can name is no file
+        with suppress(OSError, ValueError, RuntimeError):  # a name that no file system can have is not a file
             known.add(path.resolve())
             status = path.stat()
             known.add((status.st_dev, status.st_ino))
@@ -78,7 +78,7 @@ def identities(paths: Iterable[Path]) -> set[object]:
 
 
 def from_here(path: Path) -> Path:
-    """An absolute path as one would write it in the current directory."""
+    """An absolute path, relative to the current directory if it is inside."""
     with suppress(OSError, ValueError):  # the current directory is gone, or elsewhere
         return path.relative_to(Path.cwd())
     return path
@@ -87,17 +87,17 @@ def from_here(path: Path) -> Path:
 def _inside(folder: Path, name: str, words: str, allow_outside: bool) -> Path:
     try:
         root, path = folder.resolve(), (folder / name).resolve()
-        path.exists()  # ValueError for what no file system can name
+        path.exists()  # ValueError for a name that no file system can have
     except (OSError, ValueError, RuntimeError) as error:
         raise Refused(f"{name[:99]!r} names no file ({getattr(error, 'strerror', None) or error})") from None
     if not allow_outside and not path.is_relative_to(root):
-        raise Refused(f"{name!r} lies outside {words}")
+        raise Refused(f"{name!r} is outside {words}")
     return path
 
 
 @dataclass(frozen=True)
 class Npy:
-    """The header of a .npy file. begin: where its elements do. swapped: in foreign byte order."""
+    """The header of a .npy file. begin: where its elements begin. swapped: whether they are in foreign byte order."""
 
     data_type: DataType
     swapped: bool
@@ -111,13 +111,13 @@ class Npy:
 
 
 def npy(file: BinaryIO) -> Npy:
-    """The header of a .npy file; Refused for what is none, or holds anything but numbers that DirectML has."""
+    """The header of a .npy file; Refused for other files, and for elements of types that DirectML lacks."""
     try:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran_order, dtype = read(file)
-    except Exception as error:  # it parses a literal, and there are many ways to be none
-        raise Refused(f"is no .npy file that NumPy reads ({str(error)[:200]})") from None
+    except Exception as error:  # NumPy parses a literal, which can fail in many ways
+        raise Refused(f"is not a .npy file that NumPy can read ({str(error)[:200]})") from None
     try:
         data_type = DataType.UINT8 if dtype == np.bool_ else DataType.of(dtype.newbyteorder("="))
     except TypeError:
@@ -133,7 +133,7 @@ def npy(file: BinaryIO) -> Npy:
 
 
 def read_npy(path: Path, memory: NDArray[np.uint8]) -> None:
-    """The elements of a .npy file straight into memory of their size; Refused where the file is no longer what it was."""
+    """Read the elements of a .npy file directly into memory of their size; Refused if the file has changed."""
     with path.open("rb") as file:
         header = npy(file)
         if header.bytes != memory.nbytes:
@@ -147,9 +147,9 @@ def read_npy(path: Path, memory: NDArray[np.uint8]) -> None:
 
 
 def array(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, in native byte order; Refused, or OSError, where it cannot be had."""
+    """The array in a .npy file, in native byte order; Refused or OSError if it cannot be read."""
     if not path.is_file():
-        raise Refused("is no regular file" if path.exists() else "there is no such file")
+        raise Refused("is not a regular file" if path.exists() else "there is no such file")
     with path.open("rb") as file:
         header = npy(file)
     if not 0 < header.bytes <= memory_bytes():
@@ -165,9 +165,9 @@ def read_raw(path: Path, memory: NDArray[np.uint8]) -> None:
 
 
 def _read_into(file: BinaryIO, memory: NDArray[np.uint8]) -> None:
-    rest = memoryview(memory)  # type: ignore[arg-type]  # NumPy 2.4 says so from Python 3.12 on
+    rest = memoryview(memory)  # type: ignore[arg-type]  # as NumPy 2.4 declares from Python 3.12 on
     while rest:
-        read = file.readinto(rest)  # type: ignore[attr-defined]  # every file opened in binary has it
+        read = file.readinto(rest)  # type: ignore[attr-defined]  # every file opened in binary mode has it
         if not read:
             raise Refused("has changed meanwhile")
         rest = rest[read:]
@@ -182,7 +182,7 @@ def _pillow() -> Any:
 
 
 def read_image(path: Path, sizes: tuple[int, ...], memory: NDArray[Any]) -> None:
-    """An image, brought to {1, C, H, W} and to 0..1, into float memory; three channels are RGB, four RGBA."""
+    """Read an image, resampled to {1, C, H, W} and scaled to 0..1, into float memory; three channels are RGB, four RGBA."""
     image_module = _pillow()
     _, channels, height, width = sizes
     try:
@@ -191,8 +191,8 @@ def read_image(path: Path, sizes: tuple[int, ...], memory: NDArray[Any]) -> None
             pixels = image.convert("RGB" if channels == 3 else "RGBA")
     except Refused:
         raise
-    except Exception as error:  # a decoder's many ways to say that the bytes are no image
-        raise Refused(f"is no image that Pillow reads ({error})") from None
+    except Exception as error:  # decoders raise many types of errors for bytes that are not an image
+        raise Refused(f"is not an image that Pillow can read ({error})") from None
     if pixels.size != (width, height):
         pixels = pixels.resize((width, height), image_module.Resampling.BICUBIC)
     planes = np.asarray(pixels).transpose(2, 0, 1).astype(np.float32)
@@ -201,7 +201,7 @@ def read_image(path: Path, sizes: tuple[int, ...], memory: NDArray[Any]) -> None
 
 
 def image_dimensions(name: str, dimensions: tuple[int, ...] | None, data_type: DataType) -> tuple[int, int, int]:
-    """Channels, height and width of an image to write; Refused where they make none."""
+    """Channels, height and width of an image to write; Refused if the dimensions are not those of an image."""
     _pillow()
     if Path(name).suffix.lower() != ".png":
         raise Refused("JPEG is lossy, and results are exact: write a .png")
@@ -219,13 +219,13 @@ def image_dimensions(name: str, dimensions: tuple[int, ...] | None, data_type: D
 
 
 def within_pixels(sizes: tuple[int, ...]) -> None:
-    """Refused where sizes {.., H, W} are those of too large an image."""
+    """Raise Refused if sizes {.., H, W} are those of too large an image."""
     if sizes[-2] * sizes[-1] > MOST_PIXELS:
         raise Refused(f"is an image of {sizes[-1]} x {sizes[-2]} pixels, more than {MOST_PIXELS}")
 
 
 def write(path: Path, values: NDArray[Any], dimensions: tuple[int, ...] | None) -> None:
-    """Values to a .npy file, a .png image or raw bytes, whole or not at all; OSError where the system refuses."""
+    """Write values to a .npy file, a .png image or raw bytes, whole or not at all; OSError if the system refuses."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
         shape = values.shape if dimensions is None else dimensions
@@ -243,7 +243,7 @@ def write(path: Path, values: NDArray[Any], dimensions: tuple[int, ...] | None) 
 
 
 def whole_or_nothing(path: Path, write_to: Callable[[BinaryIO], object]) -> None:
-    """Write a file beside its place and rename it, so that nobody ever sees half of it."""
+    """Write a file under a temporary name in its folder and rename it, so that no incomplete file is ever visible."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{os.urandom(8).hex()}.part")
     try:

@@ -1,4 +1,4 @@
-"""A program as plain data. It knows no device and opens no file; `pointer` is always a place in the JSON."""
+"""A program as plain data, independent of devices and files; `pointer` is always a JSON pointer into the program."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from anydml.tensor import DataType
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Values that are there: one-dimensional, of the resource's type; uint8 where it has none."""
+    """Values given in the program: one-dimensional, of the resource's type; uint8 if it has none."""
 
     data: NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """`count` times the one element of `value`."""
+    """The one element of `value`, repeated `count` times."""
 
     value: NDArray[Any]
     count: int
@@ -29,7 +29,7 @@ class Constant:
 
 @dataclass(frozen=True, eq=False)
 class Sequence:
-    """`start`, and `delta` added again and again in the element type; both have one element."""
+    """A sequence from `start`, to which `delta` is added repeatedly in the element type; both have one element."""
 
     start: NDArray[Any]
     delta: NDArray[Any]
@@ -38,7 +38,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class FromFile:
-    """A .npy file, an image brought to `resample_size` {1, C, H, W}, or raw bytes."""
+    """A .npy file, an image resampled to `resample_size` {1, C, H, W}, or raw bytes."""
 
     source: str
     resample_size: tuple[int, ...]
@@ -49,7 +49,7 @@ Values = Given | Constant | Sequence | FromFile
 
 @dataclass(frozen=True)
 class Resource:
-    """A buffer. data_type: UNKNOWN where the file or nobody says. size, offset: bytes; size None where it is left out."""
+    """A buffer. data_type: UNKNOWN if the program does not give it. size, offset: in bytes; size None if left out."""
 
     name: str
     pointer: str
@@ -61,7 +61,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class Binding:
-    """A resource from an element on; element_size None stands for that of the resource's type."""
+    """A resource from an element on; element_size None means that of the resource's type."""
 
     pointer: str
     resource: str
@@ -71,7 +71,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class Dispatchable:
-    """An operator. bindings: what initialize takes. places: wire path of each field that is written -> its pointer."""
+    """An operator. bindings: the arguments of initialize. places: wire path of each given field -> its pointer."""
 
     name: str
     pointer: str
@@ -96,7 +96,7 @@ class Print:
 
 @dataclass(frozen=True)
 class WriteFile:
-    """dimensions: the shape of a .npy file or of an image; None where it is left out."""
+    """A command that writes a file. dimensions: the shape of a .npy file or of an image; None if left out."""
 
     pointer: str
     resource: str

@@ -1,6 +1,6 @@
-"""A value of the JSON with its place. Its methods return the value as a type, or note a fault and return something empty.
+"""A JSON value with its place. Its methods return the value as a type, or note a fault and return a default.
 
-So parsing asks on, and every fault is found in one go; what was made with faults is thrown away.
+Parsing therefore goes on after a fault, and finds all of them; its result is then discarded.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ FLOAT_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 SCALAR_MEMBERS = {t.name.lower() for t in DataType if t.element_bits >= 8}
 UINT64 = range(2**64)
 _SHOWN = 60  # characters of a wrong value in a message
-_COMPARED = 200  # names that a misspelt one is compared with
-_LONGEST = 64  # entries of an array of a desc, which has at most eight: rules multiply them
+_COMPARED = 200  # names with which an unknown one is compared
+_LONGEST = 64  # entries of an array of a desc, which needs at most eight; rules multiply them
 
 
 def show(value: Any) -> str:
-    """A JSON value as messages show it, cut short."""
+    """A JSON value as messages show it, shortened."""
     if isinstance(value, (dict, list)):
         return f"an {'object' if isinstance(value, dict) else 'array'} of {len(value)}"
     text = {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))
@@ -33,7 +33,7 @@ def show(value: Any) -> str:
 
 
 def like(name: str, known: Collection[str], form: str = "; did you mean {!r}?") -> str:
-    """The known name that is nearest to one that is not, in a form; nothing where none is near."""
+    """The known name that is most similar to an unknown one, formatted by `form`; empty if none is similar."""
     if len(name) > _SHOWN or len(known) > _COMPARED:
         return ""
     lower = {k.lower(): k for k in known if len(k) <= _SHOWN}
@@ -42,7 +42,7 @@ def like(name: str, known: Collection[str], form: str = "; did you mean {!r}?") 
 
 
 class Node:
-    """A value, or MISSING: a member that is not there, which answers with defaults."""
+    """A value, or MISSING for a missing member, whose methods return defaults."""
 
     __slots__ = ("_known", "_name", "_told", "_within", "notes", "value")
 
@@ -87,7 +87,7 @@ class Node:
         return self.value if self._is(fits, 'a number, "nan", "inf" or "-inf"') else default
 
     def truth(self) -> bool:
-        """true or false; 1 or 0 as the header has them."""
+        """true or false, or 1 or 0 as in the header."""
         return (
             bool(self.value) if self._is(self.value in (0, 1) and not isinstance(self.value, float), "true or false") else False
         )
@@ -106,7 +106,7 @@ class Node:
     def few(self) -> Iterator[Node]:
         """A short array, entry by entry."""
         if isinstance(self.value, list) and len(self.value) > _LONGEST:
-            self.fault(f"has {len(self.value)} entries, and no more than {_LONGEST} are read")
+            self.fault(f"has {len(self.value)} entries, more than the {_LONGEST} that are read")
             return iter(())
         return self.entries()
 
@@ -115,7 +115,7 @@ class Node:
         return tuple(entry.integer(0, within) for entry in self.few())
 
     def members(self) -> Iterator[tuple[str, Node]]:
-        """An object with names of the program's own, member by member."""
+        """An object whose names the program chooses, member by member."""
         values = self.value if self._is(isinstance(self.value, dict), "an object") else {}
         return ((name, Node(value, self.notes, self, name)) for name, value in values.items())
 
@@ -142,7 +142,7 @@ class Node:
             self.fault(f"there is no {what} {name!r}{like(name, known)}")
         return name
 
-    # an object with names of the format's
+    # an object whose names the format defines
 
     def has(self, name: str) -> bool:
         return isinstance(self.value, dict) and name in self.value
@@ -153,7 +153,7 @@ class Node:
         return Node(self.value[name] if self.has(name) else MISSING, self.notes, self, name)
 
     def take(self, name: str) -> Node:
-        """A member that is required: a fault where it is missing."""
+        """A required member; it is a fault if it is missing."""
         if not self.has(name) and self._is(isinstance(self.value, dict), "an object"):
             self.fault(f"Field '{name}' is required.{like(name, self.value, ' There is {!r}.')}")
         return self.get(name)
@@ -166,4 +166,4 @@ class Node:
         for name in self.value if isinstance(self.value, dict) else ():
             if name not in self._known:
                 hint = like(name, sorted(self._known)) if len(self.notes.warnings) < _COMPARED else ""
-                self.notes.warn(below(self.pointer, name), f"is no member that is known here, and is not read{hint}")
+                self.notes.warn(below(self.pointer, name), f"is not a known member here, and is not read{hint}")

@@ -1,4 +1,4 @@
-"""From JSON to plain data: every fault of form at once, and a warning for each member that nobody knows."""
+"""The conversion of JSON to plain data: it finds all faults of form at once, and warns of each unknown member."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _RANGES = {
 _TYPE, _NONE = "DML_TENSOR_DATA_TYPE_", model.Given(np.zeros(0, np.uint8))
 
 Parsed = tuple[dict[str, model.Resource], dict[str, model.Dispatchable], tuple[model.Command, ...]]
-Dispatchables = dict[str, model.Dispatchable | None]  # None where the operator is not there: nothing is known of its tensors
+Dispatchables = dict[str, model.Dispatchable | None]  # None if the operator is unknown, and so are its tensors
 
 
 def parse(document: Any, notes: Notes) -> Parsed:
-    """The program that a JSON value spells. Faults and warnings go to `notes`; with faults the result means nothing."""
+    """The program that a JSON value spells. Faults and warnings go to `notes`; with faults the result is not usable."""
     root = Node(document, notes)
     resources = {name: _resource(name, node) for name, node in root.take("resources").members()}
     dispatchables: Dispatchables = {
@@ -68,20 +68,20 @@ def _values(node: Node, of: DataType, typed: bool, resample: tuple[int, ...]) ->
     value = node.value
     if isinstance(value, list):
         if not value:
-            node.fault("is empty, and a resource is not")
+            node.fault("is empty, but a resource must not be empty")
         elif of != DataType.UNKNOWN:
             return model.Given(_elements(node, of))
         elif all(isinstance(entry, dict) for entry in value):
             return model.Given(np.concatenate([_mixed(entry).view(np.uint8) for entry in node.entries()]))
         else:
-            node.fault("Field 'initialValuesDataType' is required, where values are not objects with a 'type' each.")
+            node.fault("Field 'initialValuesDataType' is required, unless each value is an object with a 'type'.")
     elif value == "deferred":
-        node.fault('"deferred" is for outputs of ONNX models, which this does not run')
+        node.fault('"deferred" is for outputs of ONNX models, which programs here cannot run')
     elif not isinstance(value, dict):
         if not node.is_missing:
             node.fault(f"takes an array of values or an object, not {show(value)}")
     elif len(given := [name for name in ("value", "valueStart", "sourcePath") if name in value]) != 1:
-        node.fault(f"has one of 'value', 'valueStart' and 'sourcePath', not {' and '.join(given) or 'none'}")
+        node.fault(f"takes one of 'value', 'valueStart' and 'sourcePath', not {' and '.join(given) or 'none'}")
     elif given == ["sourcePath"]:
         source = node.take("sourcePath").string()
         node.warn_of_rest()
@@ -97,7 +97,7 @@ def _values(node: Node, of: DataType, typed: bool, resample: tuple[int, ...]) ->
 
 
 def _element(node: Node, of: DataType) -> NDArray[Any]:
-    """One element. A number is rounded once to a float type, and faulted where it does not fit."""
+    """One element. A number is rounded once to a float type; it is a fault if it does not fit."""
     value, dtype = node.value, of.dtype
     found = np.zeros(1, dtype)
     if value is MISSING:
@@ -116,7 +116,7 @@ def _element(node: Node, of: DataType) -> NDArray[Any]:
 
 
 def _elements(node: Node, of: DataType) -> NDArray[Any]:
-    """An array of elements: at once where all is well, else one by one."""
+    """An array of elements, converted at once if all fit, else one by one."""
     values, dtype = node.value, of.dtype
     kinds = set(map(type, values))
     if dtype.kind == "f" and kinds <= {int, float} and np.isfinite(rounded := _rounded(values, dtype)).all():
@@ -148,7 +148,7 @@ def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.
     reason, operator = REFUSED_TYPES.get(wire_name.lower()), operators.find(wire_name)
     if operator is None:
         if reason is not None:
-            kind.fault(f"{wire_name} is refused: {reason}; this runs programs of DirectML operators")
+            kind.fault(f"{wire_name} is refused: {reason}; programs here run DirectML's operators")
         elif isinstance(kind.value, str):
             kind.fault(operators.why_missing(wire_name))
         _bindings(node.get("bindings"), resources)
@@ -165,7 +165,7 @@ def _dispatchable(name: str, node: Node, resources: Mapping[str, Any]) -> model.
 
 
 def _desc(operator: type[Desc], node: Node, places: dict[str, str], *, fused: bool = False) -> Desc:
-    """An operator's desc from an object with its fields; fused: as the activation of another operator, without tensors."""
+    """An operator's desc from an object with its fields; fused: whether it is another's activation, without tensors."""
     fields: dict[str, Any] = {}
     for field in operator.spec.fields:
         if node.has(field.wire):
@@ -188,7 +188,7 @@ def _desc(operator: type[Desc], node: Node, places: dict[str, str], *, fused: bo
     node.warn_of_rest()
     try:
         return operator(**fields)
-    except (TypeError, ValueError) as error:  # a value of the right form that its field does not take, such as 0.5 as a UINT8
+    except (TypeError, ValueError) as error:  # a value of the right form that its field cannot take, such as 0.5 as a UINT8
         node.fault(str(error))
         return example_desc(operator)
 
@@ -210,16 +210,16 @@ def _activation(node: Node) -> Desc:
 def _tensor(outer: Node, wire: str, places: dict[str, str]) -> TensorDesc:
     kind = outer.get("Type")
     if kind.string("BUFFER").removeprefix("DML_TENSOR_TYPE_") != "BUFFER":
-        kind.fault(f"takes BUFFER, the only type there is, not {show(kind.value)}")
+        kind.fault(f"takes BUFFER, the only type, not {show(kind.value)}")
     node = outer.get("Desc") if outer.has("Desc") else outer
     places.update({f"{wire}.{name}": member.pointer for name, member in node.members()})
     sizes, count, strides = node.take("Sizes"), node.get("DimensionCount"), node.get("Strides")
     if isinstance(sizes.value, list) and count.integer(len(sizes.value)) != len(sizes.value):
-        count.fault(f"is {show(count.value)} where Sizes has {len(sizes.value)} entries; left out, it is their number")
+        count.fault(f"is {show(count.value)}, but Sizes has {len(sizes.value)} entries; it may be left out")
     desc = TensorDesc(
         node.take("DataType").choice(DataType.__members__, _TYPE, DataType.UNKNOWN),
         sizes.integers(),
-        strides=strides.integers() or None,  # an empty array is no strides, as in DxDispatch
+        strides=strides.integers() or None,  # an empty array means no strides, as in DxDispatch
         flags=node.get("Flags").flags(TensorFlags.NONE, "DML_TENSOR_FLAG_"),
         total_tensor_size_in_bytes=node.get("TotalTensorSizeInBytes").integer(),
         guaranteed_base_offset_alignment=node.get("GuaranteedBaseOffsetAlignment").integer(),
@@ -252,7 +252,7 @@ def _command(node: Node, resources: Mapping[str, Any], dispatchables: Dispatchab
 
 
 def _bindings(node: Node, resources: Mapping[str, Any]) -> dict[str, tuple[model.Binding, ...]]:
-    """The bindings of each tensor, in a list those of an array of tensors."""
+    """The bindings of each tensor field; an array of tensors has several."""
     return {
         name: tuple(_source(entry, resources) for entry in (source.entries() if isinstance(source.value, list) else (source,)))
         for name, source in node.members()

@@ -28,9 +28,9 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A program in DxDispatch's JSON format, without a fault of form. Made by `load` and `of`.
+    """A program in DxDispatch's JSON format, without faults of form. `load` and `of` make it.
 
-    file: its name in messages. folder: where the files it names lie. document: its JSON. warnings: members that nobody reads.
+    file: its name in messages. folder: the folder of the files it names. document: its JSON. warnings: of members not read.
     """
 
     file: str
@@ -50,10 +50,10 @@ class Program:
         output_path: PathLike = ".",
         allow_outside: bool = False,
     ) -> None:
-        """Judge everything that can be judged without running; ProgramError with every fault, none raised one by one.
+        """Check all that can be checked without running; ProgramError has every fault.
 
-        Each broken rule of a desc is a fault with its `violation`. The files that resources come from are looked at, not
-        read. Operators are compiled for "cpu", because the memory that they take counts. With `strict`, extensions count as
+        Each broken rule of a desc is a fault with its `violation`. Of the files that resources come from, only the headers
+        are read. Operators are compiled for "cpu", to count the memory that they take. With `strict`, extensions count as
         violations; the other arguments are those of `run`.
         """
         folders = self._folders(input_path, output_path, allow_outside)
@@ -73,13 +73,13 @@ class Program:
     ) -> dict[str, NDArray[Any]]:
         """Check the program at the device's feature level (6_4 unless the device has another), then run it.
 
-        Returns every resource's final contents, one-dimensional, of its own type (uint8 when untyped). Prints go to `out`,
-        and a line for each file that was written. Files are read below input_path (default: the program's folder) and
-        written below output_path, nowhere else, and not over the program, its inputs or hidden files, unless allow_outside.
-        ProgramError, before anything runs or is written, holds every fault; DataError where a value breaks a data rule;
-        OSError, after all commands, where a file could not be written. A file is written whole or not at all.
-        iterations, warmup: how often each dispatch executes; with more than one in all, a line in `out` gives the median.
-        profile: the last output is a table of the dispatches, each with its kernel, the least of its times and its bytes.
+        Returns every resource's final contents, one-dimensional, of its own type (uint8 if it has none). Prints go to `out`,
+        with a line for each file that was written. Unless allow_outside, files are read only below input_path (default: the
+        program's folder) and written only below output_path, and never over the program, its inputs or hidden files.
+        ProgramError, before anything runs or is written, holds every fault; DataError if a value breaks a data rule;
+        OSError, after all commands, if a file could not be written. A file is written whole or not at all.
+        iterations, warmup: how many times each dispatch executes; if more than once in all, a line in `out` gives the median.
+        profile: whether the last output is a table of the dispatches, with each one's kernel, shortest time and bytes.
         """
         if iterations < 1 or warmup < 0:
             raise ValueError(f"iterations is at least 1 and warmup at least 0, not {iterations} and {warmup}")
@@ -91,14 +91,14 @@ class Program:
         try:
             return execute(self.resources, self.commands, plan, notes, out, iterations, warmup, profile)
         except MemoryError as error:
-            notes.fault("", f"takes more memory than there is ({error})")
+            notes.fault("", f"takes more memory than the machine has ({error})")
             notes.settle()
             raise
 
     def save(self, folder: PathLike) -> None:
         """Write the program as a folder that `load` takes: program.json and the files that its resources come from.
 
-        ProgramError where one of these files is not there; OSError where one cannot be written.
+        ProgramError if one of these files does not exist; OSError if one cannot be written.
         """
         folders = self._folders(None, ".", False)
         notes, sources = Notes(self.file), {}
@@ -126,8 +126,8 @@ class Program:
 def load(source: PathLike | TextIO) -> Program:
     """The program in a file, in a folder that `Program.save` wrote, or in a text stream.
 
-    ProgramError holds every fault of form: text that is no JSON, missing or mistyped members, names that refer to nothing.
-    What nobody reads is in `Program.warnings`.
+    ProgramError holds every fault of form: text that is not JSON, missing or mistyped members, undefined names.
+    `Program.warnings` has members that are not read.
     """
     path, name, text = Path(), str(getattr(source, "name", "<stream>")), ""
     if isinstance(source, (str, os.PathLike)):
@@ -140,17 +140,18 @@ def load(source: PathLike | TextIO) -> Program:
                 text = file.read(LONGEST + 1)
         else:
             text = source.read(LONGEST + 1)
-    except (OSError, ValueError) as error:  # not there, or not UTF-8
+    except (OSError, ValueError) as error:  # missing, or not UTF-8
         notes.fault("", f"cannot be read ({getattr(error, 'strerror', None) or error})")
         notes.settle()
     return _program(read(text, notes), notes, path.parent)
 
 
 def of(call: Desc | BoundOperator, arrays: Mapping[str, Any] | None = None) -> Program:
-    """The program of one call, with copies of its inputs: of a bound operator, or of a desc and its arrays.
+    """The program of one call, a bound operator or a desc and its arrays, with copies of its inputs.
 
-    arrays: what `initialize` and `bind` take, by field name. Outputs, which may be left out, begin as zeros, and are printed
-    or, past 256 elements, written. DescError where the desc breaks rules, BindingError where the arrays do not fit it.
+    arrays: the arguments of `initialize` and `bind`, by field name. Outputs, which may be left out, are initially zeros; they
+    are printed, or written to files above 256 elements. DescError if the desc breaks rules, BindingError if the arrays do not
+    fit it.
     """
     desc, given = (call.compiled.desc, call.arrays) if isinstance(call, BoundOperator) else (call, arrays or {})
     check(desc)

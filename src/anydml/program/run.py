@@ -1,4 +1,4 @@
-"""A program that was found without fault, executed. It knows no JSON."""
+"""The execution of a program without faults, independent of JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from anydml.program.model import Command, Constant, Dispatch, FromFile, Given, P
 from anydml.program.text import Notes
 
 ALIGNMENT = 64  # of a resource's first byte, at least
-CHUNK = 2**16  # elements that are made or printed at a time
+CHUNK = 2**16  # elements that are computed or printed at a time
 
 Memory = Mapping[str, NDArray[np.uint8]]
 
@@ -34,9 +34,9 @@ def execute(
     warmup: int,
     profile: bool,
 ) -> dict[str, NDArray[Any]]:
-    """Allocate, fill, initialize, then the commands in order. ProgramError, before any command, for a bad file.
+    """Allocate, fill and initialize, then execute the commands in order. ProgramError, before any command, for a bad file.
 
-    profile: a table of the dispatches is the last output.
+    profile: whether the last output is a table of the dispatches.
     """
     memory = {name: _allocated(plan.layouts[name].bytes, plan.alignments.get(name, 0)) for name in resources}
     for name, resource in resources.items():
@@ -83,7 +83,7 @@ def execute(
 
 def _allocated(size: int, alignment: int) -> NDArray[np.uint8]:
     alignment = max(alignment, ALIGNMENT)
-    room = np.zeros(size + alignment, np.uint8)  # pages that nobody touches take no memory
+    room = np.zeros(size + alignment, np.uint8)  # pages that are never touched take no memory
     begin = -room.ctypes.data % alignment
     return room[begin : begin + size]
 
@@ -109,7 +109,7 @@ def _fill(resource: Resource, layout: Layout, memory: NDArray[np.uint8]) -> None
 
 
 def _accumulate(target: NDArray[Any], start: NDArray[Any], delta: NDArray[Any]) -> None:
-    """Repeated addition in the element type, one rounding or wrap each, as DxDispatch does."""
+    """Repeated addition in the element type, each with one rounding or wrap, as in DxDispatch."""
     value = start[0]
     with np.errstate(all="ignore"):
         for begin in range(0, target.size, CHUNK):
@@ -128,7 +128,7 @@ def _slices(
 
 
 def _timed(bound: BoundOperator, iterations: int, warmup: int) -> list[float]:
-    """The seconds of each iteration, the least first."""
+    """The seconds of each iteration, in ascending order."""
     spent = []
     for _ in range(warmup + iterations):
         began = time.perf_counter()
@@ -138,7 +138,7 @@ def _timed(bound: BoundOperator, iterations: int, warmup: int) -> list[float]:
 
 
 def _values(plan: Plan, name: str, memory: Memory) -> NDArray[Any]:
-    """As much of a resource as its initial values filled: what DxDispatch prints and writes."""
+    """The part of a resource that its initial values filled, which DxDispatch prints and writes."""
     layout = plan.layouts[name]
     return _all(layout, memory[name][: layout.value_bytes])
 
@@ -163,7 +163,7 @@ def _printed(command: Print, values: NDArray[Any]) -> Iterator[str]:
 
 
 def text(value: Any) -> str:
-    """The shortest text that reads back as the same number of its type, without a trailing `.0`."""
+    """The shortest text that converts back to the same number of its type, without a trailing `.0`."""
     if isinstance(value, int):
         return str(value)
     size = abs(float(value))

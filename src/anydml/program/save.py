@@ -1,4 +1,4 @@
-"""Programs from Python: descs as JSON, calls as programs, programs as folders."""
+"""Programs made in Python: descs as JSON, calls as programs, programs as folders."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _NUMBERS = re.compile(r"\[\n[^\[\]{}\"]*\]")
 
 
 def document_of(desc: Desc) -> dict[str, Any]:
-    """A desc as a dispatchable of the JSON format; the parser makes the same desc of it."""
+    """A desc as a dispatchable of the JSON format, from which the parser makes the same desc."""
     return {"type": desc.spec.wire_name, "desc": desc.document()}
 
 
 def call(desc: Desc, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """One call as a program's JSON, and the values of its resources; BindingError where the arrays do not fit."""
+    """One call as a program's JSON, and the values of its resources; BindingError if the arrays do not fit."""
     resources: dict[str, Any] = {}
     values: dict[str, NDArray[Any]] = {}
     bindings: dict[bool, dict[str, Any]] = {True: {}, False: {}}
     one_by_one = _one_by_one(desc, arrays)
     tensors = {found.name: found for found in desc.tensors()}
     bound = (name for name, array in one_by_one.items() if array is not None)
-    faults = [Fault(name, "is no tensor that the desc has") for name in bound if name not in tensors]
+    faults = [Fault(name, "is not a tensor of the desc") for name in bound if name not in tensors]
     commands: list[dict[str, Any]] = []
     for name, field, tensor in tensors.values():
         wire = name.replace(field.name, field.wire, 1).replace("[", "_").replace("]", "")
@@ -73,7 +73,7 @@ def call(desc: Desc, arrays: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
 
 
 def _one_by_one(desc: Desc, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays by tensor: those of an array of tensors, given as a list, one by one."""
+    """The arrays by tensor; a list for an array of tensors is split into its entries."""
     found: dict[str, Any] = {}
     lists = {f.name for f in desc.spec.tensors if f.sized_by}
     for name, value in arrays.items():
@@ -85,7 +85,7 @@ def _one_by_one(desc: Desc, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _laid_out(name: str, tensor: TensorDesc, array: Any) -> NDArray[Any] | Fault:
-    """A copy of an array's elements as the desc lays them out, from the first to the last; gaps are 0."""
+    """A copy of an array's elements in the desc's layout, from the first to the last; gaps are 0."""
     if array is None:
         return Fault(name, "is missing")
     lying = replace(tensor, strides=tensor.explicit_strides, guaranteed_base_offset_alignment=0)
@@ -96,18 +96,18 @@ def _laid_out(name: str, tensor: TensorDesc, array: Any) -> NDArray[Any] | Fault
     if isinstance(view, Fault):
         if not isinstance(array, np.ndarray) or array.dtype != tensor.data_type.dtype or array.shape != tensor.sizes:
             return view
-        view = array  # the tensor's elements, lying otherwise: what initialize keeps of an owned input
+        view = array  # the tensor's elements in another layout: the copy that initialize keeps of an owned input
     buffer = np.zeros(tensor.span, view.dtype)
     laid = np.ndarray(tensor.sizes, view.dtype, buffer, strides=tuple(s * view.itemsize for s in tensor.explicit_strides))
     once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in laid.strides)
     laid[once] = view[once]
     if elsewhere and not np.array_equal(laid.view(f"u{view.itemsize}"), view.view(f"u{view.itemsize}")):
-        return Fault(name, "has different elements where the desc's strides make them one")
+        return Fault(name, "has different elements that the desc's strides make the same")
     return buffer
 
 
 def save(document: dict[str, Any], resources: Mapping[str, Resource], sources: Mapping[str, Path], folder: Path) -> None:
-    """A program as a folder: program.json, and the files its resources are read from, whatever they were called before."""
+    """Write a program as a folder: program.json, and the files of its resources, which are renamed if necessary."""
     folder.mkdir(parents=True, exist_ok=True)
     document = deepcopy(document)
     here = folder.resolve()

@@ -1,6 +1,6 @@
-"""From text to JSON values: comments, trailing commas, limits, and faults that say where they are.
+"""The conversion of text to JSON values: comments, trailing commas, limits, and faults with their places.
 
-Comments and trailing commas are blanked out, so that line and column stay true; the standard JSON parser does the rest.
+Comments and trailing commas are replaced by blanks, so that lines and columns stay right; the standard parser does the rest.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 from anydml.errors import Fault, ProgramError, Violation
 from anydml.names import printable
 
-LONGEST = 32 * 2**20  # characters of a program; larger data has its place in files
+LONGEST = 32 * 2**20  # characters of a program; larger data belongs in files
 DEEPEST = 64  # brackets inside brackets; the format itself needs nine
 MOST_DIGITS = 400  # of one integer; Python reads integers in quadratic time
-MOST_FAULTS = 1000  # of one program; then it is given up
+MOST_FAULTS = 1000  # of one program; then the search stops
 
 _ESCAPED = re.compile(r'\\["\\]')
 _STRING_OR_COMMENT = re.compile(r'"[^"]*"?|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
@@ -31,7 +31,7 @@ _NOT_NEWLINE = re.compile(r"[^\r\n]")
 
 @dataclass(frozen=True)
 class ProgramFault(Fault):
-    """One thing wrong with a program, or worth a warning: `pointer` is a JSON pointer into `file` as written."""
+    """A fault of a program, or a warning: `pointer` is a JSON pointer into `file`."""
 
     file: str = ""
 
@@ -40,7 +40,7 @@ class ProgramFault(Fault):
 
 
 class Notes:
-    """The faults and warnings of one program, gathered until everything, or enough, has been looked at."""
+    """The faults and warnings of one program, collected until everything was examined or there are MOST_FAULTS."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -48,11 +48,11 @@ class Notes:
         self.warnings: list[ProgramFault] = []
 
     def fault(self, pointer: str, message: str, violation: Violation | None = None) -> None:
-        """A fault on one line, or on the two of a violation, which holds nothing that a program can name."""
+        """Note a fault: one line, or the two lines of a violation, which has no texts from the program."""
         message = printable(message) if violation is None else message
         self.faults.append(ProgramFault(pointer, message, violation, self.file))
         if len(self.faults) == MOST_FAULTS:
-            self.faults.append(ProgramFault("", "there may be more; nobody looked further", None, self.file))
+            self.faults.append(ProgramFault("", "there may be more faults; the search stopped here", None, self.file))
             self.settle()
 
     def warn(self, pointer: str, message: str) -> None:
@@ -60,7 +60,7 @@ class Notes:
             self.warnings.append(ProgramFault(pointer, printable(message), None, self.file))
 
     def settle(self) -> None:
-        """ProgramError with every fault, where there is one."""
+        """Raise ProgramError with every fault, if there are any."""
         if self.faults:
             raise ProgramError(self.faults)
 
@@ -71,7 +71,7 @@ def below(pointer: str, name: str | int) -> str:
 
 
 def read(text: str, notes: Notes) -> Any:
-    """The JSON value that a text begins with; ProgramError where there is none."""
+    """The JSON value at the beginning of a text; ProgramError if there is none."""
     if len(text) > LONGEST:
         notes.fault("", f"the text has more than {LONGEST} characters; data of that size belongs in a file")
         notes.settle()
@@ -103,15 +103,15 @@ def read(text: str, notes: Notes) -> Any:
         notes.fault("", f"line {error.lineno}, column {error.colno}: {error.msg}")
         notes.settle()
     if json_text[end:].strip(" \t\r\n"):
-        notes.warn("", f"{_where(text, end)}: what follows the program's closing bracket is not read")
+        notes.warn("", f"{_where(text, end)}: text after the program's closing bracket is not read")
     if doubled or _SURROGATE.search(text) or not _encodable(text):
         for pointer, node in _walk(value, ""):
             for name in doubled[id(node)][1] if id(node) in doubled else ():
-                notes.fault(below(pointer, name), "the name stands twice in its object")
+                notes.fault(below(pointer, name), "the name occurs twice in its object")
             for string in node if isinstance(node, dict) else (node,):
                 if isinstance(string, str) and not _encodable(string):
                     notes.fault(
-                        pointer.encode("ascii", "backslashreplace").decode(), "half of a surrogate pair is no character"
+                        pointer.encode("ascii", "backslashreplace").decode(), "half of a surrogate pair is not a character"
                     )
         notes.settle()
     return value
@@ -124,13 +124,11 @@ def _limit(bare: str, notes: Notes) -> None:
         if depth > DEEPEST:
             notes.fault("", f"{_where(bare, bracket.start())}: brackets are nested more than {DEEPEST} deep")
             break
-    for match in islice(_NO_JSON.finditer(bare), MOST_FAULTS // 10):  # each is looked up from the text's beginning
+    for match in islice(_NO_JSON.finditer(bare), MOST_FAULTS // 10):  # finding the line of each takes time
         if match[0][0].isdigit():
             notes.fault("", f"{_where(bare, match.start())}: a number of {len(match[0])} digits is refused")
         else:
-            notes.fault(
-                "", f'{_where(bare, match.start())}: {match[0]} is no JSON; the value of a float is written "nan" or "inf"'
-            )
+            notes.fault("", f'{_where(bare, match.start())}: {match[0]} is not JSON; write "nan" or "inf" for a float')
     notes.settle()
 
 
@@ -140,7 +138,7 @@ def _blanked(text: str, bare: str, comments: list[tuple[int, int]]) -> str:
         before = comma.start() - 1
         while before >= 0 and bare[before] in " \t\r\n":
             before -= 1
-        if before >= 0 and bare[before] not in "[{,:":  # a comma after nothing stays, and is a fault
+        if before >= 0 and bare[before] not in "[{,:":  # a comma without a value before it stays, and is a fault
             spans.append(comma.span())
     pieces: list[str] = []
     at = 0

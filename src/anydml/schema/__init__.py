@@ -1,1 +1,1 @@
-"""The vocabulary that operator files are written in: fields, rules, support rows, and statements of what is computed."""
+"""The vocabulary of operator files: fields, rules, support rows, and statements of what is computed."""

@@ -1,7 +1,7 @@
 """Attention of several heads: the sizes and the statement of MULTIHEAD_ATTENTION and its newer version.
 
-Queries, keys and values come each from a tensor of its own or from one of three stacked ones, and keys and values from the
-past, too. In an index, b is a batch, n a head of queries, m one of keys and values, s a query, t a key, h an element of a head.
+Queries, keys and values each come from a tensor of their own or from one of three stacked tensors; keys and values also come
+from the past. In an index, b is a batch, n a head of queries, m a head of keys and values, s a query, t a key, h an element.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from anydml.names import snake_case
 from anydml.schema.enumerations import MultiheadAttentionMaskType as MaskType
 from anydml.schema.expression import Max, Sum, Tensor, both, clamp, each, equal, exp, index, is_true, negation, select
 from anydml.schema.node import Expr, number
-from anydml.schema.statement import Nest, move, nest
+from anydml.schema.statement import Nest, move, nest, part
 
 QUERY, KEY, VALUE = "QueryTensor", "KeyTensor", "ValueTensor"
 QUERY_KEY, KEY_VALUE, ALL_THREE = "StackedQueryKeyTensor", "StackedKeyValueTensor", "StackedQueryKeyValueTensor"
@@ -29,12 +29,12 @@ def sizes_of(d: Any, wire: str) -> tuple[int, ...] | None:
 
 
 def there(d: Any, wires: Sequence[str]) -> int:
-    """The number of some tensors that are there."""
+    """The number of these tensors that are present."""
     return sum([getattr(d, snake_case(wire)) is not None for wire in wires])
 
 
 def key_count(d: Any) -> int:
-    """The keys that are new."""
+    """The number of new keys."""
     for wire, at in ((KEY, -2), (QUERY_KEY, 1), (KEY_VALUE, 1), (ALL_THREE, 1)):
         if (sizes := sizes_of(d, wire)) is not None:
             return sizes[at]
@@ -42,13 +42,13 @@ def key_count(d: Any) -> int:
 
 
 def past_count(d: Any) -> int:
-    """The keys of the past."""
+    """The number of keys in the past."""
     sizes = sizes_of(d, PAST_KEY)
     return 0 if sizes is None else sizes[-2]
 
 
 def head_sizes(d: Any, heads: tuple[int, int]) -> list[int]:
-    """The sizes of a head of queries and keys, by each tensor that says it."""
+    """The size of a head of queries and keys, according to each tensor that determines it."""
     found = [
         sizes[-1] // (count if divided else 1)
         for wire, count, divided in (
@@ -58,12 +58,12 @@ def head_sizes(d: Any, heads: tuple[int, int]) -> list[int]:
         if (sizes := sizes_of(d, wire)) is not None
     ]  # fmt: skip
     if not found:
-        raise ValueError("no tensor says the size of a head")
+        raise ValueError("no tensor determines the size of a head")
     return found
 
 
 def value_head_sizes(d: Any, heads: tuple[int, int]) -> list[int]:
-    """The sizes of a head of values, by each tensor that says it."""
+    """The size of a head of values, according to each tensor that determines it."""
     return [
         sizes[-1] // (count if divided else 1)
         for wire, count, divided in (
@@ -75,7 +75,7 @@ def value_head_sizes(d: Any, heads: tuple[int, int]) -> list[int]:
 
 
 class Attention:
-    """The queries, keys and values of a desc of the newest version, and what is made of them."""
+    """The queries, keys and values of a desc of the newest version, and the formulas of its outputs."""
 
     def __init__(self, d: Any, inputs: Mapping[str, Tensor | None]) -> None:
         self.d, self.inputs = d, inputs
@@ -84,11 +84,12 @@ class Attention:
         self.value_size = d.output_tensor.sizes[-1] // self.heads[0]
         self.past, self.new = past_count(d), key_count(d)
         self.total = self.past + self.new
+        self.tops: dict[tuple[Expr, Expr, Expr], Expr] = {}
 
     def element(self, sources: Sequence[str], place: int, width: Any, start: Any, at: Sequence[Expr]) -> Expr:
-        """An element of new queries, keys or values at (batch, length, head, element), with its bias.
+        """An element of the new queries, keys or values at (batch, position, head, element), with its bias.
 
-        place: among what is stacked; width: of a head; start: of its biases.
+        place: the index in a stacked tensor; width: the size of a head; start: where its biases begin.
         """
         b, s, n, h = at
         wire = next(w for w in sources if self.inputs[w] is not None)
@@ -101,18 +102,21 @@ class Attention:
         bias = self.inputs["BiasTensor"]
         return x if bias is None else x + bias[[*[0] * (len(bias.sizes) - 1), n * width + h + start]]
 
+    @part("Queries", "bnsh")
     def query(self, b: Expr, n: Expr, s: Expr, h: Expr) -> Expr:
         return self.element(QUERIES, 0, self.size, 0, (b, s, n, h))
 
+    @part("Keys", "bmth")
     def key(self, b: Expr, m: Expr, t: Expr, h: Expr) -> Expr:
         return self.known(PAST_KEY, KEYS, 1, self.size, self.heads[0] * self.size, (b, m, t, h))
 
+    @part("Values", "bmth")
     def value(self, b: Expr, m: Expr, t: Expr, h: Expr) -> Expr:
         start = (self.heads[0] + self.heads[1]) * self.size
         return self.known(PAST_VALUE, VALUES, 2, self.value_size, start, (b, m, t, h))
 
     def known(self, wire: str, sources: Sequence[str], place: int, width: Any, start: Any, at: Sequence[Expr]) -> Expr:
-        """An element of the past, or after that of the new ones."""
+        """An element of the past keys or values, or after those of the new ones."""
         b, m, t, h = at
         past = self.inputs[wire]
         if past is None:
@@ -126,14 +130,15 @@ class Attention:
         return made if self.inputs["PastSequenceLengthsTensor"] is None else select(t < length + self.new, made, 0)
 
     def length(self, b: Expr) -> Any:
-        """The keys of the past that count."""
+        """The number of past keys that are used."""
         lengths = self.inputs["PastSequenceLengthsTensor"]
         if lengths is None:
             return self.past
         return clamp(index(lengths[[*[0] * (len(lengths.sizes) - 1), b]]), 0, self.past)
 
+    @part("Scores", "bnst")
     def score(self, b: Expr, n: Expr, s: Expr, t: Expr) -> Expr:
-        """The score of key t for query s, of which its weight is the exponential."""
+        """The score of key t for query s; the exponential of the score is the key's weight."""
         (h,) = k = each((self.size,), "h")
         m = n // (self.heads[0] // self.heads[1])
         found: Expr = self.d.scale * Sum(k, self.query(b, n, s, h) * self.key(b, m, t, h))
@@ -143,7 +148,7 @@ class Attention:
         return found if mask is None else found + select(self.kept(mask, b, n, s, t), 0, self.d.mask_filter_value)
 
     def kept(self, mask: Tensor, b: Expr, n: Expr, s: Expr, t: Expr) -> Expr:
-        """Whether a mask leaves a score as it is."""
+        """Whether the mask leaves a score unchanged."""
         lead = [0] * (len(mask.sizes) - 1)
         if self.d.mask_type == MaskType.BOOLEAN:
             return is_true(mask.broadcast([b, n, s, t]))
@@ -154,30 +159,41 @@ class Attention:
         return place < mask[[*lead, b]]
 
     def seen(self, b: Expr, s: Expr, t: Expr) -> Expr | None:
-        """Whether a query sees a key: with lengths of the past, those up to its own place."""
+        """Whether a query attends to a key: where past lengths are given, to keys up to its own position."""
         if self.inputs["PastSequenceLengthsTensor"] is None:
             return None
         length = self.length(b)
         return both(t <= length + s, t < length + self.new)
 
+    def over_keys(self, b: Expr, s: Expr, name: str) -> tuple[Any, Expr, Expr | None]:
+        """Indices over all keys, the key, and whether query s attends to it."""
+        (t,) = k = each((self.total,), name)
+        return k, t, self.seen(b, s, t)
+
+    @part("Largest", "bns")
+    def largest(self, b: Expr, n: Expr, s: Expr) -> Expr:
+        """The largest score of a query, one node for all its weights."""
+        if (b, n, s) not in self.tops:
+            k, t, seen = self.over_keys(b, s, "v")
+            self.tops[b, n, s] = Max(k, self.score(b, n, s, t), seen)
+        return self.tops[b, n, s]
+
+    @part("Weights", "bnst")
+    def weight(self, b: Expr, n: Expr, s: Expr, t: Expr) -> Expr:
+        """The weight of key t for query s, before the division by the sum of weights."""
+        return exp(self.score(b, n, s, t) - self.largest(b, n, s))
+
     def output(self) -> Nest:
         *_, b, s, c = i = each(self.d.output_tensor.sizes)
         n, h = c // self.value_size, c % self.value_size
         m = n // (self.heads[0] // self.heads[1])
-
-        def over_keys(name: str) -> tuple[Any, Expr, Expr | None]:
-            (t,) = k = each((self.total,), name)
-            return k, t, self.seen(b, s, t)
-
-        (k, t, seen), (k2, t2, seen2), (k3, t3, seen3) = map(over_keys, "tuv")
-        top = Max(k3, self.score(b, n, s, t3), seen3)
-        weight = exp(self.score(b, n, s, t) - top)
-        there = negation(equal(self.score(b, n, s, t), -math.inf))  # a weight of 0 is no term
-        values = Sum(k, weight * self.value(b, m, t, h), there if seen is None else both(seen, there))
-        return nest(i, values / Sum(k2, exp(self.score(b, n, s, t2) - top), seen2))
+        (k, t, seen), (k2, t2, seen2) = (self.over_keys(b, s, name) for name in "tu")
+        there = negation(equal(self.score(b, n, s, t), -math.inf))  # a weight of 0 adds no term
+        values = Sum(k, self.weight(b, n, s, t) * self.value(b, m, t, h), there if seen is None else both(seen, there))
+        return nest(i, values / Sum(k2, self.weight(b, n, s, t2), seen2))
 
     def present(self, sizes: Sequence[Any], element: Callable[..., Expr]) -> Nest:
-        """The keys or the values that are used."""
+        """The past and new keys, or values, together."""
         *_, b, m, t, h = i = each(sizes)
         body = element(b, m, t, h)
         return move(i, body) if self.inputs["BiasTensor"] is None else nest(i, body)

@@ -1,4 +1,4 @@
-"""The rules of attention: which inputs are there together, and what their sizes are."""
+"""The rules of attention: which inputs go together, and their sizes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _one_of_each() -> tuple[Constraint, ...]:
 
 
 class Heads(NamedTuple):
-    """The wire names of the two counts of heads, which the older version has in one field."""
+    """The wire names of the counts of query heads and of key and value heads; the older version has one field for both."""
 
     queries: str
     keys: str
@@ -74,7 +74,7 @@ class Heads(NamedTuple):
 
 
 def _divided(wire: str, count: str, *, queries: bool) -> Constraint:
-    """A tensor {batch, .., heads * head size}; queries: whether the second is the number of queries."""
+    """A tensor {batch, .., heads * head size}; queries: whether its second size is the number of queries."""
     like = "first two are those" if queries else "first is that"
 
     def fits(d: Any) -> bool:
@@ -142,7 +142,7 @@ def _present(wire: str) -> Constraint:
 
 
 def mask_sizes(d: Any, heads: int) -> list[tuple[int, ...]]:
-    """The sizes that a mask of the desc's type may end in, after ones."""
+    """The possible sizes of a mask of the desc's type, without leading ones."""
     batch = d.output_tensor.sizes[-3]
     sizes: Mapping[MaskType, list[tuple[int, ...]]] = {
         MaskType.NONE: [],
@@ -155,7 +155,7 @@ def mask_sizes(d: Any, heads: int) -> list[tuple[int, ...]]:
 
 
 def attention_rules(heads: Heads) -> tuple[Constraint, ...]:
-    """The rules of both versions; heads: how they name the counts of heads."""
+    """The rules of both versions; heads: their names for the counts of heads."""
 
     name = snake_case(heads.queries)
 

@@ -1,4 +1,4 @@
-"""`check`: every documented rule of an operator, judged at once. It knows no operator; the operator's file says it all."""
+"""`check`: every documented rule of an operator, judged at once. All knowledge of an operator is in its file."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ D_co = TypeVar("D_co", bound=Desc, covariant=True)
 
 @dataclass(frozen=True)
 class Checked(Generic[D_co]):
-    """A desc that keeps every documented rule of its operator at `feature_level`; made by `check` alone.
+    """A desc that keeps every documented rule of its operator at `feature_level`; only `check` makes it.
 
-    extensions: the rules it breaks that anydml, unlike the documentation, does not insist on.
+    extensions: documented rules that it breaks and that anydml does not require.
     """
 
     desc: D_co
@@ -36,17 +36,17 @@ class Checked(Generic[D_co]):
 
     @computed_once
     def fields(self) -> Mapping[str, TensorField]:
-        """Every tensor that is there, by its name (`input_tensors[1]` in an array), with explicit strides and total."""
+        """Every present tensor by its name (`input_tensors[1]` in an array), with explicit strides and total."""
         return {name: TensorField(name, field, t.spelled_out()) for name, field, t in self.desc.tensors()}
 
     @computed_once
     def outputs(self) -> tuple[str, ...]:
-        """The names of the outputs that are there."""
+        """The names of the outputs that are present."""
         return tuple(name for name, found in self.fields.items() if found.field.role == OUTPUT)
 
     @computed_once
     def tensors(self) -> Mapping[str, TensorDesc]:
-        """Name -> tensor desc with explicit strides and total; optional tensors that are absent are left out."""
+        """Name -> tensor desc with explicit strides and total, without absent tensors."""
         return {name: found.desc for name, found in self.fields.items()}
 
 
@@ -60,10 +60,10 @@ def as_feature_level(value: FeatureLevel | str) -> FeatureLevel:
 
 
 def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, strict: bool = False) -> Checked[D]:
-    """Prove that a desc keeps every documented rule of its operator at a feature level, which a name such as "4_0" is, too.
+    """Check that a desc keeps every documented rule of its operator at a feature level, which may be a name such as "4_0".
 
-    DescError holds every violation that can be judged. With `strict`, an extension counts as one; else it is listed in
-    `Checked.extensions`. BindingError for what is no operator's desc; UnsupportedError for what is no level.
+    DescError holds every violation that was found. With `strict`, an extension counts as one; otherwise it is listed in
+    `Checked.extensions`. BindingError if `desc` is not an operator's desc; UnsupportedError if there is no such level.
     Source: the operator's page, and ns-directml-dml_buffer_tensor_desc.
     """
     if type(feature_level) is not FeatureLevel:
@@ -74,7 +74,7 @@ def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, s
         return Checked(desc, feature_level)
     spec = desc.spec
     operator = spec.name
-    violations: list[tuple[Violation, bool]] = []  # and whether the rule is that the wire can carry the number
+    violations: list[tuple[Violation, bool]] = []  # and whether the rule is that a number fits its wire type
     extensions: list[Violation] = []
     if feature_level < spec.since:
         violations.append((unavailable(operator, spec, feature_level), False))
@@ -113,7 +113,7 @@ def check(desc: D, feature_level: FeatureLevel | str = FeatureLevel.FL_6_4, *, s
 
 
 def unavailable(operator: str, spec: OperatorSpec, level: FeatureLevel, within: str = "") -> Violation:
-    """The violation of a level that lacks the operator, or the one that is its activation."""
+    """The violation at a level that lacks the operator, or the operator that is its activation."""
     since = spec.fused_by.get(operator, spec.since) if within else spec.since
     sentence = f"`FeatureLevel` must be at least {since}, with which {spec.name} came."
     read: dict[str, Any] = {"FeatureLevel": level}
@@ -124,7 +124,7 @@ def unavailable(operator: str, spec: OperatorSpec, level: FeatureLevel, within: 
 
 
 def _fused(operator: str, activation: Desc, level: FeatureLevel, within: str) -> Iterator[tuple[Violation, bool]]:
-    """The broken rules of a fused activation's own, which are about its attributes, and whether the wire lacks a number."""
+    """The broken rules about a fused activation's attributes, each with whether it is that a number fits its wire type."""
     spec = activation.spec
     if level < spec.fused_by.get(operator, spec.since):
         yield unavailable(operator, spec, level, within), False
@@ -137,7 +137,7 @@ def _kind(value: object) -> str:
 
 
 def _keeps_everything(desc: Desc, feature_level: FeatureLevel) -> bool:
-    """The same rules with nothing to report: what most calls need, at a third of the time."""
+    """Whether a desc keeps the same rules, without a report; most calls need only this, in a third of the time."""
     spec = desc.spec
     dimensions = 0
     for name, array, role, counts, data_types in spec.takes.get(feature_level, ()):
@@ -169,7 +169,7 @@ def _keeps_everything(desc: Desc, feature_level: FeatureLevel) -> bool:
 
 
 def _reads(violation: Violation, uncarried: set[str]) -> bool:
-    """Whether a rule was judged on a number that no desc can carry: what it said of that number means nothing."""
+    """Whether a violation read a number that does not fit its wire type, and is therefore meaningless."""
     return any(path in uncarried or _bare(path) in uncarried for path in violation.values)
 
 

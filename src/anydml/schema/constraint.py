@@ -1,4 +1,4 @@
-"""Rules: a named predicate and its sentence, which says what must be. Messages follow from the sentence and the values read.
+"""Rules: a named predicate and a sentence that says what must be. Messages are made from the sentence and the values read.
 
 A test compares the paths in the sentence with what the predicate reads.
 """
@@ -19,7 +19,7 @@ from anydml.names import snake_case
 from anydml.wording import LEVEL, paths
 
 _BACKTICKED = re.compile(r"`([^`]+)`")
-UNJUDGED = (IndexError, ValueError, ZeroDivisionError, AttributeError, TypeError)  # by a predicate, where other rules fail
+UNJUDGED = (IndexError, ValueError, ZeroDivisionError, AttributeError, TypeError)  # of a predicate, if other rules are broken
 DIMENSION = "dimension"
 ONCE = (None,)
 
@@ -30,15 +30,15 @@ Expected = Callable[..., Mapping[str, Any] | None]
 class Constraint:
     """A rule that a desc keeps or breaks.
 
-    sentence: what must be, exactly the fields that the predicate reads in backticks, spelled as on the wire; `anydml.wording`
-    makes messages of it, best where it begins with what is wrong if the rule is broken: "`Axis` must be less than ..".
-    each: the predicate takes (d, i) and is asked for every dimension of the first tensor (DIMENSION), or for every entry of
-    an array field, by its wire name; otherwise it takes (d).
-    expected: from the same arguments, wire path -> what would fit (see Violation); None where nothing follows.
-    before: the rule holds below this feature level alone.
-    breaks: from the desc of the first example, changes to its fields that break this rule and no other.
-    extension: what breaks it is beyond the documentation, but legal unless `strict`.
-    carries: the rule is that the wire type can carry the number; where it is broken, no rule about that number is judged.
+    sentence: what must be. In backticks it names exactly the fields that the predicate reads, in wire spelling.
+    `anydml.wording` makes messages of it, best if it begins with the field to change: "`Axis` must be less than ..".
+    each: with DIMENSION, the predicate takes (d, i) and is called for every dimension of the first tensor; with the wire name
+    of an array field, for every entry of it; otherwise it takes (d).
+    expected: a function of the same arguments: wire path -> what would fit (see Violation), or None.
+    before: the rule holds only below this feature level.
+    breaks: a function of the first example's desc: changes to its fields that break this rule and no other.
+    extension: a desc that breaks the rule is not documented, but legal unless `strict`.
+    carries: the rule is that a number fits its wire type; where it is broken, no other rule about that number is reported.
     """
 
     name: str
@@ -57,13 +57,13 @@ class Constraint:
         return paths(self.sentence)
 
     def violation(self, operator: str, d: Any, at: int | None = None, *, within: str = "") -> Violation:
-        """The violation of this rule by `d`; `within` is the tensor field that `d` is the desc of, for tensor rules."""
+        """The violation of this rule by `d`; for tensor rules, `within` is the field whose tensor desc is `d`."""
         arguments = (d,) if at is None else (d, at)
         prefix = within and within + "."
         values = dict(read(d, path, at, self.each) for path in self.paths)
         try:
             expected = (self.expected(*arguments) if self.expected else None) or {}
-        except UNJUDGED:  # other rules are broken too, and nothing follows from this one
+        except UNJUDGED:  # other rules are broken too, and this one cannot say what would fit
             expected = {}
         if self.before is not None:
             expected = {**expected, LEVEL: self.before}
@@ -93,7 +93,7 @@ def constraint(
 
 
 class DataRule(NamedTuple):
-    """A rule about the elements of input tensors, judged when they are seen: `breaks` maps (desc, array) to a mask."""
+    """A rule about the elements of input tensors, judged when they are known: `breaks` maps (desc, array) to a mask."""
 
     name: str
     sentence: str
@@ -111,7 +111,7 @@ def data_rule(sentence: str, *tensors: str) -> Callable[[Callable[[Any, NDArray[
 
 
 def read(d: Any, path: str, at: int | None, each: str | None = DIMENSION) -> tuple[str, Any]:
-    """The value at a wire path, and the path as messages show it: with the index where the rule is asked for each entry."""
+    """A wire path as messages show it, with the index if the rule is judged for each entry, and the value there."""
     value, shown, names = d, [], path.split(".")
     for name in names:
         value = getattr(value, snake_case(name))
@@ -135,7 +135,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def places(rule: Constraint, d: Any, dimensions: int) -> Iterable[int | None]:
-    """The dimensions or entries that a rule is judged for; None for a rule that is judged once."""
+    """The dimensions or entries for which a rule is judged; one None for a rule that is judged once."""
     if rule.each is None:
         return ONCE
     return range(dimensions if rule.each == DIMENSION else len(getattr(d, snake_case(rule.each))))
@@ -144,10 +144,10 @@ def places(rule: Constraint, d: Any, dimensions: int) -> Iterable[int | None]:
 def judge(
     rules: Iterable[Constraint], d: Any, dimensions: int, *, failed: bool = False
 ) -> Iterator[tuple[Constraint, int | None]]:
-    """Every rule that `d` breaks, in order, with the dimension or entry where the rule is of one.
+    """Every rule that `d` breaks, in order, with the dimension or entry if the rule is judged for each.
 
-    A predicate that cannot be evaluated once something has failed could not be judged and stays silent; without an earlier
-    failure its error is a bug of ours, and propagates.
+    After another rule has failed, a predicate that raises is skipped. Without an earlier failure its error is a bug in anydml,
+    and propagates.
     """
     for rule in rules:
         predicate = rule.predicate

@@ -1,4 +1,4 @@
-"""Descs: the description of a call, by an operator's fields."""
+"""Descs: descriptions of calls, with an operator's fields."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ Outputs = Mapping[str, Any]  # output field -> (sizes, data type), or a tuple of
 
 
 class TensorField(NamedTuple):
-    """A tensor that a desc has. name: of its field, with the index in an array of tensors, `input_tensors[1]`."""
+    """A tensor of a desc. name: the field's name, in an array of tensors with the index, `input_tensors[1]`."""
 
     name: str
     field: Field
     desc: TensorDesc
 
 
-AXES = "axes"  # the one that the attribute names, if it is one; else the channel
+AXES = "axes"  # the axis that the attribute `axes` names, if it is one; otherwise the channel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Desc(ABC):
-    """The desc of an operator: frozen and hashable, equal where all fields are, floats by their bits.
+    """The desc of an operator, frozen and hashable; descs are equal if all fields are, floats bit by bit.
 
-    Construction converts; `check` judges.
+    Construction converts values; `check` applies the rules.
     """
 
     spec: ClassVar[OperatorSpec]
     statement: ClassVar[State]
     eager: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}  # attribute -> its default in an eager call: in
-    # words, and from the inputs
+    # words, and as a function of the inputs
     vectors: ClassVar[Mapping[str, int | str]] = {}  # input field -> the dimension along which a call's vector lies, or AXES
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Desc(ABC):
         return hash((type(self), self._key))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # no hash, which is this process's own
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # no hash: it differs between processes
 
     def __repr__(self) -> str:
         shown = []
@@ -95,7 +95,7 @@ class Desc(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def tensors(self) -> Iterator[TensorField]:
-        """Every tensor that is there, in wire order, those of arrays one by one."""
+        """Every present tensor, in wire order, those of arrays one by one."""
         for f in self.spec.tensors:
             value = getattr(self, f.name)
             if value is None:
@@ -106,7 +106,7 @@ class Desc(ABC):
                 yield TensorField(f.name, f, value)
 
     def with_tensors(self, changed: Mapping[str, TensorDesc]) -> Desc:
-        """The desc with other tensors, by name."""
+        """The desc with these tensors replaced, by name."""
         fields: dict[str, Any] = {}
         for f in self.spec.tensors:
             value = getattr(self, f.name)
@@ -126,7 +126,7 @@ class Desc(ABC):
                 yield f.wire, value
 
     def document(self) -> dict[str, Any]:
-        """The fields that are there as the JSON format has them, by wire name."""
+        """The present fields as the JSON format spells them, by wire name."""
         found: dict[str, Any] = {}
         for f in self.spec.fields:
             value = getattr(self, f.name)
@@ -140,14 +140,14 @@ class Desc(ABC):
         return self
 
     def outputs(d: Any) -> Outputs:
-        """Each output's sizes and data type, from inputs and attributes alone.
+        """Each output's sizes and data type, as far as inputs and attributes determine them.
 
-        What does not follow from them is None; an output of which nothing follows is left out.
+        A part that they do not determine is None; an output without any is left out.
         """
         raise NotImplementedError
 
     def spread(d: Any) -> Mapping[str, tuple[int, ...]]:
-        """In eager calls, input field -> the sizes that it broadcasts to, where these are not another's."""
+        """In eager calls, input field -> the sizes that it broadcasts to, if these are not those of another input."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""Every operator of DirectML at feature level 6_4 by its name, whether it is in anydml or not yet."""
+"""The names of all operators of DirectML at feature level 6_4, whether anydml has them or not."""
 
 # in the order of their numbers in DML_OPERATOR_TYPE, which begin with 1
 _IN_ORDER = """

@@ -1,6 +1,6 @@
 """Expressions: an operator's mathematics over the elements of its tensors, traced by calling a Python function on symbols.
 
-Attribute branches resolve while tracing, data branches are `select`. What is made are nodes; see `schema/node.py`.
+Branches on attributes are resolved while tracing; branches on data are `select`. Tracing makes nodes; see `schema/node.py`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class Tensor:
-    """A tensor to read from, by its field's name; `definition` says what its elements are if it is no input.
+    """A tensor to read from, by its field's name; `definition` defines its elements if it is not an input.
 
-    data_type: of its elements. outside: see `or_else` and `skipped`.
+    Reads outside the tensor: see `or_else` and `skipped`.
     """
 
     def __init__(self, name: str, sizes: Sequence[Any], data_type: DataType) -> None:
@@ -51,7 +51,7 @@ class Tensor:
         return make("read", _indices(at), (self, "skipped"), NUMBER)
 
     def broadcast(self, at: Sequence[Operand]) -> Expr:
-        """The element at right-aligned indices, a dimension of size 1 being the same everywhere."""
+        """The element at right-aligned indices; a dimension of size 1 is broadcast."""
         aligned = at[len(at) - len(self.sizes) :] if len(at) >= len(self.sizes) else at
         surplus = len(self.sizes) - len(aligned)  # leading sizes of 1
         return self[[0] * surplus + [0 if n == 1 else i for i, n in zip(aligned, self.sizes[surplus:], strict=True)]]
@@ -61,7 +61,7 @@ def _indices(at: Sequence[Operand]) -> tuple[Expr, ...]:
     indices = tuple(map(lift, at))
     for i in indices:
         if i.sort is not INDEX and not is_integer(i):
-            raise TypeError(f"a tensor is read with indices; index() makes one of a number: {i!r}")
+            raise TypeError(f"a tensor is read with indices; index() makes a number an index: {i!r}")
     return indices
 
 
@@ -98,11 +98,11 @@ erfc = _function("erfc", "1 - erf(x).")
 sqrt = _function("sqrt", "The square root.")
 pow = _function("pow", "x^y as IEEE 754 defines it.")
 absolute = _function("absolute", "The magnitude.")
-floor = _function("floor", "The largest integer that is not above.")
-ceil = _function("ceil", "The smallest integer that is not below.")
+floor = _function("floor", "The largest integer that is not above x.")
+ceil = _function("ceil", "The smallest integer that is not below x.")
 truncate = _function("truncate", "The nearest integer toward zero.")
-half_to_even = _function("half_to_even", "The nearest integer, the even one of two.")
-half_away = _function("half_away", "The nearest integer, the one away from zero of two.")
+half_to_even = _function("half_to_even", "The nearest integer; at a tie, the even one.")
+half_away = _function("half_away", "The nearest integer; at a tie, the one away from zero.")
 fmod = _function("fmod", "The remainder of x / y rounded toward zero, as C's fmod: a zero has the sign of x.")
 floor_mod = _function("floor_mod", "The remainder of x / y rounded down, as Python's %: a zero has the sign of y.")
 is_nan = _function("is_nan", "Whether x is NaN.")
@@ -144,7 +144,7 @@ def negation(a: Expr) -> Expr:
 
 
 def is_true(x: Operand) -> Expr:
-    """Whether a number is not 0: the truth that an element stands for. NaN is true."""
+    """Whether a number is not 0: the truth value of an element. NaN is true."""
     return negation(equal(x, 0))
 
 
@@ -154,24 +154,24 @@ def as_number(a: Expr) -> Expr:
 
 
 def select(condition: Expr, a: Operand, b: Operand) -> Expr:
-    """One of two numbers or indices; the other one is not looked at."""
+    """One of two numbers or indices; the other one is not evaluated."""
     return make("select", (condition, *alike(lift(a), lift(b))))
 
 
 def integer_power(x: Operand, y: Operand, bits: int) -> Expr:
-    """x^y of integers modulo 2^bits. Where y < 0 it is the reciprocal of x^-y toward zero, and 0 at x = 0."""
+    """x^y of integers modulo 2^bits. For y < 0, it is the reciprocal of x^-y rounded toward zero, and 0 at x = 0."""
     return make("integer_power", (number(x), number(y)), bits)
 
 
 def rounded(x: Operand, data_type: DataType) -> Expr:
-    """A number as a tensor of this float type would hold it: where the definition itself rounds."""
+    """A number rounded to a float type, where the operator's definition itself rounds."""
     return make("round", (number(x),), data_type)
 
 
 def held(x: Operand, data_type: DataType) -> Expr:
-    """The number that a tensor of this type holds of another: rounded; an integer in kind wraps, other reals are cut.
+    """A number as a tensor of this type stores it.
 
-    As `statement.Nest` says it of what is stored.
+    Floats round; in integer types, integers in kind wrap and other reals are truncated (see `statement.Nest`).
     """
     if data_type.name.startswith("FLOAT"):
         return rounded(x, data_type)
@@ -179,19 +179,19 @@ def held(x: Operand, data_type: DataType) -> Expr:
 
 
 def at_limits(x: Operand, body: Expr, **values: float) -> Expr:
-    """`body`, but other values where x is infinite (`low` at -inf, `high` at +inf): where formula and limit differ."""
+    """`body`, except at infinite x (`low` at -inf, `high` at +inf), where the formula does not give its limit."""
     if not values:
         return body
     return make("limits", (number(x), body), tuple(sorted((name, repr(value)) for name, value in values.items())))
 
 
 def index(x: Expr) -> Expr:
-    """A number that is an integer as an index: what gathers read with."""
+    """An integer number as an index, as gathers need it."""
     return make("index", (x,))
 
 
 def philox(counter: Expr, key: Expr, word: Operand) -> Expr:
-    """A word, 0 to 3, of Philox 4x32-10's output for a counter modulo 2^128 and a key of 64 bits, all of them indices."""
+    """Word 0 to 3 of Philox 4x32-10's output for a counter modulo 2^128 and a 64-bit key, all of them indices."""
     return make("philox", (counter, key, lift(word)))
 
 
@@ -199,7 +199,7 @@ def philox(counter: Expr, key: Expr, word: Operand) -> Expr:
 
 
 class Indices(tuple[Expr, ...]):
-    """The indices of an element; bound: the variables that are new in it."""
+    """The indices of an element; bound: the variables that are new in them."""
 
     bound: tuple[Variable, ...]
 
@@ -213,7 +213,7 @@ def each(sizes: Iterable[Any], names: str = "ijklmnop") -> Indices:
 
 
 def over(i: Sequence[Expr], sizes: Sequence[Any], axes: Iterable[int]) -> Indices:
-    """The same indices, but new ones along the axes: what a reduction runs over."""
+    """The same indices with new variables along the axes, for a reduction to run over."""
     axes = set(axes)
     variables = {a: Variable(f"{_name(i[a])}'", sizes[a]) for a in sorted(axes)}
     made = Indices(_variable(variables[a]) if a in axes else x for a, x in enumerate(i))
@@ -222,11 +222,11 @@ def over(i: Sequence[Expr], sizes: Sequence[Any], axes: Iterable[int]) -> Indice
 
 
 def _variable(v: Variable) -> Expr:
-    return Expr("variable", (), v, INDEX)  # a variable is new: no other node is equal
+    return Expr("variable", (), v, INDEX)  # every variable is new: no other node is equal to it
 
 
 def row_major(i: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
-    """The place of an element in row-major order, as an index."""
+    """The position of an element in row-major order, as an index."""
     place = i[0]
     for x, n in zip(i[1:], sizes[1:], strict=True):
         place = place * n + x
@@ -234,7 +234,7 @@ def row_major(i: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
 
 
 def unraveled(place: Expr, sizes: Sequence[Any]) -> list[Expr]:
-    """The indices of an element by its place in row-major order."""
+    """The indices of an element from its position in row-major order."""
     found = [place]
     for n in reversed(sizes[1:]):
         found[:1] = [found[0] // n, found[0] % n]
@@ -242,9 +242,9 @@ def unraveled(place: Expr, sizes: Sequence[Any]) -> list[Expr]:
 
 
 def pieces(i: Expr, starts: Sequence[Any], values: Sequence[Expr]) -> Expr:
-    """Of several values the one whose piece an index lies in, where piece k goes from starts[k] to starts[k + 1] - 1.
+    """The value of the piece that contains an index, where piece k goes from starts[k] to starts[k + 1] - 1.
 
-    It is found by halving, so that a thousand pieces are ten conditions deep.
+    The conditions form a binary search: for a thousand pieces they are ten deep.
     """
     if len(values) == 1:
         return values[0]
@@ -264,10 +264,10 @@ def _reduction(kind: str, meaning: str) -> Callable[..., Expr]:
     return reduce
 
 
-Sum = _reduction("sum", "The sum over the variables that are new in k, where the condition holds; 0 of nothing.")
-Product = _reduction("product", "The product over the variables that are new in k; 1 of nothing.")
-Max = _reduction("max", "The largest over the variables that are new in k; -inf of nothing, and NaN if one is.")
-Min = _reduction("min", "The smallest over the variables that are new in k; +inf of nothing, and NaN if one is.")
+Sum = _reduction("sum", "The sum over the new variables in k, where the condition holds; 0 if there are no terms.")
+Product = _reduction("product", "The product over the new variables in k; 1 if there are no factors.")
+Max = _reduction("max", "The largest value over the new variables in k; -inf if there is none, and NaN if one is NaN.")
+Min = _reduction("min", "The smallest value over the new variables in k; +inf if there is none, and NaN if one is NaN.")
 
 
 def Mean(k: Indices, body: Operand) -> Expr:
@@ -277,21 +277,21 @@ def Mean(k: Indices, body: Operand) -> Expr:
 
 
 def first_largest(k: Indices, key: Operand, last: bool = False, where: Expr | None = None) -> Expr:
-    """The row-major position, as an index, of the first (or last) NaN or else largest key; 0 of nothing.
+    """The row-major position, as an index, of the first (or last) NaN, or else of the largest key; 0 if there is none.
 
-    where: the condition of those that count.
+    where: the condition for a key to count.
     """
     return make("first_largest", (number(key), *(() if where is None else (where,))), (k.bound, last))
 
 
 def first_smallest(k: Indices, key: Operand, last: bool = False) -> Expr:
-    """The row-major position, as an index, of the first (or last) NaN or else smallest key; 0 of nothing."""
+    """The row-major position, as an index, of the first (or last) NaN, or else of the smallest key; 0 if there is none."""
     return make("first_smallest", (number(key),), (k.bound, last))
 
 
 def rank(k: Indices, key: Operand, place: Operand, *, decreasing: bool) -> Expr:
-    """The position, as an index, of the element at a place of the sorted row; ties keep the order of positions.
+    """The position, as an index, of the element at `place` in the sorted row; equal elements keep their order.
 
-    k has one new variable; NaN counts above +inf.
+    k has one new variable; NaN sorts above +inf.
     """
     return make("rank", (number(key), lift(place)), (k.bound, decreasing))

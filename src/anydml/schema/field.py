@@ -63,9 +63,9 @@ __all__ = [
 class Field(NamedTuple):
     """A field as the header declares it.
 
-    wire: its name there. role: input, output or attribute. kind: of an attribute; None for tensors. sized_by: the count
-    field of an array, of tensors too. optional: may be absent. meaning: one line. truth: the elements of an input are truth
-    values, so that eager functions take bool arrays as UINT8.
+    wire: its name there. role: input, output or attribute. kind: an attribute's kind; None for tensors. sized_by: the count
+    field of an array, also of tensors. optional: whether it may be absent. meaning: one line. truth: whether an input's
+    elements are truth values, so that eager functions take bool arrays as UINT8.
     """
 
     wire: str
@@ -108,15 +108,15 @@ def output(wire: str, meaning: str, *, sized_by: str | None = None, default: Any
 
 
 def attribute(wire: str, kind: Kind, meaning: str, *, sized_by: str | None = None, default: Any = _REQUIRED) -> Any:
-    """An attribute, optional with `default=None`; with `sized_by`, an array with as many entries as that count field says."""
+    """An attribute, optional with `default=None`; with `sized_by`, an array whose length is in that count field."""
     return _declare(Field(wire, ATTRIBUTE, kind, meaning, default is None, sized_by), default)
 
 
 def count(wire: str, meaning: str, *, default: None = None) -> Any:
-    """A UINT that counts the entries of array fields; left out in Python, it is their length."""
+    """A UINT that counts the entries of array fields; where Python leaves it out, it is their length."""
     return _declare(Field(wire, ATTRIBUTE, UINT, meaning), default)
 
 
 def scalar(wire: str, typed_by: str, meaning: str, *, default: Any = _REQUIRED) -> Any:
-    """A DML_SCALAR_UNION whose data type is the value of another field."""
+    """A DML_SCALAR_UNION whose data type is given by another field."""
     return _declare(Field(wire, ATTRIBUTE, Scalar(typed_by), meaning), default)

@@ -1,4 +1,4 @@
-"""The text of a statement: the formula that an operator's page shows, traced with sizes and attributes that are not known."""
+"""The text of a statement: the formula on an operator's page, traced with symbols for sizes and attributes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from anydml.schema.expression import Tensor
+from anydml.schema.expression import Tensor, each
 from anydml.schema.kinds import UINT
 from anydml.schema.node import INDEX, Expr, Variable
-from anydml.schema.statement import Nest, stated, tensors_read
+from anydml.schema.statement import Nest, Parts, naming, stated, tensors_read
 from anydml.schema.symbol import Symbol
 from anydml.schema.traversal import bound_by, free, walk
 
-LETTERS = "PQRSTUVW"  # names of what occurs again and again
-SHORT = 12  # nodes of what is written out each time
+LETTERS = "PQRSTUVW"  # names of parts that occur more than once
+SHORT = 12  # nodes of a part that is written out each time
 _INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "floordiv": ("//", 2), "mod": ("mod", 2),
           "less": ("<", 0), "less_equal": ("<=", 0), "equal": ("=", 0), "both": ("and", -1), "either": ("or", -1)}  # fmt: skip
 _MIRRORED = {"less": ">", "less_equal": ">=", "equal": "="}
@@ -30,12 +30,12 @@ _INDEXED = re.compile(r"\w*\[[^\[\]`]*\](?: ?\[[^\[\]`]*\])+")
 
 
 def prose(text: str) -> str:
-    """A text in Markdown: brackets after brackets, `Input[n][i]`, stand in backticks, since they read as a link there."""
+    """A text for Markdown, where brackets after brackets, as in `Input[n][i]`, would be a link: they are put in backticks."""
     return _INDEXED.sub(lambda m: f"`{m[0]}`", text)
 
 
 def formulas(desc: Any) -> dict[str, str]:
-    """Output field -> its formula, for operators of the newest version; sizes and numbers are those of any desc."""
+    """Output field -> its formula, for a desc of the newest version; sizes and numbers are symbols."""
     spec = desc.spec
     values: dict[str, Any] = {}
     for f in spec.fields:
@@ -60,18 +60,23 @@ def formulas(desc: Any) -> dict[str, str]:
         field, _, place = name.partition("[")
         return Tensor(wires[field] + (f"[{place}" if place else ""), t.sizes, t.data_type)
 
-    statement = stated(traced, symbol)
-    made = {}
-    for name, n in statement.items():
-        field, _, place = name.partition("[")
-        made[name] = formula(wires[field] + (f"[{place}" if place else ""), n)
-    for t, definition in _kept(statement.values()).items():
-        made[t.name] = formula(t.name, definition, t.data_type.name.lower())
+    parts = Parts()
+    token = naming.set(parts)
+    try:
+        statement = stated(traced, symbol)
+        made = {}
+        for name, n in statement.items():
+            field, _, place = name.partition("[")
+            made[name] = formula(wires[field] + (f"[{place}" if place else ""), n, parts=parts)
+        for t, definition in _kept(statement.values()).items():
+            made[t.name] = formula(t.name, definition, t.data_type.name.lower(), parts)
+    finally:
+        naming.reset(token)
     return made
 
 
 def _kept(nests: Iterable[Nest]) -> dict[Tensor, Nest]:
-    """The tensors that an operator keeps inside, each once, in the order in which they are read."""
+    """The tensors that an operator stores internally, each once, in the order in which they are read."""
     found: dict[Tensor, Nest] = {}
     stack = list(nests)
     while stack:
@@ -87,32 +92,65 @@ def _sized(name: str, t: Any) -> Any:
     return SimpleNamespace(sizes=sizes, data_type=t.data_type, dimension_count=len(sizes))
 
 
-def formula(output: str, n: Nest, rounding: str = "") -> str:
-    """One tensor's formula: without indices where every element depends on the same elements of the inputs alone.
+def formula(output: str, n: Nest, rounding: str = "", parts: Parts | None = None) -> str:
+    """One tensor's formula, without indices if every element depends only on the elements of the inputs at the same index.
 
-    What occurs again and again has a name of its own, in a line of its own. rounding: the type that each element is rounded
-    to where the definition says so.
+    A part that has a name, or occurs more than once, is defined on a line of its own. rounding: the type to which the
+    definition rounds each element, if it does. parts: those that have names.
     """
-    text = _Text(n)
+    lines, shown = _lines(output, n, rounding, parts), {output}
+    for name in lines[1]:
+        if parts is not None and name not in shown:
+            shown.add(name)
+            letters, element = parts.definitions[name]
+            index = each([0] * len(letters), letters)
+            more, used = _lines(name, Nest(index, element(*index)), "", parts)
+            lines[0].extend(more)
+            lines[1].extend(used)
+    return "\n".join((lines[0][0], *(f"    where {line}" for line in lines[0][1:])))
+
+
+def _lines(output: str, n: Nest, rounding: str, parts: Parts | None) -> tuple[list[str], list[str]]:
+    """The line of one tensor or part, those of what occurs in it more than once, and the names of the parts that it uses."""
+    text = _Text(n, parts)
     at = "" if text.plain else f"[{', '.join(map(text.of, n.index))}]"
     made = text.of(n.body)
     lines = [f"{output}{at} = {f'{rounding}({made})' if rounding else made}"]
     lines += [f"{name} = {text.defined(e)}" for e, name in list(text.named.items())]
-    return "\n".join((lines[0], *(f"    where {line}" for line in lines[1:])))
+    return lines, text.used
 
 
 class _Text:
-    def __init__(self, n: Nest) -> None:
+    def __init__(self, n: Nest, parts: Parts | None = None) -> None:
         self._index, self._body = n.index, n.body
+        self._parts = {e: use for e, use in parts.uses.items() if e is not n.body} if parts is not None else {}
         self.plain = self.elementwise(n.body)
+        self.used: list[str] = []
         self._outer = {v.name: v for v in n.variables}
         self.named: dict[Expr, str] = {}
-        uses = Counter(a for e in walk(n.body) for a in dict.fromkeys(e.args))
-        often = [e for e in walk(n.body) if uses[e] > 1 and (bound_by(e) or (e.sort != INDEX and len(list(walk(e))) > SHORT))]
+        nodes = self._written(n.body)
+        uses = Counter(a for e in nodes for a in dict.fromkeys(self._arguments(e)))
+        often = [e for e in nodes if uses[e] > 1 and (bound_by(e) or (e.sort != INDEX and len(list(walk(e))) > SHORT))]
         for e in often if not self.plain else ():
+            if e in self._parts:
+                continue
             lap, at = divmod(len(self.named), len(LETTERS))
             letter, inner = LETTERS[at] + "'" * lap, sorted(self._name(v) for v in free(e)[e])
             self.named[e] = f"{letter}[{', '.join(inner)}]" if inner else letter
+
+    def _arguments(self, e: Expr) -> tuple[Expr, ...]:
+        return self._parts[e][1] if e in self._parts else e.args
+
+    def _written(self, body: Expr) -> list[Expr]:
+        """The nodes that are written: all but those inside of named parts; arguments come before the nodes that use them."""
+        if not self._parts:
+            return list(walk(body))
+        found, stack = {body}, [body]
+        while stack:
+            new = [a for a in self._arguments(stack.pop()) if a not in found]
+            found.update(new)
+            stack += new
+        return [e for e in walk(body) if e in found]
 
     def defined(self, e: Expr) -> str:
         """The text of a part that has a name."""
@@ -131,10 +169,14 @@ class _Text:
         ) and not any(bound_by(e) for e in walk(body))
 
     def of(self, e: Expr, outer: int = -2) -> str:
-        """A formula as a reader writes it; brackets where `outer` binds more tightly."""
+        """The text of an expression, in brackets where `outer` binds more tightly."""
         if e in self.named:
             return self.named[e]
-        if e.op in _MIRRORED and e.args[0].op == "constant" != e.args[1].op:  # a reader writes x >= 0, not 0 <= x
+        if e in self._parts and not self.plain:
+            name, at = self._parts[e]
+            self.used.append(name)
+            return f"{name}[{', '.join(map(self.of, at))}]"
+        if e.op in _MIRRORED and e.args[0].op == "constant" != e.args[1].op:  # x >= 0, not 0 <= x
             made = f"{self.of(e.args[1], 0)} {_MIRRORED[e.op]} {self.of(e.args[0], 0)}"
             return f"({made})" if outer > 0 else made
         if e.op in _INFIX:
@@ -152,7 +194,7 @@ class _Text:
         return self._name(e.data)
 
     def _name(self, v: Variable) -> str:
-        """A variable's name; of one that is bound inside, not that of the element's own."""
+        """A variable's name; one that is bound inside gets a name that the output's own indices do not have."""
         return v.name if self._outer.get(v.name, v) is v else f"{v.name}'"
 
     def _constant(self, e: Expr, outer: int) -> str:
@@ -196,7 +238,7 @@ class _Text:
         return f"-{self.of(e.args[0], 3)}"
 
     def _not(self, e: Expr, outer: int) -> str:
-        """Of an equality, an inequality: a reader writes x != 0."""
+        """The negation of a condition; of an equality, written as x != 0."""
         (inner,) = e.args
         if inner.op == "equal":
             made = f"{self.of(inner.args[0], 0)} != {self.of(inner.args[1], 0)}"

@@ -1,6 +1,7 @@
-"""Identities of the real numbers, shared by all readers: what keeps a small result from being a difference of large ones.
+"""Identities of the real numbers that all evaluations share; they avoid small results as differences of large numbers.
 
-1 + erf(-1e30) has no digits to be found; erfc(1e30) has. Each identity holds for signed zeros, infinities and NaN, too.
+For example, 1 + erf(-1e30) cancels completely, and erfc(1e30) does not. The identities hold for signed zeros, infinities
+and NaN, too, unless their docstrings say otherwise.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ def one_plus_erf(e: Expr) -> Expr | None:
 
 
 def exp_minus_one(e: Expr) -> Expr | None:
-    """exp(x) - 1 = expm1(x), but for the sign of a zero: at -0, expm1 gives -0 and the difference gives +0."""
+    """exp(x) - 1 = expm1(x), except for the sign of a zero: at -0, expm1 gives -0 and the difference gives +0."""
     if e.op == "sub" and e.args[0].op == "exp" and _is_one(e.args[1]):
         return make("add", (expm1(e.args[0].args[0]), lift(0)))
     return None
 
 
 def log_of_one_plus(e: Expr) -> Expr | None:
-    """ln(1 + x) = log1p(x), but for the sign of a zero."""
+    """ln(1 + x) = log1p(x), except for the sign of a zero."""
     if e.op == "log" and e.args[0].op == "add":
         one, x = e.args[0].args
         if _is_one(x):
@@ -63,7 +64,7 @@ def log_of_powers(e: Expr) -> Expr | None:
 
 
 IDENTITIES: tuple[Identity, ...] = (one_plus_erf, exp_minus_one, log_of_one_plus, log_of_powers)
-_OF: Mapping[str, tuple[Identity, ...]] = {  # by the operation that they look for
+_OF: Mapping[str, tuple[Identity, ...]] = {  # by the operation at their root
     "add": (one_plus_erf,),
     "sub": (one_plus_erf, exp_minus_one),
     "log": (log_of_one_plus, log_of_powers),
@@ -71,10 +72,10 @@ _OF: Mapping[str, tuple[Identity, ...]] = {  # by the operation that they look f
 
 
 def rewritten(e: Expr) -> Expr:
-    """The expression with every identity applied where it fits."""
+    """The expression with every identity applied wherever it can be."""
     if e.rewritten is None:
         nodes = list(walk(e))
-        # where no identity fits any node as it is, nothing changes
+        # if no identity applies to any node as it is, nothing changes
         changes = any(_identity_of(node) is not None for node in nodes)
         e.rewritten = _applied(nodes) if changes else False
     return e.rewritten if isinstance(e.rewritten, Expr) else e

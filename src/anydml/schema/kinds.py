@@ -1,6 +1,6 @@
-"""The kinds of attributes: what construction converts, what the wire carries, and how JSON spells it.
+"""The kinds of attributes: the values that construction converts, those that the wire carries, and their spelling in JSON.
 
-A kind is asked by desc construction, `check`, the JSON format, `describe`, and the tests' strategies.
+Desc construction, `check`, the JSON format, `describe` and the tests' strategies use them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Size2D(NamedTuple):
 
 
 def rounded_to(value: Any, form: Format) -> float:
-    """A number as the nearest one of a float format, half to even; what overflows is infinite."""
+    """A number rounded half to even to a float format; on overflow, an infinity."""
     if isinstance(value, float) and (value - value != 0 or value == 0):
         return float(value)
     numerator, denominator = value.as_integer_ratio()
@@ -50,7 +50,7 @@ def rounded_to(value: Any, form: Format) -> float:
 
 
 def stored_in(value: float, data_type: DataType) -> Any:
-    """A float as a tensor stores it: rounded half to even, or in an integer type truncated and saturated, NaN as 0."""
+    """A float as a tensor stores it: rounded half to even; in an integer type truncated and saturated, with NaN as 0."""
     if (form := _FORMATS.get(data_type)) is not None:
         return rounded_to(value, form)
     low, high = limits(data_type)
@@ -60,7 +60,7 @@ def stored_in(value: float, data_type: DataType) -> Any:
 
 
 def real(value: Any, name: str) -> Any:
-    """An int or float as Python has it; TypeError naming the field for what is neither."""
+    """A number as a Python int or float; TypeError naming the field if it is not a number."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} takes a number, not {value!r}")
     if isinstance(value, int):
@@ -72,36 +72,36 @@ def real(value: Any, name: str) -> Any:
 
 
 class Kind:
-    """A kind of attribute. wire: its type's name in the header; python: in signatures. numeric: rules about it read numbers."""
+    """A kind of attribute. wire: its type in the header; python: its type in signatures. numeric: rules read it as a number."""
 
     wire: str
     python: str
-    carried: str = ""  # the numbers that the wire carries, in words
-    misfit: ClassVar[Any] = None  # a value that the wire does not carry, if there is one
-    samples: Sequence[Any] = ()  # values at and near the borders of the kind, for tests and documentation
+    carried: str = ""  # the numbers that the wire type can carry, in words
+    misfit: ClassVar[Any] = None  # a value that the wire type cannot carry, if there is one
+    samples: Sequence[Any] = ()  # values at and near the limits of the kind, for tests and documentation
 
     def convert(self, value: Any, name: str, data_type: DataType | None = None) -> Any:
-        """The value that construction stores; TypeError or ValueError naming the field for what it cannot convert."""
+        """The value that construction stores; TypeError or ValueError naming the field if it cannot be converted."""
         raise NotImplementedError
 
     def fits(self, value: Any) -> bool:
-        """Whether the wire carries the value."""
+        """Whether the wire type can carry the value."""
         return True
 
     def key(self, value: Any) -> Any:
-        """The key of the value where descs are compared: floats by their bits."""
+        """The value as descs compare it: floats by their bits."""
         return value
 
     def symbol(self, wire: str, value: Any) -> Any:
-        """The symbol of the attribute in a formula; the value itself where formulas depend on it."""
+        """The symbol of the attribute in a formula; the value itself if formulas depend on it."""
         return value
 
     def parse(self, node: Any) -> Any:
-        """The value that a JSON node spells; faults are the node's to note."""
+        """The value that a JSON node spells; the node notes faults."""
         raise NotImplementedError
 
     def json(self, value: Any) -> Any:
-        """A JSON value that `parse` reads back."""
+        """The JSON value that `parse` reads back."""
         return value
 
     def show(self, value: Any) -> str:
@@ -255,7 +255,7 @@ class Scalar(Kind):
         return number
 
     def fits_type(self, value: Any, data_type: DataType) -> bool:
-        """Whether the union's member of a data type carries the value."""
+        """Whether the union's member of a data type can carry the value."""
         if data_type in _FORMATS:
             return True
         if data_type == DataType.UNKNOWN:

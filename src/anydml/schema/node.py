@@ -1,6 +1,6 @@
 """Nodes of expressions: an operation, its arguments and its data; equal nodes are one object.
 
-They are of three sorts: indices (integers that say where), numbers (extended reals) and truths.
+A node is of one of three sorts: index (an integer that says where), number (an extended real) or truth.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Variable:
 
 
 class Expr:
-    """A node: an operation, its arguments, and data that are no nodes."""
+    """A node: an operation, its arguments, and data that are not nodes."""
 
     __slots__ = ("__weakref__", "args", "below", "data", "integral", "op", "rewritten", "sort")
 
     def __init__(self, op: str, args: tuple[Expr, ...], data: Any, sort: str) -> None:
         self.op, self.args, self.data, self.sort = op, args, data, sort
-        self.rewritten: Expr | Literal[False] | None = None  # see `identities`; False: as it is, and no cycle of it
+        self.rewritten: Expr | Literal[False] | None = None  # see `identities`; False if unchanged, to avoid a cycle
         self.integral: bool | None = None  # see `integral`
         self.below: tuple[Expr, ...] | None = None  # see `walk`
 
@@ -68,18 +68,18 @@ class Expr:
         return make("div", (number(other), number(self)))
 
     def __floordiv__(self, other: int | Symbol) -> Expr:
-        """Of indices: the quotient rounded down."""
+        """For indices, the quotient rounded down."""
         return self if type(other) is int and other == 1 else make("floordiv", (self, lift(other)))
 
     def __mod__(self, other: int | Symbol) -> Expr:
-        """Of indices: the remainder, from 0 to other - 1."""
+        """For indices, the remainder, from 0 to other - 1."""
         return make("mod", (self, lift(other)))
 
     def __neg__(self) -> Expr:
         return make("neg", (self,))
 
     def __pow__(self, exponent: int) -> Expr:
-        """A whole power: a product."""
+        """An integer power, as a product."""
         return make("power", (number(self),), exponent)
 
     def __lt__(self, other: Operand) -> Expr:
@@ -99,7 +99,7 @@ class Expr:
 
 
 class _Known(ref[Expr]):
-    """A node that is found again by its key as long as it lives."""
+    """A weak reference to a node, by which its key finds it as long as it is alive."""
 
     __slots__ = ("key",)
     key: Any
@@ -110,13 +110,13 @@ _nodes: dict[Any, _Known] = {}
 
 def _forget(known: ref[Expr]) -> None:
     assert isinstance(known, _Known)
-    if _nodes.get(known.key) is known:  # and not a node that was made since
+    if _nodes.get(known.key) is known:  # and not one to a node that was made since
         del _nodes[known.key]
 
 
 def make(op: str, args: tuple[Expr, ...] = (), data: Any = None, sort: str | None = None) -> Expr:
-    """The one node with this operation, these arguments and these data; sort: where it is known, else what follows."""
-    # by identity: a key that held what a recurrence reads would hold the node itself
+    """The one node with this operation, these arguments and these data; sort: by default derived from the arguments."""
+    # tensors by identity: a key that held the tensor that a recurrence reads would keep the node itself alive
     known_by = (id(data[0]), data[1]) if op == "read" else data
     key = (op, *map(id, args), type(data), known_by)
     known = _nodes.get(key)
@@ -179,7 +179,7 @@ def _whole(n: int) -> Expr:
     return make("constant", (), Constant(Fraction(n), True))
 
 
-_ZERO, _ONE = _whole(0), _whole(1)  # that live on, so that no others are made
+_ZERO, _ONE = _whole(0), _whole(1)  # kept alive, so that they are made only once
 
 
 def is_integer(e: Expr) -> bool:
@@ -194,7 +194,7 @@ def number(x: Operand) -> Expr:
 
 
 def arithmetic(op: str, a: Operand, b: Operand) -> Expr:
-    """An operation on two numbers, or on two indices, which makes an index."""
+    """An operation on two numbers, or on two indices, which gives an index."""
     x, y = lift(a), lift(b)
     if x.sort is INDEX or y.sort is INDEX:
         if (x.sort is INDEX or is_integer(x)) and (y.sort is INDEX or is_integer(y)):
@@ -217,13 +217,13 @@ def _index_arithmetic(op: str, x: Expr, y: Expr) -> Expr:
 
 
 def comparison(op: str, a: Operand, b: Operand) -> Expr:
-    """The truth of a comparison of two numbers or two indices."""
+    """A comparison of two numbers or two indices."""
     x, y = alike(lift(a), lift(b))
     return make(op, (x, y), None, TRUTH)
 
 
 def alike(x: Expr, y: Expr) -> tuple[Expr, Expr]:
-    """Two operands as they are if both may be indices, or neither is one; otherwise both as numbers."""
+    """Two operands: unchanged if both can be indices or neither is one; otherwise both as numbers."""
     if (x.sort is INDEX or y.sort is INDEX) and not all(e.sort is INDEX or is_integer(e) for e in (x, y)):
         return number(x), number(y)
     return x, y

@@ -1,4 +1,4 @@
-"""Normalisations: the rules of parameters that are broadcast, and the formula, shared by their operators."""
+"""Normalisations: the rules of broadcast parameters and the formula that their operators share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anydml.tensor import DataType, TensorDesc
 
 
 def broadcast(tensors: str, of: str = "InputTensor") -> tuple[Constraint, ...]:
-    """Parameters, each of whose sizes is 1 or that of the normalised tensor; absent ones may be."""
+    """Parameters, which may be absent; each of their sizes is 1 or that of the normalised tensor."""
     whole = snake_case(of)
 
     def rule(wire: str) -> Constraint:
@@ -26,7 +26,7 @@ def broadcast(tensors: str, of: str = "InputTensor") -> tuple[Constraint, ...]:
         def fits(d: Any, i: int) -> bool:
             t, sizes = getattr(d, name), getattr(d, whole).sizes
             if t is not None and len(t.sizes) != len(sizes):
-                raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+                raise ValueError("the rule about dimension counts is broken, so that sizes cannot be compared")
             return t is None or t.sizes[i] in (1, sizes[i])
 
         def larger(d: Any) -> Mapping[str, Any]:
@@ -48,7 +48,7 @@ def broadcast(tensors: str, of: str = "InputTensor") -> tuple[Constraint, ...]:
 def normalized(
     d: Any, i: Indices, centred: Expr, variance: Expr | None, scale: Tensor | None = None, bias: Tensor | None = None
 ) -> Expr:
-    """Scale * centred / sqrt(variance + Epsilon) + Bias, without what is absent."""
+    """Scale * centred / sqrt(variance + Epsilon) + Bias; absent operands are left out."""
     body = centred if scale is None else scale.broadcast(i) * centred
     if variance is not None:
         body = body / sqrt(variance + d.epsilon)
@@ -57,15 +57,15 @@ def normalized(
 
 # --- over batches, and gradients ---
 
-EPSILON = "A term of every variance, against a zero."
+EPSILON = "A number added to every variance, so that it is not zero."
 BATCH_ERRATA = (
-    "The page does not say what Variance + Epsilon of 0 or less gives: what the quotient by its square root does, an infinity "
+    "The page does not say what Variance + Epsilon of 0 or less gives: the quotient by its square root, which is an infinity "
     "or NaN (our decision).",
 )
 
 
 def batch_rules(images: str, parameters: str) -> tuple[Constraint, ...]:
-    """The rules of tensors that are like InputTensor, and of parameters that are like ScaleTensor, blank-separated."""
+    """The rules of tensors like InputTensor and of parameters like ScaleTensor, both named in blank-separated strings."""
     return (
         *same("DataType DimensionCount Sizes", images),
         *same("DataType DimensionCount Sizes", parameters, name="parameters"),
@@ -75,7 +75,7 @@ def batch_rules(images: str, parameters: str) -> tuple[Constraint, ...]:
 
 
 def batch_rejects(parameters: str, sizes: tuple[int, ...]) -> tuple[Rejects, ...]:
-    """Examples that break the rules between images and parameters; sizes: of the parameters in the first example."""
+    """Examples that break the rules between images and parameters; sizes: the parameters' in the first example."""
 
     def all_are(data_type: DataType, sizes: tuple[int, ...]) -> dict[str, Any]:
         return dict.fromkeys(map(snake_case, parameters.split()), TensorDesc(data_type, sizes))
@@ -88,7 +88,7 @@ def batch_rejects(parameters: str, sizes: tuple[int, ...]) -> tuple[Rejects, ...
 
 
 def averaged(sizes: tuple[Any, ...]) -> list[int]:
-    """The dimensions that statistics run over: those in which the parameters, with these sizes, have one element."""
+    """The dimensions over which statistics are computed: those in which parameters of these sizes have one element."""
     return [axis for axis, n in enumerate(sizes) if n == 1]
 
 
@@ -99,7 +99,7 @@ def mean_of(x: Tensor, place: Indices, axes: list[int]) -> Expr:
 
 
 def variance_of(x: Tensor, place: Indices, axes: list[int]) -> Expr:
-    """The mean of the squares of what is centred."""
+    """The mean of the squared differences from the mean along the axes."""
     k = over(place, x.sizes, axes)
     square = (x[k] - mean_of(x, place, axes)) ** 2
     return Mean(k, square) if axes else square
@@ -108,9 +108,9 @@ def variance_of(x: Tensor, place: Indices, axes: list[int]) -> Expr:
 def parameter_gradients(
     d: Any, x: Tensor, g: Tensor, mean: Tensor | None, variance: Tensor, sizes: tuple[Any, ...]
 ) -> tuple[Nest, Nest]:
-    """The gradients of scale and bias, with these sizes: sums of g * (x - mean), over a root, and of g.
+    """The gradients of scale and bias, with these sizes: sums of g * (x - mean) / sqrt(variance + Epsilon), and of g.
 
-    mean: a tensor of means; without it, those of the input.
+    mean: a tensor of means; if it is None, the input's own means.
     """
     p, axes = each(sizes), averaged(sizes)
     k = over(p, x.sizes, axes)
@@ -122,5 +122,5 @@ def parameter_gradients(
 
 
 def shifted(d: Any, variance: Expr) -> Expr:
-    """A variance plus the desc's Epsilon, where there is one."""
+    """A variance plus the desc's Epsilon, if there is one."""
     return variance if d.epsilon is None else variance + d.epsilon

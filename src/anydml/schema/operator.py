@@ -42,13 +42,13 @@ def operator(
     fused_by: Mapping[str, FeatureLevel] | None = None,
     page_name: str = "",
 ) -> Callable[[type[D]], type[D]]:
-    """Make a class the desc of an operator; its body holds fields, rows, rules, statement, examples, rejecting and errata."""
+    """Make a class an operator's desc; its body holds fields, rows, rules, statement, examples, rejecting and errata."""
 
     def declare(cls: type[D]) -> type[D]:
         made_class = dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
         members = vars(cls)
         declared = tuple(f.metadata["field"] for f in dataclasses.fields(made_class))
-        if fusable:  # as a fused activation it has no tensors; by itself it has all
+        if fusable:  # as a fused activation it has no tensors; otherwise it has all
             declared = tuple(f._replace(optional=False) if f.is_tensor else f for f in declared)
         constraints = tuple(
             rule for m in members.values() for rule in (m if isinstance(m, tuple) else (m,)) if isinstance(rule, Constraint)
@@ -80,12 +80,12 @@ def operator(
 
 
 def defaults(**entries: tuple[str, Callable[[Any], Any]]) -> Mapping[str, tuple[str, Callable[[Any], Any]]]:
-    """The `eager` of an operator: attribute -> its default in words, and as a function of the inputs."""
+    """The `eager` of an operator: attribute -> its default, in words and as a function of the inputs."""
     return entries
 
 
 def like(name: str) -> Callable[[Any], Outputs]:
-    """The `outputs` of an operator with one output, of an input's sizes and data type."""
+    """The `outputs` of an operator whose one output has an input's sizes and data type."""
 
     def outputs(d: Any) -> Outputs:
         t = getattr(d, name)
@@ -101,7 +101,7 @@ def example_desc(cls: type[D], changes: Mapping[str, Any] | None = None) -> D:
 
 
 def rejections(cls: type[Desc]) -> tuple[Rejects, ...]:
-    """An example that breaks each rule of an operator: those of its file, and those that follow from its rules and level."""
+    """Examples that each break one rule of an operator: those in its file, and those made from its rules and level."""
     spec = cls.spec
     given = {r.constraint for r in spec.rejecting}
     desc = example_desc(cls)
@@ -116,7 +116,7 @@ def rejections(cls: type[Desc]) -> tuple[Rejects, ...]:
 
 
 def _level_below(level: FeatureLevel | None) -> FeatureLevel:
-    """The newest level below another; the newest of all below none."""
+    """The newest level below another; for None, the newest of all."""
     return max(other for other in FeatureLevel if level is None or other < level)
 
 

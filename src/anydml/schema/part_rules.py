@@ -1,4 +1,4 @@
-"""The rules of arrays of tensors that are the parts of another tensor."""
+"""The rules of an array of tensors that are the parts of another tensor."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from anydml.tensor import TensorDesc
 
 
 def parts(of: str, field: str, count: str) -> tuple[Constraint, ...]:
-    """The tensors of an array are the parts of a tensor along `Axis`: as large elsewhere, and together as large there."""
+    """The tensors of an array are the parts of a tensor along `Axis`: there the sizes add up, elsewhere they are equal."""
     whole, name = snake_case(of), snake_case(field)
 
     def comparable(a: TensorDesc, b: TensorDesc) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if len(a.sizes) != len(b.sizes):
-            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+            raise ValueError("the rule about dimension counts is broken, so that sizes cannot be compared")
         return a.sizes, b.sizes
 
     def equal_elsewhere(d: Any, k: int) -> bool:

@@ -10,17 +10,17 @@ from anydml.schema.constraint import Constraint
 
 
 def right_aligned(sizes: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Sizes read as {BatchCount, ChannelCount, Height, Width}, missing leading ones being 1; ValueError past four."""
+    """Sizes as {BatchCount, ChannelCount, Height, Width}, with leading ones added; ValueError for more than four."""
     if len(sizes) > 4:
-        raise ValueError(f"{sizes} has no reading as batch, channel, height, width")
+        raise ValueError(f"{sizes} cannot be read as batch, channel, height, width")
     batch, channel, height, width = (1, 1, 1, *sizes)[-4:] if len(sizes) < 4 else sizes
     return batch, channel, height, width
 
 
 def granular(wire: str, axis: str, of: str) -> tuple[Constraint, Constraint]:
-    """The two rules of a scale or zero point: per tensor, or per "row" or "column" of `of`; and not by batch (extension).
+    """The two rules of a scale or zero point: it is per tensor, or per "row" or "column" of `of`; not per batch (extension).
 
-    Sizes are read right-aligned against {BatchCount, ChannelCount, Height, Width}.
+    Sizes are right-aligned with {BatchCount, ChannelCount, Height, Width}.
     """
     name, data = snake_case(wire), snake_case(of)
     short = name.removesuffix("_tensor")

@@ -1,6 +1,6 @@
-"""One-layer recurrent networks: the fields' meanings, rules, output sizes and parts of the equations of RNN, GRU and LSTM.
+"""Recurrent networks of one layer: the field meanings, rules, output sizes and shared equations of RNN, GRU and LSTM.
 
-A desc has InputTensor, {1, seq_length, batch_size, input_size}, weights of all gates one below another, and a Direction.
+A desc has InputTensor, {1, seq_length, batch_size, input_size}, the weights of all gates one after another, and a Direction.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from anydml.schema.statement import Nest, activated, nest
 from anydml.tensor import DataType, TensorDesc
 
 INPUT = "The sequences X, {1, seq_length, batch_size, input_size}."
-HIDDEN_INIT = "H before the first step, {1, num_directions, batch_size, hidden_size}; absent, 0."
-SEQUENCE_LENGTHS = "How many steps each sequence has, {1, 1, 1, batch_size}; absent, all."
+HIDDEN_INIT = "H before the first step, {1, num_directions, batch_size, hidden_size}; 0 if absent."
+SEQUENCE_LENGTHS = "The number of steps of each sequence, {1, 1, 1, batch_size}; if absent, all."
 OUTPUT_SEQUENCE = "H' of every step, {seq_length, num_directions, batch_size, hidden_size}."
 OUTPUT_SINGLE = "H' of the last step, {1, num_directions, batch_size, hidden_size}."
 DIRECTION = "FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward."
@@ -29,9 +29,9 @@ FORWARD, BACKWARD, BIDIRECTIONAL = RecurrentNetworkDirection
 HIDDEN = "where hidden is the last of `RecurrenceTensor.Sizes`"
 
 RECURRENT_ERRATA = (
-    "The page's equations are images; those of ONNX stand here.",
-    "The page does not say what lies beyond a sequence's length, nor what a length of 0 gives: 0 (our decision, as in "
-    "ONNX). A length beyond the longest counts as that.",
+    "The page's equations are images; the formulas here are those of ONNX.",
+    "The page does not say what the outputs beyond a sequence's length are, nor what a length of 0 gives: 0 (our decision, as "
+    "in ONNX). A length beyond seq_length counts as seq_length.",
     "The page does not say which activations are legal: those that can be fused (our decision).",
     "The page prints Direction as a pointer; it is a value.",
 )
@@ -55,7 +55,7 @@ def state_sizes(d: Any, first: int = 1) -> tuple[int, ...]:
 
 
 def recurrent_outputs(outputs: str) -> Callable[[Any], Outputs]:
-    """The `outputs` of an operator with these: OutputSequenceTensor, and tensors of one state."""
+    """The `outputs` of an operator with these outputs: OutputSequenceTensor, and tensors of one state."""
 
     def sizes(d: Any) -> Outputs:
         first = {"OutputSequenceTensor": d.input_tensor.sizes[1]}
@@ -96,8 +96,9 @@ def recurrent_rules(
 ) -> tuple[Constraint, ...]:
     """The rules of a recurrent network's sizes, activations and outputs.
 
-    gates: in its weights. functions: the names of its activations, blank-separated as all. rows: tensor -> the times that
-    it has hidden elements for each direction. states: tensors of one H for each direction and sequence. outputs: all.
+    gates: their number in its weights. functions: the names of its activations. rows: tensor -> how many times `hidden`
+    elements it has for each direction. states: tensors of one H for each direction and sequence. outputs: all outputs. Names
+    are separated by blanks.
     """
     named, wires = functions.split(), outputs.split()
     absent = dict.fromkeys(map(snake_case, wires))
@@ -157,10 +158,10 @@ def recurrent_rules(
 
 
 class Network:
-    """Equations that recurrent networks share, over a desc and its tensors.
+    """Equations that recurrent networks share, on a desc and its tensors.
 
-    In an index, t is a step, r a direction, b a sequence of the batch and j a unit. functions: the activations that each
-    direction has; gates: in its weights.
+    In an index, t is a step, r a direction, b a sequence of the batch and j a unit. functions: the number of activations of
+    each direction; gates: the number of gates in its weights.
     """
 
     functions: int
@@ -178,12 +179,12 @@ class Network:
         return self.x.sizes[1], self.recurrence.sizes[1], self.x.sizes[2], self.recurrence.sizes[3]
 
     def at(self, gate: int, j: Expr) -> Expr:
-        """The place of a gate's unit in weights and biases."""
+        """The index of a gate's unit in weights and biases."""
         place: Expr = gate * self.sizes[3] + j
         return place
 
     def of_input(self, gate: int, i: Sequence[Expr]) -> Expr:
-        """X W of a gate."""
+        """X W for a gate."""
         t, r, b, j = i
         (k,) = read = each(self.x.sizes[3:], "k")
         return Sum(read, self.x[0, self.at_step(t, r, b), b, k] * self.weight[0, r, self.at(gate, j), k])
@@ -191,7 +192,7 @@ class Network:
     def of_state(
         self, gate: int, i: Sequence[Expr], states: Tensor, factor: Callable[[tuple[Expr, ...]], Expr] | None = None
     ) -> Expr:
-        """H R of a gate, with H of the step before, each unit of it times a factor of its index."""
+        """H R for a gate, with H of the step before; factor: a factor for each unit of H, by its index."""
         t, r, b, j = i
         (u,) = fed = each(self.sizes[3:], "u")
         before = self.before(states, self.hidden_init, (t, r, b, u))
@@ -201,7 +202,7 @@ class Network:
         return select(t > 0, later, first)
 
     def biased(self, x: Expr, gate: int, i: Sequence[Expr], halves: Sequence[int] = (0, 1)) -> Expr:
-        """A number plus biases of a gate: Wb, the first half, Rb, the second, or their sum."""
+        """A number plus a gate's biases: Wb, the first half, Rb, the second half, or both."""
         if self.bias is None:
             return x
         _, r, _, j = i
@@ -209,36 +210,36 @@ class Network:
         return x + (first + second[0] if second else first)
 
     def before(self, states: Tensor, start: Tensor | None, i: Sequence[Expr]) -> tuple[Expr, Operand]:
-        """A state after the step before, and before all steps."""
+        """A state after the previous step, and before the first one."""
         t, r, b, j = i
         return states[t - 1, r, b, j], 0 if start is None else start[0, r, b, j]
 
     def function(self, place: int, r: Expr, x: Expr) -> Expr:
-        """An activation of the direction, by its place among the direction's."""
+        """An activation of a direction, by its place among that direction's activations."""
         forward, *backward = (activated(a, x) for a in self.d.activation_descs[place :: self.functions])
         return select(equal(r, 0), forward, backward[0]) if backward else forward
 
     def length(self, b: Expr) -> Any:
-        """The steps of a sequence: an index, or a size where all have the same."""
+        """The number of steps of a sequence: an index, or a size if all sequences have the same."""
         return self.sizes[0] if self.lengths is None else minimum(index(self.lengths[0, 0, 0, b]), self.sizes[0])
 
     def within(self, t: Expr, b: Expr, value: Expr) -> Expr:
-        """A value of a step where the sequence has that step; 0 beyond."""
+        """The value at a step if the sequence has that step; 0 beyond its end."""
         return value if self.lengths is None else select(t < self.length(b), value, 0)
 
     def at_step(self, t: Expr, r: Expr, b: Expr) -> Expr:
-        """The place of a step's input; and the step that a place is reached at."""
+        """The position of a step's input; also the step at which a position is reached."""
         backward: Expr = self.length(b) - 1 - t
         direction: RecurrentNetworkDirection = self.d.direction
         return {FORWARD: t, BACKWARD: backward, BIDIRECTIONAL: select(equal(r, 0), t, backward)}[direction]
 
     def at_every_step(self, states: Tensor) -> Nest:
-        """A state at every step of the sequences, at the step's own place."""
+        """A state at every step of the sequences, stored at the position of the step's input."""
         t, r, b, j = every = each(self.sizes)
         return nest(every, self.within(t, b, states[self.at_step(t, r, b), r, b, j]))
 
     def at_end(self, states: Tensor) -> Nest:
-        """A state after the last step of every sequence; 0 after none."""
+        """A state after the last step of every sequence; 0 for a sequence without steps."""
         _, r, b, j = last = each((1, *self.sizes[1:]))
         value = states[self.length(b) - 1, r, b, j]
         return nest(last, value if self.lengths is None else select(self.length(b) > 0, value, 0))

@@ -1,4 +1,4 @@
-"""The fields' meanings, rules and errata of operators that sample regions of images."""
+"""The field meanings, rules and errata of operators that sample regions of images."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from anydml.tensor import TensorDesc
 
 REGIONS = "The regions, rows of x1, y1, x2, y2, {[1, [1,]] R, 4}."
 BATCHES = "The image of each region, {[1, [1, [1,]]] R}."
-REDUCTION = "AVERAGE or MAX of the samples of an output."
+REDUCTION = "AVERAGE or MAX: the reduction of an output's samples."
 MODE = "NEAREST_NEIGHBOR or LINEAR, for each sample."
-SCALE_X, SCALE_Y = "A factor of x1 and x2.", "A factor of y1 and y2."
-INPUT_OFFSET, OUTPUT_OFFSET = "A term of the input's places.", "A term of the samples' places."
-MINIMUM = "The least number of samples of an output in each dimension."
+SCALE_X, SCALE_Y = "The factor of x1 and x2.", "The factor of y1 and y2."
+INPUT_OFFSET, OUTPUT_OFFSET = "The offset of positions in the input.", "The offset of samples in a region."
+MINIMUM = "The smallest number of samples of an output in each dimension."
 MAXIMUM = "The largest number of samples of an output in each dimension."
 ALIGNED = "Whether the first and the last sample of a region lie on its corners."
 MOST_SAMPLES = 1 << 24  # of one output
@@ -29,13 +29,13 @@ MOST_SAMPLES = 1 << 24  # of one output
 REGION_ERRATA = (
     "The page computes the step of Y from variables of X, and its loops run over one sample too many.",
     "The page does not say how the number of samples is made an integer: rounded up (our decision, as in ONNX). The region's "
-    "size and that number are computed in float32, all else exactly.",
-    "The page does not say what is out of bounds: places below -1 or above the size, others being moved to the edge, as "
-    "results of DirectML show.",
-    "The page does not say which of two elements is the nearest: the later one, floor(x + 1/2) (our decision).",
-    "The page does not say where the samples lie with AlignRegionsToCorners: size / (outputs * n - 1) apart; a single one at "
-    "the centre (our decision).",
-    "The page does not say what regions are legal: coordinates are finite, and each output has at most 2^24 samples (our "
+    "size and that number are computed in float32, everything else exactly.",
+    "The page does not say what is out of bounds: positions below -1 or above the size. Others outside the image are moved to "
+    "the edge, as results of DirectML show.",
+    "The page does not say which element is nearest at a tie: the later one, floor(x + 1/2) (our decision).",
+    "The page does not say where the samples lie with AlignRegionsToCorners: size / (outputs * n - 1) apart; a single one lies "
+    "at the centre (our decision).",
+    "The page does not say which regions are legal: those with finite coordinates and at most 2^24 samples of each output (our "
     "decision).",
 )
 
@@ -58,7 +58,7 @@ def _finite(wire: str) -> Constraint:
 def region_rules(images: str, outputs: str, *, offsets: bool = True) -> tuple[Constraint, ...]:
     """The rules about regions.
 
-    images: the tensors with the images' sizes, blank-separated; outputs: the one with those of what is read of them.
+    images: the tensors with the images' sizes, separated by blanks; outputs: the tensor with the sizes of the sampled regions.
     """
     wires, name = images.split(), snake_case(outputs)
 
@@ -128,8 +128,8 @@ def region_data_rules(images: str, outputs: str) -> tuple[DataRule, DataRule]:
         return np.asarray(indices >= there[0].sizes[0], np.bool_)
 
     def unusable(d: Any, regions: NDArray[Any]) -> NDArray[np.bool_]:
-        with np.errstate(all="ignore"):  # a coordinate that is not finite is one, whatever it gives here
-            every = np.broadcast_to(regions, (*regions.shape[:-1], 4))  # of a stride of 0, one is seen
+        with np.errstate(all="ignore"):  # a coordinate that is not finite breaks the rule anyway
+            every = np.broadcast_to(regions, (*regions.shape[:-1], 4))  # stride 0 may leave one element
             samples = np.ones(regions.shape[:-1], np.float64)
             for at, scale, size in ((0, d.spatial_scale_x, -1), (1, d.spatial_scale_y, -2)):
                 corners = every[..., at::2].astype(np.float32) * np.float32(scale)
@@ -142,7 +142,7 @@ def region_data_rules(images: str, outputs: str) -> tuple[DataRule, DataRule]:
         DataRule("batch_in_range", f"a batch index is less than the first of {named}.", ("BatchIndicesTensor",), out_of_range),
         DataRule(
             "region_usable",
-            "a region's coordinates are finite, and each output has at most 2^24 samples of it.",
+            "a region's coordinates are finite, and each output has at most 2^24 samples.",
             ("ROITensor",),
             unusable,
         ),

@@ -1,7 +1,7 @@
 """Regions of images, sampled on grids: the statements of ROI_ALIGN and its gradient.
 
-A desc has ROITensor, a row x1, y1, x2, y2 for each region, BatchIndicesTensor, and the attributes of ROI_ALIGN1. In a
-dimension, scaled region corners X1 and X2 are `size` apart, each of `outputs` cells has n samples, and sample s lies at
+A desc has ROITensor, with a row x1, y1, x2, y2 for each region, BatchIndicesTensor, and the attributes of ROI_ALIGN1. In each
+dimension, the scaled corners X1 and X2 of a region are `size` apart, each of `outputs` cells has n samples, and sample s is at
 x = (s - OutputPixelOffset) * size / (outputs * n) + X1 - InputPixelOffset.
 """
 
@@ -43,7 +43,7 @@ LARGEST = float(2**128 - 2**104)  # of float32
 
 @dataclass(frozen=True)
 class Side:
-    """A dimension of the regions. size: the images'; outputs: of a region; count: samples of an output, by region."""
+    """A dimension of the regions. size: the images' size; outputs: the number of a region's outputs."""
 
     d: Any
     first: Expr
@@ -54,7 +54,7 @@ class Side:
 
     @property
     def extent(self) -> Expr:
-        """X2 - X1 as float32 operations give it; what overflows is the largest number."""
+        """X2 - X1 in float32 operations, which give the largest number on overflow."""
 
         def step(x: Expr) -> Expr:
             return clamp(rounded(x, DataType.FLOAT32), -LARGEST, LARGEST)
@@ -63,27 +63,27 @@ class Side:
 
     @property
     def count(self) -> Expr:
-        """The samples of an output."""
+        """The number of samples of an output."""
         needed = ceil(rounded(absolute(self.extent) / self.outputs, DataType.FLOAT32))
         return index(clamp(needed, self.d.minimum_samples_per_output, self.d.maximum_samples_per_output))
 
     def share(self, s: Expr) -> Expr:
-        """The part of the way from X1 to X2 at which sample s lies."""
+        """The position of sample s as a fraction of the distance from X1 to X2."""
         samples, place = number(self.count * self.outputs), number(s) - self.d.output_pixel_offset
         if not self.d.align_regions_to_corners:
             return number(place / samples)
         return select(equal(samples, 1), 0.5, place / (samples - 1))
 
     def place(self, s: Expr) -> Expr:
-        """x of sample s."""
+        """The position x of sample s."""
         return number(self.extent * self.share(s) + self.first * self.scale - self.d.input_pixel_offset)
 
     def inside(self, x: Expr) -> Expr:
-        """Whether a sample's place is not out of bounds."""
+        """Whether a sample's position is within bounds."""
         return both(x >= -1, x <= self.size)
 
     def tap(self, x: Expr, k: Expr) -> tuple[Expr, Expr]:
-        """One of the two elements around a place, k of 0 and 1, and what it counts."""
+        """One of the two elements around a position, by k of 0 and 1, and its weight."""
         moved = clamp(x, 0, self.size - 1)
         if self.d.interpolation_mode == InterpolationMode.NEAREST_NEIGHBOR:
             return index(clamp(floor(moved + 0.5), 0, self.size - 1)), number(select(equal(k, 0), 1, 0))
@@ -92,7 +92,7 @@ class Side:
 
 
 class Sample(NamedTuple):
-    """A sample: its number in each dimension, among those of its output, and its places."""
+    """A sample: its number among its output's samples and its position, in each dimension."""
 
     s: tuple[Expr, Expr]
     at: tuple[Expr, Expr]
@@ -100,7 +100,7 @@ class Sample(NamedTuple):
 
 
 class Grid:
-    """The samples of a region r: rows first, then columns."""
+    """The samples of region r: rows first, then columns."""
 
     def __init__(self, d: Any, roi: Tensor, r: Expr, sizes: Sequence[Any], outputs: Sequence[Any]) -> None:
         lead = [0] * (len(roi.sizes) - 2)
@@ -118,7 +118,7 @@ class Grid:
         return number(y.count) * number(x.count)
 
     def each(self, names: str = "uv") -> tuple[Indices, Expr]:
-        """Indices of samples, and the condition of those that an output has."""
+        """Indices of samples, and the condition for an output to have the sample."""
         k = each((self.d.maximum_samples_per_output,) * 2, names)
         return k, both(k[0] < self.sides[0].count, k[1] < self.sides[1].count)
 
@@ -129,18 +129,18 @@ class Grid:
         return Sample((y, x), at, both(self.sides[0].inside(at[0]), self.sides[1].inside(at[1])))
 
     def taps(self, sample: Sample, t: Sequence[Expr]) -> tuple[list[Expr], Expr]:
-        """One of the four elements around a sample, by its rows and columns, and its weight."""
+        """One of the four elements around a sample, by rows and columns, and its weight."""
         (y, wy), (x, wx) = (side.tap(at, k) for side, at, k in zip(self.sides, sample.at, t, strict=True))
         return [y, x], wy * wx
 
     def value(self, image: Tensor, b: Expr, c: Expr, sample: Sample) -> Expr:
-        """The image's value at a sample that is inside."""
+        """The image's value at a sample within bounds."""
         t = each((2, 2), "pq")
         at, weight = self.taps(sample, t)
         return Sum(t, image[[b, c, *at]] * weight, weight > 0)
 
     def winner(self, image: Tensor, b: Expr, c: Expr, out: Sequence[Expr]) -> list[Expr]:
-        """The first of an output's samples inside with the largest value."""
+        """The first of an output's samples within bounds with the largest value."""
         k, there = self.each("yx")
         sample = self.sample(out, k)
         most = self.d.maximum_samples_per_output
@@ -166,7 +166,7 @@ def pooled_regions(d: Any, x: Tensor, roi: Tensor, batches: Tensor) -> Nest:
 
 
 def _reached(side: Side, out: Expr, place: Expr, u: Expr, where: Callable[[Side, Expr], list[Expr]], k: Sequence[Expr]) -> Expr:
-    """The weights that an element along a dimension has in the samples u of an output, added up."""
+    """The sum of an element's weights, along a dimension, in the samples u of an output."""
     (t,) = tap = each((2,), "p")
     x = side.place(side.count * out + u)
     at, weight = side.tap(x, t)
@@ -176,7 +176,7 @@ def _reached(side: Side, out: Expr, place: Expr, u: Expr, where: Callable[[Side,
 
 
 def image_gradient(d: Any, image: Tensor | None, g: Tensor, roi: Tensor, batches: Tensor) -> Nest:
-    """The gradient of the images, of ROI_ALIGN_GRAD."""
+    """The gradient of the images, as ROI_ALIGN_GRAD computes it."""
     n, c, *places = i = each(d.output_gradient_tensor.sizes)
     (r,), out = regions, cells = each(g.sizes[:1], "r"), each(g.sizes[2:], "yx")
     grid = Grid(d, roi, r, d.output_gradient_tensor.sizes, g.sizes)
@@ -199,7 +199,7 @@ def image_gradient(d: Any, image: Tensor | None, g: Tensor, roi: Tensor, batches
 
 
 def _slope(grid: Grid, axis: int, image: Tensor, at: tuple[Expr, Expr], sample: Sample) -> tuple[Expr, Expr]:
-    """The image's derivative at a sample along a dimension, 0 for rows, and whether there is one."""
+    """The image's derivative at a sample along a dimension (0 is rows), and whether there is one."""
     side, other = grid.sides[axis], grid.sides[1 - axis]
     place = sample.at[axis]
     (t,) = taps = each((2,), "p")
@@ -212,7 +212,7 @@ def _slope(grid: Grid, axis: int, image: Tensor, at: tuple[Expr, Expr], sample: 
 
 
 def region_gradient(d: Any, image: Tensor, g: Tensor, roi: Tensor, batches: Tensor) -> Nest:
-    """The gradient of the regions' corners, of ROI_ALIGN_GRAD."""
+    """The gradient of the regions' corners, as ROI_ALIGN_GRAD computes it."""
     *_, r, corner = i = each(roi.sizes)
     if d.interpolation_mode == InterpolationMode.NEAREST_NEIGHBOR:
         return nest(i, 0)

@@ -1,8 +1,8 @@
-"""Resampling: images read at other places than their elements', the rules and statements of RESAMPLE and its gradients.
+"""Resampling: images read between their elements; the rules and statements of RESAMPLE and its gradients.
 
-Output o of a dimension lies at x = (o - OutputPixelOffset) / Scale - InputPixelOffset among the elements of the input, the
-first and the last of which go on beyond the edge. NEAREST_NEIGHBOR and antialiasing take the x that float32 operations give,
-as every implementation does; the weights of LINEAR are exact.
+Output o of a dimension is at x = (o - OutputPixelOffset) / Scale - InputPixelOffset among the elements of the input, whose
+first and last elements extend beyond the edges. NEAREST_NEIGHBOR and antialiasing compute x in float32 operations, as every
+implementation does; the weights of LINEAR are exact.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from anydml.schema.statement import Nest, move, nest
 from anydml.schema.types import FLOATS
 from anydml.tensor import DataType
 
-MODE = "NEAREST_NEIGHBOR, or LINEAR: of the two elements around, in each dimension."
-DIRECTION = "NEAREST_NEIGHBOR rounds places up (INCREASING) or down (DECREASING)."
+MODE = "NEAREST_NEIGHBOR, or LINEAR: interpolation between the two nearest elements in each dimension."
+DIRECTION = "NEAREST_NEIGHBOR rounds positions up (INCREASING) or down (DECREASING)."
 SCALES = "The factors by which dimensions are enlarged."
-INPUT_OFFSETS = "Terms of the input's places; 0.5 for centres of pixels."
-OUTPUT_OFFSETS = "Terms of the output's places; -0.5 for centres of pixels."
+INPUT_OFFSETS = "Offsets of positions in the input; 0.5 for centres of pixels."
+OUTPUT_OFFSETS = "Offsets of positions in the output; -0.5 for centres of pixels."
 COUNT = "Entries of the arrays."
 NEAREST = InterpolationMode.NEAREST_NEIGHBOR
 LARGEST = float(2**128 - 2**104)  # of float32
@@ -51,14 +51,14 @@ LARGEST = float(2**128 - 2**104)  # of float32
 SAMPLING_ERRATA = (
     "The page does not say which scales are legal: finite ones above 0 (our decision).",
     "The page does not say which offsets are legal: finite ones (our decision).",
-    "The page says that DECREASING is RESAMPLE1's rounding with OutputPixelOffsets less 0.5; that holds of InputPixelOffsets.",
+    "The page says that DECREASING is RESAMPLE1's rounding with OutputPixelOffsets less 0.5; it is InputPixelOffsets less 0.5.",
 )
 
 Rounding = Callable[[Expr], Expr]
 
 
 def halves_up(x: Expr) -> Expr:
-    """The nearest integer, of two the larger: the rounding of RESAMPLE, RESAMPLE1 and RESAMPLE_GRAD."""
+    """The nearest integer; at a tie, the larger one: the rounding of RESAMPLE, RESAMPLE1 and RESAMPLE_GRAD."""
     return floor(x + Fraction(1, 2))
 
 
@@ -72,7 +72,7 @@ def _each(value: float, tensor: str) -> Callable[[Any], tuple[float, ...]]:
 
 
 def centres(tensor: str = "input_tensor") -> Any:
-    """The `eager` of an operator whose offsets are those of centres, if a call does not say others."""
+    """The `eager` of an operator whose offsets are by default those of pixel centres."""
     return defaults(
         input_pixel_offsets=("0.5 for each dimension", _each(0.5, tensor)),
         output_pixel_offsets=("-0.5 for each dimension", _each(-0.5, tensor)),
@@ -80,7 +80,7 @@ def centres(tensor: str = "input_tensor") -> Any:
 
 
 def sampling_rules(*, offsets: bool = True) -> tuple[Constraint, ...]:
-    """The rules about Scales and, where there are any, about the offsets."""
+    """The rules about Scales and, if there are any, about the offsets."""
 
     def finite(wire: str, name: str) -> Constraint:
         return Constraint(
@@ -105,7 +105,7 @@ def sampling_rules(*, offsets: bool = True) -> tuple[Constraint, ...]:
 
 
 class Axis(NamedTuple):
-    """A dimension. size: of the input; outputs: the output's."""
+    """A dimension. size: the input's size; outputs: the output's."""
 
     scale: Any
     input_offset: Any
@@ -115,17 +115,17 @@ class Axis(NamedTuple):
 
     @property
     def is_same(self) -> bool:
-        """Whether x is o, in float32 too: the offsets are small halves that cancel."""
+        """Whether x equals o, also in float32: the offsets are small multiples of 1/2 that cancel."""
         a, b = self.input_offset, self.output_offset
         return bool(self.scale == 1 and a + b == 0 and a * 2 % 1 == 0 and -1024 <= a <= 1024 and self.outputs <= 1 << 20)
 
     def place(self, o: Expr) -> Expr:
-        """x, exactly."""
+        """The exact position x."""
         place: Expr = (number(o) - self.output_offset) / self.scale - self.input_offset
         return place
 
     def place_in_float32(self, o: Expr) -> Expr:
-        """x, each operation rounded to float32."""
+        """The position x with each operation rounded to float32."""
 
         def step(x: Expr) -> Expr:
             return rounded(x, DataType.FLOAT32)
@@ -133,7 +133,7 @@ class Axis(NamedTuple):
         return step(step(step(number(o) - self.output_offset) / self.scale) - self.input_offset)
 
     def within(self, place: Expr) -> Expr:
-        """The place of the element that stands there, those at the edge going on."""
+        """A position moved to the nearest edge if it is outside."""
         return clamp(place, 0, self.size - 1)
 
     def nearest(self, o: Expr, rounding: Rounding) -> Expr:
@@ -144,9 +144,10 @@ class Axis(NamedTuple):
         return counted if counted is not None else index(self.within(rounding(self.place_in_float32(o))))
 
     def _counted(self, o: Expr, rounding: Rounding) -> Expr | None:
-        """The index in integers, where float32 operations round to the same: of whole or half scales and halves as offsets.
+        """The index in integer arithmetic, where float32 operations give the same; None elsewhere.
 
-        x is a multiple of 1 / (2 Scale), and they are nearer to it than half of that. None elsewhere.
+        This needs a Scale p or 1/q and offsets that are multiples of 1/2. Then x is a multiple of 1 / (2 Scale), and the
+        float32 result differs from x by less than half of that.
         """
         numbers = self.scale, self.input_offset, self.output_offset, self.size, self.outputs
         if not all(isinstance(n, int | float) for n in numbers):
@@ -168,7 +169,7 @@ class Axis(NamedTuple):
 
 
 class Tap(NamedTuple):
-    """An element that counts in a sum. weight: what it counts; the term is there where `counts` holds."""
+    """An element of a weighted sum. weight: its weight; counts: the condition for the term to exist."""
 
     at: Expr
     weight: Expr
@@ -176,7 +177,7 @@ class Tap(NamedTuple):
 
 
 def linear(axis: Axis, o: Expr, k: Expr) -> Tap:
-    """One of the two elements around, k of 0 and 1."""
+    """The element before (k = 0) or after (k = 1) the position of output o."""
     x = axis.place(o)
     before = floor(x)
     weight = select(equal(k, 0), 1 - (x - before), x - before)
@@ -184,13 +185,13 @@ def linear(axis: Axis, o: Expr, k: Expr) -> Tap:
 
 
 def box_size(axis: Axis) -> int:
-    """The elements that a window has at most."""
+    """The largest number of elements of a window."""
     most: int = min(math.ceil(1 / Fraction(getattr(axis.scale, "value", axis.scale))), axis.size)
     return most
 
 
 def box(axis: Axis, o: Expr, k: Expr) -> Tap:
-    """One of the elements from x - 1 / (2 Scale) to x + 1 / (2 Scale), whose mean is taken, the edge going on."""
+    """Element k of those from x - 1 / (2 Scale) to x + 1 / (2 Scale), whose mean is taken; edges extend outwards."""
     x, half = clamp(axis.place_in_float32(o), -LARGEST, LARGEST), number(1) / axis.scale / 2
     first, end = ceil(x - half), ceil(x + half)
     at = index(axis.within(first)) + k
@@ -200,7 +201,7 @@ def box(axis: Axis, o: Expr, k: Expr) -> Tap:
 
 
 def axes(d: Any, source: Sequence[Any], target: Sequence[Any]) -> list[Axis]:
-    """The dimensions of a resampling from these sizes to those."""
+    """The dimensions of a resampling from the sizes `source` to the sizes `target`."""
     return [Axis(*each_) for each_ in zip(d.scales, d.input_pixel_offsets, d.output_pixel_offsets, source, target, strict=True)]
 
 
@@ -223,7 +224,7 @@ def resampled(d: Any, x: Tensor, rounding: Rounding, *, antialiased: bool = Fals
 
 
 def spread(d: Any, g: Tensor, rounding: Rounding) -> Nest:
-    """The statement of the gradients: every element of InputGradient goes where the output that it belongs to was read."""
+    """The statement of the gradients: each element of InputGradient is added where the forward operator read its output."""
     i = each(d.output_gradient_tensor.sizes)
     dimensions = axes(d, d.output_gradient_tensor.sizes, g.sizes)
     same = [axis.is_same and axis.outputs == axis.size for axis in dimensions]

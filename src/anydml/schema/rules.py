@@ -1,4 +1,4 @@
-"""Rule sets that many operators share. Each brings an example that breaks it, made from the operator's first example."""
+"""Sets of rules that many operators share. Each rule makes an example that breaks it from the operator's first example."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anydml.tensor import DataType, TensorDesc, TensorFlags
 def same(aspects: str, tensors: str, *, name: str = "") -> tuple[Constraint, ...]:
     """The tensors of a blank-separated string agree in each aspect: "DataType", "DimensionCount", "Sizes".
 
-    Absent tensors agree with all. name: what the rules' names end with, where an operator has several such sets.
+    Absent tensors are ignored. name: the end of the rules' names, if an operator has several such sets.
     """
     counted = "DimensionCount" in aspects.split()
     return tuple(_same(aspect, tuple(tensors.split()), name, counted) for aspect in aspects.split())
@@ -26,7 +26,7 @@ def _same(aspect: str, wires: tuple[str, ...], suffix: str, counted: bool) -> Co
     def agree(d: Any) -> bool:
         found = {getattr(t, python) for t in _present(d, names)}
         if counted and aspect == "Sizes" and len(set(map(len, found))) > 1:
-            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+            raise ValueError("the rule about dimension counts is broken, so that sizes cannot be compared")
         return len(found) <= 1
 
     def expected(d: Any) -> Mapping[str, Any]:
@@ -59,7 +59,7 @@ def _present(d: Any, names: tuple[str, ...]) -> list[TensorDesc]:
 
 
 def _different(aspect: str, names: tuple[str, ...]) -> Callable[[Any], Mapping[str, Any]]:
-    """Changes to the last of the tensors that is there: another type that its level takes, or another size."""
+    """Changes to the last present tensor: another type that its level takes, or another size."""
 
     def changes(d: Any) -> Mapping[str, Any]:
         name = next(n for n in reversed(names) if getattr(d, n) is not None)
@@ -83,7 +83,7 @@ def _altered(d: Any, name: str, t: TensorDesc, aspect: str) -> TensorDesc:
 
 
 def axis_in_range(tensor: str = "InputTensor", axis: str = "Axis") -> Constraint:
-    """An axis counts from 0 to DimensionCount - 1."""
+    """An axis is from 0 to DimensionCount - 1."""
     of, name = snake_case(tensor), snake_case(axis)
     return Constraint(
         f"{name}_in_range",
@@ -95,7 +95,7 @@ def axis_in_range(tensor: str = "InputTensor", axis: str = "Axis") -> Constraint
 
 
 def axes(tensor: str = "InputTensor", field: str = "Axes", *, empty: bool = False) -> tuple[Constraint, ...]:
-    """A list of axes: each in range and none twice, and not empty unless `empty`."""
+    """A list of axes: all in range, none twice, and not empty unless `empty`."""
     of, name = snake_case(tensor), snake_case(field)
 
     def in_range(d: Any, i: int) -> bool:
@@ -134,7 +134,7 @@ def _counted(d: Any, name: str, value: tuple[int, ...]) -> Mapping[str, Any]:
 
 
 def effective_rank_at_most_two() -> Constraint:
-    """InputTensor, whose sizes are also the output's, is {1, .., 1, BatchCount, Width}."""
+    """InputTensor is {1, .., 1, BatchCount, Width}; the output has the same sizes."""
 
     def larger(d: Any) -> Mapping[str, Any]:
         made = replace(d.input_tensor, sizes=(2, *d.input_tensor.sizes[1:]), strides=None)
@@ -149,7 +149,7 @@ def effective_rank_at_most_two() -> Constraint:
 
 
 def sizes_are(wire: str, sentence: str, sizes: Callable[[Any], tuple[int, ...]]) -> Constraint:
-    """The sizes of a tensor, if it is there, follow from other fields, which `sentence` names."""
+    """The sizes of a tensor, if it is present, follow from other fields, which `sentence` names."""
     name = snake_case(wire)
 
     def fit(d: Any) -> bool:
@@ -158,7 +158,7 @@ def sizes_are(wire: str, sentence: str, sizes: Callable[[Any], tuple[int, ...]])
             return True
         wanted = sizes(d)
         if len(t.sizes) != len(wanted):
-            raise ValueError("a rule about dimension counts is broken, and sizes cannot be compared")
+            raise ValueError("a rule about dimension counts is broken, so that sizes cannot be compared")
         return bool(t.sizes == wanted)
 
     def changes(d: Any) -> Mapping[str, Any]:
@@ -171,7 +171,7 @@ def sizes_are(wire: str, sentence: str, sizes: Callable[[Any], tuple[int, ...]])
 
 
 def single_element(tensors: str) -> tuple[Constraint, ...]:
-    """Tensors of one element each."""
+    """The tensors have one element each."""
 
     def rule(wire: str) -> Constraint:
         name = snake_case(wire)
@@ -196,13 +196,13 @@ def single_element(tensors: str) -> tuple[Constraint, ...]:
 
 
 def not_owned(tensors: str) -> tuple[Constraint, ...]:
-    """Inputs that an operator does not take as DML_TENSOR_FLAG_OWNED_BY_DML."""
+    """The operator does not take these inputs with DML_TENSOR_FLAG_OWNED_BY_DML."""
 
     def rule(wire: str) -> Constraint:
         name = snake_case(wire)
         return Constraint(
             f"{name.removesuffix('_tensor')}_not_owned",
-            f"`{wire}.Flags` must not have OWNED_BY_DML: the operator does not take this input so.",
+            f"`{wire}.Flags` must not have OWNED_BY_DML: the operator does not take it on this input.",
             lambda d: getattr(d, name) is None or not getattr(d, name).flags & TensorFlags.OWNED_BY_DML,
             expected=lambda d: {f"{wire}.Flags": TensorFlags.NONE},
             breaks=lambda d: {name: replace(getattr(d, name), flags=TensorFlags.OWNED_BY_DML)},
@@ -212,7 +212,7 @@ def not_owned(tensors: str) -> tuple[Constraint, ...]:
 
 
 def count_is_dimension_count(tensor: str = "InputTensor", count: str = "DimensionCount") -> Constraint:
-    """A count field that says the tensors' dimension count once more."""
+    """A count field repeats the tensors' dimension count."""
     of, name = snake_case(tensor), snake_case(count)
 
     def one_more(d: Any) -> Mapping[str, Any]:
@@ -229,7 +229,7 @@ def count_is_dimension_count(tensor: str = "InputTensor", count: str = "Dimensio
 
 
 def scalar_type(field: str, tensor: str = "OutputTensor") -> Constraint:
-    """The data type that a DML_SCALAR_UNION is read with is a tensor's."""
+    """The data type of a DML_SCALAR_UNION is a tensor's."""
     name, of = snake_case(field), snake_case(tensor)
 
     def other(d: Any) -> Mapping[str, Any]:
@@ -245,9 +245,9 @@ def scalar_type(field: str, tensor: str = "OutputTensor") -> Constraint:
 
 
 def fusable_activation(field: str = "FusedActivation", *, each: bool = False) -> tuple[Constraint, ...]:
-    """A fused activation is one of the operators that can be, and its own tensors are absent; `each` of an array of them.
+    """A fused activation is an operator that can be fused, without tensors of its own; with `each`, all of an array of them.
 
-    The rules about its attributes are judged by `check`.
+    `check` judges the rules about its attributes.
     """
     name = snake_case(field)
 
@@ -271,7 +271,7 @@ def fusable_activation(field: str = "FusedActivation", *, each: bool = False) ->
             f"`{field}` must be an activation that can be fused.",
             allowed,
             each=field if each else None,
-            breaks=lambda d: changed(d, d),  # what takes an activation is none itself
+            breaks=lambda d: changed(d, d),  # an operator that takes an activation cannot be one
         ),
         Constraint(
             f"{name}_without_tensors",

@@ -1,4 +1,4 @@
-"""Specs: everything that an operator's file says, and the rules that follow from the kinds of its fields."""
+"""Specs: the contents of an operator's file, and the rules that follow from the kinds of its fields."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from anydml.schema.support import Support, Table, tabulate
 from anydml.tensor import DataType
 
 Predicate = Callable[..., bool]
-_ByEntry = tuple[tuple[str, Predicate], ...]  # each with its array
+_ByEntry = tuple[tuple[str, Predicate], ...]  # each with the name of its array
 
 
 class Example(NamedTuple):
-    """Field values, input data and the outputs that must come of them: a test, and the documentation's example.
+    """Field values, input data and the expected outputs: a test, and the documentation's example.
 
-    outputs: by field name; an array alone where the operator has one output.
+    outputs: arrays by field name, or one array if the operator has one output.
     """
 
     title: str
@@ -36,14 +36,14 @@ class Example(NamedTuple):
 
     @property
     def output(self) -> NDArray[Any]:
-        """The output of an operator that has one."""
+        """The output of an operator with one output."""
         output: NDArray[Any]
         (output,) = self.outputs.values()
         return output
 
 
 class Rejects(NamedTuple):
-    """Changes to the first example's fields that break exactly one rule; `at` is the level, `strict` as for `check`."""
+    """Changes to the first example's fields that break exactly one rule; `at`: the feature level; `strict`: as in `check`."""
 
     constraint: str
     fields: Mapping[str, Any]
@@ -64,11 +64,11 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class OperatorSpec:
-    """Everything an operator file says about one operator. Source of check, documentation, tests and `describe`.
+    """The contents of an operator's file for one operator. Used by check, documentation, tests and `describe`.
 
-    in_place: the inputs, by wire name, that the output may be identical to. fusable: a desc without tensors may be the
-    FusedActivation of another operator. fused_by: those others, by name, each from a feature level on; empty for all.
-    page_name: that of the desc's page, where it does not follow from the operator's.
+    in_place: the inputs, by wire name, that the output may be identical to. fusable: whether a desc without tensors may be the
+    FusedActivation of another operator. fused_by: the names of those operators, each with its first feature level; empty for
+    all. page_name: the name of the desc's page, if it does not follow from the operator's name.
     """
 
     name: str
@@ -93,7 +93,7 @@ class OperatorSpec:
 
     @property
     def page(self) -> str:
-        """The address of the documentation page; those of 5_1 and later are elsewhere."""
+        """The address of the documentation page; operators of 5_1 and later have theirs on another site."""
         place = "windows/ai/directml/api" if self.since >= FeatureLevel.FL_5_1 else "windows/win32/api/directml"
         return f"https://learn.microsoft.com/{place}/ns-directml-{self.page_name or f'dml_{self.name.lower()}_operator_desc'}"
 
@@ -125,12 +125,12 @@ class OperatorSpec:
 
     @computed_once
     def ruled(self) -> frozenset[str]:
-        """The tensor fields that data rules are about, by wire name."""
+        """The wire names of the tensor fields that have data rules."""
         return frozenset(wire for rule in self.data_rules for wire in rule.tensors)
 
     @computed_once
     def keyed(self) -> tuple[_Keyed, ...]:
-        """The fields with the keys of their values in comparisons."""
+        """The fields with the functions that give their values' keys in comparisons."""
         return tuple(_Keyed(f.name, _key_of(f)) for f in self.fields)
 
     @computed_once
@@ -139,7 +139,7 @@ class OperatorSpec:
 
     @computed_once
     def takes(self) -> Mapping[FeatureLevel, tuple[tuple[str, bool, str, range, frozenset[DataType]], ...]]:
-        """Level -> (name, array or not, role, dimension counts, data types) of each tensor field: the table for `check`."""
+        """Level -> (name, whether an array, role, dimension counts, data types) of each tensor field, as `check` uses it."""
         return {
             level: tuple(
                 (f.name, f.sized_by is not None, f.role, row[f.wire].dimension_counts, frozenset(row[f.wire].data_types))
@@ -150,12 +150,12 @@ class OperatorSpec:
 
     @computed_once
     def rules(self) -> tuple[Constraint, ...]:
-        """Every rule about the desc, in the order it is judged in: wire types first, then the file's constraints."""
+        """Every rule about the desc, in the order of judgement: wire types first, then the file's constraints."""
         return (*self.field_rules, *self.constraints)
 
     @computed_once
     def field_rules(self) -> tuple[Constraint, ...]:
-        """The rules that follow from kinds alone: tensors are there, numbers fit, arrays have as many entries as is said."""
+        """The rules that follow from the kinds of fields: tensors are present, numbers fit, counts match arrays."""
         return tuple(rule for f in self.fields for rule in _field_rules(f, self))
 
     @computed_once
@@ -165,7 +165,7 @@ class OperatorSpec:
 
     @computed_once
     def predicates(self) -> Mapping[FeatureLevel, tuple[tuple[Predicate, ...], tuple[Predicate, ...], _ByEntry]]:
-        """Level -> the predicates of its rules: asked once, for each dimension, for each entry of an array."""
+        """Level -> the predicates of its rules: those judged once, for each dimension, and for each entry of an array."""
         return {
             level: (
                 tuple(r.predicate for r in rules if r.each is None),
@@ -177,7 +177,7 @@ class OperatorSpec:
 
     @computed_once
     def judged_fused(self) -> Mapping[FeatureLevel, tuple[Constraint, ...]]:
-        """Level -> the rules that hold there of the operator as an activation without tensors."""
+        """Level -> the rules that hold there for the operator as an activation without tensors."""
         tensors = {f.wire for f in self.tensors}
         rules = [r for r in self.rules if tensors.isdisjoint(path.split(".")[0] for path in r.paths)]
         return {level: tuple(r for r in rules if r.before is None or level < r.before) for level in FeatureLevel}

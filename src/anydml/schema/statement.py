@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from contextvars import ContextVar
+from functools import lru_cache, partial, wraps
 from typing import Any
 
 from anydml.schema.expression import Tensor, each
@@ -15,9 +16,9 @@ from anydml.tensor import DataType
 class Nest:
     """The elements of one tensor: `body` at every index, stored once.
 
-    moves: the body reads, selects or combines bit by bit whole elements of the tensor's own type, and their bits are what
-    is stored. Otherwise a float is rounded half to even. In an integer tensor, a body that is an integer in kind
-    (`expression.integral`) wraps modulo 2^bits; any other is truncated toward zero and saturates, and NaN gives 0.
+    moves: the body reads, selects or combines bit by bit whole elements of the tensor's own type, and their bits are stored.
+    Otherwise a float is rounded half to even. In an integer tensor, a body that is an integer in kind (`traversal.integral`)
+    wraps modulo 2^bits; any other is truncated toward zero and saturates, and NaN gives 0.
     """
 
     __slots__ = ("body", "index", "moves")
@@ -45,17 +46,17 @@ def nest(i: Sequence[Expr], body: Operand) -> Nest:
 
 
 def move(i: Sequence[Expr], body: Expr) -> Nest:
-    """A tensor of elements whose bits are moved, or combined."""
+    """A tensor of elements whose bits are moved or combined."""
     return Nest(tuple(i), body, moves=True)
 
 
 def stored(
     names: str, sizes: Sequence[Any], data_type: DataType, define: Callable[..., Sequence[Operand]]
 ) -> tuple[Tensor, ...]:
-    """Tensors of one size that an operator keeps inside, each element rounded to their type: the states of a recurrence.
+    """Internal tensors of an operator, all of the same sizes, with each element rounded to their type: states of a recurrence.
 
-    `define(i, *tensors)` gives the elements of each. An element may depend on elements of all of them with a smaller first
-    index, and on those of the tensors before its own with the same one.
+    `define(i, *tensors)` gives the elements of each. An element may depend on elements of any of them with a smaller first
+    index, and on elements of the tensors before its own with the same first index.
     """
     tensors = tuple(Tensor(name, sizes, data_type) for name in names.split())
     i = each(sizes, "tijklmn")
@@ -72,22 +73,22 @@ def elementwise(formula: Callable[..., Operand], *, moves: bool = False) -> Stat
         made = lift(formula(d, *(None if t is None else t[i] for t in tensors)))
         return move(i, made) if moves else nest(i, made)
 
-    statement.formula = formula  # type: ignore[attr-defined]  # by which another operator fuses it
+    statement.formula = formula  # type: ignore[attr-defined]  # used by an operator that fuses this one
     return statement
 
 
 def scaled(d: Any, x: Operand) -> Expr:
-    """x * Scale + Bias by the desc's ScaleBias; x itself where there is none."""
+    """x * Scale + Bias by the desc's ScaleBias; x itself if there is none."""
     return number(x) if d.scale_bias is None else number(x) * d.scale_bias.scale + d.scale_bias.bias
 
 
 def activated(activation: Any, x: Operand) -> Expr:
-    """The function of a fused activation's desc; x itself where there is none."""
+    """The function of a fused activation's desc, applied to x; x itself if there is none."""
     return number(x) if activation is None else number(type(activation).statement.formula(activation, x))
 
 
 class Computed:
-    """Elements that are read like a tensor's and are stored nowhere: `element` gives one, as an expression of its index."""
+    """Elements that are read like a tensor's but not stored: `element` gives one as an expression of its index."""
 
     def __init__(self, sizes: Sequence[Any], element: Callable[[Sequence[Operand]], Expr]) -> None:
         self.sizes, self._element = tuple(sizes), element
@@ -100,8 +101,37 @@ class Computed:
         return self._made[index]
 
 
+class Parts:
+    """Named parts of statements, for the text of formulas: the uses of each, and its definition as a function of indices."""
+
+    def __init__(self) -> None:
+        self.uses: dict[Expr, tuple[str, tuple[Expr, ...]]] = {}
+        self.definitions: dict[str, tuple[str, Callable[..., Expr]]] = {}  # name -> its indices' letters, and the function
+
+
+naming: ContextVar[Parts | None] = ContextVar("naming", default=None)  # the parts of the formula that is being written
+
+
+def part(name: str, letters: str) -> Callable[[Callable[..., Expr]], Callable[..., Expr]]:
+    """Name the elements that a method computes: formulas show the name with its indices, and define it on a line of its own."""
+
+    def declare(method: Callable[..., Expr]) -> Callable[..., Expr]:
+        @wraps(method)
+        def made(self: Any, *at: Expr) -> Expr:
+            element = method(self, *at)
+            parts = naming.get()
+            if parts is not None and element.op != "read":
+                parts.uses[element] = name, at
+                parts.definitions[name] = letters, partial(method, self)
+            return element
+
+        return made
+
+    return declare
+
+
 def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> Statement:
-    """The meaning of a desc of an operator's newest version: the statement of each output that is there."""
+    """The meaning of a desc of an operator's newest version: the statement of each present output."""
     spec, tensor, operator = desc.spec, symbols or _tensor, getattr(desc, "operator", type(desc))
     inputs: list[Any] = []
     for f in spec.inputs:
@@ -125,7 +155,7 @@ def stated(desc: Any, symbols: Callable[[str, Any], Tensor] | None = None) -> St
 
 @lru_cache(maxsize=256)
 def meaning(desc: Any) -> Statement:
-    """As `stated`, on tensors by name; kept for the next who asks about an equal desc."""
+    """The result of `stated` on tensors by name, cached for equal descs."""
     return stated(desc)
 
 

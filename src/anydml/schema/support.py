@@ -1,4 +1,4 @@
-"""The tensor support tables of the pages: which dimension counts and data types a feature level takes, as rows."""
+"""The tensor support tables of the pages, as rows: the dimension counts and data types that a feature level takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anydml.tensor import DataType, TensorDesc
 
 
 class Support(NamedTuple):
-    """One row: from this level on, until a later row of the same tensor, these tensors take this."""
+    """One row: from this level on, until a later row of the same tensor, the tensors take these."""
 
     level: FeatureLevel
     tensors: tuple[str, ...]
@@ -20,7 +20,7 @@ class Support(NamedTuple):
 
 
 def support(level: FeatureLevel | str, tensors: str, counts: tuple[int, int], data_types: Iterable[DataType]) -> Support:
-    """A row for the tensors named in a blank-separated string; `counts` is the smallest and the largest one."""
+    """A row for the tensors named in a blank-separated string; `counts`: the smallest and the largest dimension count."""
     level = FeatureLevel.parse(level) if isinstance(level, str) else level
     return Support(level, tuple(tensors.split()), range(counts[0], counts[1] + 1), tuple(data_types))
 
@@ -32,7 +32,7 @@ class Supported(NamedTuple):
     data_types: tuple[DataType, ...]
 
 
-LEVEL_RULES = {  # what follows from an operator's rows, as documentation says it
+LEVEL_RULES = {  # the rules that follow from an operator's rows, as the documentation states them
     "available": "`FeatureLevel` must be at least the one that the operator came with.",
     "dimension_count_supported": "`FeatureLevel` must take the tensor's dimension count.",
     "data_type_supported": "`FeatureLevel` must take the tensor's data type.",
@@ -42,7 +42,7 @@ Table = Mapping[FeatureLevel, Mapping[str, Supported]]
 
 
 def tabulate(rows: Iterable[Support]) -> Table:
-    """For every level from the first row's on, what each tensor takes: the newest row at or below the level counts."""
+    """For every level from the first row's on, what each tensor takes: its newest row at or below the level."""
     ordered = sorted(rows, key=lambda row: row.level)
     table: dict[FeatureLevel, Mapping[str, Supported]] = {}
     for level in FeatureLevel:
@@ -54,10 +54,10 @@ def tabulate(rows: Iterable[Support]) -> Table:
 def unsupported(
     operator: str, table: Table, level: FeatureLevel, wire: str, within: str, tensor: TensorDesc, broken: Collection[str]
 ) -> list[Violation]:
-    """The violations of the level's table by a tensor, named `within` in messages.
+    """The violations of the level's table by a tensor, which messages call `within`.
 
-    Each names the level that would do, if there is one. `broken` are the tensor rules that it breaks: where no level takes a
-    value, one of them says so.
+    Each names a level that would fit, if there is one. `broken`: the tensor rules that it breaks; if no level takes a value,
+    one of them says so.
     """
     here = table[level][wire]
     refusals = []

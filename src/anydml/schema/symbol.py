@@ -1,4 +1,4 @@
-"""Numbers that stand for any number: formulas in the documentation are traced with sizes such as `Input.Sizes[2]`."""
+"""Symbols for numbers, such as `Input.Sizes[2]`, with which formulas in the documentation are traced."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Symbol:
-    """A number with a text. Arithmetic makes longer texts; what branches asks the value, an example's."""
+    """A number with a text. Arithmetic makes longer texts; branches use the value, which is an example's."""
 
     __slots__ = ("text", "value")
 
@@ -19,7 +19,7 @@ class Symbol:
         return self.text
 
     def __index__(self) -> int:
-        """The value, where a part of a list is taken: so many entries as the example has."""
+        """The value, for slices of lists, which are as long as in the example."""
         return operator.index(self.value)
 
     def __eq__(self, other: object) -> bool:
@@ -75,7 +75,7 @@ class Symbol:
 
 
 def _is(x: Any, n: int) -> bool:
-    """Whether an operand is that number as such, not a symbol that happens to have its value."""
+    """Whether an operand is the number itself, not a symbol with its value."""
     return type(x) is int and x == n
 
 

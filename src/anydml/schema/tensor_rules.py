@@ -1,6 +1,6 @@
-"""The rules that every tensor desc keeps, whatever the operator: DML_BUFFER_TENSOR_DESC's page, and our decisions.
+"""The rules that every tensor desc keeps, for any operator: from DML_BUFFER_TENSOR_DESC's page, and our decisions.
 
-`t` is the tensor desc. A rule about a field that is left out is not asked. Each rule has an example that breaks only it.
+`t` is the tensor desc. A rule about an absent field is not judged. Each rule has an example that breaks only it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def strides_fit(t: TensorDesc, i: int) -> bool:
 )
 def span_in_range(t: TensorDesc) -> bool:
     if t.strides is not None and len(t.strides) != len(t.sizes):
-        raise ValueError("there is no span without a stride for each size")
+        raise ValueError("a span needs a stride for each size")
     return t.span <= UINT_MAX
 
 
@@ -166,7 +166,7 @@ BREAKS = {  # name of the rule: a tensor desc that breaks it and nothing else
 
 
 def broken(t: TensorDesc, role: str) -> Iterator[tuple[Constraint, int | None]]:
-    """Every tensor rule that `t` breaks in this role, with the dimension of those asked for each dimension."""
+    """Every tensor rule that `t` breaks in this role, with the dimension for rules that are judged for each dimension."""
     rules = [*ALWAYS]
     if t.strides is not None:
         rules += WITH_STRIDES
@@ -184,7 +184,7 @@ _VERDICTS = {INPUT: "_flawless_input", OUTPUT: "_flawless_output"}
 
 
 def flawless(t: TensorDesc, role: str) -> bool:
-    """Whether `t` keeps every tensor rule in this role. Said once: the verdict stays with the desc, which is frozen."""
+    """Whether `t` keeps every tensor rule in this role. The verdict is stored with the desc, which is frozen."""
     verdict: bool | None = t.__dict__.get(_VERDICTS[role])
     if verdict is None:
         verdict = t.__dict__[_VERDICTS[role]] = next(broken(t, role), None) is None

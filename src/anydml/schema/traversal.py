@@ -1,4 +1,4 @@
-"""Traversal of expressions, and what follows from their nodes: variables that are bound or free, terms, integers."""
+"""Traversal of expressions, and properties of nodes: bound and free variables, numbers of terms, integers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 
-KEPT = 256  # nodes below one, up to which they are kept: those of most statements
+KEPT = 256  # the largest number of nodes below one for which their list is kept; most statements have fewer
 
 
 def walk(e: Expr) -> Sequence[Expr]:
-    """Every node below and including `e`, each once, arguments before what uses them."""
+    """Every node below and including `e`, each once, arguments before the nodes that use them."""
     below = e.below
     if below is None:
         below = _below(e)
@@ -38,7 +38,7 @@ def _below(e: Expr) -> tuple[Expr, ...]:
 
 
 def bound_by(e: Expr) -> tuple[Variable, ...]:
-    """The variables that a reduction binds; none for other nodes."""
+    """The variables that a node binds; only reductions bind any."""
     if e.op == "reduce":
         return tuple(e.data[1])
     if e.op in ("first_largest", "first_smallest", "rank"):
@@ -61,7 +61,7 @@ def free(e: Expr) -> dict[Expr, frozenset[Variable]]:
 
 
 def most_terms(body: Expr) -> int:
-    """The most terms that reductions within one another go through for an element."""
+    """The largest number of terms that nested reductions go through for one element."""
     found: dict[Expr, int] = {}
     for node in walk(body):
         most = max((found[a] for a in node.args), default=1)
@@ -72,7 +72,7 @@ def most_terms(body: Expr) -> int:
 
 
 def integral(e: Expr) -> bool:
-    """Whether a node is an integer in kind: of integer tensors, constants and indices, by operations that keep integers."""
+    """Whether a node is an integer in kind: made of integer tensors, constants and indices by operations that keep integers."""
     if e.integral is None:
         for node in walk(e):
             if node.integral is None:

@@ -1,4 +1,4 @@
-"""Sets of data types that the tensor support tables of the pages name again and again."""
+"""Sets of data types that the pages' tensor support tables use."""
 
 from anydml.tensor import DataType
 

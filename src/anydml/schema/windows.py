@@ -17,19 +17,19 @@ from anydml.schema.expression import Indices, Sum, both, equal, maximum
 from anydml.schema.node import Expr
 from anydml.schema.operator import Outputs, defaults
 
-COUNT = "Spatial dimensions: entries of the arrays."
+COUNT = "The number of spatial dimensions, and of entries of the arrays."
 STRIDES = "Elements from one window to the next."
 WINDOW_SIZE = "Elements of a window."
-START_PADDING = "Elements before the input, for windows to begin in."
-END_PADDING = "Elements after the input, for windows to end in."
+START_PADDING = "Elements of padding before the input."
+END_PADDING = "Elements of padding after the input."
 DILATIONS = "Elements of the input from one element of a window to the next."
 
 WINDOW_ERRATA = (
     "The text has the field WindowSize; the formula of the output's sizes spells it WindowSizes.",
     "The layout of five dimensions ends in Weight; it is Width.",
-    "The page rounds the output's sizes down; those rounded up are legal too, as clients use them for ONNX's ceil_mode, and a "
-    "window longer than the padded input gives one output (our decision).",
-    "The page does not say what strides and windows are legal: those of at least 1 (our decision).",
+    "The page rounds the output's sizes down. Sizes rounded up are legal too, since clients use them for ONNX's ceil_mode, and "
+    "a window longer than the padded input gives one output (our decision).",
+    "The page does not say which strides and windows are legal: those of at least 1 (our decision).",
 )
 DILATED_ERRATA = (
     "The formula of the output's sizes leaves Dilations out; a window extends over 1 + (WindowSize - 1) * Dilation elements.",
@@ -43,7 +43,7 @@ def _each_spatial(n: int, tensor: str) -> Callable[[Any], tuple[int, ...]]:
 
 
 def window_defaults(tensor: str = "input_tensor", *, dilated: bool = False) -> Any:
-    """The `eager` of an operator of windows; tensor: an input with its dimensions."""
+    """The `eager` of an operator with windows; tensor: an input with the spatial dimensions."""
     ones, zeros = ("ones", _each_spatial(1, tensor)), ("zeros", _each_spatial(0, tensor))
     made = defaults(strides=ones, start_padding=zeros, end_padding=zeros)
     return {**made, **defaults(dilations=ones)} if dilated else made
@@ -53,7 +53,7 @@ EAGER, DILATED = window_defaults(), window_defaults(dilated=True)
 
 
 def undilated(d: Any) -> Mapping[str, Any]:
-    """The arrays of an older version's desc as the newest one has them."""
+    """The arrays of an older version's desc, as the newest version has them."""
     arrays = {name: getattr(d, name) for name in ("dimension_count", *_ARRAYS[:4])}
     return arrays | {"dilations": (1,) * len(d.strides)}
 
@@ -62,7 +62,7 @@ def undilated(d: Any) -> Mapping[str, Any]:
 
 
 def _room(d: Any, i: int, image: str, *, dilated: bool) -> int:
-    """The steps that a window can be moved in the padded input along a spatial dimension; negative if it is too long."""
+    """The number of elements by which a window can move in the padded input along a dimension; negative if it is too long."""
     padded = getattr(d, image).sizes[i + 2] + d.start_padding[i] + d.end_padding[i]
     room: int = padded - 1 - (d.window_size[i] - 1) * (d.dilations[i] if dilated else 1)
     return room
@@ -89,7 +89,7 @@ def pooled(d: Any) -> Outputs:
 
 
 def _resized(d: Any, name: str, sizes: tuple[int, ...]) -> Mapping[str, Any]:
-    """Other sizes for a tensor; for all outputs if it is one of them."""
+    """Changed sizes for a tensor, or for all outputs if it is one of them."""
     names = [f.name for f in d.spec.outputs]
     there = [(n, getattr(d, n)) for n in (names if name in names else [name])]
     return {n: replace(t, sizes=sizes, strides=None) for n, t in there if t is not None}
@@ -109,7 +109,7 @@ def _at_least_one(field: str, name: str) -> Constraint:
 def window_rules(*, dilated: bool = True, image: str = "InputTensor", output: str = "OutputTensor") -> tuple[Constraint, ...]:
     """The rules of windows; dilated: whether there are Dilations.
 
-    image: the tensor that windows slide over; output: the one with an element for each of their places.
+    image: the tensor that windows slide over; output: the tensor with an element for each window.
     """
     x, y = snake_case(image), snake_case(output)
 
@@ -123,9 +123,9 @@ def window_rules(*, dilated: bool = True, image: str = "InputTensor", output: st
 
     def follows(d: Any, i: int) -> bool:
         if d.window_size[i] < 1 or (dilated and d.dilations[i] < 1):
-            raise ValueError("another rule is broken, and no output size follows")
+            raise ValueError("another rule is broken, so that no output size follows")
         if len(getattr(d, y).sizes) != len(getattr(d, x).sizes):
-            raise ValueError("the rule about dimension counts is broken, and sizes cannot be compared")
+            raise ValueError("the rule about dimension counts is broken, so that sizes cannot be compared")
         return getattr(d, y).sizes[i + 2] in output_range(d, i, dilated=dilated, image=x)
 
     extent = "(`WindowSize` - 1) * `Dilations`" if dilated else "(`WindowSize` - 1)"
@@ -169,12 +169,12 @@ def positions(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> list[Expr]:
 
 
 def dilations(d: Any) -> Sequence[Any]:
-    """Those of a desc; ones where it has none."""
+    """The dilations of a desc; ones if it has none."""
     return getattr(d, "dilations", (1,) * len(d.strides))
 
 
 def places(d: Any, p: Sequence[Expr], k: Sequence[Expr], sizes: Sequence[Any]) -> tuple[list[Expr], Expr]:
-    """The place of the window whose element k lies at indices p, and whether there is one among places of these sizes."""
+    """The index of the window whose element k is at indices p, and whether there is such a window; sizes: of the windows."""
     at: list[Expr] = []
     met: list[Expr] = []
     for o, u, size, stride, dilation, start in zip(p, k, sizes, d.strides, dilations(d), d.start_padding, strict=True):
@@ -187,14 +187,14 @@ def places(d: Any, p: Sequence[Expr], k: Sequence[Expr], sizes: Sequence[Any]) -
 
 
 def inside(at: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
-    """Whether indices lie in a tensor of these sizes."""
+    """Whether indices are inside a tensor of these sizes."""
     return reduce(both, [end for p, size in zip(at, sizes, strict=True) for end in (p >= 0, p < size)])
 
 
 def divisor(d: Any, k: Indices, at: Sequence[Expr], sizes: Sequence[Any]) -> Expr:
-    """The number of elements that an average is of: those in the input, or in the padded input; 1 where there are none.
+    """The number of elements in an average: those in the input, or in the padded input; 1 if there are none.
 
-    sizes: of the input's spatial dimensions.
+    sizes: the input's spatial sizes.
     """
     if d.include_padding:  # no window begins before the start
         counted = reduce(both, [p < size + end for p, size, end in zip(at, sizes, d.end_padding, strict=True)])

@@ -1,6 +1,6 @@
-"""Well-known deviations from the exact result, as functions: each gives the output of an implementation that has it.
+"""Well-known deviations from the exact result, as functions: each gives the output of an implementation with that deviation.
 
-`compare` names the one that a differing output follows; called by itself, each predicts that output.
+`compare` names the deviation that a differing output follows.
 """
 
 from anydml.explain.deviations.quantised import (

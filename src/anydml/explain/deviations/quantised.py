@@ -1,8 +1,8 @@
-"""Deviations of a quantised operator, over accumulators, scales and zero points: a convolution's as well as a product's.
+"""Deviations of quantised products and convolutions, as functions of accumulators, scales and zero points.
 
-Scales are float32 numbers or arrays (others are rounded to float32) that broadcast against the accumulators, as the output's
-zero point does. Accumulators are integers below 2^53 in magnitude. Outputs saturate at the limits of `output_data_type`, int8
-or uint8. TypeError or ValueError for other arguments; DataError for a scale that is 0, infinite or NaN.
+Scales are float32 numbers or arrays (others are rounded to float32). They and the output's zero point broadcast against the
+accumulators, which are integers below 2^53 in magnitude. Outputs saturate at the limits of `output_data_type`, int8 or uint8.
+TypeError or ValueError for other arguments; DataError for a scale that is 0, infinite or NaN.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def accumulator(a: Array, b: Array, a_zero_point: ArrayLike = 0, b_zero_point: A
 
 
 def pair_saturation(a: Array, b: Array, a_zero_point: ArrayLike = 0, b_zero_point: ArrayLike = 0) -> NDArray[np.int64]:
-    """The sums where two neighbouring products are added in 16 bits, saturating, as x86's VPMADDUBSW does.
+    """The sums if two neighbouring products are added in 16 bits, saturating, as x86's VPMADDUBSW does.
 
-    That instruction multiplies unsigned by signed bytes. Where both matrices have one type, 128 is added to an int8 `a`, or
-    taken from a uint8 `b`; an int8 `a` and a uint8 `b` change places. The zero points are accounted for in 32 bits.
+    That instruction multiplies unsigned by signed bytes. If both matrices have the same type, 128 is added to an int8 `a` or
+    subtracted from a uint8 `b`; an int8 `a` and a uint8 `b` are swapped. The zero points are applied in 32 bits.
     """
     left, right = (_eight_bit(name, x).astype(np.int32) for name, x in (("a", a), ("b", b)))
     shift_a = 128 if a.dtype == np.int8 and b.dtype == np.int8 else 0
@@ -46,10 +46,10 @@ def pair_saturation(a: Array, b: Array, a_zero_point: ArrayLike = 0, b_zero_poin
 
 
 def _saturated(a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The change of the sum of the products by saturation in 16 bits."""
+    """The change that saturation in 16 bits makes to the sums of the products."""
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     result = np.zeros((*lead, a.shape[-2], b.shape[-1]), np.int64)
-    for i in range(0, a.shape[-1] - 1, 2):  # a last product without a neighbour fits in 16 bits
+    for i in range(0, a.shape[-1] - 1, 2):  # a last product without a neighbour fits 16 bits
         x, y = a[..., i : i + 2], b[..., i : i + 2, :]
         if sum(int(np.abs(x[..., j]).max()) * int(np.abs(y[..., j, :]).max()) for j in (0, 1)) > 32767:
             pair = x[..., 0, None] * y[..., None, 0, :] + x[..., 1, None] * y[..., None, 1, :]
@@ -58,12 +58,12 @@ def _saturated(a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def int32_wrap(accumulator: ArrayLike) -> NDArray[np.int64]:
-    """The accumulators modulo 2^32, as int32 holds them."""
+    """The accumulators wrapped modulo 2^32 to int32."""
     return _accumulators(accumulator).astype(np.int32).astype(np.int64)
 
 
 def int32_saturation(accumulator: ArrayLike) -> NDArray[np.int64]:
-    """The accumulators, held to the limits of int32."""
+    """The accumulators, clamped to the limits of int32."""
     return np.clip(_accumulators(accumulator), -(2**31), 2**31 - 1)
 
 
@@ -71,7 +71,7 @@ def int32_saturation(accumulator: ArrayLike) -> NDArray[np.int64]:
 
 
 class Requantisation(Protocol):
-    """A way from accumulators to quantised outputs."""
+    """A function from accumulators to quantised outputs."""
 
     def __call__(
         self,
@@ -86,7 +86,7 @@ class Requantisation(Protocol):
 
 
 def _of_quotient(rounded: Callable[[Quotient, Array], Any]) -> Requantisation:
-    """A requantisation from what it makes of the exact quotient and the output's zero point; it saturates."""
+    """A saturating requantisation, from a function of the exact quotient and the output's zero point."""
 
     def requantise(
         accumulator: ArrayLike,
@@ -105,7 +105,7 @@ def _of_quotient(rounded: Callable[[Quotient, Array], Any]) -> Requantisation:
 
 
 def _in_float32(scaled: Callable[[Array, Array, Array, Array], Any]) -> Requantisation:
-    """A requantisation from how it scales accumulators in float32; it rounds half to even and saturates."""
+    """A requantisation that rounds half to even and saturates, from a function that scales accumulators in float32."""
 
     def requantise(
         accumulator: ArrayLike,
@@ -119,7 +119,7 @@ def _in_float32(scaled: Callable[[Array, Array, Array, Array], Any]) -> Requanti
         q = _accumulators(accumulator).astype(np.float32)
         with np.errstate(all="ignore"):
             x = np.rint(scaled(q, *_scales(a_scale, b_scale, output_scale)))
-        # a NaN, which comes of 0 * infinity, goes to the lower limit
+        # a NaN, the result of 0 * infinity, goes to the lower limit
         wide = np.nan_to_num(x.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         return _clamped(wide + _zero_point(output_zero_point), output_data_type)
 
@@ -129,7 +129,7 @@ def _in_float32(scaled: Callable[[Array, Array, Array, Array], Any]) -> Requanti
 
 @_of_quotient
 def exact_requantisation(x: Quotient, zero_point: Array) -> Any:
-    """The exact result: accumulator * a_scale * b_scale / output_scale, rounded once, half to even. It deviates nowhere."""
+    """The exact result: accumulator * a_scale * b_scale / output_scale, rounded once, half to even: no deviation."""
     return x.half_even + zero_point
 
 
@@ -159,13 +159,13 @@ def reciprocal_multiplier(q: Array, a: Array, b: Array, y: Array) -> Any:
 
 @_of_quotient
 def half_away_from_zero(x: Quotient, zero_point: Array) -> Any:
-    """The exact quotient rounded to the nearest integer, at a tie to the one farther from zero, as C's round() does."""
+    """The exact quotient rounded to the nearest integer; at a tie, away from zero, as C's round() does."""
     return x.floor + ((x.half > 0) | (x.ties & (x.floor >= 0))) + zero_point
 
 
 @_of_quotient
 def half_up(x: Quotient, zero_point: Array) -> Any:
-    """The exact quotient rounded to the nearest integer, at a tie to the greater one, as floor(x + 0.5) does."""
+    """The exact quotient rounded to the nearest integer; at a tie, up, as floor(x + 0.5) does."""
     return x.floor + (x.half >= 0) + zero_point
 
 
@@ -183,7 +183,7 @@ def rounding_down(x: Quotient, zero_point: Array) -> Any:
 
 @_of_quotient
 def zero_point_before_rounding(x: Quotient, zero_point: Array) -> Any:
-    """The exact quotient rounded half to even after the zero point is added: an odd one turns every tie the other way."""
+    """The exact quotient rounded half to even after the zero point is added; an odd zero point reverses every tie."""
     return x.floor + ((x.half > 0) | (x.ties & ((x.floor + zero_point) & 1 == 1))) + zero_point
 
 
@@ -196,7 +196,7 @@ def wrapping_output(
     *,
     output_data_type: DTypeLike | DataType,
 ) -> Array:
-    """The exact result modulo 2^8 where it should saturate."""
+    """The exact result wrapped modulo 2^8 where it should saturate."""
     quotient = Quotient(_accumulators(accumulator), *_scales(a_scale, b_scale, output_scale))
     result: Array = (quotient.half_even + _zero_point(output_zero_point)).astype(_limits(output_data_type).dtype)
     return result
@@ -205,7 +205,7 @@ def wrapping_output(
 def _scales(*scales: ArrayLike) -> tuple[NDArray[np.float32], ...]:
     result = []
     for name, value in zip(("a_scale", "b_scale", "output_scale"), scales, strict=True):
-        with np.errstate(all="ignore"):  # what leaves float32's range is an error below
+        with np.errstate(all="ignore"):  # values beyond float32's range are refused below
             scale = np.atleast_1d(np.asarray(value, np.float32))
         unusable = QuantizedLinearMatrixMultiply.scale_usable.breaks(None, scale)
         if unusable.any():
@@ -234,14 +234,14 @@ def _zero_point(value: ArrayLike) -> NDArray[np.int64]:
 def _eight_bit(name: str, matrix: Array) -> Array:
     if not isinstance(matrix, np.ndarray) or matrix.dtype not in (np.int8, np.uint8):
         found = matrix.dtype if isinstance(matrix, np.ndarray) else type(matrix).__name__
-        raise TypeError(f"{name} is {found}, where a matrix of int8 or uint8 is due")
+        raise TypeError(f"{name} is {found}; it must be a matrix of int8 or uint8")
     return matrix
 
 
 def _limits(data_type: DTypeLike | DataType) -> np.iinfo[Any]:
     dtype = data_type.dtype if isinstance(data_type, DataType) else np.dtype(data_type)
     if dtype not in (np.int8, np.uint8):
-        raise TypeError(f"output_data_type is {dtype}, where int8 or uint8 is due")
+        raise TypeError(f"output_data_type is {dtype}; it must be int8 or uint8")
     return np.iinfo(dtype)
 
 

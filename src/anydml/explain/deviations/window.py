@@ -1,4 +1,4 @@
-"""Deviations of SLICE1, over its attributes: an entry per dimension, in elements.
+"""Deviations of SLICE1. Their arguments are its attributes, with an entry in elements for each dimension.
 
 The result is masked where the deviation would read outside of the input.
 """
@@ -24,7 +24,7 @@ def step_then_reverse(
     input_window_strides: Sequence[int],
     output_sizes: Sequence[int],
 ) -> Array:
-    """Steps from the window's first element also where the stride is negative, and reverses what it met."""
+    """Steps from the window's first element even where the stride is negative, and then reverses the elements."""
     last = [
         (max_copied(size, stride) - 1) * -stride if stride < 0 else 0
         for size, stride in zip(input_window_sizes, input_window_strides, strict=True)
@@ -40,7 +40,7 @@ def reverse_then_step(
     input_window_strides: Sequence[int],
     output_sizes: Sequence[int],
 ) -> Array:
-    """Reverses the whole input where the stride is negative, and then steps forwards from the window's offset."""
+    """Reverses the whole input where the stride is negative, then steps forwards from the window's offset."""
     window = zip(input.shape, input_window_offsets, input_window_strides, strict=True)
     starts = [size - 1 - offset if stride < 0 else offset for size, offset, stride in window]
     return _copied(input, starts, input_window_strides, output_sizes)
@@ -53,7 +53,7 @@ def first_element(
     input_window_strides: Sequence[int],
     output_sizes: Sequence[int],
 ) -> Array:
-    """Starts at the window's first element also where the stride is negative, and steps backwards from there."""
+    """Starts at the window's first element even where the stride is negative, and steps backwards from there."""
     return _copied(input, input_window_offsets, input_window_strides, output_sizes)
 
 
@@ -78,7 +78,7 @@ def one_element_off(
     dimension: int,
     by: int = 1,
 ) -> Array:
-    """Starts `by` elements of the input too late in one dimension; too early where it is negative."""
+    """Starts `by` elements of the input too late in one dimension; too early if `by` is negative."""
     starts = _starts(input_window_offsets, input_window_sizes, input_window_strides)
     starts[dimension] += by
     return _copied(input, starts, input_window_strides, output_sizes)
@@ -91,7 +91,7 @@ def maximum_output_sizes(
     input_window_strides: Sequence[int],
     output_sizes: Sequence[int],
 ) -> Array:
-    """Writes all that the window meets, packed, to a buffer of smaller output sizes, which has its beginning."""
+    """Writes all elements that the window meets, packed; a smaller output has the beginning of them."""
     starts = _starts(input_window_offsets, input_window_sizes, input_window_strides)
     largest = list(map(max_copied, input_window_sizes, input_window_strides))
     whole = _copied(input, starts, input_window_strides, largest)
@@ -104,7 +104,7 @@ def _starts(offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
 
 
 def _copied(input: Array, starts: Sequence[int], strides: Sequence[int], sizes: Sequence[int]) -> Array:
-    """Input[start + stride * c], masked where that lies outside."""
+    """Input[start + stride * c], masked where that index is outside."""
     along = zip(starts, strides, sizes, strict=True)
     indices = [start + stride * np.arange(size) for start, stride, size in along]
     outside = [(i < 0) | (i >= size) for i, size in zip(indices, input.shape, strict=True)]

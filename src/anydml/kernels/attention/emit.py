@@ -219,7 +219,8 @@ def _queries(target: Target, shape: Shape) -> Function:
     some = f.op(f"icmp ne i64 {f.load('i64', f.argument('state'), LIST)}, 0")
 
     def again() -> None:
-        f.call_of("refined", *(f"i64 %{x}" for x in "oprs"))
+        if not target.exact:
+            f.call_of("refined", *(f"i64 %{x}" for x in "oprs"))
         f.call_of("left_open", "ptr %open")
 
     f.when(some, again)

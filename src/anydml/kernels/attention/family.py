@@ -32,7 +32,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     found = attention(statement)
     if isinstance(found, str):
         return Refused(found)
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     tensors = checked.tensors

@@ -8,7 +8,7 @@ from dataclasses import replace
 from anydml.kernels.attention.function import Function
 from anydml.kernels.attention.shape import LEFT, LIST, NORMS, OWN, SUM, VALUES, ZERO, Shape
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.code.values import Kind, Value, opened
 from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number
@@ -46,7 +46,7 @@ def results(target: Target, shape: Shape) -> Function:
         quick = between_ends(replace(number, err=None, ends=lambda: (x - error, x + error)), shape.data_type)
         assert quick is not None
         f.stored(quick[0], place)
-        f.when(f.op(f"icmp ne i64 {lanes_as_bits(quick[1] | zero)}, 0"), lambda: careful(i, place, number, most))
+        f.when(f.op(f"icmp ne i64 {lanes_as_bits(opened(quick[1] | zero))}, 0"), lambda: careful(i, place, number, most))
 
     def careful(i: str, place: str, number: Number, most: Value) -> None:
         bits, open_ = rounded(f, number, most, zero)
@@ -89,7 +89,10 @@ def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Valu
     signs = x.compared("oeq", 0.0) & most.bits().compared("slt", 0)
     infinite = ~(x.magnitude().compared("olt", math.inf))
     doubtful = zero & (signs | infinite)
-    return bits, doubtful if open_ is None else open_ | doubtful
+    undecided = opened(doubtful if open_ is None else open_ | doubtful)
+    if f.target.later and not f.target.exact:  # a score that is infinite makes NaN, of which the second stage knows nothing
+        undecided = undecided & x.compared("ord", x)
+    return bits, undecided
 
 
 def left_open(target: Target, shape: Shape) -> Function:

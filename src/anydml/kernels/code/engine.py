@@ -8,10 +8,11 @@ is held over a fork, because a child of a fork during a compilation would inheri
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from anydml import optional
 from anydml.forks import guard
@@ -30,11 +31,19 @@ _engines: dict[int, Any] = {}  # of each Code, by its id: of a cycle of garbage,
 _unused: list[Any] = []  # engines that the next compilation disposes of
 
 
-class Code:
-    """Machine code: the address of its function. It lives as long as this object does."""
+class Made(NamedTuple):
+    """What a text is made of: `emit(target, *arguments)`."""
 
-    def __init__(self, engine: Any, address: int) -> None:
-        self.address = address
+    emit: Callable[..., str]
+    target: Target
+    arguments: tuple[Any, ...]
+
+
+class Code:
+    """Machine code: the address of its function. It lives as long as this object does. made: of what, where that is known."""
+
+    def __init__(self, engine: Any, address: int, made: Made | None = None) -> None:
+        self.address, self.made = address, made
         _engines[id(self)] = engine
 
     def __del__(self, engines: dict[int, Any] = _engines, unused: list[Any] = _unused) -> None:
@@ -72,7 +81,7 @@ def _made(emit: Callable[..., str], target: Target, arguments: tuple[Any, ...], 
     text = emit(target, *arguments) if known is None else None
     if isinstance(folder, Path):
         triple = llvm.process_triple()
-        made_of = (cache.FORMAT, llvm.versions(), triple, _options(target, triple), known, text)
+        made_of = (cache.FORMAT, llvm.versions(), triple, _options(target, triple), target.stage, known, text)
         name = store.name_of(repr(made_of).encode())
         found = _on_disk(partial(store.read, folder, name))
     else:
@@ -86,7 +95,12 @@ def _made(emit: Callable[..., str], target: Target, arguments: tuple[Any, ...], 
         return None
     with guard:
         _unused.clear()
-        return _executable(code, target)
+        ready = _executable(code, Made(emit, target, arguments))
+    if os.environ.get("ANYDML_DUMP"):
+        with guard:
+            from anydml.kernels.code import dump
+        dump.kernel(ready, code)
+    return ready
 
 
 def _on_disk(work: Callable[[], T]) -> T | None:
@@ -105,17 +119,17 @@ def _compiled(text: str, target: Target) -> bytes | str:
     return reason
 
 
-def _executable(code: bytes, target: Target) -> Code:
+def _executable(code: bytes, made: Made) -> Code:
     """An object file made executable: it stands in for the code of a module that is empty."""
     use = llvm.binding()
     try:
-        engine = use.create_mcjit_compiler(use.parse_assembly("", use.create_context()), _machine(target))
+        engine = use.create_mcjit_compiler(use.parse_assembly("", use.create_context()), _machine(made.target))
         engine.set_object_cache(getbuffer_func=lambda _: code)
         engine.finalize_object()
     except RuntimeError as error:
         raise Uncompilable(f"the code could not be made executable: {error}") from error
     if address := engine.get_function_address("kernel"):
-        return Code(engine, address)
+        return Code(engine, address, made)
     raise Uncompilable("the code could not be made executable: it has no address")
 
 

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from anydml.kernels.code import detect, llvm
 
+FIRST, SECOND, EXACT = STAGES = ("first", "second", "exact")
+"""Bounds decide most elements; a finer bound most of the others; exact evaluation the rest."""
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A row, made once: the features that its code may use, all of them required, and the bytes of a vector register."""
+    """A row, made once: the features that its code may use, all of them required, and the bytes of a vector register.
+
+    stage: the one that elements begin at, FIRST wherever nobody asks for another.
+    """
 
     architecture: str
     name: str
     features: tuple[str, ...]
     vector_bytes: int
+    stage: str = "first"
+
+    @property
+    def later(self) -> bool:
+        """Whether what the first stage knows of elements does not count."""
+        return self.stage != FIRST
+
+    @property
+    def exact(self) -> bool:
+        """Whether no stage of machine code counts."""
+        return self.stage == EXACT
 
 
 _AVX2 = ("sse2", "ssse3", "sse4.1", "avx", "f16c", "avx2", "fma", "bmi", "bmi2", "popcnt")
@@ -52,8 +69,15 @@ def named(name: str | None) -> Target | None:
     return next((row for row in available if row.name == name), None)
 
 
-def wanted(name: str | None) -> Target | str:
-    """The row of a name, or the widest one; or why no code can be made for it."""
+def wanted(name: str | None, stage: str = FIRST) -> Target | str:
+    """The row of a name, or the widest one, for elements that begin at a stage; or why no code can be made for it."""
     if (reason := llvm.unavailable()) is not None:
         return reason
-    return named(name) or f"this processor has no {name or 'known'} instructions"
+    if (found := named(name)) is None:
+        return f"this processor has no {name or 'known'} instructions"
+    return found if stage == FIRST else _beginning_at(found, stage)
+
+
+@cache
+def _beginning_at(target: Target, stage: str) -> Target:
+    return replace(target, stage=stage)

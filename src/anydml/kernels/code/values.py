@@ -266,3 +266,15 @@ def _literal(element: str, x: float | int | bool) -> str:
         return "true" if x else "false"
     assert x == int(x)
     return str(int(x))
+
+
+def opened(undecided: Value) -> Value:
+    """The lanes that a first stage leaves undecided: all of them where elements begin at a later one."""
+    body = undecided.body
+    return body.constant(undecided.kind, True) if body.target.later else undecided
+
+
+def opened_exactly(undecided: Value) -> Value:
+    """The lanes that a second stage leaves undecided: all of them where elements begin at exact evaluation."""
+    body = undecided.body
+    return body.constant(undecided.kind, True) if body.target.exact else undecided

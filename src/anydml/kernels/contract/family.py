@@ -49,7 +49,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     found = contraction(statement, checked)
     if isinstance(found, str):
         return Refused(found)
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     if (k := found.terms) > MOST_K:

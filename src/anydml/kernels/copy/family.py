@@ -37,7 +37,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine, least: 
         if isinstance(in_order, str):
             return Refused(found)
         phases = [in_order[:1], in_order[1:]] if in_order[1:] else [in_order]
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     threads = machine.threads if size >= ALONE else 1

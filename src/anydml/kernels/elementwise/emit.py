@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import settled
+from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.elementwise import near_zero, settled
 from anydml.kernels.elementwise.estimated import Estimate, quantised_sum
 from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits
+from anydml.kernels.elementwise.near_zero import NearZero
 from anydml.kernels.elementwise.shape import Shape, names
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
 
@@ -111,7 +112,7 @@ class Kernel:
         return []
 
     def _groups(self, place: str, head: str | None) -> None:
-        body, lanes = self.body, self.shape.lanes
+        body, shape, lanes = self.body, self.shape, self.shape.lanes
         before, top, done = (body.name(x) for x in ("before", "group", "done"))
         body.jump(before)
         body.label(before)
@@ -135,6 +136,8 @@ class Kernel:
             bits = self._within(take, lanes_as_bits(undecided))
             if self.shape.levels[1:]:
                 made, bits = self._dense(streams, made, bits)
+            elif not self.body.target.later and (zero := near_zero.near_zero(shape)) is not None:
+                made, bits = self._near_zero(zero, streams, made, bits)
             self._note(i, bits)
         self._stores(i, take, full, made)
         body.jump(latch)
@@ -145,7 +148,8 @@ class Kernel:
 
     def _element(self, streams: Sequence[Value]) -> tuple[Value, Value | None]:
         if self.estimate is not None:
-            return self.estimate.element(streams)
+            made, undecided = self.estimate.element(streams)
+            return made, None if undecided is None else opened(undecided)
         return element(self.body, self.shape, streams, self.shape.levels[0])
 
     def _stop_if_full(self, i: str) -> None:
@@ -254,6 +258,22 @@ class Kernel:
         values = ", ".join(f"[ {value.name}, %{label} ]" for value, _, label in found)
         masks = ", ".join(f"[ {mask}, %{label} ]" for _, mask, label in found)
         return body.value(f"phi {made.kind.text} {values}", made.kind), body.op(f"phi i64 {masks}")
+
+    def _near_zero(self, zero: NearZero, streams: Sequence[Value], made: Value, bits: str) -> tuple[Value, str]:
+        """What bounds leave open and two terms of a series decide."""
+        body = self.body
+        before, some, after = (body.name(x) for x in ("before", "some", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(body.op(f"icmp ne i64 {bits}, 0"), some, after, seldom=True)
+        body.label(some)
+        results, where = zero.settled(streams[0])
+        results = body.chosen(where, results, made)
+        left = body.op(f"and i64 {bits}, {body.op(f'xor i64 {lanes_as_bits(where)}, -1')}")
+        body.jump(after)
+        body.label(after)
+        found = f"phi {made.kind.text} [ {made.name}, %{before} ], [ {results.name}, %{some} ]"
+        return body.value(found, made.kind), body.op(f"phi i64 [ {bits}, %{before} ], [ {left}, %{some} ]")
 
     def _keep(self, values: Sequence[Value]) -> None:
         for value, pointer in zip(values, self.group, strict=False):

@@ -46,7 +46,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(found)
     if len(found) > 1:
         return Refused("there are several outputs")
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     places = {name: Place(At(name), t) for name, t in checked.tensors.items()}
@@ -131,6 +131,8 @@ def _trial(
     if undecided is None:
         return lanes, False, None
     shape = shape._replace(lanes=lanes)
+    if target.exact:
+        return lanes, True, None
     try:
         finer_stage(target, shape, "doubled")
     except engine.Uncompilable:

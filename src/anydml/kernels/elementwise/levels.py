@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Kind, Value, opened, opened_exactly
 from anydml.kernels.elementwise import precise, settled
 from anydml.kernels.elementwise.combined import SINGLE
 from anydml.kernels.elementwise.formula import computed
@@ -25,6 +25,13 @@ FINER = ("list", "count")
 
 def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
     """The bits that are stored, and the lanes that have to be decided elsewhere."""
+    made, undecided = _element(body, shape, streams, level)
+    if undecided is not None:
+        undecided = opened_exactly(undecided) if level == "doubled" else opened(undecided)
+    return made, undecided
+
+
+def _element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
     data_type = shape.types[-1]
     remains = any(node.op in REMAINDERS for node in shape.formula)
     if (level == "doubled" and not remains) or _long_integers(shape):
@@ -60,7 +67,7 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
 
     def carefully() -> tuple[Value, str]:
         bits, undecided = stored_item(body, root(), data_type, lanes, integral=integral)
-        return bits, "0" if undecided is None else lanes_as_bits(undecided)
+        return bits, "0" if undecided is None else lanes_as_bits(opened(undecided))
 
     x = walk.at_base()
     if x is not None and x.known is not None and data_type in SINGLE:
@@ -76,7 +83,8 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
     before, some, careful, after = (body.name(name) for name in ("before", "some", "careful", "after"))
     body.jump(before)
     body.label(before)
-    body.branch(body.op(f"xor i1 {certain}, true"), some, after, seldom=True)
+    doubtful = "true" if body.target.later else body.op(f"xor i1 {certain}, true")
+    body.branch(doubtful, some, after, seldom=True)
     body.label(some)
     walk.doubted()
     bits, open_ = carefully()

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import arithmetic, choices, numbers
-from anydml.kernels.elementwise.functions import paired, paired_powers, wide
+from anydml.kernels.elementwise.functions import far_angles, paired, paired_powers, wide
 from anydml.kernels.elementwise.functions.approximate import at_most
+from anydml.kernels.elementwise.functions.circular import FARTHEST
 from anydml.kernels.elementwise.numbers import SLACK, Number, either, once
 from anydml.kernels.elementwise.rounding import rounded_to_whole, to_whole
 
@@ -118,6 +119,8 @@ def function(op: str, args: list[Number], level: str) -> Number:
         raise Uncompilable(f"{op} is not compiled")
     args = [numbers.decided_size(a) for a in args]
     found = emit(*(a.wide() for a in args))
+    if op in far_angles.FUNCTIONS and args[0].single is not None and args[0].largest >= FARTHEST:
+        found = far_angles.completed(op, args[0].single, found)
     # of infinity, functions are known
     open_ = found.guard and found.guard & args[0].wide().magnitude().compared("one", math.inf)
     guard = either(open_, *(a.guard for a in args))

@@ -14,6 +14,7 @@ from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
+from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.maps import Formula, over_streams
 from anydml.schema.expression import each
@@ -67,6 +68,7 @@ class Open(NamedTuple):
         """Decide elements in machine code; how many are left."""
         if self.finer is None:
             return count
+        TALLY.leave(count)
         code = self.finer()
         arguments = np.array([[address_of(entries), count]], np.int64)
         left: int = prepared([table(code, arguments)], self.target, (entries, arguments), keeps_gil=True)()

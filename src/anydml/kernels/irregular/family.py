@@ -31,7 +31,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     found, lines = displaced(statement), turned(statement)
     if isinstance(found, str) and isinstance(lines, str):
         return Refused(found)
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     if not isinstance(lines, str):

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from anydml.kernels.code.emit import along, arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Value
+from anydml.kernels.code.values import Body, Value, opened, opened_exactly
 from anydml.kernels.nests.elements import Elements
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import WORD, Index, Item
@@ -144,7 +144,8 @@ class _Kernel(Frame):
                 for k, (bits, _) in enumerate(made):
                     self.elements.store(k, bits, rows[k])
                 if guard is not None:
-                    self._list(guard)
+                    alone = self.sums is None and self.lists is None  # there is no stage before
+                    self._list(opened(guard) if alone else opened_exactly(guard))
         body.jump("columnend")
         body.label("columnend")
         body.do(f"%nextx = add i64 %x, {self.lanes}")

@@ -33,7 +33,7 @@ LONGEST = 1 << 28  # terms of one element; the reference leaves out those of hug
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
     """A step for each output and each thread."""
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     own = _in_place(checked)

@@ -29,7 +29,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     found, listed = ranked(statement), nonzeros(statement)
     if isinstance(found, str) and isinstance(listed, str):
         return Refused(found)
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     if not isinstance(listed, str):

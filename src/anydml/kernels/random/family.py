@@ -29,7 +29,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     found = random_words(statement)
     if isinstance(found, str):
         return Refused(found)
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     into, state = checked.tensors[found.target], checked.tensors[found.state]

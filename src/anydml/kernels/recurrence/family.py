@@ -33,7 +33,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     found = recurrence(statement)
     if isinstance(found, str):
         return Refused(found)
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     if found.data_type not in FLOATS:

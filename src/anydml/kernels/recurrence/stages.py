@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from anydml.kernels.code.emit import arguments, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Kind, Value, opened
 from anydml.kernels.contract.floats.formula import FAR as FAR_SUM
 from anydml.kernels.contract.floats.formula import QUANTUM
 from anydml.kernels.contract.floats.rows import NORM_SLACK
@@ -203,7 +203,7 @@ class _Stage:
             made, undecided = stored_item(body, self._item(i), self.shape.data_type, self.lanes, integral=False)
             body.stored(made, into, body.op(f"mul i64 {i}, {self.size}"))
             if undecided is not None:
-                bits = self._within(i, lanes_as_bits(undecided))
+                bits = self._within(i, lanes_as_bits(opened(undecided)))
                 when(body, body.op(f"icmp ne i64 {bits}, 0"), lambda: self._note(i, bits))
             return []
 

@@ -13,6 +13,7 @@ from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
+from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.states import definition
 from anydml.kernels.recurrence import finer
@@ -58,12 +59,15 @@ class Deciding:
 
     def _finer(self, found: Open, stage: int, codes: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays) -> None:
         """Decide most of them in machine code, which is made when it is first needed; then the piece itself does so."""
+        if self.target.exact:
+            return
         try:
             code = engine.compiled(finer.emitted, self.target, found.shape, stage)
         except engine.Uncompilable:  # a function that there is not in that precision
             return
         if codes[stage] == code.address:
             return
+        TALLY.leave(int(scratch[found.state // 8 + COUNT]))
         codes[stage] = code.address
         self._kept.add(code)
         bases = {**arrays, "scratch": scratch, "constants": self.codes}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.code.values import Kind, Value, opened, opened_exactly
 from anydml.kernels.elementwise.geometry import Dimension
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -107,13 +107,13 @@ class _Kernel:
         self.streams.store("0", made)
         if undecided is None:
             return
-        bits = lanes_as_bits(undecided)
+        bits = lanes_as_bits(opened(undecided))
 
         def again() -> None:
             made, undecided, _ = self._reduced(bases, careful=True)
             self.streams.store("0", made)
             if undecided is not None:
-                self._note(number, lanes_as_bits(undecided))
+                self._note(number, lanes_as_bits(opened_exactly(undecided)))
 
         when(body, body.op(f"icmp ne i64 {bits}, 0"), again if improves else lambda: self._note(number, bits))
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.code.values import Kind, Value, opened, opened_exactly
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits, stored_quickly
 from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED
@@ -96,7 +96,7 @@ class _Kernel:
             self._map(walk)
             if self.finer is not None:
                 self._decide_finer(r)
-            elif walk.powers is not None:
+            elif walk.powers is not None and not body.target.exact:
                 count = body.load("i64", "%state", 16)
                 when(body, body.op(f"icmp ugt i64 {count}, {self.list.noted}"), lambda: self.list.decide(walk, count))
             return
@@ -107,7 +107,7 @@ class _Kernel:
         if undecided is None:
             self._store_one(made)
             return
-        found = undecided.lane(0)
+        found = opened(undecided).lane(0)
         if self.finer is not None:
             self._store_one(made)
             when(body, found.name, lambda: self.list.append("0"))
@@ -120,7 +120,7 @@ class _Kernel:
             made, undecided = self._element(other)
             self._store_one(made)
             if undecided is not None:
-                when(body, undecided.lane(0).name, lambda: self.list.append("0"))
+                when(body, opened_exactly(undecided).lane(0).name, lambda: self.list.append("0"))
 
         def note() -> None:
             self._store_one(made)
@@ -190,6 +190,7 @@ class _Kernel:
 
         def closely(i: str, take: str | None, made: Value, bits: str) -> None:
             other, undecided = walk.closely()
+            undecided = opened_exactly(undecided)
             open_ = bits_as_lanes(body, bits, lanes)
             store(i, take, body.chosen(open_, other, made))
             self.list.note(i, take, lanes_as_bits(open_ & undecided))

@@ -50,7 +50,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     r = rows(statement)
     if isinstance(r, str):
         return Refused(r)
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     (nest,) = statement.values()
@@ -65,7 +65,7 @@ def _outputs(statement: Statement, checked: Checked[Any], machine: Machine) -> L
     """Steps for outputs of which some are made of rows, one after another."""
     if checked.desc.spec.in_place:
         return Refused("an output that others come after may lie in an input's place")
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     places = {name: Place(At(name), t) for name, t in checked.tensors.items()}

@@ -37,7 +37,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(found)
     if checked.desc.spec.in_place:
         return Refused("an output that others come after may lie in an input's place")
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     if any(t.data_type.element_bits < 8 for t in checked.tensors.values()):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import along, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Kind, Value, opened
 from anydml.kernels.elementwise.functions.pairs import exact_product, two_sum
 from anydml.kernels.elementwise.halves import widened
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -199,11 +199,11 @@ class _Group:
             if shape.product:
                 ends = [self._scaled(end, values[3]) for end in ends]
             first, second = map(self._bits, ends)
-            open_ = first.compared("ne", second) & unsure
+            open_ = opened(first.compared("ne", second) & unsure)
             bits = body.op(f"or i64 {body.op('load i64, ptr %open, align 8')}, {lanes_as_bits(open_)}")
             body.do(f"store i64 {bits}, ptr %open, align 8")
 
-        when(body, body.op(f"icmp ne i64 {lanes_as_bits(unsure)}, 0"), twice)
+        when(body, body.op(f"icmp ne i64 {lanes_as_bits(opened(unsure))}, 0"), twice)
 
     def _scaled(self, value: Value, scale: Value) -> Value:
         """A product whose scale is not 1 is so large, or so small, that it is infinite or 0 in the output."""

@@ -17,7 +17,6 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, Windows, windows
-from anydml.kernels.reduce import family as rows
 from anydml.kernels.windows import emit, narrow, whole
 from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
 from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED, FEW, Layout, Shape, names, raw
@@ -52,7 +51,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     w = windows(statement)
     if isinstance(w, str):
         return Refused(w)
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     tensors = checked.tensors
@@ -65,6 +64,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if (tiles := narrow.narrow(w, source, output, most)) is not None:
         return _lowered_narrow(w, tiles, source.data_type, target, machine.threads)
     if w.kind == MEAN and _is_whole(w):
+        with guard:
+            from anydml.kernels.reduce import family as rows  # of many modules, that other windows do without
         return rows.lower({w.output: _mean_of_all(statement[w.output], w, source)}, checked, machine)
     return _lowered_lines(statement, w, checked, target, machine.threads)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.gather import gathered
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Kind, Value, opened, opened_exactly
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import LENGTH, MAX, MEAN
@@ -174,6 +174,7 @@ class Finish:
         made, undecided = results.line(shape, parts[0], terms, divisors, self._parameters(i))
         self._store(made, i, out[0], 1)
         if undecided is not None:
+            undecided = opened(undecided)
             if shape.kind == LENGTH:
                 self._any(undecided, lambda: self._ties(met, parts[0], made, undecided, i, out))
             else:
@@ -272,12 +273,12 @@ class Finish:
         total = body.chosen(self._count("counts", met.terms, i, lanes).compared("eq", 0), 0.0, total)
         made, undecided = results.careful(shape, total, left, lost, self._count("divisors", met.counted, i, lanes))
         self._store(made, i, out[0], 1)
-        self._note(undecided, i)
+        self._note(opened_exactly(undecided), i)
 
     def _ties(self, met: Met, total: Value, made: Value, undecided: Value, i: Value, out: list[str]) -> None:
         """A group of lengths next to what is half between two results: most are just that, of sums that are exact."""
         body = self.body
-        if self.shape.types[0] == DataType.FLOAT16:
+        if self.shape.types[0] == DataType.FLOAT16 and not body.target.exact:
             # squares are multiples of 2^-48, and so are their sums, of which those below 2^5 have 53 bits
             known = total.compared("olt", 32.0)
             root, open_ = results.root(self.shape, total, total.lift(0.0), total.lift(0.0))

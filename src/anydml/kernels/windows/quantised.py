@@ -28,7 +28,7 @@ MOST = 1 << 15  # elements of a window
 
 def lower(region: Pooling, tensors: Mapping[str, TensorDesc], machine: Machine, slack: float = 0.0) -> Lowered | Refused:
     """The steps of a region. tensors: by name, as its work reads and writes them. slack: see `estimate.numbers`."""
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     (output,) = (name for name in tensors if name not in _read(region))

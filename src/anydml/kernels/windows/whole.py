@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Kind, Value, opened
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
@@ -109,7 +109,7 @@ class _Kernel:
             found, undecided = results.quantized(shape, made[0], number, number, self._parameters())
             self._store(found)
             assert undecided is not None
-            self._note(undecided)
+            self._note(opened(undecided))
             return
         self._store(made[0].bits() if made[0].kind.floating else made[0])
         if usual is not None:

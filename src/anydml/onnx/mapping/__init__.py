@@ -22,6 +22,7 @@ from anydml.onnx.mapping import (
     reductions,
     resize,
     rotary,
+    samples,
     scatters,
     sequences,
     shape,
@@ -51,5 +52,6 @@ MAPPINGS = {
     **sequences.TABLE,
     **transforms.TABLE,
     **boxes.TABLE,
+    **samples.TABLE,
     **quantised_maps.TABLE,
 }

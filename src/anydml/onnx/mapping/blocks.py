@@ -14,7 +14,7 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
 from anydml.onnx.mapping.maths import converted
-from anydml.onnx.mapping.moves import gathered
+from anydml.onnx.mapping.moves import gathered, part
 from anydml.onnx.mapping.products import batched
 from anydml.onnx.nodes import Node
 from anydml.onnx.values import Array, Value, axis_of, expand, known, reshape, transpose
@@ -44,12 +44,19 @@ def dequantized(x: Array, scales: Value, zeros: Value, bits: int) -> Value:
     return dml.dequantize(x, [scale, zero])
 
 
+def by_element(x: Value, scales: Value, zeros: Value, bits: int, groups: Value) -> Value:
+    """Elements {rows, columns} as floats, with the scale and zero point of the group that each column is of."""
+    scale, zero = (p if p is None else gathered(p, groups, 1) for p in (scales, zeros))
+    return reshape(dequantized(reshape(x, (*x.shape, 1)), scale, zero, bits), x.shape)
+
+
 def matmul_n_bits(
     n: Node, a: Value, b: Value, scales: Value, zeros: Value = None, groups: Value = None, bias: Value = None
 ) -> Value:
-    """MatMulNBits: DEQUANTIZE of the weights, which are rounded, and GEMM with them."""
-    if groups is not None:
-        raise Refused("it has g_idx, an order of the weights' rows", NOT_YET)
+    """MatMulNBits: DEQUANTIZE of the weights, which are rounded, and GEMM with them.
+
+    g_idx says of which group each row of the weights is, whose scale and zero point it has; without it, groups are blocks.
+    """
     if n.get("weight_prepacked", 0):
         raise Refused("its weights are packed for a device", NOT_YET)
     bits, size, k, rows = n.get("bits", 4), n.get("block_size", 0), n.get("K", 0), n.get("N", 0)
@@ -62,9 +69,16 @@ def matmul_n_bits(
     weights = spread(packed.reshape(rows, blocks, -1), bits)
     if zeros is not None and zeros.dtype == np.uint8:
         zeros = spread(known(zeros).reshape(rows, -1), bits)[:, :blocks]
-    made = dequantized(weights, reshape(converted(scales, a.dtype), (rows, blocks)), zeros, bits)
-    flat = reshape(made, (rows, blocks * size))
-    if blocks * size != k:
+    scale = reshape(converted(scales, a.dtype), (rows, blocks))
+    if groups is not None:
+        if groups.ndim != 1 or groups.shape[0] not in (k, blocks * size):
+            raise Refused(f"g_idx has sizes {tuple(groups.shape)}, of {k} rows in blocks of {size}", INVALID)
+        if zeros is not None:
+            zeros = reshape(zeros, (rows, blocks))
+        flat = by_element(weights.reshape(rows, -1)[:, :k], scale, zeros, bits, part(groups, [slice(0, k)]))
+    else:
+        flat = reshape(dequantized(weights, scale, zeros, bits), (rows, blocks * size))
+    if flat.shape[1] != k:
         flat = known(flat)[:, :k] if isinstance(flat, np.ndarray) else dml.slice1(flat, (0, 0), (rows, k), (1, 1))
     width = a.shape[-1]
     if width != k:
@@ -76,8 +90,16 @@ def matmul_n_bits(
     return batched(a, transpose(flat, (1, 0)), product)
 
 
+def _gathered(data: Value, scales: Value, zeros: Value, indices: Value, along: int) -> tuple[Value, list[Value]]:
+    rows, scale, zero = (gathered(t, indices, along) for t in (data, scales, zeros))
+    return rows, [scale, zero]
+
+
 def gather_block_quantized(n: Node, x: Value, indices: Value, scales: Value, zeros: Value = None) -> Value:
-    """GatherBlockQuantized: GATHER of elements, scales and zero points, then DEQUANTIZE."""
+    """GatherBlockQuantized: GATHER of elements, scales and zero points, then DEQUANTIZE.
+
+    Along the dimension that is in blocks, the scale and zero point gathered are those of each element's block.
+    """
     bits, size = n.get("bits", 4), n.get("block_size", 128)
     data = known(x)
     own = data.dtype.itemsize == 1 and data.dtype.kind == "u"
@@ -90,18 +112,21 @@ def gather_block_quantized(n: Node, x: Value, indices: Value, scales: Value, zer
         middle, zeros = sign, None if zeros is None else (known(zeros).astype(np.int8) + np.int8(sign)).view(np.uint8)
     along, by = axis_of(n.get("gather_axis", 0), data.ndim), axis_of(n.get("quantize_axis", 1), data.ndim)
     blocks = -(-data.shape[by] // size)
-    if along == by or scales.shape[by] != blocks:
+    if scales.ndim != data.ndim or scales.shape[by] != blocks:
         raise Refused(f"scales of sizes {tuple(scales.shape)} for {tuple(data.shape)} in blocks of {size}", INVALID)
     if zeros is None:
         zeros = np.full(scales.shape, middle, np.uint8)
     elif zeros.shape[by] != blocks:
         zeros = np.take(zeros, np.arange(blocks), by)
+    if along == by:  # each element has a scale of its own
+        each = np.arange(data.shape[by]) // size
+        scales, zeros = (gathered(p, each, by) for p in (scales, zeros))
+        return dml.dequantize(*_gathered(data, scales, zeros, indices, along))
     if blocks * size != data.shape[by]:
         ends = [(0, blocks * size - data.shape[by] if i == by else 0) for i in range(data.ndim)]
         data = np.pad(data, ends)
-    rows, scale, zero = (gathered(t, indices, along) for t in (data, scales, zeros))
     axis = by if by < along else by + indices.ndim - 1
-    made = dml.dequantize(rows, [scale, zero])
+    made = dml.dequantize(*_gathered(data, scales, zeros, indices, along))
     if made.shape[axis] != (width := x.shape[by] * (8 // bits if own and by == data.ndim - 1 and bits != 8 else 1)):
         sizes = [width if i == axis else s for i, s in enumerate(made.shape)]
         made = dml.slice1(made, [0] * len(sizes), sizes, [1] * len(sizes))

@@ -88,6 +88,12 @@ def _nhwc(function: Callable[..., Value]) -> Callable[..., Value]:
     return mapping
 
 
+def nhwc_conv(n: Node, x: Value, w: Value, b: Value = None) -> Value:
+    """NhwcConv: CONVOLUTION of images and filters {channels out, height, width, channels in}, channels last in both."""
+    own = (0, w.ndim - 1, *range(1, w.ndim - 1))
+    return _nhwc(conv)(n, x, transpose(w, own), b)
+
+
 def conv_transpose_with_pads(n: Node, x: Value, w: Value, pads: Value = None, b: Value = None) -> Value:
     """ConvTranspose whose pads are a tensor."""
     return conv_transpose(n if pads is None else n.having(pads=list(ints(pads))), x, w, b)
@@ -175,7 +181,7 @@ MICROSOFT: dict[str, Callable[..., Any]] = {
     "FusedMatMul": fused_matmul,
     "FusedMatMulActivation": fused_matmul,
     "Gelu": lambda n, x: dml.activation_gelu(x),
-    "NhwcConv": _nhwc(conv),
+    "NhwcConv": nhwc_conv,
     "NhwcFusedConv": _nhwc(fused_conv),
     "QuickGelu": lambda n, x: dml.activation_swish(x, sigmoid_input_scale=n.get("alpha", 1.702)),
     "TransposeMatMul": fused_matmul,

@@ -30,9 +30,10 @@ class Mask(NamedTuple):
     kind: str = "NONE"
 
 
-def mask_of(mask: Value, batch: int, keys: int) -> Mask:
+def mask_of(mask: Value, batch: int, keys: int, queries: int = 0) -> Mask:
     """onnxruntime's mask by its sizes: lengths of keys {batch}, ends and starts {2 * batch}, lengths and places
-    {3 * batch + 2}, or an element for each key {batch, keys} or for each query and key {batch, queries, keys}."""
+    {3 * batch + 2}, or an element for each key {batch, keys} or for each query and key {batch, queries, keys}. One of
+    {batch or 1, 1} counts for nothing. Of {batch, 1, length, length}, the queries' rows are the last before the keys' count."""
     if mask is None:
         return Mask()
     if mask.ndim == 1:
@@ -42,6 +43,10 @@ def mask_of(mask: Value, batch: int, keys: int) -> Mask:
             raise Refused(f"its mask has {mask.shape[0]} elements for a batch of {batch}", INVALID)
         rows = 2 if kind == "KEY_SEQUENCE_END_START" else 1
         return Mask(reshape(mask, (rows, mask.shape[0] // rows)), kind)
+    if mask.ndim == 2 and mask.shape[0] in (1, batch) and mask.shape[1] == 1 and (keys > 1 or mask.shape[0] != batch):
+        return Mask()
+    if mask.ndim == 4 and mask.shape[1] == 1 and mask.shape[2] == mask.shape[3] >= keys >= queries > 0:
+        return Mask(part(mask, [slice(None), slice(None), slice(keys - queries, keys), slice(0, keys)]), "BOOLEAN")
     if mask.ndim == 4 or mask.shape[-1] != keys:
         raise Refused(f"its mask has sizes {tuple(mask.shape)} for {keys} keys", NOT_YET)
     sizes = (mask.shape[0], 1, mask.shape[1] if mask.ndim == 3 else 1, keys)
@@ -138,7 +143,7 @@ def _attended(n: Node, together: Value, mask: Value, past: Value, term: Value) -
             present = dml.join([past, present], axis=3)
             k, v = (reshape(part(present, [slice(i, i + 1)] + [slice(None)] * 4), present.shape[1:]) for i in (0, 1))
     keys = k.shape[2]
-    found = mask_of(mask, batch, keys)
+    found = mask_of(mask, batch, keys, queries)
     bias = _causal(n, term, queries, keys, q.dtype)
     made = dml.multihead_attention1(
         reshape(transpose(q, (0, 2, 1, 3)), (batch, queries, heads * q.shape[3])), past_key=k, past_value=v,

@@ -84,6 +84,7 @@ def layer_normalization(n: Node, x: Value, scale: Value, bias: Value = None) -> 
     """MEAN_VARIANCE_NORMALIZATION2 over the last dimensions; means and inverse deviations by themselves, where asked for."""
     axes = range(axis_of(n.get("axis", -1), x.ndim), x.ndim)
     epsilon = n.get("epsilon", 1e-5)
+    x = converted(x, scale.dtype)  # onnxruntime's own takes float16 with a scale of float32, and has that type
     y = normalized(x, scale, bias, axes, epsilon)
     return [
         y, mean_of(x, axes) if n.wants(1) else None, inverse_deviation(x, axes, epsilon) if n.wants(2) else None

@@ -10,6 +10,7 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
+from anydml.onnx.mapping.moves import part
 from anydml.onnx.nodes import Node
 from anydml.onnx.values import Value, expand, padded, reshape, transpose
 
@@ -56,7 +57,7 @@ def gemm(n: Node, a: Value, b: Value, c: Value = None, fused: Any = None) -> Val
 
 
 def einsum(n: Node, *values: Value) -> Value:
-    """One or two tensors: sums of what one alone has, then a product of matrices, in each batch."""
+    """One or two tensors: diagonals, sums of what one alone has, then a product of matrices, in each batch."""
     text = n.get("equation", "").replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
@@ -67,22 +68,40 @@ def einsum(n: Node, *values: Value) -> Value:
     letters = [t.replace("...", dots[len(dots) - r :] if "..." in t else "") for t, r in zip(terms, ranks, strict=True)]
     if any(len(t) != x.ndim for t, x in zip(letters, values, strict=True)):
         raise Refused(f"{text!r} does not fit the tensors' dimensions", INVALID)
-    if any(len(set(t)) < len(t) for t in letters):
-        raise Refused("a letter is twice in one tensor, which is a diagonal", NOT_YET)
     every = "".join(letters)
     result = (
         right.replace("...", dots)
         if arrow
         else dots + "".join(sorted(x for x in set(every) - set(dots) if every.count(x) == 1))
     )
+    if len(set(result)) < len(result) or not set(result) <= set(every):
+        raise Refused(f"{text!r} has no such result", INVALID)
+    diagonals = [_diagonal(x, t) for x, t in zip(values, letters, strict=True)]
+    letters = [t for _, t in diagonals]
     reduced = [
-        _summed(x, t, [c for c in t if c not in result and not any(c in other for other in letters if other is not t)])
-        for x, t in zip(values, letters, strict=True)
+        _summed(x, t, [c for c in t if c not in result and not any(c in other for j, other in enumerate(letters) if j != i)])
+        for i, (x, t) in enumerate(diagonals)
     ]
     if len(reduced) == 1:
         (x, t), = reduced  # fmt: skip
         return transpose(x, [t.index(c) for c in result])
     return _product(*reduced[0], *reduced[1], result)
+
+
+def _diagonal(x: Value, letters: str) -> tuple[Value, str]:
+    """Of dimensions with the same letter, the elements whose places are equal: each pair is one, and a slice steps over it."""
+    while twice := next((c for c in letters if letters.count(c) > 1), None):
+        first = letters.index(twice)
+        second = letters.index(twice, first + 1)
+        size = x.shape[first]
+        if x.shape[second] != size:
+            raise Refused(f"{twice!r} is of sizes {size} and {x.shape[second]}", INVALID)
+        rest = [i for i in range(x.ndim) if i not in (first, second)]
+        sizes = [x.shape[i] for i in rest]
+        flat = reshape(transpose(x, [*rest, first, second]), [*sizes, size * size])
+        x = reshape(part(flat, [slice(None)] * len(rest) + [slice(0, None, size + 1)]), [*sizes, size])
+        letters = "".join(letters[i] for i in rest) + twice
+    return x, letters
 
 
 def _summed(x: Value, letters: str, over: Sequence[str]) -> tuple[Value, str]:

@@ -92,7 +92,9 @@ def gemm(
 
 
 def dynamic_quantize_matmul(n: Node, a: Value, b: Value, sb: Value, zb: Value = None, bias: Value = None) -> Value:
-    """DYNAMIC_QUANTIZE_LINEAR of A, and MATRIX_MULTIPLY_INTEGER_TO_FLOAT with the bias."""
+    """DYNAMIC_QUANTIZE_LINEAR of A, and MATRIX_MULTIPLY_INTEGER_TO_FLOAT with the bias; no rows are none."""
+    if 0 in a.shape[:-1]:
+        return np.empty((*a.shape[:-1], b.shape[-1]), np.float32)
     found = dml.dynamic_quantize_linear(a, output_data_type="UINT8")
     scale, zero = reshape(found.output_scale, ()), reshape(found.output_zero_point, ())
     return matmul_integer_to_float(n, reshape(found.output, a.shape), b, scale, sb, zero, zb, bias)

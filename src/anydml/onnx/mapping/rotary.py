@@ -56,10 +56,9 @@ def counted(start: Value, length: int) -> Value:
 def rotary_embedding(n: Node, x: Value, at: Value, cosines: Value, sines: Value) -> Value:
     """onnxruntime's RotaryEmbedding: heads {batch, length, heads * size} or {batch, heads, length, size}.
 
-    Without num_heads, a head is as large as the tables say. One place is the first of all, which the others follow.
+    Without num_heads, a head is as large as the tables say. One place is the first of all, which the others follow. Batches
+    that are packed, one behind the other, have their places: nothing else is different.
     """
-    if n.get("is_packed_batching", 0):
-        raise Refused("its batches are packed", NOT_YET)
     if n.get("scale", 1.0) != 1.0:
         raise Refused("it has a scale, of which its definition does not say where it is applied", NOT_YET)
     four = transpose(x, (0, 2, 1, 3)) if x.ndim == 4 else None

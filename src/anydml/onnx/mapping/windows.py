@@ -42,6 +42,14 @@ def spatial(n: Node, name: str, count: int, default: int) -> tuple[int, ...]:
     return given
 
 
+def auto_pad(n: Node) -> str:
+    """How padding is worked out; onnxruntime takes an empty text as NOTSET."""
+    mode: str = n.get("auto_pad", "") or "NOTSET"
+    if mode not in ("NOTSET", "VALID", *SAME):
+        raise Refused(f"its auto_pad is {mode!r}", INVALID)
+    return mode
+
+
 def window_of(n: Node, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
     """The window of a node over spatial sizes, its padding worked out."""
     count = len(sizes)
@@ -51,7 +59,7 @@ def window_of(n: Node, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
     if min((*strides, *dilations, *kernel), default=1) < 1:
         raise Refused("strides, dilations and window sizes are at least 1", INVALID)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    mode = n.get("auto_pad", "NOTSET")
+    mode = auto_pad(n)
     pads = spatial(n, "pads", 2 * count, 0) if mode == "NOTSET" else (0,) * 2 * count
     start, end, past = list(pads[:count]), list(pads[count:]), [0] * count
     for i, (size, step, span) in enumerate(zip(sizes, strides, reach, strict=True)):
@@ -98,7 +106,7 @@ def conv_transpose(n: Node, x: Value, w: Value, b: Value = None) -> Value:
     """BACKWARD; output_shape and auto_pad decide about padding, which may add positions at the end."""
     count = x.ndim - 2
     strides, dilations = spatial(n, "strides", count, 1), spatial(n, "dilations", count, 1)
-    more, mode = spatial(n, "output_padding", count, 0), n.get("auto_pad", "NOTSET")
+    more, mode = spatial(n, "output_padding", count, 0), auto_pad(n)
     reach = [(k - 1) * d + 1 for k, d in zip(filtered(n, w), dilations, strict=True)]
     whole = [(size - 1) * step + span + o for size, step, span, o in zip(x.shape[2:], strides, reach, more, strict=True)]
     pads = spatial(n, "pads", 2 * count, 0)

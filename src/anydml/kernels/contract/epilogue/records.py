@@ -145,7 +145,7 @@ def parameters(target: Target, a_signed: bool, output: str, biased: bool = False
     coarse = text.op(f"or i1 {coarse}, {text.op(f'fcmp ole float {bound}, {real(2.0**24)}')}")
     powers = text.op(f"and i1 {coarse}, {text.op(f'icmp eq i32 {fraction}, 0')}")
     text.store("float", text.op(f"select i1 {powers}, float 2.0, float {real(undecided(target))}"), "%modes")
-    text.store("i32", rule, "%modes", RULE)
+    text.store("i32", "1" if target.later else rule, "%modes", RULE)
     text.do("ret i64 0")
     kinds = [("i32", ""), (vector, f".v{lanes}i32")]
     declarations = [f"declare {t} @llvm.{how}{x if x else '.i32'}({t}, {t})" for t, x in kinds for how in ("umin", "umax")]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Kind, Value, opened
 from anydml.kernels.contract.floats import exactly
 from anydml.kernels.contract.floats.direct import LEAST
 from anydml.kernels.contract.floats.doubled import lost
@@ -182,7 +182,7 @@ class _Block:
 
     def _quick(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value]:
         """The bits of elements, and lanes where these may be others: if there are any, the group is looked at with care."""
-        found = self._between(*self._loaded(loaded)) if not self.shape.again else None
+        found = self._between(*self._loaded(loaded)) if not (self.shape.again or self.body.target.later) else None
         if found is None:
             made, undecided = self._group(i, loaded)
             return made, self.body.constant(Kind("i1", self.lanes), False) if undecided is None else undecided
@@ -228,6 +228,11 @@ class _Block:
         return total, loaded[1].cast(wide), read
 
     def _group(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
+        made, undecided = self._bounded(i, loaded)
+        return made, None if undecided is None else opened(undecided)
+
+    def _bounded(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
+        """The bits of elements, and the lanes that their bounds leave open."""
         total, size, read = self._loaded(loaded)
         shape, number = self.shape, self._number(total, size, read)
         if shape.again:

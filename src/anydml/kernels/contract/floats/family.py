@@ -37,7 +37,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     found = contractions(statement)
     if isinstance(found, str):
         return Refused(found)
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     ((name, nest),) = statement.items()

@@ -99,12 +99,12 @@ class Plan:
         )
         self.block_row, self.sizes, self.values = 0, At("scratch"), At("scratch")
         self.shape = Shape(formula, lies, found.padded)
-        self.at_once = at_once.serves(target, found, self.shape)
+        self.at_once = not target.later and at_once.serves(target, found, self.shape)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
         self.constants = constants
         self.table = constants.add(found.table)
-        self.planes = Planes.of(self)
+        self.planes = None if target.later else Planes.of(self)  # whose stages are one kernel
         self.direct = direct_plan.serves(found, factors[1].dtype.itemsize, packed_columns is not None)
         self.bits = kept.take(-(-prod(found.batches) * found.rows * found.columns // 8))
         work = prod(found.batches) * found.rows * found.columns * found.terms
@@ -295,6 +295,10 @@ class Plan:
         rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, stored, *streams)
         yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
         lie = (a, a_tile, height, b, b_panel, width)
+        known = (self.sums, sums_row, norms[1], *lie)
+        if target.later:
+            yield self.refine(batch, some, columns, self.shape, known, streams)
+            return
         if self.shape.padded:
             yield self.refine(batch, some, columns, self.shape, (norms[0], 8, norms[1], *lie), streams, zeros.decided)
         code = engine.compiled(magnitudes.sums, target, height, across)
@@ -305,7 +309,7 @@ class Plan:
         yield Step(code, (*packed, self.rests, elements // VERY_MANY, *norms, self.a_low, self.b_low))
         code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
         yield Step(code, (*where, _factor(found.terms), *rest))
-        yield self.refine(batch, some, columns, self.shape, (self.sums, sums_row, norms[1], *lie), streams)
+        yield self.refine(batch, some, columns, self.shape, known, streams)
 
     def refine(
         self,

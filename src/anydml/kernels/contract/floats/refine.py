@@ -57,6 +57,9 @@ class Refining:
         entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
         row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
         c = body.op(f"add i64 %first, {column}")
+        if body.target.exact:
+            self._mark(row, c)
+            return []
         read, output = self._streams(row, c)
         values = self._known(row, column, c)
         added = self.shape.stored.added()

@@ -270,7 +270,8 @@ class WinogradPlan(Plan):
         b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
         inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
         listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, plain, self.b_norms)
-        yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
+        if not target.later:
+            yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
         known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
         yield self.refine(batch, some, columns, self.shape, known, streams)
 

@@ -131,8 +131,11 @@ def _ties(factor: NDArray[np.float64], bound: NDArray[np.float64]) -> float:
     if not factor.size:
         return 0.0
     q = np.arange(2, 256, 2)
-    off = np.abs(factor[:, None] - np.rint(factor[:, None] * q) / q) / factor[:, None] * TYPICAL
-    return float((np.minimum(1, bound[:, None] / np.maximum(off, bound[:, None])) / q).max(1).mean())
+    off = factor[:, None] * q
+    off -= np.rint(off)  # a sum is off by that over q and the factor, and open where this is less than the bound
+    np.abs(off, out=off)
+    least = bound * factor / TYPICAL
+    return float((least / np.maximum(off, least[:, None] * q, out=off).min(1)).mean())
 
 
 def _roundings(data_type: DataType, scale: float, zero: int) -> tuple[float, float, float]:

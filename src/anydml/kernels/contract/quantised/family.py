@@ -64,7 +64,7 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
         return Refused(found)
     if not isinstance(found, Convolution | Product):
         return Refused("the sums are no product or convolution")
-    target = wanted(machine.isa)
+    target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     if found.terms > WRAPS:
@@ -187,6 +187,8 @@ class _Rounding:
         tensors: Mapping[str, TensorDesc],
         slack: float,
     ) -> None:
+        if target.later:
+            numbers = numbers._replace(limit=np.zeros_like(numbers.limit))
         self.region, self.target, self.constants, self.numbers, self.tensors = region, target, constants, numbers, tensors
         self.count, self.table = math.prod(tensors["output"].sizes), At("")
         x_type, weights_type, output_type = (tensors[name].data_type for name in (X, WEIGHTS, "output"))
@@ -201,13 +203,13 @@ class _Rounding:
         fields = [("scale", np.float32), ("zero", np.int32), ("bias", np.float32), ("bound", np.float32)]
         records = np.zeros(channels, np.dtype(fields))
         records["scale"], records["zero"], records["bias"] = *region.weights, region.bias
-        records["bound"] = bounds.of_sums(region, x_type, terms) + np.float32(FAR * slack)
+        records["bound"] = bounds.of_sums(region, x_type, terms) + np.float32(FAR * (slack + target.later))
         self.records = constants.add(records)
         rule = np.zeros(6, np.int32)
         rule[:3] = np.array([*region.bounds, region.rounding[0]], np.float32).view(np.int32)
         rule[3:] = zero, *limits(output_type)
         self.rule = constants.add(rule)
-        self.slack = int(np.float64((terms + 4) * 2.0**-52 + slack).view(np.int64))
+        self.slack = int(np.float64((terms + 4) * 2.0**-52 + slack + target.exact).view(np.int64))
         self.signed, self.few = weights_type is DataType.INT8, terms <= FEW_TERMS
         self.kind, self.more, self.added = "", (At("constants"), 0), At("constants")
         if region.other is not None:

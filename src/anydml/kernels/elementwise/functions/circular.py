@@ -46,11 +46,23 @@ def _guard(x: Value, r: Value) -> Value:
     return r.magnitude().compared("olt", size * 2.0**-63) | size.compared("oge", FARTHEST)
 
 
+def of_half_turn(r: Value, odd: Value) -> Value:
+    """sin(r), negative where the integer is odd; |r| is at most pi / 2."""
+    value = r * SIN(r * r)
+    return (value.bits() ^ (odd << 63)).cast(r.kind)
+
+
+def of_quarter_turn(r: Value, odd: Value) -> Value:
+    """tan(r), or -1 / it where the integer is odd; |r| is at most pi / 4."""
+    t = r * TAN(r * r)
+    even = (odd & 1).compared("eq", 0)
+    return r.body.chosen(even, t, -1.0) / r.body.chosen(even, 1.0, t)
+
+
 def _of_rest(x: Value, k: Value, odd: Value) -> Approximate:
     """sin(x - k pi), negative where the integer is odd."""
     r = _less(x, k, 1)
-    value = r * SIN(r * r)
-    return Approximate((value.bits() ^ (odd << 63)).cast(x.kind), SIN_REL, _guard(x, r))
+    return Approximate(of_half_turn(r, odd), SIN_REL, _guard(x, r))
 
 
 def sin(x: Value) -> Approximate:
@@ -67,12 +79,9 @@ def cos(x: Value) -> Approximate:
 
 def tan(x: Value) -> Approximate:
     """tan(x - k pi / 2), or -1 / it where k is odd."""
-    body = x.body
-    shifted = body.fused(x, 2 / math.pi, ROUNDER)
+    shifted = x.body.fused(x, 2 / math.pi, ROUNDER)
     r = _less(x, shifted - ROUNDER, 0.5)
-    t = r * TAN(r * r)
-    even = (shifted.bits() & 1).compared("eq", 0)
-    return Approximate(body.chosen(even, t, -1.0) / body.chosen(even, 1.0, t), TAN_REL, _guard(x, r))
+    return Approximate(of_quarter_turn(r, shifted.bits()), TAN_REL, _guard(x, r))
 
 
 def _arc(x: Value) -> tuple[Value, Value]:

@@ -1,0 +1,204 @@
+"""ANYDML_DUMP: what an operator or a graph was made of, as a file: statement, normalised form, refusals, steps.
+
+The kernels that steps name have files of their own, and the same names in `perf` (`kernels/code/dump.py`). Imported where the
+variable is set, only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from anydml.kernels.call.steps import At, Phases, Repeat, Rounds, Step
+from anydml.kernels.code import dump
+from anydml.kernels.kernel import Built, Lowered
+from anydml.kernels.match.attention import attention
+from anydml.kernels.match.contraction import contractions
+from anydml.kernels.match.convolution import convolution
+from anydml.kernels.match.displaced import displaced
+from anydml.kernels.match.maps import Formula, maps
+from anydml.kernels.match.moves import moves
+from anydml.kernels.match.nests import together
+from anydml.kernels.match.product import product
+from anydml.kernels.match.random_words import random_words
+from anydml.kernels.match.ranked import ranked
+from anydml.kernels.match.recurrences import recurrence
+from anydml.kernels.match.rows import rows
+from anydml.kernels.match.scans import scan
+from anydml.kernels.match.staged import staged
+from anydml.kernels.match.windows import windows
+from anydml.schema.check import Checked
+from anydml.schema.expression import Tensor
+from anydml.schema.formula import formula
+from anydml.schema.node import Expr, Variable
+from anydml.schema.statement import Nest, Statement
+from anydml.tensor import DataType, TensorDesc
+
+Refusals = Sequence[Mapping[str, str]]
+WIDTH = 116  # of a line, beyond which the parts of a value stand below one another
+
+
+def operator(checked: Checked[Any], statement: Statement, name: str, made: Lowered | Built, refused: Refusals) -> None:
+    """Write how an operator came to its kernel."""
+    document = json.dumps(checked.desc.document(), indent=1, default=_document)
+    head = f"{checked.desc.spec.name}\nkernel: {name}\n"
+    parts = {
+        "refused": _refusals(refused),
+        "statement": _statement(statement),
+        "normalised form": shown(_form(name, statement, checked)),
+        "steps": _made(made),
+        "desc": document,
+    }
+    _write("operators", f"{checked.desc.spec.name}.{name.replace(':', '.')}", head, parts)
+
+
+def fused(title: str, statement: Statement, name: str, made: Lowered | Built) -> None:
+    """Write the kernel of nodes of a graph that are one statement."""
+    form = shown(_form(name, statement, None))
+    parts = {"statement": _statement(statement), "normalised form": form, "steps": _made(made)}
+    _write("operators", f"FUSED.{name.replace(':', '.')}", f"{title}\nkernel: {name}\n", parts)
+
+
+def region(title: str, found: object, name: str, made: Lowered) -> None:
+    """Write the kernel of a region of a graph between bytes."""
+    parts = {"region": shown(found), "steps": _made(made)}
+    _write("operators", f"REGION.{name.replace(':', '.')}", f"{title}\nkernel: {name}\n", parts)
+
+
+def graph(summary: str, kernels: Sequence[tuple[str, str]], refused: Refusals) -> None:
+    """Write which kernels a graph has, and what others said of its nodes, alone, fused, and as regions."""
+    lines = "".join(f"{title}: {name}\n" for title, name in kernels)
+    _write("graphs", f"{len(kernels)}-calls", summary + "\n", {"kernels": lines, "refused": _refusals(refused)})
+
+
+def _write(folder: str, name: str, head: str, parts: Mapping[str, str]) -> None:
+    text = head + "".join(f"\n== {title} ==\n{part.rstrip()}\n" for title, part in parts.items())
+    dump.write(f"{folder}/{name}.{hashlib.blake2b(text.encode(), digest_size=5).hexdigest()}.txt", text)
+
+
+def _refusals(refused: Refusals) -> str:
+    return "".join(f"{one['nodes'] + ', ' if 'nodes' in one else ''}{one['kernel']}: {one['reason']}\n" for one in refused)
+
+
+def _statement(statement: Statement) -> str:
+    return "\n".join(formula(name, nest) for name, nest in statement.items())
+
+
+def _form(name: str, statement: Statement, checked: Checked[Any] | None) -> object:
+    """What the family's pattern makes of the statement; where a family has several, the one that takes it."""
+
+    def nests_() -> object:
+        types = [checked.tensors[output].data_type for output in statement] if checked else []
+        return together([*statement.values()], types) if checked else "there is none of graphs"
+
+    patterns: dict[str, Sequence[Callable[[], object]]] = {
+        "copy": [lambda: moves(statement)],
+        "elementwise": [lambda: maps(statement)],
+        "contract": [lambda: product(statement, checked), lambda: convolution(statement, checked)] if checked else [],
+        "contract.floats": [lambda: contractions(statement)],
+        "attention": [lambda: attention(statement)],
+        "reduce": [lambda: rows(statement), lambda: staged(statement)],
+        "windows": [lambda: windows(statement)],
+        "irregular": [lambda: displaced(statement)],
+        "scan": [lambda: scan(statement)],
+        "order": [lambda: ranked(statement)],
+        "recurrence": [lambda: recurrence(statement)],
+        "random": [lambda: random_words(statement)],
+        "nests": [nests_],
+    }
+    found: object = "the statement itself"
+    for pattern in patterns.get(name.partition(":")[0], ()):
+        if not isinstance(found := pattern(), str):
+            break
+    return found
+
+
+def _made(made: Lowered | Built) -> str:
+    if isinstance(made, Built):
+        phases = None if made.rounds is None else "\n".join(_rounds(made.rounds))
+        return phases or "a call of Python's"
+    sizes = {k: getattr(made, k) for k in ("scratch", "passing", "packed", "spare")}
+    lines = ["bytes: " + ", ".join(f"{name} {size}" for name, size in sizes.items() if size)] if any(sizes.values()) else []
+    if made.packing:
+        lines += ["initialize:", *_steps(made.packing, "  ")]
+    return "\n".join([*lines, *_rounds(made.rounds)])
+
+
+def _rounds(rounds: Sequence[Rounds]) -> Iterator[str]:
+    for one in rounds:
+        if one.times:
+            yield f"{' x '.join(map(str, one.times))} times:"
+        yield from _phases(one.phases)
+
+
+def _phases(phases: Phases) -> Iterator[str]:
+    for k, phase in enumerate(phases):
+        for n, piece in enumerate(phase):
+            yield f"phase {k}, piece {n}:"
+            yield from _steps(piece, "  ")
+
+
+def _steps(steps: Sequence[Step | Repeat], indent: str) -> Iterator[str]:
+    for step in steps:
+        if isinstance(step, Repeat):
+            yield f"{indent}{step.times} times:"
+            yield from _steps(step.first, indent + "  ")
+            continue
+        arguments = ", ".join(f"{x.base}+{x.offset}" if isinstance(x, At) else str(x) for x in step.arguments)
+        yield f"{indent}{dump.name_of(step.code)}({arguments})"
+        if step.aligned is not None:
+            yield f"{indent}  or, where aligned, {dump.name_of(step.aligned.code)}"
+
+
+def shown(value: object, indent: int = 0) -> str:
+    """A value as text, the parts of a long one below one another."""
+    line = _line(value)
+    if len(line) + indent <= WIDTH:
+        return line
+    inner, pad = indent + 2, " " * (indent + 2)
+    if isinstance(value, Formula):
+        return "\n".join([type(value).__name__, *(f"{pad}{k}: {_line(node)}" for k, node in enumerate(value))])
+    if isinstance(value, Mapping):
+        return "\n".join(["{", *(f"{pad}{_line(k)}: {shown(v, inner)}" for k, v in value.items()), " " * indent + "}"])
+    if (fields := _fields(value)) is not None:
+        return "\n".join([type(value).__name__, *(f"{pad}{k} = {shown(v, inner)}" for k, v in fields.items())])
+    if isinstance(value, (tuple, list)):
+        return "\n".join(["[", *(pad + shown(v, inner) for v in value), " " * indent + "]"])
+    return line
+
+
+def _fields(value: object) -> dict[str, Any] | None:
+    """The members of a record by name; None of what is none."""
+    if isinstance(value, (DataType, Expr, Variable, Tensor, TensorDesc, Nest)):
+        return None
+    names = getattr(value, "_fields", None) or getattr(value, "__dataclass_fields__", None)
+    return {name: getattr(value, name) for name in names} if names else None
+
+
+def _line(value: object) -> str:
+    if isinstance(value, Expr):
+        return formula("", Nest((), value)).removeprefix("[] = ").replace("\n", "; ")
+    if isinstance(value, Nest):
+        return formula("", value).replace("\n", "; ")
+    if isinstance(value, Variable):
+        return f"variable of {value.size}"
+    if isinstance(value, Tensor):
+        return f"{value.name} {value.data_type} {value.sizes}"
+    if isinstance(value, np.ndarray):
+        return f"array of {value.dtype} {value.shape}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_line(k)}: {_line(v)}" for k, v in value.items()) + "}"
+    if (fields := _fields(value)) is not None:
+        return f"{type(value).__name__}({', '.join(f'{k}={_line(v)}' for k, v in fields.items())})"
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(map(_line, value)) + "]"
+    return str(value)
+
+
+def _document(value: object) -> object:
+    found = getattr(value, "document", None)
+    return found() if found else str(value)

@@ -1,0 +1,119 @@
+"""ANYDML_DUMP: a folder that gets the LLVM text and the assembly of each kernel, under the name that `perf` shows for it.
+
+A name is that of the emitter, the instruction set, and a digest of the text: `contract.floats.tile.sums.avx2.1f0c9ad2e4`.
+Kernels belong to no operator: the files of operators (`devices/dump.py`) say which they call. Imported where the variable is
+set, only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import sys
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+from anydml.errors import UnsupportedError
+from anydml.kernels.code import engine
+
+VARIABLE = "ANYDML_DUMP"
+_folders: dict[str, Path | None] = {}  # by what was asked for; None where nothing can be written, which was said
+
+
+def folder() -> Path | None:
+    """The folder, made where it is absent. UnsupportedError, once, where nothing can be written there."""
+    asked = os.environ.get(VARIABLE, "")
+    if not asked:
+        return None
+    if asked not in _folders:
+        try:
+            path = _folders[asked] = Path(asked).expanduser().absolute()
+            for part in ("kernels", "operators", "graphs"):
+                (path / part).mkdir(parents=True, exist_ok=True)
+        except (OSError, RuntimeError) as error:  # there is no home folder
+            _failed(error)
+    return _folders[asked]
+
+
+def write(name: str, text: str) -> None:
+    """A file of the folder. UnsupportedError where it cannot be written; then no other is tried."""
+    if (within := folder()) is not None:
+        try:
+            path = within / name
+            new = path.with_name(f"{path.name}.{os.getpid()}.new")  # other processes may write the same
+            new.write_text(text, encoding="utf-8")
+            os.replace(new, path)
+        except OSError as error:
+            _failed(error)
+
+
+def _failed(error: Exception) -> None:
+    asked = os.environ[VARIABLE]
+    _folders[asked] = None
+    reason = getattr(error, "strerror", None) or str(error)
+    raise UnsupportedError(f"{VARIABLE} is {asked!r}, and nothing can be written there: {reason}") from error
+
+
+@lru_cache(maxsize=4096)
+def _text(made: engine.Made) -> str:
+    return made.emit(made.target, *made.arguments)
+
+
+def name_of(code: engine.Code) -> str:
+    """The name of a kernel, as files and `perf` have it."""
+    made = code.made
+    if made is None:
+        return "unknown"
+    module = made.emit.__module__.removeprefix("anydml.kernels.")
+    digest = hashlib.blake2b(_text(made).encode(), digest_size=5).hexdigest()
+    return f"{module}.{getattr(made.emit, '__name__', 'emitted')}.{made.target.name}.{digest}"
+
+
+def kernel(code: engine.Code, binary: bytes) -> None:
+    """Write what a kernel is made of, and its name for `perf`."""
+    if folder() is None or code.made is None:
+        return
+    name, text = name_of(code), _text(code.made)
+    write(f"kernels/{name}.ll", text)
+    write(f"kernels/{name}.s", engine.assembly(text, code.made.target))
+    if sys.platform == "linux":
+        with suppress(OSError):
+            _tell_perf(name, code.address, binary)
+
+
+def _tell_perf(name: str, address: int, binary: bytes) -> None:
+    """A line for each function, in the file where `perf report` looks for those of this process."""
+    functions = _functions(binary)
+    start = address - functions.get("kernel", (0, 0))[0]
+    lines = [
+        f"{start + at:x} {size:x} {name}{'' if inner == 'kernel' else '.' + inner}\n" for inner, (at, size) in functions.items()
+    ]
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(f"/tmp/perf-{os.getpid()}.map", flags, 0o600)
+    try:
+        if os.fstat(file).st_uid == os.geteuid():  # in a folder where others may make files
+            os.write(file, "".join(lines).encode())
+    finally:
+        os.close(file)
+
+
+def _functions(binary: bytes) -> dict[str, tuple[int, int]]:
+    """The functions of an ELF object: where each is in its section, and its bytes."""
+    if binary[:5] != b"\x7fELF\x02":
+        return {}
+    (sections,) = struct.unpack_from("<Q", binary, 40)
+    size, count = struct.unpack_from("<HH", binary, 58)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", binary, sections + i * size) for i in range(count)]
+    found = {}
+    for _, kind, _, _, at, nbytes, link, *_ in headers:
+        if kind != 2:  # a table of symbols
+            continue
+        names = headers[link][4]
+        for i in range(0, nbytes, 24):
+            name, info, _, _, value, length = struct.unpack_from("<IBBHQQ", binary, at + i)
+            if info & 15 == 2:  # a function
+                end = binary.index(b"\0", names + name)
+                found[binary[names + name : end].decode()] = (value, length)
+    return found

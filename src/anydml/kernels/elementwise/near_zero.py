@@ -1,0 +1,109 @@
+"""Functions that are s x and next to nothing more, or less, near zero: at a tie of s x, the sign of that decides.
+
+s x is an exact float64 whose last place is 0, and what is added to it is less than that place. So the float64 beside it, on the
+side of what is added, rounds as the sum does.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise.shape import Shape
+from anydml.kernels.match.maps import Formula
+from anydml.schema.node import Constant
+from anydml.tensor import DataType
+
+TINY = 2.0**-60  # of arguments
+STEEP = 64  # what is added may be so many times s x^2: less than 2^-53 of s x
+DIGITS = 28  # of s; an element has 24
+
+
+class NearZero(NamedTuple):
+    """s, and the sign of what is added over that of x^2, or where it has the other sign than s x, None."""
+
+    slope: float
+    sign: int | None
+
+    def settled(self, bits: Value) -> tuple[Value, Value]:
+        """The bits of results, and the lanes in which these are known; bits: of the arguments."""
+        x = bits.cast(bits.kind.of("float"))
+        size, product = x.magnitude(), x.converted("fpext", x.kind.of("double")) * self.slope
+        beside = product.bits()
+        if self.sign is None:
+            beside = beside - 1
+        else:  # away from 0 where s x has the sign of what is added
+            below = beside.shifted_right(63, signed=True)
+            beside = beside + ((below | 1) if self.sign > 0 else -(below | 1))
+        made = beside.cast(product.kind).converted("fptrunc", x.kind)
+        return made.bits(), size.compared("olt", TINY) & size.compared("ogt", 0.0)
+
+
+def near_zero(shape: Shape) -> NearZero | None:
+    """The terms of the function that a formula is of a FLOAT32 element, where they are known."""
+    if shape.types != (DataType.FLOAT32, DataType.FLOAT32) or shape.moves:
+        return None
+    return _Match(shape.formula).found()
+
+
+class _Match:
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
+
+    def found(self) -> NearZero | None:
+        last = len(self.formula) - 1
+        while self.formula[last].op in ("same", "limits"):
+            last = self.formula[last].args[-1]
+        return self._hard_swish(last) or self._tanh(last)
+
+    def _constant(self, place: int) -> Fraction | None:
+        data = self.formula[place].data
+        return data.value if isinstance(data, Constant) and isinstance(data.value, Fraction) else None
+
+    def _scaled(self, op: str, place: int) -> tuple[Fraction, int] | None:
+        """The constant of an operation, and its other operand."""
+        node = self.formula[place]
+        if node.op == op:
+            for one, other in (node.args, node.args[::-1]):
+                if (constant := self._constant(one)) is not None:
+                    return constant, other
+        return None
+
+    def _line(self, place: int) -> Fraction | None:
+        """k of k x."""
+        if self.formula[place].op == "stream":
+            return Fraction(1)
+        found = self._scaled("mul", place)
+        return found[0] if found and self.formula[found[1]].op == "stream" else None
+
+    def _hard_swish(self, place: int) -> NearZero | None:
+        """x max(0, min(a x + b, 1)) for 0 < b < 1, which is b x + a x^2."""
+        node = self.formula[place]
+        for one, other in (node.args, node.args[::-1]) if node.op == "mul" else ():
+            above = self._scaled("max", other)
+            below = self._scaled("min", above[1]) if above and above[0] == 0 else None
+            sum_ = self._scaled("add", below[1]) if below and below[0] == 1 else None
+            a = self._line(sum_[1]) if sum_ else None
+            if self.formula[one].op == "stream" and sum_ and a:
+                b = sum_[0]
+                if 0 < b < 1 and abs(a) <= STEEP * b and _short(b):
+                    return NearZero(float(b), 1 if a > 0 else -1)
+        return None
+
+    def _tanh(self, place: int) -> NearZero | None:
+        """a tanh(b x), which is a b x - a b^3 x^3 / 3 and is nearer to 0 than a b x."""
+        scaled = self._scaled("mul", place)
+        a, inner = scaled or (Fraction(1), place)
+        while self.formula[inner].op == "same":
+            inner = self.formula[inner].args[0]
+        if self.formula[inner].op != "tanh":
+            return None
+        b = self._line(self.formula[inner].args[0])
+        return NearZero(float(a * b), None) if a and b and abs(b) <= STEEP and _short(a * b) else None
+
+
+def _short(slope: Fraction) -> bool:
+    """Whether products with a slope are exact, and end in a 0."""
+    numerator, denominator = abs(slope.numerator), slope.denominator
+    return (numerator // (numerator & -numerator)).bit_length() <= DIGITS and denominator & (denominator - 1) == 0

@@ -1,0 +1,56 @@
+"""The functions of expressions, and every table and file that knows some of them by name: what a new function touches.
+
+CONTRIBUTING.md has the same rows; `test_expression_functions.py` compares them, and looks for readers that are missing here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Need = Literal["always", "reals", "wholes", "where it pays"]
+
+
+class Reader(NamedTuple):
+    """tables: the names of a module's dicts and sets; none where the code compares names. need: which functions are there.
+
+    Always: all. Reals: those that machine code approximates, such as exp. Wholes: roundings to integers. Patterns that look for
+    one function (softmax, attention, gates) are no readers: a new function does not touch them.
+    """
+
+    module: str
+    tables: tuple[str, ...]
+    need: Need
+    what: str
+
+
+READERS = (
+    Reader("kernels.evaluate.source", ("_CALLS",), "always", "the exact evaluation, a function of `exact/functions.py`"),
+    Reader("schema.formula", ("_NAMES",), "where it pays", "another name in formulas on operators' pages"),
+    Reader(
+        "schema.traversal", ("_KEEPS_INTEGERS", "_MAKES_INTEGERS"), "where it pays", "whether a number is an integer in kind"
+    ),
+    Reader("schema.identities", (), "where it pays", "formulas that come to the same"),
+    Reader("explain.bounded", ("MONOTONE", "SLOPE_ONE", "WHOLE", "OF_EXACT"), "where it pays", "bounds of other results"),
+    Reader("explain.evaluation", (), "where it pays", "bounds of other results: functions that are in none of these tables"),
+    Reader(
+        "kernels.elementwise.functions.wide", ("UNARY", "BINARY"), "reals", "the compiled function in float64, with its error"
+    ),
+    Reader("kernels.elementwise.transcendental", ("KINDS",), "reals", "limits and slope of the compiled function"),
+    Reader("kernels.elementwise.functions.doubled", ("UNARY", "BINARY"), "reals", "the second stage: the same to 2^-80"),
+    Reader(
+        "kernels.elementwise.precise_functions",
+        ("KINDS", "_LIMITS", "_KEEPING_ZERO", "_LEVELS", "DOMAINS", "_TINY"),
+        "reals",
+        "the second stage: where it is known without that",
+    ),
+    Reader("kernels.reduce.stages", ("COSTLY",), "reals", "values that rows keep for the next pass"),
+    Reader("kernels.elementwise.functions.paired", ("FUNCTIONS",), "where it pays", "the function in pairs of float32"),
+    Reader("kernels.elementwise.settled", ("ENDS",), "where it pays", "results that are known at once, such as far from 0"),
+    Reader("kernels.elementwise.magnitudes", (), "where it pays", "signs and magnitudes that settle a formula"),
+    Reader("kernels.elementwise.combined", (), "where it pays", "several nodes as one function"),
+    Reader("kernels.elementwise.family", ("BEGIN_IN_PAIRS",), "where it pays", "maps that begin in pairs of float32"),
+    Reader("kernels.elementwise.precise", ("_ARITHMETIC",), "where it pays", "operations of the second stage"),
+    Reader("kernels.elementwise.formula", ("_ARITHMETIC",), "where it pays", "operations of the first stage"),
+    Reader("kernels.match.nests", ("_NUMBERS",), "wholes", "what a nest may compute"),
+    Reader("kernels.nests.walk", ("_ARITHMETIC",), "where it pays", "operations of nests"),
+)
