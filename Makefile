@@ -52,10 +52,10 @@ soak-graphs: .venv/test
 	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/test_quantised_graphs.py
 	ANYDML_SOAK=10 $(BIN)/python $(SOAK) tests/test_quantised_graphs.py tests/test_onnx_compare.py
 
-# faults put into models, each found at its node; the suites of the onnx package, whole
+# faults put into models, each found at its node; the suites of the onnx package, whole; 10^4 models of onnxruntime's quantisers
 soak-models: .venv/test
 	ANYDML_SOAK=34 $(BIN)/python $(SOAK) tests/test_onnx_compare.py tests/test_bounds.py
-	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_onnx_suite.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_onnx_suite.py tests/test_quantised_models.py
 
 # what every operator is tested for, on every instruction set
 soak-operators: .venv/test

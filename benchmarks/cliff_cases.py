@@ -198,9 +198,11 @@ CASES |= {
     "GEMM": lambda x: dml.gemm(
         x(1, 1, 96, 128), x.normal(1, 1, 96, 128), np.broadcast_to(x.normal(96), (1, 1, 96, 96)), trans_b="TRANSPOSE"
     ),
+    "GEMM of a row": lambda x: dml.gemm(x(1, 1, 1, 512), x.normal(1, 1, 512, 512)),
     "GEMM of two": lambda x: dml.gemm(x(1, 1, 96, 128), x(1, 1, 96, 128), trans_b="TRANSPOSE"),
     "CONVOLUTION": lambda x: dml.convolution(x(*IMAGE), x.normal(16, 16, 3, 3), x.normal(1, 16, 1, 1), **_around(1)),
     "CONVOLUTION by 2": lambda x: dml.convolution(x(*IMAGE), x.normal(16, 16, 3, 3), strides=(2, 2), **_around(1)),
+    "CONVOLUTION 5 x 5": lambda x: dml.convolution(x(*IMAGE), x.normal(16, 16, 5, 5), **_around(2)),
     "CONVOLUTION 1 x 1": lambda x: dml.convolution(x(*IMAGE), x.normal(16, 16, 1, 1)),
     "CONVOLUTION by channel": lambda x: dml.convolution(x(*IMAGE), x.normal(16, 1, 3, 3), group_count=16, **_around(1)),
     "CONVOLUTION backward": lambda x: dml.convolution(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import hurting
-from anydml import DataType, Device, TensorDesc
+from anydml import Convolution, DataType, Device, TensorDesc
 from anydml.kernels.call.steps import Step
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.emit import Text, arguments, kernel
@@ -154,3 +155,59 @@ def test_what_rounds_nothing_is_summed_once(kind: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(plan, "VERY_MANY", 1)
     assert listed("far", None, monkeypatch) > 0.9
     assert listed(kind, None, monkeypatch) == 0
+
+
+@pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
+@pytest.mark.parametrize("filters", [2, 9])
+@pytest.mark.parametrize("bias", [None, 0.0, -0.0, 1.0])
+def test_zeros_beside_the_border(data_type: str, filters: int, bias: float | None) -> None:
+    """Images of nothing, and with a spot: a sum is -0 where all terms that count are, whatever stands for the others."""
+    fields: Any = {"bias_tensor": TensorDesc(data_type, (1, filters, 1, 1))} if bias is not None else {}
+    desc = Convolution(
+        input_tensor=TensorDesc(data_type, (1, 2, 8, 9)),
+        filter_tensor=TensorDesc(data_type, (filters, 2, 5, 3)),
+        output_tensor=TensorDesc(data_type, (1, filters, 4, 9)),
+        strides=(2, 1),
+        dilations=(1, 1),
+        output_padding=(0, 0),
+        start_padding=(2, 1),
+        end_padding=(2, 1),
+        **fields,
+    )
+    rng = np.random.default_rng(filters)
+    for isa in (None, "generic"):
+        bound = Bound(desc, Device(isa=isa, threads=1), at_end=True)
+        image, weights = bound.arrays["input_tensor"], bound.arrays["filter_tensor"]
+        if bias is not None:
+            bound.arrays["bias_tensor"][...] = bias
+        for sign in (1, -1, 0):
+            weights[...] = np.abs(rng.normal(size=weights.shape)) * (sign or rng.choice([-1, 1], weights.shape))
+            for of_zero in (0.0, -0.0, None):
+                image[...] = rng.choice([0.0, -0.0], image.shape) if of_zero is None else of_zero
+                bound.check()
+                image[0, :, 3:5, 4] = 0.7
+                bound.check()
+        image[...] = 0
+        weights[0, 0, 0, 0], weights[-1, 1, 2, 1] = np.inf, np.nan  # one of which does not count in the first lines
+        bound.check()
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_few_rows_of_zeros(transposed: bool) -> None:
+    """A state of zeros times a matrix, as a recurrence that was made of single operators begins."""
+    for isa in (None, "generic"):
+        desc: Any = rows_times_columns(2, 40, 70)
+        if transposed:
+            desc = replace(desc, b_tensor=TensorDesc("FLOAT32", (70, 40)), trans_b="TRANSPOSE")
+        bound = Bound(desc, Device(isa=isa, threads=1), at_end=True)
+        a, b = bound.arrays["a_tensor"], bound.arrays["b_tensor"]
+        rng = np.random.default_rng(0)
+        for sign in (1, -1, 0):
+            b[...] = np.abs(rng.normal(size=b.shape)) * (sign or rng.choice([-1, 1], b.shape))
+            for zero in (0.0, -0.0):
+                a[...] = zero
+                bound.check()
+                a[1, 3] = 1e-30
+                bound.check()
+                b[..., :5, :5] *= np.float32(1e-12)  # products that no float32 holds
+                bound.check()

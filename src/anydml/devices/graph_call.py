@@ -55,6 +55,14 @@ class Sight(NamedTuple):
     views: Arrays
 
 
+class Run(NamedTuple):
+    """A call of a graph's call: of a part, or a copy of an output. changing: the tensors it reads that are no constants."""
+
+    part: Part | None
+    execute: Execute
+    changing: Arrays
+
+
 def _naming(run: Execute, title: str) -> None:
     try:
         run()
@@ -148,10 +156,15 @@ class GraphCall:
                 entries.append(Entry(part.built.place(views), part.judged(views, views)))
         return Table([*entries, *copies]).execute
 
-    def runs(self, arrays: Arrays) -> list[tuple[Part | None, Execute]]:
+    def runs(self, arrays: Arrays) -> list[Run]:
         """The call as a list of its parts, and of the copies of outputs that no part writes."""
         sights, copies = self._in_memory(arrays)
-        return [*((part, part.prepared(views)) for part, views in sights), *((None, run) for run in copies)]
+        changing = {b.buffer for b in self._checked.inputs} | self._written.keys()
+        changing -= self._fixed
+        return [
+            *(Run(part, part.prepared(views), {n: views[n] for n in self._of(part, changing)}) for part, views in sights),
+            *(Run(None, run, {}) for run in copies),
+        ]
 
     def _of(self, part: Part, buffers: Collection[int]) -> list[str]:
         """The names of the tensors that a part reads from some buffers."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from anydml.kernels.kernel import Execute
-
 if TYPE_CHECKING:
-    from anydml.devices.graph_call import Part
+    from anydml.devices.graph_call import Part, Run
 
 
 class Spent(NamedTuple):
@@ -37,17 +35,17 @@ class Profile(tuple[Spent, ...]):
     __repr__ = __str__
 
 
-def profiled(runs: list[tuple[Part | None, Execute]], times: int) -> Profile:
+def profiled(runs: list[Run], times: int) -> Profile:
     """The least time of each part of a graph that is executed `times` times."""
     least = [float("inf")] * len(runs)
     for _ in range(times):
-        for k, (_, run) in enumerate(runs):
+        for k, run in enumerate(runs):
             began = time.perf_counter()
-            run()
+            run.execute()
             least[k] = min(least[k], (time.perf_counter() - began) * 1e6)
     return Profile(
         Spent(part.title, part.kernel_name, spent, _bytes(part)) if part else Spent("copy of an output", "copy", spent, 0)
-        for (part, _), spent in zip(runs, least, strict=True)
+        for (part, *_), spent in zip(runs, least, strict=True)
     )
 
 

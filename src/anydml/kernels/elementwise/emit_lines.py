@@ -27,17 +27,15 @@ class _Kernel(Kernel):
             loaded = streams.whole(i) if take is None else streams.partial(i, take)
             found = {**self.constants, **loaded, **streams.positions(i)}
             made, bits = standardised_element(body, self.shape, [found[k] for k in range(self.count - 1)], known)
+            if take is not None:
+                bits = self._within(take, bits)
+            some = body.op(f"icmp ne i64 {bits}, 0")
+            when(body, some, lambda: self._note(i, bits))  # before elements are stored, which may be where inputs are
             if take is None:
                 streams.store(i, made, past_cache=body.target.vector_bytes if self.shape.stream else 0)
             else:
                 streams.store_partial(i, take, made)
-                bits = self._within(take, bits)
-
-            def note() -> None:
-                self._note(i, bits)
-                self._stop_if_full(body.op(f"add i64 {i}, {lanes if take is None else take}"))
-
-            when(body, body.op(f"icmp ne i64 {bits}, 0"), note)
+            when(body, some, lambda: self._stop_if_full(body.op(f"add i64 {i}, {lanes if take is None else take}")))
 
         def whole(i: str, _: list[Value]) -> list[Value]:
             group(i, None)

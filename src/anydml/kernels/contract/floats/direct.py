@@ -2,7 +2,8 @@
 
 A sum of n terms is at most (n + 8) u of the sum of their magnitudes away from the real one. Magnitudes are float32, each at
 least `LEAST`; their sum is one of float32, and short of the real one by less than n 2^-23 of it. What does not count is left
-out, so that zeros and infinities are those of the terms that do.
+out, so that zeros and infinities are those of the terms that do. Where the processor has noted no rounding, of magnitudes that
+are too small neither, sums and magnitudes are exact.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ from __future__ import annotations
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.contract.floats.masks import Masks
 from anydml.kernels.contract.floats.reads import single
 from anydml.kernels.contract.floats.terms import TERM, Kinds, Terms
+from anydml.kernels.contract.floats.tile import BOUND
 
 LEAST = 2.0**-126  # below it, a product of float32 loses more than its share
 # sizes: sums of magnitudes; block_row: bytes from one row of these and of the sums to the next. from0 .. end1: the lines for
-# which all terms count somewhere
+# which all terms count somewhere. counter: as `tile` has it
 ARGUMENTS = (
     "a", "a_row", "a_term", "b", "n1", "n2", "s0", "s1", "s2", "b_term", "channels", "positions", "table",
-    "first", "count", "sums", "sizes", "block_row", "from0", "end0", "from1", "end1",
+    "first", "count", "sums", "sizes", "block_row", "from0", "end0", "from1", "end1", "counter",
 )  # fmt: skip
-POINTERS = {"a", "b", "table", "sums", "sizes"}
+POINTERS = {"a", "b", "table", "sums", "sizes", "counter"}
 
 
 def slack(target: Target) -> int:
@@ -44,6 +47,7 @@ class _Direct(Terms):
         self.line = body.op(f"alloca [{self.kinds.at_once * TERM} x i8], align 64")
         if self.masks is not None:
             self.masks.begin()
+        note = Note(body)
         total = body.op("mul i64 %channels, %positions")
         none = body.op(f"icmp eq i64 {total}, 0")
         # of no terms, sums are begun all the same
@@ -61,6 +65,7 @@ class _Direct(Terms):
             return []
 
         body.loop("0", up, 1, [], terms)
+        body.stored(note.rounded().converted("uitofp", Kind("double")), "%counter", BOUND)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 

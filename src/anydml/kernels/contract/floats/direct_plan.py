@@ -92,7 +92,7 @@ def _matrix(plan: Plan, kinds: few.Kinds, batch: tuple[int, ...], rows: range, c
     at_b, at_a = (int(x) for x in found.table[0, :2])
     a, b = found.a.of(batch, rows.start) + at_a, found.b.of(batch) + at_b
     left, right = (a, found.a.row, found.a_term), (b + columns.start * found.b.columns[2], found.b_term, found.b.columns[2])
-    blocks = (found.terms, len(columns), plan.sums, plan.sizes, plan.block_row, plan.values)
+    blocks = (found.terms, len(columns), plan.sums, plan.sizes, plan.block_row, plan.values, plan.counter)
     return Step(engine.compiled(few.summed, plan.target, kinds), (*left, *right, *blocks))
 
 
@@ -106,6 +106,6 @@ def _any(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> Ste
     a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
     right = (b, *found.sizes[1:], *found.b.columns, found.b_term)
     counted = (found.channels, len(found.table), plan.table)
-    blocks: tuple[At | int, ...] = (plan.sums, plan.sizes, plan.block_row, *found.inside[:4])
+    blocks: tuple[At | int, ...] = (plan.sums, plan.sizes, plan.block_row, *found.inside[:4], plan.counter)
     code = engine.compiled(direct.sums, plan.target, kinds)
     return Step(code, (*a, *right, *counted, columns.start, len(columns), *blocks))

@@ -117,6 +117,7 @@ class _Block:
         sums = body.at("%sums", body.op(f"mul i64 {r}, %sums_row"))
         sizes = "%b_norms"
         if self.shape.measured:
+            factor = factor * body.loaded(wide, "%counter", BOUND)
             self.factor = body.splat(factor * (1 + 2.0**-2), lanes)  # the magnitudes' own roundings
             self.least = body.splat(Value(body, "%terms", Kind("i64")).converted("uitofp", wide) * LEAST, lanes)
             sizes = body.at(sizes, body.op(f"mul i64 {r}, %sums_row"))

@@ -1,7 +1,7 @@
 """Products of few rows with a matrix that is read where it lies, once: along its rows, or along its columns.
 
 What bounds a sum is the norm of its row and its column's largest element: that takes one operation for as many elements as a
-vector has, where a sum of magnitudes takes as long as the sum.
+vector has, where a sum of magnitudes takes as long as the sum. Where the processor has noted no rounding, sums are exact.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import arguments, kernel, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.reads import Reader, single
+from anydml.kernels.contract.floats.tile import BOUND
 from anydml.tensor import DataType
 
 ABREAST = 8  # terms that are added up before they are added to others
@@ -21,11 +23,13 @@ COLUMNS = 8  # that are summed in turn, along terms: of fewer rows more, as ther
 BLOCK = 2048  # terms whose factors are at hand in float64, for all rows together
 LARGER = 1 + 2.0**-20  # for the roundings of norms
 # a_row, a_term: bytes from one row, and from one term, to the next; b_term, b_column: as much of the matrix; sums, sizes: a row
-# of each for each row, block_row bytes apart; values: room for BLOCK float64, and a vector for each row
+# of each for each row, block_row bytes apart; values: room for BLOCK float64, and a vector for each row;
+# counter: as `tile` has it
 ARGUMENTS = (
     "a", "a_row", "a_term", "b", "b_term", "b_column", "terms", "columns", "sums", "sizes", "block_row", "values",
+    "counter",
 )  # fmt: skip
-POINTERS = {"a", "b", "sums", "sizes", "values"}
+POINTERS = {"a", "b", "sums", "sizes", "values", "counter"}
 I64, WIDE = Kind("i64"), Kind("double")
 
 
@@ -70,6 +74,7 @@ class _Few:
     def text(self) -> str:
         body, rows = self.body, self.kinds.rows
         arguments(body, ARGUMENTS, POINTERS)
+        note = Note(body)
         self._begin()
         norms = self._terms([body.constant(WIDE, 0.0)] * rows)
         norms = [(norm * LARGER).converted("fptrunc", Kind("float")) for norm in norms]
@@ -81,6 +86,7 @@ class _Few:
                 body.stored(most * body.splat(norms[m], self.lanes), self._size(i, m))
 
         self._every(sizes)
+        body.stored(note.rounded().converted("uitofp", WIDE), "%counter", BOUND)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
@@ -106,7 +112,8 @@ class _Few:
 
     def _begin(self) -> None:
         body = self.body
-        zero, none = body.constant(Kind("double", self.lanes), 0.0), body.constant(Kind("i32", self.lanes), 0)
+        # a sum is -0 where all of its terms are
+        zero, none = body.constant(Kind("double", self.lanes), -0.0), body.constant(Kind("i32", self.lanes), 0)
 
         def group(i: str) -> None:
             for m in range(self.kinds.rows):
@@ -178,7 +185,7 @@ class _Across(_Few):
         def group(i: str, count_: str | None) -> None:
             mask = None if count_ is None else below(body, count_, self.lanes)
             most = body.loaded(Kind("i32", self.lanes), self._size(i))
-            sums = [[body.constant(Kind("double", self.half), 0.0)] * 2 for _ in range(rows)]
+            sums = [[body.constant(Kind("double", self.half), -0.0)] * 2 for _ in range(rows)]
             for t, line in enumerate(lines):
                 bits = self.reader.read(line, i, mask)
                 self._soon(line, i, ahead)
@@ -246,7 +253,7 @@ class _Along(_Few):
         ahead = body.op(f"mul i64 %b_column, {at_once}")
         wide = Kind("double", self.half)
         per = 1 + 2 * rows
-        begin = [body.constant(Kind("i32", lanes), 0), *[body.constant(wide, 0.0)] * (2 * rows)] * at_once
+        begin = [body.constant(Kind("i32", lanes), 0), *[body.constant(wide, -0.0)] * (2 * rows)] * at_once
 
         def terms(k: str, carried: list[Value], some: str | None) -> list[Value]:
             mask = None if some is None else below(body, some, lanes)

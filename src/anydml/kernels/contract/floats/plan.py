@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import at_once, direct_plan, doubled, epilogue, magnitudes, packed, refine, tile
+from anydml.kernels.contract.floats import at_once, direct_plan, doubled, epilogue, magnitudes, packed, refine, tile, zeros
 from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import Layout, Place
@@ -294,10 +294,13 @@ class Plan:
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         rest = (*norms, self.list, self.counter, found.terms, self.rests, self.a_low, self.b_low, stored, *streams)
         yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
-        known = (self.sums, sums_row, norms[1], a, a_tile, height, b, b_panel, width)
+        lie = (a, a_tile, height, b, b_panel, width)
+        known = (self.sums, sums_row, norms[1], *lie)
         if target.later:
             yield self.refine(batch, some, columns, self.shape, known, streams)
             return
+        if self.shape.padded:
+            yield self.refine(batch, some, columns, self.shape, (norms[0], 8, norms[1], *lie), streams, zeros.decided)
         code = engine.compiled(magnitudes.sums, target, height, across)
         yield Step(code, (*packed, self.rests, elements // MANY, elements, longest))
         code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
@@ -316,9 +319,11 @@ class Plan:
         shape: Shape,
         known: Sequence[At | int],
         streams: Sequence[At | int],
+        kernel: Callable[[Target, Shape, tuple[DataType, DataType]], str] = refine.refined,
     ) -> Step:
+        """A step that decides listed elements, or some of them."""
         found = self.layout
-        code = engine.compiled(refine.refined, self.target, shape, self.factors)
+        code = engine.compiled(kernel, self.target, shape, self.factors)
         bit = (self._number(batch) * found.rows + some.start) * found.columns
         left = (found.a.of(batch, some.start), found.a.row, found.a_term)
         right = (found.b.of(batch), *found.sizes[1:], *found.b.columns, found.b_term)

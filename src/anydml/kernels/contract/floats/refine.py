@@ -36,10 +36,12 @@ def names(shape: Shape) -> list[str]:
 
 def refined(target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> str:
     """Decide listed elements; arguments: `names`. open: a number, to which those that stay open are added."""
-    return _Refining(target, shape, factors).text()
+    return Refining(target, shape, factors).text()
 
 
-class _Refining:
+class Refining:
+    """The kernel that decides listed elements, and the base of the one that decides zeros."""
+
     def __init__(self, target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> None:
         self.body, self.shape, self.factors = Body(target), shape, factors
 
