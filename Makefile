@@ -24,46 +24,46 @@ SOAK = -m pytest --numprocesses auto --dist loadgroup --quiet
 
 # element-wise operators: 10^7 transcendental and 10^8 rational outputs, every special value with every other, all of FLOAT16
 soak-maps: .venv/test
-	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/test_elementwise.py
-	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_elementwise_*.py tests/test_four_bit_maps.py tests/test_two_inputs.py tests/test_element_wise_unary.py tests/test_pilots_*.py
+	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/kernels/elementwise/test_elementwise.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/kernels/elementwise/test_elementwise_*.py tests/kernels/elementwise/test_int4_maps.py tests/operators/test_two_inputs.py tests/operators/test_element_wise_unary.py tests/operators/test_moves_and_maps.py tests/operators/test_quantised_operators.py tests/operators/test_sums_and_selections.py
 
 # reductions of rows: 10^5 results beside ties of each function
 soak-rows: .venv/test
-	ANYDML_SOAK=500 $(BIN)/python $(SOAK) tests/test_near_ties.py -k test_results_beside_ties
-	ANYDML_SOAK=20 $(BIN)/python $(SOAK) tests/test_near_ties.py tests/test_reductions_of_layers.py -k "not test_results_beside_ties"
+	ANYDML_SOAK=500 $(BIN)/python $(SOAK) tests/kernels/reduce/test_near_ties.py -k test_results_beside_ties
+	ANYDML_SOAK=20 $(BIN)/python $(SOAK) tests/kernels/reduce/test_near_ties.py tests/kernels/reduce/test_reductions_of_layers.py -k "not test_results_beside_ties"
 
 # sums of products of floats: 10^7 outputs of up to 64 terms, 10^6 of longer sums; and every other way that sums are computed
 soak-contractions: .venv/test
-	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/test_float_contractions.py -k "test_generated or test_long_sums"
-	ANYDML_SOAK=7 $(BIN)/python $(SOAK) tests/test_float_contractions.py tests/test_contractions.py tests/test_direct_contractions.py tests/test_winograd.py tests/test_windows.py tests/test_pooling.py tests/test_rows.py tests/test_staged.py tests/test_normalization.py tests/test_irregular.py tests/test_scans.py tests/test_float_sums.py tests/test_block_sums.py -k "not test_generated and not test_long_sums"
+	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/kernels/contract/floats/test_float_contractions.py -k "test_generated or test_long_sums"
+	ANYDML_SOAK=7 $(BIN)/python $(SOAK) tests/kernels/contract/floats/test_float_contractions.py tests/operators/test_contractions.py tests/kernels/contract/floats/test_direct_contractions.py tests/kernels/contract/floats/test_winograd.py tests/kernels/windows/test_windows.py tests/operators/test_pooling.py tests/kernels/reduce/test_rows.py tests/kernels/reduce/test_staged.py tests/kernels/reduce/test_normalization.py tests/kernels/irregular/test_irregular.py tests/kernels/scan/test_scans.py tests/kernels/numpy/test_float_sums.py tests/kernels/contract/floats/test_block_sums.py -k "not test_generated and not test_long_sums"
 
 # products and convolutions of integers: 10^7 outputs of each kernel
 soak-products: .venv/test
-	ANYDML_MATMUL_OUTPUTS=10000000 $(BIN)/python $(SOAK) tests/test_matmul_exact.py -k test_generated_products
-	ANYDML_SOAK=2 $(BIN)/python $(SOAK) tests/test_matmul_*.py tests/test_memory.py tests/test_slice_and_matmul.py tests/test_convolutions_by*.py tests/test_integer_*.py -k "not test_generated_products"
+	ANYDML_MATMUL_OUTPUTS=10000000 $(BIN)/python $(SOAK) tests/kernels/contract/test_matmul_exact.py -k test_generated_products
+	ANYDML_SOAK=2 $(BIN)/python $(SOAK) tests/kernels/contract/test_matmul_*.py tests/devices/test_memory.py tests/operators/test_slice_and_matmul.py tests/kernels/contract/test_convolutions_by*.py tests/kernels/contract/test_integer_*.py tests/kernels/test_integer_sums.py -k "not test_generated_products"
 
 # programs: a million mutated texts
 soak-programs: .venv/test
-	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python $(SOAK) tests/test_program_fuzz.py
+	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python $(SOAK) tests/program/test_program_fuzz.py
 
 # 10^4 random graphs, and 500 on each other instruction set; 3,600 maps of maps; 10^7 outputs of dequantised tensors computed with integers
 soak-graphs: .venv/test
-	ANYDML_SOAK=85 $(BIN)/python $(SOAK) tests/test_random_graphs.py tests/test_maps_of_maps.py
-	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/test_quantised_graphs.py
-	ANYDML_SOAK=10 $(BIN)/python $(SOAK) tests/test_quantised_graphs.py tests/test_onnx_compare.py
+	ANYDML_SOAK=85 $(BIN)/python $(SOAK) tests/graphs/test_random_graphs.py tests/kernels/elementwise/test_maps_of_maps.py
+	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/graphs/test_quantised_graphs.py
+	ANYDML_SOAK=10 $(BIN)/python $(SOAK) tests/graphs/test_quantised_graphs.py tests/onnx/test_onnx_compare.py
 
 # faults put into models, each found at its node; the suites of the onnx package, whole; 10^4 models of onnxruntime's quantisers
 soak-models: .venv/test
-	ANYDML_SOAK=34 $(BIN)/python $(SOAK) tests/test_onnx_compare.py tests/test_bounds.py
-	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_onnx_suite.py tests/test_quantised_models.py
+	ANYDML_SOAK=34 $(BIN)/python $(SOAK) tests/onnx/test_onnx_compare.py tests/explain/test_bounds.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/onnx/test_onnx_suite.py tests/onnx/test_quantised_models.py
 
 # what every operator is tested for, on every instruction set
 soak-operators: .venv/test
-	ANYDML_SOAK=6 $(BIN)/python $(SOAK) tests/test_operators.py tests/test_rules.py tests/test_copies.py tests/test_irregular.py tests/test_scans.py tests/test_order.py tests/test_turned.py tests/test_spread.py tests/test_floating_point_state.py tests/test_forks.py
+	ANYDML_SOAK=6 $(BIN)/python $(SOAK) tests/operators/test_operators.py tests/schema/test_rules.py tests/kernels/copy/test_copies.py tests/kernels/irregular/test_irregular.py tests/kernels/scan/test_scans.py tests/kernels/order/test_order.py tests/kernels/order/test_reversed_lines.py tests/kernels/copy/test_dilated_copies.py tests/devices/test_floating_point_state.py tests/devices/test_fork_safety.py
 
 # the instructions of every kernel for every instruction set and system, and kernels for Arm by emulation
 soak-instructions: .venv/test
-	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/test_instructions.py tests/test_arm*.py
+	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/kernels/code/test_instructions.py $(shell find tests -name "test_arm*.py")
 
 # what is made from the operator files and checked in
 functions: .venv/test

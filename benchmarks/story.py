@@ -18,14 +18,14 @@ import anydml as dml
 from anydml.devices import device
 from anydml.devices.families import DEVICES
 from anydml.exact.requantization import Requantize
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.code import engine
 from anydml.kernels.code.llvm import binding
 from anydml.kernels.code.targets import Target, named
 from anydml.kernels.contract import work as matmul_work
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import records as matmul_records
-from anydml.kernels.contract.tile import Kind, multiply
+from anydml.kernels.contract.tile import TileKey, multiply
 from benchmarks.limits import dots
 from benchmarks.matmul_cases import Array, Case, Data, bound, data
 from benchmarks.matmuls import _one_thread
@@ -43,7 +43,7 @@ class Step(NamedTuple):
     macs: int
 
 
-def optimised(target: Target, kind: Kind, height: int) -> str:
+def optimised(target: Target, kind: TileKey, height: int) -> str:
     """The tile after LLVM's own O3 pipeline."""
     llvm = binding()
     with guard:

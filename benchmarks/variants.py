@@ -14,11 +14,11 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import DOTS, dot_of
 from anydml.kernels.contract.epilogue.rule import ROW
-from anydml.kernels.contract.tile import Kind, column_bytes, multiply, panel_columns
+from anydml.kernels.contract.tile import TileKey, column_bytes, multiply, panel_columns
 from benchmarks.limits import aligned
 from benchmarks.matmul_cases import Array
 
-PLAIN = Kind(a_signed=False, b_signed=True, output="i32", full=False)
+PLAIN = TileKey(a_signed=False, b_signed=True, output="i32", full=False)
 
 
 @contextlib.contextmanager

@@ -16,17 +16,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import guard_pages
 import numpy as np
 import pytest
+from every_kernel import CallsOf, Compared, Kernel, Ran
 from numpy.typing import NDArray
 
-import guarded
 from anydml.devices import link
 from anydml.kernels.code import engine
 from anydml.kernels.code.llvm import unavailable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.reduce import undecided
-from every_kernel import CallsOf, Compared, Kernel, Ran
 
 # tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
 engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
@@ -67,9 +67,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
-    **dict.fromkeys(("test_forks", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
+    **dict.fromkeys(("test_fork_safety", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
     "test_examples": "examples",
-    "test_arm": "arm",
+    "test_arm_matmul": "arm",
     **dict.fromkeys(("test_program", "test_compare", "test_functions"), "examples of operators"),
 }
 """Alone: forks, threads on every processor, and counts of memory disturb one another."""
@@ -189,10 +189,10 @@ def _guarded_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scratch of kernels, and what they pack, ends where a page begins that is unmapped, but for less than a cache line."""
 
     def aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:
-        memory = guarded.guarded(max(-(-nbytes // link.LINE), 1) * link.LINE, at_end=True)
+        memory = guard_pages.guarded(max(-(-nbytes // link.LINE), 1) * link.LINE, at_end=True)
         return memory, memory.ctypes.data
 
-    if guarded.AVAILABLE:
+    if guard_pages.AVAILABLE:
         monkeypatch.setattr(link, "_aligned", aligned)
 
 

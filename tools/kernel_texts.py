@@ -3,8 +3,8 @@
 python tools/kernel_texts.py > before.txt; then, with the other version, > after.txt, and diff. [--texts FOLDER] [--part 2/8]
 
 Where names in Python change and nothing else, both are the same. A line is of a text: digest, length, instruction set, and the
-first call that asks for it. The calls are those of tests/digest_cases.py, on generic x86-64 or Arm and on the best instruction
-set of this machine; they are executed, since some kernels are compiled when elements need them.
+first call that asks for it. The calls are those of tests/support/digest_cases.py, on generic x86-64 or Arm and on the best
+instruction set of this machine; they are executed, since some kernels are compiled when elements need them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-import numpy as np
-
-import anydml as dml
 import digest_cases
 import fitting_graphs
 import map_chains
+import numpy as np
 import quantised_graphs
+from random_graphs import random_net
+from wired_graphs import EXAMPLES, Wired
+
+import anydml as dml
 from anydml.devices.device import usual
 from anydml.kernels.call import pool
 from anydml.kernels.code import engine, processor, sources
 from anydml.kernels.code.targets import Target, targets
-from random_graphs import random_net
-from wirings import EXAMPLES, Wired
 
 NETS, FITTING, CHAINS, QUANTISED = 24, 24, 12, 24  # graphs
 

@@ -22,7 +22,7 @@ from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.functions.wide import UNARY
 from anydml.kernels.elementwise.levels import finer_kernel
-from anydml.kernels.elementwise.shape import Shape, lanes_in_pairs
+from anydml.kernels.elementwise.shape import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.elementwise.undecided import exactly
 from anydml.kernels.match import maps
@@ -62,7 +62,7 @@ class Compiled:
     def __init__(self, target: Target, formula: Formula, levels: tuple[str, ...]) -> None:
         lanes = lanes_in_pairs(target) if levels[0] == "paired" else target.vector_bytes // 4
         lies = (CONTIGUOUS, CONTIGUOUS)
-        shape = Shape(formula, False, False, TYPES, lies, 0, lanes, False, levels, True)
+        shape = MapKey(formula, False, False, TYPES, lies, 0, lanes, False, levels, True)
         self.code = engine.compiled(emit.emitted, target, shape)
         self.state = np.zeros(8, np.int64)
         self.list = np.empty(2 * (BLOCK + lanes), np.int64)
@@ -83,7 +83,7 @@ class Compiled:
 def _finer(formula: Formula, target: Target, x: Words) -> Words:
     """The results in twice float64's precision, and exactly where these are not enough."""
     lanes = target.vector_bytes // 4
-    shape = Shape(formula, False, False, TYPES, (CONTIGUOUS,) * 2, 0, lanes, False, ("wide",), True)
+    shape = MapKey(formula, False, False, TYPES, (CONTIGUOUS,) * 2, 0, lanes, False, ("wide",), True)
     code = engine.compiled(finer_kernel, target, shape, "doubled")
     made = np.zeros(x.size, np.uint32)
     entries = np.stack([made.ctypes.data + 4 * np.arange(x.size), x.astype(np.int64)], 1)

@@ -24,7 +24,7 @@ from anydml.errors import (
     Violation,
 )
 from anydml.feature_level import FeatureLevel
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.graphs.desc import ConstantNode, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge
 from anydml.schema.check import Checked, check
 from anydml.tensor import DataType, TensorDesc, TensorFlags
@@ -91,8 +91,8 @@ def _meant(name: str) -> str:
         return ""
     if name == "onnx":  # a module that needs an optional package is imported by name
         return "; `import anydml.onnx` loads it"
-    from anydml.alike import alike
-    from anydml.wording import listed
+    from anydml.rule_messages import listed
+    from anydml.suggestions import alike
 
     public = (*__all__, "slice")
     near = alike(name, [one for one in public if one[0].isupper() == name[0].isupper()]) or alike(name, public)

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from anydml.names import class_name, printable, snake_case
-from anydml.wording import listed, word
+from anydml.rule_messages import listed, word
+from anydml.spelling import class_name, printable, snake_case
 
 LONGEST = 1024  # bits of a number that a message writes out; Python refuses to write far longer ones
 E_INVALIDARG = 0x80070057

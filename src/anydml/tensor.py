@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from anydml.alike import MEMBERS
+from anydml.suggestions import MEMBERS
 
 Enumeration = TypeVar("Enumeration", bound=enum.IntEnum)
 

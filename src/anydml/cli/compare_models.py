@@ -17,7 +17,7 @@ from rich.text import Text
 from anydml.cli.models import model_of
 from anydml.cli.output import as_json, console, note, result, show_table
 from anydml.errors import BindingError, Fault
-from anydml.names import printable
+from anydml.spelling import printable
 
 STYLES = {"equal": "green", "rounding": "yellow", "beyond rounding": "bold red", "no bound": "magenta", "not judged": "dim"}
 

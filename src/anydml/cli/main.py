@@ -26,8 +26,8 @@ from anydml.explain import describe as pages
 from anydml.explain.comparison import NEAR
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.code.llvm import unavailable
-from anydml.names import printable
 from anydml.schema.directml import NAMES as DIRECTML
+from anydml.spelling import printable
 
 MOST_RUNS = 10**6  # of one dispatch, timed or warm-up; the time of each is kept
 

@@ -15,10 +15,10 @@ from anydml.cli.output import as_json, note, result
 from anydml.devices.device import Device
 from anydml.errors import BindingError, Error, Fault, GraphError
 from anydml.feature_level import FeatureLevel
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.graphs.check import check_graph
-from anydml.names import printable
-from anydml.wording import listed
+from anydml.rule_messages import listed
+from anydml.spelling import printable
 
 if TYPE_CHECKING:
     from anydml.onnx import Model

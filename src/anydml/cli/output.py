@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 
-from anydml.names import printable
+from anydml.spelling import printable
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -17,9 +17,9 @@ from anydml.errors import BindingError, Fault, ProgramError
 from anydml.explain import describe as pages
 from anydml.explain.compare import compare as compare_arrays
 from anydml.explain.comparison import Comparison
-from anydml.names import printable
 from anydml.program import Program, files, load
 from anydml.program.model import Binding, Dispatch
+from anydml.spelling import printable
 
 
 def members(fault: Fault) -> dict[str, Any]:

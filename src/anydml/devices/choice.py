@@ -12,7 +12,7 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import Families
 from anydml.devices.memory import memory_bytes
 from anydml.devices.slow import InPython, left_open, not_compiled
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
 from anydml.schema.check import Checked

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from anydml import forks
-from anydml.computed import computed_once
+from anydml import fork_safety
 from anydml.devices import verbose
 from anydml.devices.binding import Near, Slot, identical, owned_copy, share_memory
 from anydml.devices.judging import data_check
 from anydml.errors import BindingError, Fault
 from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, Direct, Execute, Unfit
+from anydml.lazy import computed_once
 from anydml.schema.check import Checked
 from anydml.schema.constraint import DataRule
 from anydml.schema.field import OUTPUT
@@ -307,19 +307,19 @@ class BoundOperator:
         run = self.compiled.prepare(self.arrays)
         self._run = self._reporting(run) if self.compiled.reports else run
         self._lock = threading.Lock()
-        self._generation = forks.generation()
+        self._generation = fork_safety.generation()
         if self.compiled.built.bare and not (self.compiled.judges or self.compiled.reports):
             self.__dict__["execute"] = run  # there is nothing to check and no scratch to lock: no cost beyond the call
 
     def _make_ready_again(self) -> None:
         """Replace lock and scratch in a child of a fork: a thread of the parent may have been using them."""
-        with forks.guard:
-            if self._generation != forks.generation():
+        with fork_safety.guard:
+            if self._generation != fork_safety.generation():
                 self._make_ready()
 
     def execute(self) -> None:
         """Compute the output. DataError if a value breaks a data rule, before any byte of the output is written."""
-        if self._generation != forks.generation():
+        if self._generation != fork_safety.generation():
             self._make_ready_again()
         with self._lock:
             self._run()

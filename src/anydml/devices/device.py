@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from anydml import operators, optional
-from anydml.collector import paused
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import DEVICES, FUSED, IN_GRAPHS, Families
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
-from anydml.forks import guard
+from anydml.fork_safety import guard
+from anydml.gc_pause import paused
 from anydml.graphs.check import check_graph
 from anydml.graphs.desc import GraphDesc
 from anydml.kernels.kernel import Machine

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.kernel import Lower, Lowered, Machine, Refused
 from anydml.tensor import TensorDesc
 

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from anydml import optional
-from anydml.computed import computed_once
 from anydml.devices.binding import Slot
 from anydml.devices.choice import Refusals, chosen, dumping, linked
 from anydml.devices.compiled import CompiledOperator, Counters, counters_of
@@ -32,6 +31,7 @@ from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.match.windows import MAX, windows
+from anydml.lazy import computed_once
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, meaning

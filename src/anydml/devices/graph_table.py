@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from anydml.kernels.call.steps import Piece, parts
+from anydml.kernels.call.steps import StepTable, parts
 from anydml.kernels.kernel import Execute, Placed, Unfit
 
 LONG = 0.1  # seconds: the longest time without handling signals
@@ -38,7 +38,7 @@ class Table:
 
     def __init__(self, entries: Sequence[Entry | Execute]) -> None:
         self._kernels = [e for e in entries if isinstance(e, Entry)]
-        phases: list[Sequence[Piece]] = []
+        phases: list[Sequence[StepTable]] = []
         self._owners: list[tuple[Entry, int]] = []  # for each phase, its kernel and the first phase of this kernel
         self._sections: list[Section] = []
         for e in entries:

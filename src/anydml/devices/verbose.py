@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 
 
 def level() -> int:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from anydml.devices.device import Device
 from anydml.errors import DataError, DescError, Violation
 from anydml.functional.signatures import as_call
-from anydml.names import class_name
 from anydml.operators import PREFIX
 from anydml.schema.check import check
 from anydml.schema.constraint import Constraint, DataRule
@@ -26,6 +25,7 @@ from anydml.schema.kinds import FLOAT
 from anydml.schema.operator import Desc, Example, Rejects, example_desc, rejections
 from anydml.schema.support import LEVEL_RULES
 from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES, broken
+from anydml.spelling import class_name
 from anydml.tensor import TensorDesc, TensorFlags
 
 Facts = dict[str, Any]

@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.collector import paused
 from anydml.devices.binding import Near, identical, share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import CACHED, Device, device_of
 from anydml.errors import BindingError, DataError, DescError
-from anydml.forks import guard
-from anydml.four_bit import array_dtype, unpacked
+from anydml.fork_safety import guard
 from anydml.functional.inputs import BOOL, Several, array_of_number, fault
 from anydml.functional.keys import keyed, kind_of, lies, taken
 from anydml.functional.request import Request
@@ -34,6 +32,8 @@ from anydml.functional.run import (
     signature,
     unspellable,
 )
+from anydml.gc_pause import paused
+from anydml.int4_tensors import array_dtype, unpacked
 from anydml.kernels.kernel import Direct
 from anydml.tensor import DataType, TensorDesc, four_bit
 

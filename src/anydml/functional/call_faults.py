@@ -15,13 +15,13 @@ import numpy as np
 from anydml.devices.binding import as_array, identical, refused_by_name, share_memory
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
-from anydml.four_bit import array_dtype
 from anydml.functional.faults import type_refused
 from anydml.functional.inference import argument
 from anydml.functional.inputs import Several, array_of_number
 from anydml.functional.keys import keyed, kind_of, lies, taken
 from anydml.functional.request import Request
 from anydml.functional.run import operator_of
+from anydml.int4_tensors import array_dtype
 from anydml.schema.check import check
 from anydml.schema.constraint import UNJUDGED
 from anydml.schema.field import Field

@@ -22,12 +22,12 @@ from anydml.functional.parameters import Axis, array_of, output_dtypes, same_dim
 from anydml.functional.run import signature, tensor, unspellable
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
+from anydml.rule_messages import listed
 from anydml.schema.check import check
 from anydml.schema.constraint import DataRule
 from anydml.schema.field import Field
 from anydml.schema.operator import Desc
 from anydml.tensor import DATA_TYPES, DataType, TensorDesc, integers
-from anydml.wording import listed
 
 Array = NDArray[Any]
 T = TypeVar("T")

@@ -10,23 +10,23 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.collector import paused
-from anydml.computed import computed_once
 from anydml.devices.binding import as_array
 from anydml.devices.device import Device, device_of
 from anydml.devices.graph import CompiledGraph, fused, moved
 from anydml.devices.graph_call import laid_over
 from anydml.errors import BindingError, DescError, Fault
-from anydml.four_bit import array_dtype, pack, unpacked
 from anydml.functional import graph_files
 from anydml.functional.call import call
 from anydml.functional.run import allocate
 from anydml.functional.tracing import Building, GraphTensor, traced
+from anydml.gc_pause import paused
 from anydml.graphs import show
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc, OutputEdge, tensor_names
 from anydml.graphs.plan import Work, fixed_buffers, split, works_of
+from anydml.int4_tensors import array_dtype, pack, unpacked
+from anydml.lazy import computed_once
 from anydml.schema.tensor_rules import broken
 from anydml.tensor import TensorDesc, TensorFlags, four_bit, packed_strides
 

@@ -13,12 +13,12 @@ import numpy as np
 from anydml import operators
 from anydml.errors import Fault, GraphError
 from anydml.graphs.desc import ConstantNode, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge
-from anydml.names import snake_case
 from anydml.schema import field as fields
 from anydml.schema.desc import tensor_document
 from anydml.schema.field import Field
 from anydml.schema.kinds import Pair
 from anydml.schema.operator import Desc
+from anydml.spelling import snake_case
 from anydml.tensor import TensorDesc
 
 FILE, FORMAT = "graph.json", "anydml graph 1"

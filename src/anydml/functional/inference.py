@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from anydml.names import snake_case
 from anydml.schema.desc import Desc
 from anydml.schema.field import Field
 from anydml.schema.kinds import DATA_TYPE
 from anydml.schema.spec import OperatorSpec
+from anydml.spelling import snake_case
 from anydml.tensor import DataType
 
 

@@ -13,12 +13,12 @@ from anydml.errors import BindingError, Fault, show
 from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, nearest
 from anydml.feature_level import FeatureLevel
 from anydml.functional.inference import argument, equal
+from anydml.rule_messages import listed
 from anydml.schema.constraint import UNJUDGED
 from anydml.schema.desc import Desc
 from anydml.schema.field import Field
 from anydml.schema.kinds import rounded_to
 from anydml.tensor import DATA_TYPES, DataType, TensorDesc, four_bit, limits
-from anydml.wording import listed
 
 FORMATS = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
 BOOL = np.dtype(np.bool_)

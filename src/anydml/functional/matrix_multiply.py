@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError, Error
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.functional.parameters import output_dtypes, same_dimension_count, scale, zero_point
 from anydml.functional.run import (
     Signature,

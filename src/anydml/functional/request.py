@@ -15,13 +15,13 @@ from anydml.errors import DescError, Fault
 from anydml.feature_level import FeatureLevel
 from anydml.functional.inference import axis_fields, type_source
 from anydml.functional.inputs import Inputs, broadcasts
-from anydml.names import snake_case
 from anydml.schema.check import check
 from anydml.schema.constraint import UNJUDGED
 from anydml.schema.desc import AXES, Desc, entries
 from anydml.schema.field import Field
 from anydml.schema.kinds import DATA_TYPE, Scalar
 from anydml.schema.operator import example_desc
+from anydml.spelling import snake_case
 from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type, four_bit, integers
 
 

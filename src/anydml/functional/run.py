@@ -22,7 +22,7 @@ from anydml.devices.binding import WRAP, as_array, refused_by_name, share_memory
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, Fault
-from anydml.four_bit import pack
+from anydml.int4_tensors import pack
 from anydml.kernels.call.address import address_of
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc

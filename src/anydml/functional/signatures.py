@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml import operators
-from anydml.forks import guard
-from anydml.four_bit import array_dtype, pack, unpacked
+from anydml.fork_safety import guard
 from anydml.functional import call, matrix_multiply, slice
 from anydml.functional.inference import argument, equal, leaves_open
+from anydml.int4_tensors import array_dtype, pack, unpacked
 from anydml.schema.field import Field
 from anydml.schema.kinds import Enumerated, Pair
 from anydml.schema.operator import Desc, Example

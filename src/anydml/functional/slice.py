@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DescError, Error
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.functional.run import (
     Signature,
     as_node,

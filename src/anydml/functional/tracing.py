@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from anydml.devices.device import Device
 from anydml.devices.graph_call import bytes_of
 from anydml.errors import PACKAGE, BindingError, Error, Fault
-from anydml.four_bit import array_dtype
 from anydml.functional.call import call
 from anydml.functional.run import announced_by
 from anydml.graphs.desc import ConstantNode, InputEdge, IntermediateEdge, OperatorNode, tensor_names
+from anydml.int4_tensors import array_dtype
 from anydml.kernels.call.address import address_of
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, as_data_type, integers, packed_strides

@@ -10,11 +10,11 @@ from anydml.feature_level import FeatureLevel
 from anydml.graphs.checked import Bound, Buffer, CheckedGraph
 from anydml.graphs.desc import ConstantNode, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge, tensor_names
 from anydml.graphs.order import ordered
+from anydml.rule_messages import listed
 from anydml.schema.check import Checked, as_feature_level, check
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, TensorFlags
-from anydml.wording import listed
 
 GRAPHS_SINCE, CONSTANTS_SINCE = FeatureLevel.FL_2_1, FeatureLevel.FL_6_2
 

@@ -48,10 +48,10 @@ def summed(e: Expr, variables: Sequence[Variable], arrays: Mapping[str, NDArray[
     within = _interval(e.args[0], {})
     if within is None or max(map(abs, within)) * terms >= MOST:
         return None
-    return _Sums(e.args[0], bound, variables, arrays)
+    return _SharedSums(e.args[0], bound, variables, arrays)
 
 
-class _Sums:
+class _SharedSums:
     """Sums of one expression. Those that differ only in the last variables are computed together."""
 
     def __init__(self, body: Expr, bound: Sequence[Variable], variables: Sequence[Variable], arrays: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from anydml.kernels.call.steps import Piece, Repeat, Rounds, Step
+    from anydml.kernels.call.steps import Repeat, Rounds, Step, StepTable
     from anydml.kernels.code.targets import Target
     from anydml.kernels.evaluate.tally import Counted
     from anydml.schema.check import Checked
@@ -80,7 +80,7 @@ class Placed(NamedTuple):
     addresses.
     """
 
-    phases: Sequence[Sequence[Piece]]
+    phases: Sequence[Sequence[StepTable]]
     target: Target
     short: bool
     again: int

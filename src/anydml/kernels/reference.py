@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from anydml.forks import guard
-from anydml.four_bit import pack, unpacked
+from anydml.fork_safety import guard
+from anydml.int4_tensors import pack, unpacked
 from anydml.kernels.kernel import Arrays, Built, Machine
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc

@@ -7,7 +7,7 @@ The extra `onnx` installs what it needs: `pip install "anydml[onnx]"`.
 
 from typing import TYPE_CHECKING, Any
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.onnx.backend import Backend, is_compatible, prepare, run_model, run_node, supports_device
 from anydml.onnx.errors import ModelError, Refusal
 from anydml.onnx.model import Model, load

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import onnx
-
 from anydml.onnx.nodes import Body, Node
 from anydml.onnx.values import Value
 

@@ -13,12 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 
-from anydml.collector import paused
 from anydml.devices.memory import memory_bytes
 from anydml.functional.graph import built, computed
 from anydml.functional.tracing import Building, GraphTensor
+from anydml.gc_pause import paused
 from anydml.onnx.bodies import Frames, own_body, read_by, read_later
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, NeedsValue, Refusal, Refused, RunsAlone, UseBody
 from anydml.onnx.evaluate import evaluate
@@ -29,6 +28,7 @@ from anydml.onnx.segments import Segment, State, member
 from anydml.onnx.types import DTYPES, FOUR_BIT, output_types, type_of
 from anydml.onnx.values import Value, known
 from anydml.tensor import TensorDesc
+from onnx import TensorProto
 
 MOST_DEEP = 24  # bodies within bodies
 TURNS = ("Loop", "Scan")  # these run by themselves, one turn after another

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
+import onnx
 from anydml.onnx.types import dtype_of, schema_of
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto
 
+import onnx
 from anydml.onnx.errors import Refused
+from onnx import TensorProto
 
 BOOL = TensorProto.BOOL
 DTYPES: dict[int, np.dtype[Any]] = {

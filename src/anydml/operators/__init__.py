@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import ModuleType
 
-from anydml.alike import alike
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.schema.directml import NAMES, OLDER_NAMES
 from anydml.schema.operator import Desc
+from anydml.suggestions import alike
 
 PREFIX = "DML_OPERATOR_"
 _VERSION = re.compile(r"\d+$")

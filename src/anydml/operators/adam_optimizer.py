@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
-from anydml.names import snake_case
 from anydml.schema import field
 from anydml.schema.expression import Tensor, each, pow, sqrt
 from anydml.schema.node import lift
@@ -18,6 +17,7 @@ from anydml.schema.rules import same, single_element
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import FLOATS
+from anydml.spelling import snake_case
 from anydml.tensor import DataType, TensorDesc
 
 INPUTS = "InputParametersTensor InputFirstMomentTensor InputSecondMomentTensor GradientTensor"

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
-from anydml.names import snake_case
 from anydml.schema import field
 from anydml.schema.expression import Mean, Tensor, each, over, sqrt
 from anydml.schema.normalization import (
@@ -27,6 +26,7 @@ from anydml.schema.operator import Desc, Example, Outputs, operator
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import FLOATS
+from anydml.spelling import snake_case
 from anydml.tensor import DataType, TensorDesc
 
 IMAGES = "InputTensor InputGradientTensor OutputGradientTensor"

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from anydml.feature_level import FeatureLevel
-from anydml.names import snake_case
 from anydml.operators.convolution import Convolution, channel, extent, padded, positions, window
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
@@ -23,6 +22,7 @@ from anydml.schema.rules import same, single_element
 from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT_BIT
+from anydml.spelling import snake_case
 from anydml.tensor import DataType, TensorDesc
 
 DATA = "InputTensor FilterTensor OutputTensor"

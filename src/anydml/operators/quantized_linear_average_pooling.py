@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from anydml.feature_level import FeatureLevel
-from anydml.names import snake_case
 from anydml.schema import field
 from anydml.schema.constraint import Constraint
 from anydml.schema.expression import Sum, Tensor, clamp, each, half_to_even, is_nan, select
@@ -35,6 +34,7 @@ from anydml.schema.windows import (
     positions,
     window_rules,
 )
+from anydml.spelling import snake_case
 from anydml.tensor import DataType, TensorDesc, limits
 
 DATA = "InputTensor OutputTensor"

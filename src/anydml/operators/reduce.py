@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
+from anydml.rule_messages import listed
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
 from anydml.schema.enumerations import ReduceFunction
@@ -42,7 +43,6 @@ from anydml.schema.statement import Nest, nest
 from anydml.schema.support import support
 from anydml.schema.types import EIGHT, FLOATS, INDICES, SIXTY_FOUR, TEN, WORDS
 from anydml.tensor import DataType, TensorDesc
-from anydml.wording import listed
 
 F = ReduceFunction
 BOTH = "InputTensor OutputTensor"

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.feature_level import FeatureLevel
-from anydml.names import snake_case
 from anydml.schema import field
 from anydml.schema.constraint import Constraint, constraint
 from anydml.schema.expression import Tensor, each, unraveled
@@ -23,6 +22,7 @@ from anydml.schema.rules import same, sizes_are
 from anydml.schema.statement import Nest, move
 from anydml.schema.support import support
 from anydml.schema.types import ELEVEN
+from anydml.spelling import snake_case
 from anydml.tensor import DataType, TensorDesc
 
 BOTH = "InputTensor OutputTensor"

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from anydml.devices.compiled import BoundOperator
 from anydml.devices.profile import Profile, Spent
-from anydml.names import printable
 from anydml.program import files
 from anydml.program.check import Layout, Plan
 from anydml.program.files import Refused
 from anydml.program.model import Command, Constant, Dispatch, FromFile, Given, Print, Resource, Sequence, WriteFile
 from anydml.program.text import Notes
+from anydml.spelling import printable
 
 ALIGNMENT = 64  # of a resource's first byte, at least
 CHUNK = 2**16  # elements that are computed or printed at a time

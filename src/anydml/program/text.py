@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from anydml.errors import Fault, ProgramError, Violation
-from anydml.names import printable
+from anydml.spelling import printable
 
 LONGEST = 32 * 2**20  # characters of a program; larger data belongs in files
 DEEPEST = 64  # brackets inside brackets; the format itself needs nine

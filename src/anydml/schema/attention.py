@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from anydml.names import snake_case
 from anydml.schema.enumerations import MultiheadAttentionMaskType as MaskType
 from anydml.schema.expression import Max, Sum, Tensor, both, clamp, each, equal, exp, index, is_true, negation, select
 from anydml.schema.node import Expr, number
 from anydml.schema.statement import Nest, move, nest, part
+from anydml.spelling import snake_case
 
 QUERY, KEY, VALUE = "QueryTensor", "KeyTensor", "ValueTensor"
 QUERY_KEY, KEY_VALUE, ALL_THREE = "StackedQueryKeyTensor", "StackedKeyValueTensor", "StackedQueryKeyValueTensor"

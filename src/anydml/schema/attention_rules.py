@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from anydml.names import snake_case
 from anydml.schema.attention import (
     ALL_THREE,
     KEY,
@@ -29,6 +28,7 @@ from anydml.schema.attention import (
 from anydml.schema.constraint import Constraint
 from anydml.schema.enumerations import MultiheadAttentionMaskType as MaskType
 from anydml.schema.operator import Outputs
+from anydml.spelling import snake_case
 
 
 def _ones(sizes: Sequence[int], last: int) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Generic, TypeVar
 
-from anydml.computed import computed_once
 from anydml.errors import BindingError, DescError, Fault, UnsupportedError, Violation
 from anydml.feature_level import FeatureLevel
+from anydml.lazy import computed_once
 from anydml.schema.constraint import UNJUDGED, judge
 from anydml.schema.desc import TensorField
 from anydml.schema.field import OUTPUT

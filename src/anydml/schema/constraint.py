@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from anydml.errors import Violation
 from anydml.feature_level import FeatureLevel
-from anydml.names import snake_case
-from anydml.wording import LEVEL, paths
+from anydml.rule_messages import LEVEL, paths
+from anydml.spelling import snake_case
 
 _BACKTICKED = re.compile(r"`([^`]+)`")
 UNJUDGED = (IndexError, ValueError, ZeroDivisionError, AttributeError, TypeError)  # of a predicate, if other rules are broken
@@ -31,7 +31,7 @@ class Constraint:
     """A rule that a desc keeps or breaks.
 
     sentence: what must be. In backticks it names exactly the fields that the predicate reads, in wire spelling.
-    `anydml.wording` makes messages of it, best if it begins with the field to change: "`Axis` must be less than ..".
+    `anydml.rule_messages` makes messages of it, best if it begins with the field to change: "`Axis` must be less than ..".
     each: with DIMENSION, the predicate takes (d, i) and is called for every dimension of the first tensor; with the wire name
     of an array field, for every entry of it; otherwise it takes (d).
     expected: a function of the same arguments: wire path -> what would fit (see Violation), or None.

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from anydml.computed import computed_once
-from anydml.names import snake_case
+from anydml.lazy import computed_once
 from anydml.schema.field import Field
 from anydml.schema.kinds import Scalar
+from anydml.spelling import snake_case
 from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:

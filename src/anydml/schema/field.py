@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
-from anydml.names import snake_case
 from anydml.schema.enumerations import (
     AxisDirection,
     ConvolutionDirection,
@@ -35,6 +34,7 @@ from anydml.schema.kinds import (
     Kind,
     Scalar,
 )
+from anydml.spelling import snake_case
 
 INPUT, OUTPUT, ATTRIBUTE = "input", "output", "attribute"
 AXIS_DIRECTION = Enumerated(AxisDirection, "DML_AXIS_DIRECTION")

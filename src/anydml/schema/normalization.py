@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from anydml.names import snake_case
 from anydml.schema.constraint import DIMENSION, Constraint
 from anydml.schema.expression import Indices, Mean, Sum, Tensor, each, over, sqrt
 from anydml.schema.node import Expr, number
 from anydml.schema.operator import Rejects, rejects
 from anydml.schema.rules import same
 from anydml.schema.statement import Nest, nest
+from anydml.spelling import snake_case
 from anydml.tensor import DataType, TensorDesc
 
 

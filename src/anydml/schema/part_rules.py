@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from anydml.names import snake_case
 from anydml.schema.constraint import Constraint
+from anydml.spelling import snake_case
 from anydml.tensor import TensorDesc
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from anydml.names import snake_case
 from anydml.schema.constraint import Constraint
+from anydml.spelling import snake_case
 
 
 def right_aligned(sizes: tuple[int, ...]) -> tuple[int, int, int, int]:

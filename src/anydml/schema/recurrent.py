@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from anydml.names import snake_case
 from anydml.schema.constraint import Constraint
 from anydml.schema.enumerations import RecurrentNetworkDirection
 from anydml.schema.expression import Sum, Tensor, each, equal, index, minimum, select
@@ -16,6 +15,7 @@ from anydml.schema.node import Expr, Operand
 from anydml.schema.operator import Outputs
 from anydml.schema.rules import sizes_are
 from anydml.schema.statement import Nest, activated, nest
+from anydml.spelling import snake_case
 from anydml.tensor import DataType, TensorDesc
 
 INPUT = "The sequences X, {1, seq_length, batch_size, input_size}."

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.names import snake_case
 from anydml.schema.constraint import Constraint, DataRule
 from anydml.schema.enumerations import ReduceFunction
+from anydml.spelling import snake_case
 from anydml.tensor import TensorDesc
 
 REGIONS = "The regions, rows of x1, y1, x2, y2, {[1, [1,]] R, 4}."

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from anydml.computed import computed_once
 from anydml.feature_level import FeatureLevel
-from anydml.names import snake_case
+from anydml.lazy import computed_once
 from anydml.schema import field as fields
 from anydml.schema.constraint import DIMENSION, Constraint, DataRule
 from anydml.schema.field import ATTRIBUTE, INPUT, OUTPUT, Field
 from anydml.schema.kinds import Scalar
 from anydml.schema.support import Support, Table, tabulate
+from anydml.spelling import snake_case
 from anydml.tensor import DataType
 
 Predicate = Callable[..., bool]

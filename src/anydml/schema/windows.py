@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from anydml.names import snake_case
 from anydml.schema.constraint import Constraint
 from anydml.schema.expression import Indices, Sum, both, equal, maximum
 from anydml.schema.node import Expr
 from anydml.schema.operator import Outputs, defaults
+from anydml.spelling import snake_case
 
 COUNT = "The number of spatial dimensions, and of entries of the arrays."
 STRIDES = "Elements from one window to the next."

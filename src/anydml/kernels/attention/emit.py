@@ -10,7 +10,7 @@ from functools import partial
 
 from anydml.kernels.attention import finer, products, results, rows, weights
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import ABOUT, LARGEST_KEY, LIST, LOST, Shape
+from anydml.kernels.attention.shape import ABOUT, LARGEST_KEY, LIST, LOST, AttentionKey
 from anydml.kernels.code.emit import module
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
@@ -19,10 +19,10 @@ from anydml.kernels.contract.floats import tile
 BLOCK = weights.DEPTH  # keys whose values are added up before they are added to others
 
 
-Emit = Callable[[Target, Shape], Function]
+Emit = Callable[[Target, AttentionKey], Function]
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: AttentionKey) -> str:
     """The kernel; arguments: `Shape.names`. How many elements it has left open is in its state."""
     functions: list[Emit] = [
         partial(rows.filled, biased=False),
@@ -52,7 +52,7 @@ def emitted(target: Target, shape: Shape) -> str:
     return module([*declared, *(f.text() for f in made), main.entry()])
 
 
-def _main(target: Target, shape: Shape) -> Function:
+def _main(target: Target, shape: AttentionKey) -> Function:
     f = Function(target, shape, "kernel")
     state, inner, parts, part, queries, groups, together = (
         f.argument(x) for x in ("state", "inner", "parts", "part", "queries", "groups", "together")
@@ -94,7 +94,7 @@ def _main(target: Target, shape: Shape) -> Function:
     return f
 
 
-def _keys(target: Target, shape: Shape) -> Function:
+def _keys(target: Target, shape: AttentionKey) -> Function:
     """The keys of a batch, in panels, and their norms."""
     f = Function(target, shape, "keys", ["i64 o", "i64 p"])
     across = tile.vectors(target)
@@ -126,7 +126,7 @@ def _keys(target: Target, shape: Shape) -> Function:
     return f
 
 
-def _values(target: Target, shape: Shape) -> Function:
+def _values(target: Target, shape: AttentionKey) -> Function:
     """The values of a batch, row by row, and the largest of each column."""
     f = Function(target, shape, "values", ["i64 o", "i64 p"])
     keys, pitch, into = (f.argument(x) for x in ("keys", "column_row", "value_rows"))
@@ -158,7 +158,7 @@ def _joined(f: Function, name: str, bias: str, into: str, pitch: str, first: str
             f.fill_rows(to, source, count, *steps, width, pitch, own)
 
 
-def _queries(target: Target, shape: Shape) -> Function:
+def _queries(target: Target, shape: AttentionKey) -> Function:
     """Queries that are taken together: their rows, scores, weights, sums and elements."""
     f = Function(target, shape, "queries", [*(f"i64 {x}" for x in "oprs"), "i64 count", "ptr open"])
     height = tile.height(target)

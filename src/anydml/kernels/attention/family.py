@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.attention import emit, kept
-from anydml.kernels.attention.layout import Plan, count, placed, same_type
+from anydml.kernels.attention.layout import AttentionPlan, count, placed, same_type
 from anydml.kernels.attention.layout import kept as kept_placed
-from anydml.kernels.attention.shape import LEFT, KeptShape, Shape
-from anydml.kernels.attention.undecided import Open, deciding
+from anydml.kernels.attention.shape import LEFT, AttentionKey, KeptShape
+from anydml.kernels.attention.undecided import AttentionBits, deciding
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
@@ -44,9 +44,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     made = placed(found, tensors)
     if isinstance(made, str):
         return Refused(made)
-    plan = Plan(target, made, count(*found.variables[:2]), machine.threads)
+    plan = AttentionPlan(target, made, count(*found.variables[:2]), machine.threads)
     shape = made.shape
-    assert isinstance(shape, Shape)
+    assert isinstance(shape, AttentionKey)
     with guard:
         code = engine.compiled(emit.emitted, target, shape)
     phases = [[[Step(code, numbers)] for numbers in pieces] for pieces in plan.phases(shape.names)]
@@ -67,7 +67,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     # at last: no phase ends the call before the next one
     phases.append([[Step(ending, (At("constants"), len(counters), At("scratch")))]])
     name = found.output.name
-    bits = Open(found, plan.open, plan.open_rows, plan.open_row)
+    bits = AttentionBits(found, plan.open, plan.open_rows, plan.open_row)
     return Lowered(
         target,
         [Rounds(phases)],

@@ -12,7 +12,7 @@ import math
 
 from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.results import ENTRY
-from anydml.kernels.attention.shape import LIST, LOST, Shape
+from anydml.kernels.attention.shape import LIST, LOST, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats import tile
@@ -36,7 +36,7 @@ def _added(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
     return total, lost + rest.magnitude()
 
 
-def sums_of_products(target: Target, shape: Shape) -> Function:
+def sums_of_products(target: Target, shape: AttentionKey) -> Function:
     """The sums of products of a query with all keys: heads, tails, and what may be lost.
 
     query: its row.
@@ -76,7 +76,7 @@ def sums_of_products(target: Target, shape: Shape) -> Function:
     return f
 
 
-def weights(target: Target, shape: Shape) -> Function:
+def weights(target: Target, shape: AttentionKey) -> Function:
     """The weights of a query in place of its sums of products, and what is known about them, to `row`.
 
     norm: the query's. What the biases of queries and keys have lost counts at most as often as there are elements.
@@ -193,7 +193,7 @@ def weights(target: Target, shape: Shape) -> Function:
     return f
 
 
-def elements(target: Target, shape: Shape) -> Function:
+def elements(target: Target, shape: AttentionKey) -> Function:
     """The elements of a vector of columns, `place` bytes along a row; those of `mask` are stored at `out`, and left in `left`.
 
     What cannot be decided stays in the mask, which is that of the list's entry.
@@ -289,7 +289,7 @@ def _moved(y: Value, correction: Value, side: Value) -> tuple[Value, Value]:
     return head, tail + side
 
 
-def refined(target: Target, shape: Shape) -> Function:
+def refined(target: Target, shape: AttentionKey) -> Function:
     """Decide what is on the list; what stays open stays there."""
     f = Function(target, shape, "refined", [*(f"i64 {x}" for x in "oprs")])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from anydml.kernels.attention.shape import MEMORY, STRIDES, KeptShape, Shape
+from anydml.kernels.attention.shape import MEMORY, STRIDES, AttentionKey, KeptShape
 from anydml.kernels.code.emit import fold, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
@@ -17,7 +17,7 @@ DOUBLE, WORD = Kind("double"), Kind("i64")
 class Function(Body):
     """The body of a function by name; parameters: "ptr x", "i64 y", .., which are %x, %y."""
 
-    def __init__(self, target: Target, shape: Shape | KeptShape, name: str, parameters: Sequence[str] = ()) -> None:
+    def __init__(self, target: Target, shape: AttentionKey | KeptShape, name: str, parameters: Sequence[str] = ()) -> None:
         super().__init__(target)
         self.shape, self.title = shape, name
         self.parameters = [p.split()[0] + " %" + p.split()[1] for p in parameters]
@@ -146,7 +146,7 @@ class Function(Body):
     def seen(self, s: str) -> str:
         """The keys that query s sees; %o and %p are parameters."""
         keys = self.argument("keys")
-        if not (isinstance(self.shape, Shape) and self.shape.seen):
+        if not (isinstance(self.shape, AttentionKey) and self.shape.seen):
             return keys
         length = self.length("%o", "%p")
         return self.least(self.least(self.plus(length, self.plus(s, 1)), self.plus(length, self.argument("seen"))), keys)

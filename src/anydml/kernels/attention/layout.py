@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from anydml.kernels.attention.results import ENTRY
-from anydml.kernels.attention.shape import ABOUT, BELOW, BETWEEN, STRIDES, TRUTHS, KeptShape, Shape
+from anydml.kernels.attention.shape import ABOUT, BELOW, BETWEEN, STRIDES, TRUTHS, AttentionKey, KeptShape
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import tile
 from anydml.kernels.match.attention import Attention, Kept
-from anydml.kernels.match.joined import Element, Joined
+from anydml.kernels.match.joined import Joined, ReadElement
 from anydml.schema.node import Variable
 from anydml.tensor import DataType, TensorDesc
 
@@ -27,14 +27,14 @@ Tensors = Mapping[str, TensorDesc]
 Numbers = dict[str, "At | int"]
 
 
-class Placed(NamedTuple):
+class KernelArguments(NamedTuple):
     """The arguments of a kernel by name, but for work and memory."""
 
-    shape: Shape | KeptShape
+    shape: AttentionKey | KeptShape
     numbers: Numbers
 
 
-def _address(e: Element, tensors: Tensors, roles: Mapping[str, Variable | None], name: str) -> Numbers:
+def _address(e: ReadElement, tensors: Tensors, roles: Mapping[str, Variable | None], name: str) -> Numbers:
     """The first element of a tensor's role, and its strides."""
     t = tensors[e.name]
     itemsize = t.data_type.dtype.itemsize
@@ -47,7 +47,7 @@ def _address(e: Element, tensors: Tensors, roles: Mapping[str, Variable | None],
     return found
 
 
-def _reads(e: Element | None, roles: Mapping[str, Variable | None], axes: str) -> bool:
+def _reads(e: ReadElement | None, roles: Mapping[str, Variable | None], axes: str) -> bool:
     """Whether an element varies along these axes alone."""
     if e is None:
         return True
@@ -55,7 +55,7 @@ def _reads(e: Element | None, roles: Mapping[str, Variable | None], axes: str) -
     return all(v in allowed for x in e.at for v in x.factors)
 
 
-def _based(e: Element, length: int | Element, row: Variable | None, shifted: Sequence[Variable]) -> Element:
+def _based(e: ReadElement, length: int | ReadElement, row: Variable | None, shifted: Sequence[Variable]) -> ReadElement:
     """An element that is read by the row less a length, as by a row of its own."""
     made = []
     for x in e.at:
@@ -95,7 +95,7 @@ def _joined(
     return made
 
 
-def _lengths(length: int | Element, tensors: Tensors, roles: Mapping[str, Variable | None], most: int) -> Numbers | str:
+def _lengths(length: int | ReadElement, tensors: Tensors, roles: Mapping[str, Variable | None], most: int) -> Numbers | str:
     if isinstance(length, int):
         return {"fixed": length, "most": most}
     if not _reads(length, roles, "op"):
@@ -103,7 +103,7 @@ def _lengths(length: int | Element, tensors: Tensors, roles: Mapping[str, Variab
     return {**_address(length, tensors, roles, "length"), "fixed": 0, "most": most}
 
 
-def placed(a: Attention, tensors: Tensors) -> Placed | str:
+def placed(a: Attention, tensors: Tensors) -> KernelArguments | str:
     """The arguments for attention, or why its tensors are read in other ways than they are here."""
     o, p, r, s, c = a.variables
     roles = {"o": o, "p": p, "r": r, "s": s, "c": c, "h": _more_than_one(a.head), "t": _more_than_one(a.row)}
@@ -142,10 +142,10 @@ def placed(a: Attention, tensors: Tensors) -> Placed | str:
     }  # fmt: skip
     data_type = tensors[a.output.name].data_type
     present = tuple(name for name in STRIDES if name in numbers)
-    return Placed(Shape(data_type, present, mask, a.seen is not None), numbers)
+    return KernelArguments(AttentionKey(data_type, present, mask, a.seen is not None), numbers)
 
 
-def kept(k: Kept, tensors: Tensors) -> tuple[Placed, int] | str:
+def kept(k: Kept, tensors: Tensors) -> tuple[KernelArguments, int] | str:
     """The arguments for an output of joined rows, and how many batches there are."""
     o, p, t, c = k.variables
     assert t is not None
@@ -160,7 +160,7 @@ def kept(k: Kept, tensors: Tensors) -> tuple[Placed, int] | str:
     numbers |= found | lengths
     numbers |= {"inner": _size(p), "keys": t.size, "columns": _size(c), "later": k.elements.later}
     shape = KeptShape(tensors[k.target.name].data_type, tuple(n for n in STRIDES if n in numbers), k.moves)
-    return Placed(shape, numbers), _size(o) * _size(p)
+    return KernelArguments(shape, numbers), _size(o) * _size(p)
 
 
 def _more_than_one(v: Variable) -> Variable | None:
@@ -175,10 +175,10 @@ def _bits(x: float) -> int:
     return int(np.float64(x).view(np.int64))
 
 
-class Plan:
+class AttentionPlan:
     """The pieces of a call, and their places in the scratch."""
 
-    def __init__(self, target: Target, made: Placed, batches: int, threads: int) -> None:
+    def __init__(self, target: Target, made: KernelArguments, batches: int, threads: int) -> None:
         self.numbers = made.numbers
         n = {name: int(x) for name, x in made.numbers.items() if not isinstance(x, At)}
         lanes, height, across = target.vector_bytes // 8, tile.height(target), tile.vectors(target)

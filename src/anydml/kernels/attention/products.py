@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import Shape
+from anydml.kernels.attention.shape import AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 
@@ -12,7 +12,7 @@ def title(across: int) -> str:
     return f"products{across}"
 
 
-def products(target: Target, shape: Shape, height: int, across: int) -> Function:
+def products(target: Target, shape: AttentionKey, height: int, across: int) -> Function:
     """Tiles of so many rows and vectors.
 
     a: rows `a_row` bytes apart, each with the factors of one term after the other; b: the other factors, a term's `b_row` bytes

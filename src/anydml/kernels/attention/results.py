@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from anydml.kernels.attention.function import Function
-from anydml.kernels.attention.shape import LEFT, LIST, NORMS, OWN, SUM, VALUES, ZERO, Shape
+from anydml.kernels.attention.shape import LEFT, LIST, NORMS, OWN, SUM, VALUES, ZERO, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, opened
 from anydml.kernels.elementwise.functions.approximate import at_most
@@ -18,7 +18,7 @@ from anydml.tensor import DataType
 ENTRY = 24  # bytes on the list: the query's number, the place of a vector of columns in bytes, lanes
 
 
-def results(target: Target, shape: Shape) -> Function:
+def results(target: Target, shape: AttentionKey) -> Function:
     """The elements of a query, from its sums, to `out`; number: of the query among those that are together."""
     f = Function(target, shape, "results", ["ptr sums", "ptr about", "ptr out", "i64 number"])
     lanes, wide = f.lanes, f.wide
@@ -95,7 +95,7 @@ def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Valu
     return bits, undecided
 
 
-def left_open(target: Target, shape: Shape) -> Function:
+def left_open(target: Target, shape: AttentionKey) -> Function:
     """Set the bits of the elements on the list; open: of the first query's row, `open_row` bytes from one to the next."""
     f = Function(target, shape, "left_open", ["ptr open"])
     state, row = f.argument("state"), f.argument("open_row")

@@ -9,7 +9,7 @@ those of the biases' additions, of products without fused operations, and of wha
 from __future__ import annotations
 
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import LOST, Shape
+from anydml.kernels.attention.shape import LOST, AttentionKey
 from anydml.kernels.code.emit import shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
@@ -20,7 +20,7 @@ AHEAD = 4  # rows, which are not behind one another, before they are read
 NORM_SLACK = 1 + 2.0**-20  # for the roundings of norms themselves
 
 
-def filled(target: Target, shape: Shape, *, biased: bool) -> Function:
+def filled(target: Target, shape: AttentionKey, *, biased: bool) -> Function:
     """Rows of float64, with zeros up to whole vectors.
 
     into: rows `pitch` bytes apart; from: `count` rows, `row` bytes apart, of `width` elements, `step` bytes apart.
@@ -63,7 +63,7 @@ def filled(target: Target, shape: Shape, *, biased: bool) -> Function:
     return f
 
 
-def normed(target: Target, shape: Shape) -> Function:
+def normed(target: Target, shape: AttentionKey) -> Function:
     """The norms of `count` rows of `width` numbers: see above. They are at least 0, or NaN."""
     f = Function(target, shape, "normed", ["ptr rows", "i64 count", "i64 width", "i64 pitch", "ptr into"])
     more = 2 * int(shape.biased) + 2 * int(not f.has_fma) + int(shape.both)
@@ -85,7 +85,7 @@ def normed(target: Target, shape: Shape) -> Function:
     return f
 
 
-def panel(target: Target, shape: Shape) -> Function:
+def panel(target: Target, shape: AttentionKey) -> Function:
     """A panel of so many vectors of rows: their first elements side by side, then their second ones, and on."""
     f = Function(target, shape, "panel", ["ptr rows", "i64 pitch", "ptr into", "i64 vectors"])
     lanes = f.lanes
@@ -123,7 +123,7 @@ def _transposed(f: Function, rows: list[Value]) -> list[Value]:
     return rows
 
 
-def largest(target: Target, shape: Shape) -> Function:
+def largest(target: Target, shape: AttentionKey) -> Function:
     """The largest magnitude in each column of `count` rows, and the root of the sum of squares, to `norms`.
 
     The first has a minus sign where any element has one.
@@ -147,7 +147,7 @@ def largest(target: Target, shape: Shape) -> Function:
     return f
 
 
-def cleared(target: Target, shape: Shape) -> Function:
+def cleared(target: Target, shape: AttentionKey) -> Function:
     """Zeros: so many bytes, a multiple of 8."""
     f = Function(target, shape, "cleared", ["ptr into", "i64 count"])
     f.each("0", "%count", lambda i: f.store("i64", "0", "%into", i), 8)

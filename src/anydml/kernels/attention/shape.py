@@ -34,7 +34,7 @@ ABOUT = 5  # float64 about a query: see `weights`
 SUM, VALUES, OWN, ZERO, NORMS = 0, 8, 16, 24, 32
 
 
-class Shape(NamedTuple):
+class AttentionKey(NamedTuple):
     """Attention, but for sizes and strides. tensors: which of STRIDES there are; seen: whether queries see no later keys."""
 
     data_type: DataType

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.attention import Attention
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
 
-class Open(NamedTuple):
+class AttentionBits(NamedTuple):
     """The bits of attention: rows of so many bytes from a place of the scratch on, one for each query."""
 
     attention: Attention
@@ -25,12 +25,12 @@ class Open(NamedTuple):
     row: int
 
 
-def deciding(found: Open, nest: Nest, data_type: DataType) -> Callable[[NDArray[np.int64], Arrays], None]:
+def deciding(found: AttentionBits, nest: Nest, data_type: DataType) -> Callable[[NDArray[np.int64], Arrays], None]:
     """A function that decides the elements whose bits are set in a scratch."""
     return partial(_decide, found, nest, data_type)
 
 
-def _decide(found: Open, nest: Nest, data_type: DataType, scratch: NDArray[np.int64], arrays: Arrays) -> None:
+def _decide(found: AttentionBits, nest: Nest, data_type: DataType, scratch: NDArray[np.int64], arrays: Arrays) -> None:
     with guard:
         from anydml.kernels.evaluate.evaluator import evaluators
 

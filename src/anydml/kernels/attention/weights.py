@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 
 from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.powers import ZEROED, error, power
-from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, NORMS, OWN, SUM, TRUTHS, VALUES, ZERO, Shape
+from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, NORMS, OWN, SUM, TRUTHS, VALUES, ZERO, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.functions.approximate import at_least, at_most
@@ -41,7 +41,7 @@ TOGETHER = 4  # vectors of a turn of the loops
 DEPTH = 64  # terms that are added up before they are added to others
 
 
-def weighed(target: Target, shape: Shape) -> Function:
+def weighed(target: Target, shape: AttentionKey) -> Function:
     """The weights in place of the sums of products of a query, and what is known about the query.
 
     added: what is added to each score, if anything is; end: the keys that are seen; norm: the query's.
@@ -163,7 +163,7 @@ def _through(
     return f.loop(i, stop, f.lanes, values, lambda i, values: body(i, mask, values))[1]
 
 
-def added(target: Target, shape: Shape) -> Function:
+def added(target: Target, shape: AttentionKey) -> Function:
     """Terms of a query's scores: what is read for each, and where a mask leaves it out, the filter.
 
     Where it leaves out all that are seen, a finite filter is a factor of all weights, and nothing is added.
@@ -205,7 +205,7 @@ def added(target: Target, shape: Shape) -> Function:
     return f
 
 
-def _kept(f: Function, shape: Shape, at: dict[str, str]) -> tuple[Callable[[str, int], Value], str]:
+def _kept(f: Function, shape: AttentionKey, at: dict[str, str]) -> tuple[Callable[[str, int], Value], str]:
     """Whether a mask leaves the scores of keys as they are, and whether those of several are found at once."""
     word = Kind("i64")
     if shape.mask == TRUTHS:

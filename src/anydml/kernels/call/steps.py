@@ -23,7 +23,7 @@ from anydml.kernels.code.targets import Target
 _ARGUMENTS: tuple[Any, ...] = (ctypes.c_void_p, ctypes.c_int64)
 
 
-class Piece(NamedTuple):
+class StepTable(NamedTuple):
     """steps: the address of `length` pairs of addresses, of a kernel and of its arguments. keep: the memory of all of them."""
 
     steps: int
@@ -31,11 +31,11 @@ class Piece(NamedTuple):
     keep: Any
 
 
-def table(code: engine.Code, arguments: NDArray[np.int64]) -> list[Piece]:
+def table(code: engine.Code, arguments: NDArray[np.int64]) -> list[StepTable]:
     """The phase that calls one kernel with each row of an array; the calls may run at the same time."""
     address, size = address_of(arguments), arguments.strides[0]
     steps = np.array([(code.address, address + i * size) for i in range(len(arguments))], np.int64)
-    return [Piece(address_of(steps) + 16 * i, 1, (code, arguments, steps)) for i in range(len(arguments))]
+    return [StepTable(address_of(steps) + 16 * i, 1, (code, arguments, steps)) for i in range(len(arguments))]
 
 
 def _in_order(text: Text, steps: str, count: str) -> str:
@@ -130,7 +130,7 @@ def _function(target: Target, keeps_gil: bool, status: bool) -> Any:
 
 
 def prepared(
-    phases: Sequence[Sequence[Piece]],
+    phases: Sequence[Sequence[StepTable]],
     target: Target,
     keep: Any,
     *,
@@ -162,7 +162,7 @@ def prepared(
 
 
 def parts(
-    phases: Sequence[Sequence[Piece]], target: Target, keep: Any, *, keeps_gil: bool = False
+    phases: Sequence[Sequence[StepTable]], target: Target, keep: Any, *, keeps_gil: bool = False
 ) -> tuple[Callable[[int, int], int], Callable[[], int]]:
     """As `prepared`, a function that runs the phases from its first to before its second argument; and one that returns the
     last phase that was run."""
@@ -285,7 +285,7 @@ class Sheet:
         words = (step.times, len(step.first), At("", 8 * table), len(deltas), At("", 8 * arguments), At("", 8 * at))
         return step.code.address, At("", 8 * add(words))
 
-    def bind(self, addresses: Sequence[int]) -> tuple[list[list[Piece]], NDArray[np.int64]]:
+    def bind(self, addresses: Sequence[int]) -> tuple[list[list[StepTable]], NDArray[np.int64]]:
         """The phases with the addresses of `bases`, in order, and all their numbers, to which `moves` may be added."""
         numbers = np.empty_like(self._numbers)
         own = address_of(numbers)
@@ -294,7 +294,7 @@ class Sheet:
             if numbers[looked_at] % boundary == 0:
                 numbers[place] = code
         keep = (self._codes, numbers)
-        return [[Piece(own + at, length, keep) for at, length in phase] for phase in self._pieces], numbers
+        return [[StepTable(own + at, length, keep) for at, length in phase] for phase in self._pieces], numbers
 
     @property
     def fixed(self) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from anydml import optional
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.code import cache, llvm, sources, store
 from anydml.kernels.code.frames import taken
 from anydml.kernels.code.targets import Target

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 
 
 @cache

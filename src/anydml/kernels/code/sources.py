@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from anydml.forks import BEGAN
+from anydml.fork_safety import BEGAN
 from anydml.kernels.code import processor
 
 _FOLDERS = ("", "exact", "schema", "graphs", "kernels")  # emitters import nothing else of the package

@@ -14,16 +14,16 @@ from anydml.kernels.contract.convolved import LONGEST, triple
 from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
 from anydml.kernels.contract.fours_of_lines import STRIDES
-from anydml.kernels.contract.geometry import Batch, Matrix, Part, Scratch, cut
-from anydml.kernels.contract.image import NOT_THERE, Axis, of_axis
-from anydml.kernels.contract.layout import WRAPS, Layout
+from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch, cut
+from anydml.kernels.contract.image import NOT_THERE, ImageAxis, of_axis
+from anydml.kernels.contract.layout import WRAPS, IntegerLayout
 from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Estimated, Problem, in_bytes, numbers_of, of_rows, three
 from anydml.kernels.contract.repeats import along, each
 from anydml.kernels.contract.rounds import rounds
 from anydml.kernels.contract.source import Lying
 from anydml.kernels.contract.tile import column_bytes
 from anydml.kernels.contract.weights import PASSES, weights
-from anydml.kernels.contract.windows import Windows
+from anydml.kernels.contract.windows import PaddedWindows
 from anydml.kernels.match.convolution import Convolution
 from anydml.tensor import DataType
 
@@ -37,7 +37,7 @@ class ByChannel(NamedTuple):
     """
 
     problem: Problem
-    windows: Windows
+    windows: PaddedWindows
     taps: tuple[int, int]
     line: int
     owned: bool
@@ -55,7 +55,7 @@ def by_channel(p: Convolution, estimated: Estimated | None = None) -> ByChannel 
     if f.sizes[0] != p.groups or f.sizes[1] != 1:
         return None
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
-    axes = list(map(Axis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
+    axes = list(map(ImageAxis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
     order = sorted(range(len(axes)), key=lambda i: axes[i].outputs * axes[i].taps > 1)
     z, y_, x_ = windowed = triple([NOT_THERE, NOT_THERE, *(axes[i] for i in order)])
     line, place = triple([0, 0, *(ys[2 + i] for i in order)])[1:]
@@ -83,7 +83,9 @@ def by_channel(p: Convolution, estimated: Estimated | None = None) -> ByChannel 
         numbers=numbers_of(estimated, 1)._replace(inner=0),
     )
     taps_y, taps_x = triple([0, 0, *(fs[2 + i] for i in order)])[1:]
-    return ByChannel(problem, Windows(source, x.element_bytes, channels, xs[1], windowed), (taps_y, taps_x), line, p.fixed)
+    return ByChannel(
+        problem, PaddedWindows(source, x.element_bytes, channels, xs[1], windowed), (taps_y, taps_x), line, p.fixed
+    )
 
 
 class Channels:
@@ -93,7 +95,7 @@ class Channels:
         self.of, self.owned = p, p.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
         self.passing = Scratch("passing")
-        self.at = at = Layout(p.problem, target)
+        self.at = at = IntegerLayout(p.problem, target)
         at.row_products, at.panels = p.problem.k * at.panels, 1  # only channels are shared out
         self.threads = partition.threads_for(at, threads)
         scratch, (_, y, x), m = self.scratch, p.windows.axes, p.problem.m
@@ -111,7 +113,7 @@ class Channels:
         self.packing = before if p.owned else []
         self.rounds = rounds(at, self.passing, [] if p.owned else before, self._shared, self._piece)
 
-    def _shared(self, part: Part) -> list[Part]:
+    def _shared(self, part: OutputPart) -> list[OutputPart]:
         return cut(part, self.threads, "outer" if len(part.outer) >= self.threads else "rows")
 
     def _before(self) -> list[Step | Repeat]:
@@ -132,7 +134,7 @@ class Channels:
         found.append(Step(where, (PASSES, 0, self.offsets, *of_fours)))
         return found
 
-    def _piece(self, part: Part) -> list[Step | Repeat]:
+    def _piece(self, part: OutputPart) -> list[Step | Repeat]:
         """Some channels of some batches: fours of some of them, which are multiplied before the next ones."""
         at, p, w = self.at, self.of.problem, self.of.windows
         _, y, x = w.axes

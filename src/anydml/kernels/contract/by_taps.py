@@ -12,10 +12,10 @@ from anydml.kernels.contract.by_channel import ByChannel, tiles
 from anydml.kernels.contract.convolved import LONGEST
 from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
-from anydml.kernels.contract.geometry import Batch, Part, Scratch, cut
+from anydml.kernels.contract.geometry import Batch, OutputPart, Scratch, cut
 from anydml.kernels.contract.image import of_axis
 from anydml.kernels.contract.image_rows import HOPS
-from anydml.kernels.contract.layout import WRAPS, Layout
+from anydml.kernels.contract.layout import WRAPS, IntegerLayout
 from anydml.kernels.contract.problem import NOTHING
 from anydml.kernels.contract.repeats import along, each
 from anydml.kernels.contract.rounds import rounds
@@ -38,7 +38,7 @@ class Taps:
         self.of, self.owned = p, p.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
         self.passing = Scratch("passing")
-        self.at = at = Layout(p.problem, target)
+        self.at = at = IntegerLayout(p.problem, target)
         at.row_products, at.panels = p.problem.k * at.panels, 1  # only channels are shared out
         self.threads = partition.threads_for(at, threads)
         scratch, (_, y, x), m = self.scratch, p.windows.axes, p.problem.m
@@ -59,7 +59,7 @@ class Taps:
         self.packing = before if p.owned else []
         self.rounds = rounds(at, scratch, [] if p.owned else before, self._shared, self._piece)
 
-    def _shared(self, part: Part) -> list[Part]:
+    def _shared(self, part: OutputPart) -> list[OutputPart]:
         return cut(part, self.threads, "outer" if len(part.outer) >= self.threads else "rows")
 
     def _before(self) -> list[Step | Repeat]:
@@ -80,7 +80,7 @@ class Taps:
         found.append(Step(where, (1, 0, self.offsets, 1, 1, 1, 1, 1, 0, *of_y, *of_x)))
         return found
 
-    def _piece(self, part: Part) -> list[Step | Repeat]:
+    def _piece(self, part: OutputPart) -> list[Step | Repeat]:
         """Some channels of some batches: images of some of them, which are multiplied before the next ones."""
         at, p, w, scratch = self.at, self.of.problem, self.of.windows, self.scratch
         _, y, x = w.axes

@@ -18,10 +18,10 @@ from anydml.kernels.contract.convolved import LONGEST, triple
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
-from anydml.kernels.contract.geometry import Batch, Matrix, Part, Scratch, cut
-from anydml.kernels.contract.image import NOT_THERE, Axis, of_axis
+from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch, cut
+from anydml.kernels.contract.image import NOT_THERE, ImageAxis, of_axis
 from anydml.kernels.contract.image_rows import HOPS
-from anydml.kernels.contract.layout import Layout
+from anydml.kernels.contract.layout import IntegerLayout
 from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Problem, in_bytes, of_rows, three
 from anydml.kernels.contract.repeats import along, each
 from anydml.kernels.contract.rounds import rounds
@@ -51,7 +51,7 @@ class Squared(NamedTuple):
     channels: int
     channel: int
     taps: tuple[int, int, int]
-    axes: tuple[Axis, Axis]
+    axes: tuple[ImageAxis, ImageAxis]
     span: int
     line: int
     place: int
@@ -79,7 +79,7 @@ def squared(p: Convolution) -> Squared | None:
     if p.groups > 1 or not all(t.flags & TensorFlags.OWNED_BY_DML for t in known):
         return None
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
-    axes = list(map(Axis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
+    axes = list(map(ImageAxis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
     if len(axes) != 2 or any((a.taps, a.stride, a.dilation) != (FILTER, 1, 1) for a in axes):
         return None
     beside = [of_rows(b, 1) for b in (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))]
@@ -117,7 +117,7 @@ class Squares:
         self.passing = Scratch("passing")
         y, x = p.axes
         self.across, high = (-(-a.outputs // TILE) for a in (x, y))
-        self.at = at = Layout(p.problem, target, high)
+        self.at = at = IntegerLayout(p.problem, target, high)
         at.panels = 1  # only rows of tiles are shared out
         self.threads = partition.threads_for(at, threads)
         scratch, m, self.pairs = self.scratch, p.problem.m, p.channels // 2
@@ -131,7 +131,7 @@ class Squares:
         self.chunk = -(-high // -(-high // self.chunk))
         self.rounds = rounds(at, scratch, self._before(), self._shared, self._piece)
 
-    def _shared(self, part: Part) -> list[Part]:
+    def _shared(self, part: OutputPart) -> list[OutputPart]:
         return cut(part, self.threads, "outer" if len(part.outer) >= self.threads else "rows")
 
     def _packing(self) -> list[Step | Repeat]:
@@ -156,7 +156,7 @@ class Squares:
         found.append(Step(code, (p.m, self.sums, p.b_zero_point.at, self.rows, bias.at, bias.row, self.modes)))
         return found
 
-    def _piece(self, part: Part) -> list[Step | Repeat]:
+    def _piece(self, part: OutputPart) -> list[Step | Repeat]:
         """Rows of tiles of some batches, some after the other."""
         at, scratch, (y, x), target = self.at, self.scratch, self.of.axes, self.at.target
         most = min(self.chunk, len(part.rows))

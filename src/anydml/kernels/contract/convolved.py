@@ -11,11 +11,11 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.contract import places
 from anydml.kernels.contract.filters import Filters
 from anydml.kernels.contract.geometry import Matrix
-from anydml.kernels.contract.image import NOT_THERE, Axis
+from anydml.kernels.contract.image import NOT_THERE, ImageAxis
 from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Estimated, Problem, in_bytes, merged, numbers_of, of_rows
 from anydml.kernels.contract.source import Lying
-from anydml.kernels.contract.windows import Windows
+from anydml.kernels.contract.windows import PaddedWindows
 from anydml.kernels.match.convolution import Beside, Convolution
 from anydml.tensor import DataType, TensorFlags
 
@@ -33,9 +33,9 @@ class Convolved(NamedTuple):
     """
 
     problem: Problem
-    windows: Windows
+    windows: PaddedWindows
     filters: Filters
-    one: Axis | None
+    one: ImageAxis | None
     flipped: bool
     lines: int
     line: int
@@ -60,7 +60,7 @@ def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved |
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
     filters, channels = f.sizes[0] // p.groups, f.sizes[1]
-    axes = list(map(Axis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
+    axes = list(map(ImageAxis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
     # those with one place come first, where that leaves the order of elements alone
     order = sorted(range(len(axes)), key=lambda i: axes[i].outputs * axes[i].taps > 1)
     z, y_, x_ = windowed = triple([NOT_THERE, NOT_THERE, *(axes[i] for i in order)])
@@ -96,14 +96,14 @@ def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved |
     )
     return Convolved(
         problem,
-        Windows(source, x.element_bytes, channels, source.row, windowed),
+        PaddedWindows(source, x.element_bytes, channels, source.row, windowed),
         Filters(
             Matrix(At(p.filters.name), 0, filters * fs[0], 0, fs[0]),
             bool(f.flags & TensorFlags.OWNED_BY_DML),
             (channels, fs[1]),
             ((y_.taps, taps_y), (x_.taps, taps_x)),
         ),
-        Axis(*inside[0], 0, 1, 1, 1, 0) if still and len(inside) == 1 else None,
+        ImageAxis(*inside[0], 0, 1, 1, 1, 0) if still and len(inside) == 1 else None,
         x.data_type is DataType.INT8,
         y_.outputs,
         x_.outputs,

@@ -12,10 +12,10 @@ from anydml.kernels.contract.convolved import Convolved
 from anydml.kernels.contract.epilogue import filters as records
 from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
-from anydml.kernels.contract.geometry import Batch, Matrix, Part, Scratch
+from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch
 from anydml.kernels.contract.image import NOT_THERE, of_axis
 from anydml.kernels.contract.image_rows import HOPS
-from anydml.kernels.contract.layout import Layout
+from anydml.kernels.contract.layout import IntegerLayout
 from anydml.kernels.contract.problem import NOTHING
 from anydml.kernels.contract.repeats import along, each
 from anydml.kernels.contract.rounds import rounds
@@ -32,7 +32,7 @@ class Direct:
         self.of, self.owned = p, p.filters.owned
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
         self.passing = Scratch("passing")
-        self.at = Layout(p.problem, target, p.lines)
+        self.at = IntegerLayout(p.problem, target, p.lines)
         self.threads = partition.threads_for(self.at, threads)
         at, scratch = self.at, self.scratch
         groups = p.problem.batches[1]
@@ -82,9 +82,9 @@ class Direct:
         where = Step(code, (w.channels // 4, 4 * w.of_channel, self.offsets, *numbers))
         return [where, *each(at.target, range(1), range(p.batches[1]), group)]
 
-    def _piece(self, part: Part) -> list[Step | Repeat]:
+    def _piece(self, part: OutputPart) -> list[Step | Repeat]:
         """Some lines of some batches, by some panels, a strip of lines at a time."""
-        strip = _Strip(self, self.passing)
+        strip = _ImageStrip(self, self.passing)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:
             def lines(rows: range) -> Iterator[Step | Repeat]:
@@ -99,7 +99,7 @@ class Direct:
         return each(self.at.target, part.outer, part.inner, product)
 
 
-class _Strip:
+class _ImageStrip:
     """Lines of the output that are computed from an image of their own; its memory, and its steps."""
 
     def __init__(self, plan: Direct, scratch: Scratch) -> None:

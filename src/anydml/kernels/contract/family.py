@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.steps import Rounds
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Decide, Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution, convolution
-from anydml.kernels.match.product import Product, product, ruled
+from anydml.kernels.match.product import MatrixProduct, product, ruled
 from anydml.kernels.match.summed import Summed, summed
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from anydml.kernels.contract.by_taps import Taps
     from anydml.kernels.contract.by_winograd import Squares
     from anydml.kernels.contract.direct import Direct
-    from anydml.kernels.contract.plan import Plan
+    from anydml.kernels.contract.plan import IntegerPlan
     from anydml.kernels.contract.problem import Estimated
 
-P = TypeVar("P", bound="Plan | Direct | Channels | Taps | Squares")
+P = TypeVar("P", bound="IntegerPlan | Direct | Channels | Taps | Squares")
 MOST_K = 1 << 24
 # bytes to work in: these, and so many for each byte of the tensors; more is asked for where zero strides make one huge
 WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
@@ -32,7 +32,7 @@ APART = "outputs are not rounded where they belong"
 SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
-def contraction(statement: Statement, checked: Checked[Any]) -> Product | Convolution | Summed | str:
+def contraction(statement: Statement, checked: Checked[Any]) -> MatrixProduct | Convolution | Summed | str:
     """The product or convolution that the statement comes to, or why it is none."""
     found = product(statement, checked)
     if not isinstance(found, str):
@@ -60,7 +60,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
     after: list[Rounds] = []
     decide: Decide | None = None
-    plan: Plan | Direct | Channels | Taps | Squares | Refused
+    plan: IntegerPlan | Direct | Channels | Taps | Squares | Refused
     if isinstance(found, Summed):
         made = mapped(found, checked, machine, target)
         if isinstance(made, Refused):
@@ -88,12 +88,12 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
 
 def planned(
-    found: Product | Convolution,
+    found: MatrixProduct | Convolution,
     tensors: Mapping[str, TensorDesc],
     target: Target,
     threads: int,
     estimated: Estimated | None = None,
-) -> Plan | Direct | Channels | Taps | Squares | Refused:
+) -> IntegerPlan | Direct | Channels | Taps | Squares | Refused:
     """The plan of a product or convolution; Refused where it would take too much memory beside the tensors.
 
     estimated: the numbers that its outputs are estimated by; Refused where tiles cannot do that.
@@ -104,12 +104,12 @@ def planned(
         from anydml.kernels.contract.by_winograd import Squares, squared
         from anydml.kernels.contract.convolved import convolved
         from anydml.kernels.contract.direct import Direct
-        from anydml.kernels.contract.plan import Plan
+        from anydml.kernels.contract.plan import IntegerPlan
         from anydml.kernels.contract.problem import of_convolution, of_product
 
-    whole: Plan | Refused
-    if isinstance(found, Product):
-        whole = _fitting(Plan(of_product(found, estimated), target, threads), tensors)
+    whole: IntegerPlan | Refused
+    if isinstance(found, MatrixProduct):
+        whole = _fitting(IntegerPlan(of_product(found, estimated), target, threads), tensors)
         return whole if estimated is None else _estimating(whole)
     plan: Direct | Channels | Taps | Squares | None = None
     if (channels := by_channel(found, estimated)) is not None and channels.serves(target):
@@ -125,12 +125,12 @@ def planned(
     elif (places := convolved(found, estimated)) is not None and places.serves(target):
         plan = Direct(places, target, threads)
     if plan is None or isinstance(_fitting(plan, tensors), Refused):
-        whole = _fitting(Plan(of_convolution(found, estimated), target, threads), tensors)
+        whole = _fitting(IntegerPlan(of_convolution(found, estimated), target, threads), tensors)
         return whole if estimated is None else _estimating(whole)
     return plan
 
 
-def _estimating(plan: Plan | Refused) -> Plan | Refused:
+def _estimating(plan: IntegerPlan | Refused) -> IntegerPlan | Refused:
     """A plan whose tiles estimate outputs."""
     return plan if isinstance(plan, Refused) or plan.estimates else Refused(APART)
 
@@ -143,6 +143,6 @@ def _fitting(plan: P, tensors: Mapping[str, TensorDesc]) -> P | Refused:
     return plan
 
 
-def _needed(plan: Plan | Direct | Channels | Taps | Squares) -> int:
+def _needed(plan: IntegerPlan | Direct | Channels | Taps | Squares) -> int:
     """Bytes to work in."""
     return plan.scratch.size + plan.passing.size + plan.packed.size + plan.spare.size

@@ -10,7 +10,7 @@ from anydml.kernels.code.emit import Text, along, arguments, fold, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.geometry import Batch, Matrix
-from anydml.kernels.contract.layout import Layout
+from anydml.kernels.contract.layout import IntegerLayout
 from anydml.kernels.contract.tile import panel_columns
 
 BLOCK = (
@@ -30,7 +30,7 @@ class Filters(NamedTuple):
     channels: tuple[int, int]
     taps: tuple[tuple[int, int], tuple[int, int]]
 
-    def pack(self, at: Layout, batch: Batch, packed: At, sums: At) -> Step:
+    def pack(self, at: IntegerLayout, batch: Batch, packed: At, sums: At) -> Step:
         """The step that packs all panels of a group, and sums their columns."""
         p, (channels, channel) = at.problem, self.channels
         code = engine.compiled(pack, at.target, p.a_signed, p.b_signed, channel == 1)

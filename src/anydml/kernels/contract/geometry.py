@@ -45,7 +45,7 @@ def matrix(name: str, t: TensorDesc) -> Matrix:
     return Matrix(At(name), outer, inner, row, column)
 
 
-class Part(NamedTuple):
+class OutputPart(NamedTuple):
     """A part of the output: `outer` x `inner` batches, rows, and panels of columns."""
 
     outer: range
@@ -58,7 +58,7 @@ class Part(NamedTuple):
         return self.outer.start, self.inner.start
 
 
-def cut(part: Part, count: int, name: str = "") -> list[Part]:
+def cut(part: OutputPart, count: int, name: str = "") -> list[OutputPart]:
     """At most so many parts, cut where that costs least, if nothing is named: between batches, else panels, else rows."""
     outer, inner, rows, panels = (len(x) for x in part)
     if not name:

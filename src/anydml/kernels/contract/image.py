@@ -17,7 +17,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.image_rows import copied, copied_in_fours, rounded_up
 
 
-class Axis(NamedTuple):
+class ImageAxis(NamedTuple):
     """A dimension of windows. size, step: elements of the input, and bytes from one to the next. taps: elements of a window."""
 
     size: int
@@ -38,12 +38,12 @@ class Axis(NamedTuple):
         return self.outputs + (self.taps - 1) * self.dilation // self.stride
 
 
-NOT_THERE = Axis(1, 0, 1, 1, 1, 1, 0)
+NOT_THERE = ImageAxis(1, 0, 1, 1, 1, 1, 0)
 OF_AXIS = ("phases", "length", "stride", "dilation", "start", "size", "step")
 FILL = ("source", "end", "channels", "channel", "zero_point", "image", "bounds", *(f"{x}_{d}" for d in "zyx" for x in OF_AXIS))
 
 
-def of_axis(axis: Axis) -> tuple[int, ...]:
+def of_axis(axis: ImageAxis) -> tuple[int, ...]:
     """The arguments of an axis, in the order of OF_AXIS."""
     return axis.phases, axis.length, axis.stride, axis.dilation, axis.start, axis.size, axis.step
 

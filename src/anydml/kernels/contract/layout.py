@@ -8,14 +8,14 @@ from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.epilogue.estimates import BY_COLUMN, BY_ROW
 from anydml.kernels.contract.geometry import Batch
 from anydml.kernels.contract.problem import OPEN, Problem
-from anydml.kernels.contract.tile import Kind, column_bytes, panel_columns
+from anydml.kernels.contract.tile import TileKey, column_bytes, panel_columns
 from anydml.kernels.copy import copies
 
 WRAPS = 33_025  # elements of K up to which a sum of full-range products fits int32
 BLOCK_OF_K = 1 << 15
 
 
-class Layout:
+class IntegerLayout:
     """The numbers that all steps of a problem share.
 
     rows, row_products: what work is divided by, rows of A or lines of the output, and a row's products with a column.
@@ -39,7 +39,9 @@ class Layout:
         full = bool(p.a_zero_point.row or p.b_zero_point.column)
         by = "" if p.estimated is None else BY_COLUMN if p.numbers.column else BY_ROW
         clamped = p.estimated is not None and p.estimated.clamped
-        self.kind = Kind(p.a_signed, self.dot.b_signed(p.a_signed, p.b_signed), p.output, full, p.bias is not None, by, clamped)
+        self.kind = TileKey(
+            p.a_signed, self.dot.b_signed(p.a_signed, p.b_signed), p.output, full, p.bias is not None, by, clamped
+        )
         self.sum_kind = self.kind._replace(output="i32", biased=False) if self.blocks > 1 else self.kind
         self.shift = shift_of(target, p.a_signed, p.b_signed)
         self.pad = At("constants", 64 if self.shift else 0)  # rows of B beyond the last

@@ -11,7 +11,7 @@ from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuff
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import estimates, rounding, rule
-from anydml.kernels.contract.tile import Kind, panel_columns
+from anydml.kernels.contract.tile import TileKey, panel_columns
 
 ROWS = 4  # of a tile: each is 32 places of a line, or twice 16 places of two lines
 MULTIPLY = (
@@ -20,7 +20,7 @@ MULTIPLY = (
 )
 
 
-def multiply(target: Target, kind: Kind, height: int, narrow: bool) -> str:
+def multiply(target: Target, kind: TileKey, height: int, narrow: bool) -> str:
     """Tiles of so many lines, one below the other, of every channel: 32 places of each, or 16 of two lines side by side.
 
     Arguments: MULTIPLY. channel, line: bytes between channels and between lines of fours. weights: for each channel, of_channel

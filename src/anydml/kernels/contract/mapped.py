@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.plan import Plan
+from anydml.kernels.contract.plan import IntegerPlan
 from anydml.kernels.contract.problem import of_product
 from anydml.kernels.kernel import Decide, Machine, Refused
 from anydml.kernels.match.maps import maps
@@ -17,27 +17,27 @@ from anydml.schema.check import Checked
 
 def mapped(
     found: Summed, checked: Checked[Any], machine: Machine, target: Target
-) -> tuple[Plan, Rounds, Decide | None] | Refused:
+) -> tuple[IntegerPlan, Rounds, Decide | None] | Refused:
     """The plan of the sums, the rounds of the map, which come after it, and what decides the elements that these leave open.
 
     Both share scratch memory, of which the map finds its own at the beginning.
     """
     with guard:
         from anydml.kernels.elementwise.family import mapped as steps_of
-        from anydml.kernels.elementwise.runs import Place
+        from anydml.kernels.elementwise.runs import TensorStart
 
     after = maps(found.statement)
     if isinstance(after, str):
         return Refused(after)
     desc = found.product.output.desc
-    places = {name: Place(At(name), t) for name, t in {**checked.tensors, SUMS: desc}.items()}
+    places = {name: TensorStart(At(name), t) for name, t in {**checked.tensors, SUMS: desc}.items()}
     run = steps_of(after[0], places, target, machine.threads)
     if isinstance(run, Refused):
         return run
     sums = At("scratch", -(-run.scratch // 64) * 64)
     problem = of_product(found.product)
     problem = problem._replace(c=problem.c._replace(at=sums))
-    plan = Plan(problem, target, machine.threads, reserved=sums.offset + desc.element_bytes)
+    plan = IntegerPlan(problem, target, machine.threads, reserved=sums.offset + desc.element_bytes)
     phases = [[[_moved(step, sums) for step in piece] for piece in phase] for phase in run.phases]
     return plan, Rounds(phases), None if run.open is None else run.open.decide
 

@@ -6,21 +6,21 @@ import math
 from collections.abc import Iterator
 from itertools import product
 
-from anydml.kernels.contract.geometry import Part, cut
-from anydml.kernels.contract.layout import Layout
+from anydml.kernels.contract.geometry import OutputPart, cut
+from anydml.kernels.contract.layout import IntegerLayout
 
 ALONE = 4 << 20  # products below which a second thread costs more than it brings
 LONG = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
 MOST_ROWS = 1 << 16  # of A that have records at once: each takes as much memory as a row of 64 elements
 
 
-def whole(at: Layout) -> Part:
+def whole(at: IntegerLayout) -> OutputPart:
     """All the work."""
     outer, inner = at.problem.batches
-    return Part(range(outer), range(inner), range(at.rows), range(at.panels))
+    return OutputPart(range(outer), range(inner), range(at.rows), range(at.panels))
 
 
-def grid(at: Layout) -> Iterator[tuple[Part, list[tuple[int, Part]]]]:
+def grid(at: IntegerLayout) -> Iterator[tuple[OutputPart, list[tuple[int, OutputPart]]]]:
     """Parts of the work, with how many times they are moved in each direction, and where they are then.
 
     The last part in a direction is one of its own.
@@ -32,12 +32,12 @@ def grid(at: Layout) -> Iterator[tuple[Part, list[tuple[int, Part]]]]:
         last = range(times * most, len(items))
         ways.append([(times, range(most)), (1, last)] if times else [(1, last)])
     for way in product(*ways):
-        part = Part(*(items for _, items in way))
-        named = zip(Part._fields, way, strict=True)
+        part = OutputPart(*(items for _, items in way))
+        named = zip(OutputPart._fields, way, strict=True)
         yield part, [(n, part._replace(**{x: range(r.stop, r.stop + len(r))})) for x, (n, r) in named if n > 1]
 
 
-def _lengths(at: Layout, everything: Part) -> tuple[int, int, int, int]:
+def _lengths(at: IntegerLayout, everything: OutputPart) -> tuple[int, int, int, int]:
     """Batches, rows and panels of a part that takes about a tenth of a second."""
     k = at.row_products
     long = LONG * at.target.vector_bytes // 16 * at.dot.group // 2
@@ -60,12 +60,12 @@ def _lengths(at: Layout, everything: Part) -> tuple[int, int, int, int]:
     return outer, inner, rows, panels
 
 
-def threads_for(at: Layout, most: int) -> int:
+def threads_for(at: IntegerLayout, most: int) -> int:
     """The number of threads that work on the problem."""
     return most if at.problem.products >= ALONE else 1
 
 
-def pieces(at: Layout, part: Part, threads: int, packed: bool) -> list[Part]:
+def pieces(at: IntegerLayout, part: OutputPart, threads: int, packed: bool) -> list[OutputPart]:
     """A part of the work for each thread; packed: B is already, so that pieces are rows, and each thread sums its own."""
     enough = len(part.rows) >= 2 * threads * at.dot.rows and math.prod(at.problem.batches) < threads
     return cut(part, threads, "rows" if packed and enough else "")

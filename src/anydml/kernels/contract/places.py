@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from anydml.kernels.code.emit import Text, arguments, fold, kernel, splat
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract import turned_sums
+from anydml.kernels.contract import transposed_sums
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import estimates, rounding, rule
 from anydml.kernels.contract.epilogue.filters import BIAS, COLUMN, SCALE, ZERO_POINT
-from anydml.kernels.contract.tile import Kind, panel_columns
+from anydml.kernels.contract.tile import TileKey, panel_columns
 
 MOST = 14  # places of a tile: with two vectors of filters each, and what they are multiplied with, they fill the registers
 ARGUMENTS = (
@@ -34,7 +34,7 @@ def lines_of(width: int) -> int:
     return min(MOST // width, 4 if width <= 3 else 3 if width == 4 else 2) if width <= MOST // 2 else 1
 
 
-def multiply(target: Target, kind: Kind, lines: int, height: int) -> str:
+def multiply(target: Target, kind: TileKey, lines: int, height: int) -> str:
     """Tiles of `lines` lines by `height` places: for `line_tiles` tiles, and `tiles` of each next to one another, all panels.
 
     Arguments: ARGUMENTS. line, c_line, terms_line: bytes from line to line. offsets: for each of the steps of K, how far in the
@@ -66,11 +66,11 @@ def multiply(target: Target, kind: Kind, lines: int, height: int) -> str:
             into = [text.at(x, across) for x in into_lines]
             if waiting is not None:
                 numbers = text.at("%numbers", text.op(f"mul i64 {column}, 4"))
-                turned_sums.estimated(text, target, kind, sums, places, into, numbers, waiting)
+                transposed_sums.estimated(text, target, kind, sums, places, into, numbers, waiting)
             elif slots is None:
-                turned_sums.stored(text, sums, places, into)
+                transposed_sums.stored(text, sums, places, into)
             else:
-                turned_sums.rounded(text, target, kind, sums, places, into, record, slots)
+                transposed_sums.rounded(text, target, kind, sums, places, into, record, slots)
             return []
 
         fold(text, "0", "%panels", 1, [], panel)
@@ -105,7 +105,7 @@ def multiply(target: Target, kind: Kind, lines: int, height: int) -> str:
 _BY_LINE = (("image", "line"), ("terms", "terms_line"), ("c", "c_line"))
 
 
-def _start(text: Text, kind: Kind, term: str, record: str, vector: str) -> list[str]:
+def _start(text: Text, kind: TileKey, term: str, record: str, vector: str) -> list[str]:
     """The terms of a place and of its filters, which the sums begin with."""
     of_place, found = splat(text, term, vector), []
     for n in range(2):
@@ -119,7 +119,7 @@ def _start(text: Text, kind: Kind, term: str, record: str, vector: str) -> list[
 def _sums(
     text: Text,
     target: Target,
-    kind: Kind,
+    kind: TileKey,
     start: list[list[str]],
     images: list[str],
     places: list[tuple[int, int]],

@@ -11,17 +11,17 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.contract import partition
 from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
-from anydml.kernels.contract.geometry import Batch, Matrix, Part, Scratch
-from anydml.kernels.contract.layout import Layout
+from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch
+from anydml.kernels.contract.layout import IntegerLayout
 from anydml.kernels.contract.problem import Problem
 from anydml.kernels.contract.repeats import along, each
-from anydml.kernels.contract.work import Packed, Work
+from anydml.kernels.contract.work import PackedMatrix, Work
 
 CONSTANTS = np.array([0] * 64 + [0x80] * 64, np.uint8)  # a zero point that is not there; rows of B beyond the last
 Phases = list[list[list[Step | Repeat]]]
 
 
-class Plan:
+class IntegerPlan:
     """The steps of a problem. `rounds` compute; `packing` packs an owned B, once, into the memory "packed".
 
     reserved: bytes of scratch at the beginning that are another's.
@@ -33,7 +33,7 @@ class Plan:
         self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
         self.passing = Scratch("passing")
         self.scratch.size = -(-reserved // 64) * 64
-        self.at = Layout(self._dense(p) if len(p.places) > 1 else p, target)
+        self.at = IntegerLayout(self._dense(p) if len(p.places) > 1 else p, target)
         self.packing: list[Step | Repeat] = []
         self.threads = partition.threads_for(self.at, threads)
         self.whole = partition.whole(self.at)
@@ -73,7 +73,7 @@ class Plan:
             p.c.at,
         )
 
-    def _share(self) -> Packed | None:
+    def _share(self) -> PackedMatrix | None:
         """Pack every B once where it is owned or serves several batches."""
         at, source = self.at, self.at.problem.b
         sizes = at.problem.batches
@@ -85,7 +85,7 @@ class Plan:
             place = (self.packed if self.owned else self.scratch).take(outer * inner * nbytes)
             return Matrix(place, inner * nbytes if source.matrix.outer else 0, nbytes if source.matrix.inner else 0, 0, 0)
 
-        shared = Packed(one_each(at.panels * at.panel_bytes), one_each(at.sums_bytes))
+        shared = PackedMatrix(one_each(at.panels * at.panel_bytes), one_each(at.sums_bytes))
         scratch = self.spare if self.owned else self.scratch
         mark = scratch.size
 
@@ -123,7 +123,7 @@ class Plan:
         padded = work.padded([self._pieces(part) for part, _ in grid])
         mark, top = self.scratch.size, 0
 
-        def phases(part: Part) -> Phases:
+        def phases(part: OutputPart) -> Phases:
             nonlocal top
             self.scratch.size = mark  # rounds work in the same memory
             steps = [work.piece(piece, into) for piece, into in zip(self._pieces(part), padded, strict=False)]
@@ -143,5 +143,5 @@ class Plan:
         self.scratch.size = top
         return found
 
-    def _pieces(self, part: Part) -> list[Part]:
+    def _pieces(self, part: OutputPart) -> list[OutputPart]:
         return partition.pieces(self.at, part, self.threads, self.shared is not None)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from anydml.kernels.call.steps import At
 from anydml.kernels.contract.geometry import Batch, Matrix, evened, matrix
-from anydml.kernels.contract.image import NOT_THERE, Axis
-from anydml.kernels.contract.source import Lying, Source
-from anydml.kernels.contract.windows import Windows
+from anydml.kernels.contract.image import NOT_THERE, ImageAxis
+from anydml.kernels.contract.source import Lying, MatrixSource
+from anydml.kernels.contract.windows import PaddedWindows
 from anydml.kernels.match.convolution import Beside, Convolution
-from anydml.kernels.match.product import Product
+from anydml.kernels.match.product import MatrixProduct
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
 OUTPUTS = {DataType.INT8: "i8", DataType.UINT8: "u8", DataType.INT32: "i32"}
@@ -54,7 +54,7 @@ class Problem(NamedTuple):
     batches: Batch
     a: Matrix
     terms: Dimensions
-    b: Source
+    b: MatrixSource
     c: Matrix
     places: Dimensions
     a_signed: bool
@@ -73,7 +73,7 @@ class Problem(NamedTuple):
         return self.m * self.k * self.n * math.prod(self.batches)
 
 
-def of_product(p: Product, estimated: Estimated | None = None) -> Problem:
+def of_product(p: MatrixProduct, estimated: Estimated | None = None) -> Problem:
     """The problem of a product of matrices."""
     a, b = p.a.desc, p.b.desc
     operands = (p.a, p.b, p.output, p.a_zero_point, p.b_zero_point, p.output_zero_point, *(p.scales or ()))
@@ -129,7 +129,7 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Proble
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
     rows, channels = f.sizes[0] // p.groups, f.sizes[1]
     taps, k = f.sizes[2:], math.prod(f.sizes[1:])
-    axes = tuple(map(Axis, x.sizes[2:], xs[2:], y.sizes[2:], taps, p.strides, p.dilations, p.starts))
+    axes = tuple(map(ImageAxis, x.sizes[2:], xs[2:], y.sizes[2:], taps, p.strides, p.dilations, p.starts))
     still = all(a.taps == a.stride == 1 and a.start == 0 and a.outputs == a.size for a in axes)
     inside = merged([(a.size, a.step) for a in axes])
     places = merged(list(zip(y.sizes[2:], ys[2:], strict=True)))
@@ -142,7 +142,7 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Proble
     source, output, filters, numbers, a_zero_point, b_zero_point, y_zero_point, bias, *scales = found
     # those with one place come first, where that leaves the order of elements alone
     z, y_, x_ = (NOT_THERE, NOT_THERE, *sorted(axes, key=lambda a: a.outputs * a.taps > 1))[-3:]
-    windows = Windows(source, x.element_bytes, channels, source.row, (z, y_, x_))
+    windows = PaddedWindows(source, x.element_bytes, channels, source.row, (z, y_, x_))
     return Problem(
         *(rows, k, math.prod(y.sizes[2:]), batches),
         a=filters,

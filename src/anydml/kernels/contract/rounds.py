@@ -7,21 +7,21 @@ from typing import Any
 
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.contract import partition
-from anydml.kernels.contract.geometry import Part, Scratch
-from anydml.kernels.contract.layout import Layout
+from anydml.kernels.contract.geometry import OutputPart, Scratch
+from anydml.kernels.contract.layout import IntegerLayout
 
 
 def rounds(
-    at: Layout,
+    at: IntegerLayout,
     scratch: Scratch,
     before: Sequence[Step | Repeat],
-    pieces: Callable[[Part], list[Part]],
-    steps: Callable[[Part], list[Step | Repeat]],
+    pieces: Callable[[OutputPart], list[OutputPart]],
+    steps: Callable[[OutputPart], list[Step | Repeat]],
 ) -> list[Rounds]:
     """The rounds: `before`, if there is anything, and then every part, the pieces of which may run side by side."""
     mark = top = scratch.size
 
-    def phase(part: Part) -> list[list[Step | Repeat]]:
+    def phase(part: OutputPart) -> list[list[Step | Repeat]]:
         nonlocal top
         scratch.size = mark  # rounds work in the same memory
         made = [steps(piece) for piece in pieces(part)]

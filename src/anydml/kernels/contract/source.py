@@ -12,7 +12,7 @@ from anydml.kernels.contract.geometry import Batch, Matrix, Scratch
 from anydml.kernels.contract.repeats import along
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.layout import Layout
+    from anydml.kernels.contract.layout import IntegerLayout
 
 
 class Ready(NamedTuple):
@@ -23,7 +23,7 @@ class Ready(NamedTuple):
     first: int
 
 
-class Products(NamedTuple):
+class PanelProducts(NamedTuple):
     """Rows of A, bytes apart, and where their products with panels go, int32, and the sums of these panels' columns."""
 
     a: At
@@ -34,7 +34,7 @@ class Products(NamedTuple):
     sums: At
 
 
-class Source(Protocol):
+class MatrixSource(Protocol):
     """A matrix {k, n} for every batch, which is packed in panels.
 
     matrix: where it lies, or what it is made from; outer and inner are 0 where a batch has the same as the one before. owned:
@@ -47,25 +47,25 @@ class Source(Protocol):
     @property
     def owned(self) -> bool: ...
 
-    def is_thin(self, at: Layout) -> bool:
+    def is_thin(self, at: IntegerLayout) -> bool:
         """Whether `multiply` serves for a few rows of A."""
         ...
 
-    def ready(self, at: Layout, panels: range, scratch: Scratch) -> Generator[Step | Repeat, None, Ready]:
+    def ready(self, at: IntegerLayout, panels: range, scratch: Scratch) -> Generator[Step | Repeat, None, Ready]:
         """The steps that come before the first batch, for these panels; what they leave."""
         ...
 
-    def begin(self, at: Layout, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
+    def begin(self, at: IntegerLayout, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
         """The steps that come before a batch's first panels; where it begins."""
         ...
 
     def pack(
-        self, at: Layout, ready: Ready, begun: At, panels: range, packed: At, sums: At, scratch: Scratch
+        self, at: IntegerLayout, ready: Ready, begun: At, panels: range, packed: At, sums: At, scratch: Scratch
     ) -> Iterator[Step | Repeat]:
         """The steps that pack panels, and sum their columns in every block of K."""
         ...
 
-    def multiply(self, at: Layout, ready: Ready, begun: At, panels: range, by: Products) -> Iterator[Step]:
+    def multiply(self, at: IntegerLayout, ready: Ready, begun: At, panels: range, by: PanelProducts) -> Iterator[Step]:
         """The step that multiplies panels without packing them."""
         ...
 
@@ -76,22 +76,22 @@ class Lying:
     def __init__(self, matrix: Matrix, owned: bool) -> None:
         self.matrix, self.owned = matrix, owned
 
-    def is_thin(self, at: Layout) -> bool:
+    def is_thin(self, at: IntegerLayout) -> bool:
         """Whether rows are read as they lie."""
         return at.problem.n >= at.width and self.matrix.column == 1 and thin.serves(at.target)
 
-    def ready(self, at: Layout, panels: range, scratch: Scratch) -> Generator[Step | Repeat, None, Ready]:
+    def ready(self, at: IntegerLayout, panels: range, scratch: Scratch) -> Generator[Step | Repeat, None, Ready]:
         """Nothing comes before."""
         yield from ()
         return Ready(At("constants"), At("constants"), panels.start)
 
-    def begin(self, at: Layout, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
+    def begin(self, at: IntegerLayout, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
         """Nothing comes before."""
         yield from ()
         return self.matrix.of(batch)
 
     def pack(
-        self, at: Layout, ready: Ready, begun: At, panels: range, packed: At, sums: At, scratch: Scratch
+        self, at: IntegerLayout, ready: Ready, begun: At, panels: range, packed: At, sums: At, scratch: Scratch
     ) -> Iterator[Step | Repeat]:
         """Rows in which columns do not follow one another, or are fewer than a panel's, are copied before."""
         p, count = at.problem, len(panels)
@@ -112,7 +112,7 @@ class Lying:
 
         yield from along(at.target, range(p.k), at.block, block)
 
-    def multiply(self, at: Layout, ready: Ready, begun: At, panels: range, by: Products) -> Iterator[Step]:
+    def multiply(self, at: IntegerLayout, ready: Ready, begun: At, panels: range, by: PanelProducts) -> Iterator[Step]:
         """One pass over B as it lies."""
         p, start = at.problem, at.start(panels.start)
         rows = thin.rows_at_once(self.matrix.row)

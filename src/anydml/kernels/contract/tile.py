@@ -16,7 +16,7 @@ from anydml.kernels.contract.epilogue import estimates, rounding, rule
 from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, ROW, TERM
 
 
-class Kind(NamedTuple):
+class TileKey(NamedTuple):
     """The properties that the code of a tile is specialised on.
 
     a_signed, b_signed: A, and B as it is packed, is INT8. output: "i32", "u8" or "i8". full: zero points by row or column.
@@ -47,7 +47,7 @@ def column_bytes(target: Target) -> int:
     return 12 * panel_columns(target)
 
 
-def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) -> str:
+def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = False) -> str:
     """Tiles of `height` rows: `block` tiles of every panel, then the next `block`, until `tiles` of all panels are done.
 
     Arguments: ARGUMENTS in order, int64 each. a_row, b_panel, c_row: bytes from row to row or panel to panel. groups:
@@ -132,7 +132,7 @@ def multiply(target: Target, kind: Kind, height: int, multiplied: bool = False) 
     return kernel(text, others)
 
 
-def _estimated(text: Text, target: Target, kind: Kind, sums: list[list[str]], waiting: estimates.Waiting) -> None:
+def _estimated(text: Text, target: Target, kind: TileKey, sums: list[list[str]], waiting: estimates.Waiting) -> None:
     """The bytes of a tile, estimated; places whose estimates are not certain are listed."""
 
     def of(m: int, n: int) -> estimates.Channel:
@@ -148,7 +148,7 @@ def _estimated(text: Text, target: Target, kind: Kind, sums: list[list[str]], wa
     estimates.epilogue(text, target, signed, kind.clamped, sums, waiting, by, of, "%ct", "%c_row", listed)
 
 
-def _start(text: Text, target: Target, kind: Kind, height: int, row: str, column: str) -> list[list[str]]:
+def _start(text: Text, target: Target, kind: TileKey, height: int, row: str, column: str) -> list[list[str]]:
     """The correction terms of a tile, row by row: vectors of int32."""
     dot, width = dot_of(target), target.vector_bytes
     vector = f"<{width // 4} x i32>"
@@ -180,7 +180,7 @@ def _added(text: Text, target: Target, start: list[list[str]], sums: str) -> lis
     return found
 
 
-def _sums(text: Text, target: Target, kind: Kind, height: int, start: list[list[str]], a: str, b: str) -> list[list[str]]:
+def _sums(text: Text, target: Target, kind: TileKey, height: int, start: list[list[str]], a: str, b: str) -> list[list[str]]:
     """The terms, and the sums of the tile's products."""
     dot = dot_of(target)
     # three rows to a pointer: the others are reached by the strides that addressing scales by itself
@@ -202,7 +202,7 @@ def _halves(text: Text, target: Target, first: list[str], second: list[str]) -> 
 
 
 def _products(
-    text: Text, target: Target, kind: Kind, height: int, start: list[list[str]], pointers: list[str]
+    text: Text, target: Target, kind: TileKey, height: int, start: list[list[str]], pointers: list[str]
 ) -> list[list[str]]:
     """start, the sums of rows or of pairs of rows, and the dot products of all groups."""
     dot, vector = dot_of(target), f"<{target.vector_bytes // 4} x i32>"
@@ -227,7 +227,7 @@ def _products(
 def _loop(
     text: Text,
     target: Target,
-    kind: Kind,
+    kind: TileKey,
     height: int,
     start: list[list[str]],
     pointers: list[str],

@@ -9,19 +9,19 @@ from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract import image, packing
 from anydml.kernels.contract.geometry import Batch, Matrix, Scratch
-from anydml.kernels.contract.image import RECORD, Axis, of_axis
+from anydml.kernels.contract.image import RECORD, ImageAxis, of_axis
 from anydml.kernels.contract.image_rows import HOPS
 from anydml.kernels.contract.repeats import along
-from anydml.kernels.contract.source import Products, Ready
+from anydml.kernels.contract.source import PanelProducts, Ready
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.layout import Layout
+    from anydml.kernels.contract.layout import IntegerLayout
 
 BEFORE, BEHIND = 64, 128  # bytes next to an image that may be read, or written as well
 SEGMENTS = (1, 2, 3, 4, 5, 6, 8, 12, 17, 32)  # how many a panel's columns may be compiled as
 
 
-class Windows:
+class PaddedWindows:
     """The windows of an input, of which padding has the value of B's zero point.
 
     matrix: the input's batches. span: its bytes from the first element to the last. channels, channel: how many are in a
@@ -30,7 +30,9 @@ class Windows:
 
     owned = False
 
-    def __init__(self, matrix: Matrix, span: int, channels: int, channel: int, axes: tuple[Axis, Axis, Axis]) -> None:
+    def __init__(
+        self, matrix: Matrix, span: int, channels: int, channel: int, axes: tuple[ImageAxis, ImageAxis, ImageAxis]
+    ) -> None:
         self.matrix, self.span, self.channels, self.channel, self.axes = matrix, span, channels, channel, axes
         z, y, x = axes
         unit_y = x.phases * x.length
@@ -38,12 +40,12 @@ class Windows:
         self.units = unit_z, unit_y, 1
         self.of_channel = z.phases * z.length * unit_z
 
-    def cut(self, lines: int) -> Windows:
+    def cut(self, lines: int) -> PaddedWindows:
         """Those of so many lines of outputs."""
         z, y, x = self.axes
-        return Windows(self.matrix, self.span, self.channels, self.channel, (z, y._replace(outputs=lines), x))
+        return PaddedWindows(self.matrix, self.span, self.channels, self.channel, (z, y._replace(outputs=lines), x))
 
-    def segments(self, at: Layout) -> int:
+    def segments(self, at: IntegerLayout) -> int:
         """At most so many runs of neighbours in the image are a panel's columns."""
         x = self.axes[2].outputs
         if x == at.problem.n or x % at.width == 0:
@@ -51,11 +53,11 @@ class Windows:
         needed = at.width // x if at.width % x == 0 and at.problem.n >= at.width else 1 - -(at.width - 1) // x
         return next(count for count in SEGMENTS if count >= min(needed, at.width))
 
-    def is_thin(self, at: Layout) -> bool:
+    def is_thin(self, at: IntegerLayout) -> bool:
         """Panels are multiplied as they are made of an image."""
         return True
 
-    def ready(self, at: Layout, panels: range, scratch: Scratch) -> Generator[Step | Repeat, None, Ready]:
+    def ready(self, at: IntegerLayout, panels: range, scratch: Scratch) -> Generator[Step | Repeat, None, Ready]:
         """The offsets of a window's elements in the image, and the segments that every panel's columns are."""
         p, segments = at.problem, self.segments(at)
         made = Ready(scratch.take(8 * p.k), scratch.take(len(panels) * segments * RECORD), panels.start)
@@ -69,7 +71,7 @@ class Windows:
         yield Step(code, (first, last, len(panels), p.n, at.width, segments, *where))
         return made
 
-    def begin(self, at: Layout, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
+    def begin(self, at: IntegerLayout, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
         """The image."""
         x, p = self.axes[2], at.problem
         begun = scratch.take(BEFORE + self.channels * self.of_channel + BEHIND) + BEFORE
@@ -82,7 +84,7 @@ class Windows:
         return begun
 
     def pack(
-        self, at: Layout, ready: Ready, begun: At, panels: range, packed: At, sums: At, scratch: Scratch
+        self, at: IntegerLayout, ready: Ready, begun: At, panels: range, packed: At, sums: At, scratch: Scratch
     ) -> Iterator[Step | Repeat]:
         """The panels, a vector of each row made of the segments that their columns are."""
         p, count, segments = at.problem, len(panels), self.segments(at)
@@ -96,7 +98,7 @@ class Windows:
 
         yield from along(at.target, range(p.k), at.block, block)
 
-    def multiply(self, at: Layout, ready: Ready, begun: At, panels: range, by: Products) -> Iterator[Step]:
+    def multiply(self, at: IntegerLayout, ready: Ready, begun: At, panels: range, by: PanelProducts) -> Iterator[Step]:
         """As `pack` makes panels, which go no further than registers."""
         p, segments = at.problem, self.segments(at)
         code = engine.compiled(packing.pack, at.target, p.a_signed, p.b_signed, segments, by.rows)

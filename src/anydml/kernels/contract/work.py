@@ -8,12 +8,12 @@ from typing import NamedTuple
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.contract import packing, thin, wide
-from anydml.kernels.contract.epilogue.plan import MODES, Columns, by_row, parameters, row_sums
+from anydml.kernels.contract.epilogue.plan import MODES, ColumnRecords, by_row, parameters, row_sums
 from anydml.kernels.contract.epilogue.rule import ROW
-from anydml.kernels.contract.geometry import Batch, Matrix, Part, Scratch
-from anydml.kernels.contract.layout import Layout
+from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch
+from anydml.kernels.contract.layout import IntegerLayout
 from anydml.kernels.contract.repeats import along, each
-from anydml.kernels.contract.source import Products, Ready
+from anydml.kernels.contract.source import PanelProducts, Ready
 from anydml.kernels.contract.tile import multiply
 
 # bytes of A that a core keeps at hand while the panels of B pass by: nearly all of its second cache. benchmarks.tiles block,
@@ -27,7 +27,7 @@ CHUNK = 256 << 10
 NOTHING_READY = Ready(At("constants"), At("constants"), 0)
 
 
-class Packed(NamedTuple):
+class PackedMatrix(NamedTuple):
     """Every B in panels, and the sums of its columns."""
 
     panels: Matrix
@@ -37,7 +37,7 @@ class Packed(NamedTuple):
 class Work:
     """The steps of pieces. shared: B that is packed before; scratch: what else they work in."""
 
-    def __init__(self, at: Layout, shared: Packed | None, scratch: Scratch) -> None:
+    def __init__(self, at: IntegerLayout, shared: PackedMatrix | None, scratch: Scratch) -> None:
         self.at, self.shared, self.scratch = at, shared, scratch
         p = at.problem
         # B that is neither packed before nor shared, as it lies
@@ -45,7 +45,7 @@ class Work:
         self.by_batch = any(t.varies() for t in by_row(at))
         self.apart = p.k > 1 and not (len(p.terms) == 1 and p.terms[0][1] == 1)
 
-    def padded(self, rounds: list[list[Part]]) -> list[At]:
+    def padded(self, rounds: list[list[OutputPart]]) -> list[At]:
         """For each thread, memory for rows of A that are copied: nothing else is written there, so what pads them stays 0."""
         at = self.at
         moved = at.dot.group == 2 or self.apart or at.row_bytes != at.problem.k
@@ -53,7 +53,7 @@ class Work:
         count = max(map(len, rounds))
         return [self.scratch.take(most * at.row_bytes) for _ in range(count)]
 
-    def piece(self, part: Part, padded: At) -> tuple[list[Step | Repeat], list[Step | Repeat]]:
+    def piece(self, part: OutputPart, padded: At) -> tuple[list[Step | Repeat], list[Step | Repeat]]:
         """The steps that make the records of rows, where all batches have the same, and those that compute."""
         at, scratch = self.at, self.scratch
         first, end = part.panels.start, part.panels.stop
@@ -160,7 +160,7 @@ class _Chunk:
     def steps(self) -> Iterator[Step | Repeat]:
         at, c, m, n = self.at, self.at.problem.c, self.m, self.n
         packed, sums, sums_block = yield from self._packed()
-        columns = Columns(at, self.batch, self.panels, self.columns)
+        columns = ColumnRecords(at, self.batch, self.panels, self.columns)
         values = yield from columns.ready(self.scratch)
         to = c.of(self.batch, self.rows.start, self.start)
         into, c_row = to, c.row
@@ -192,7 +192,7 @@ class _Chunk:
         row = 4 * self.count * at.width
         if self.work.thin:
             sums, products = self.scratch.take(row), self.scratch.take(self.m * row)
-            by = Products(*self.a, self.m, products, row, sums)
+            by = PanelProducts(*self.a, self.m, products, row, sums)
             yield from at.problem.b.multiply(at, *self.of, self.panels, by)
             return products, sums, 0
         packed = self.scratch.take(self.count * at.panel_bytes)
@@ -201,7 +201,7 @@ class _Chunk:
         return packed, sums, row
 
     def _wide(
-        self, packed: At, sums: At, sums_block: int, columns: Columns, values: tuple[At, At], c: tuple[At, int]
+        self, packed: At, sums: At, sums_block: int, columns: ColumnRecords, values: tuple[At, At], c: tuple[At, int]
     ) -> Iterator[Step | Repeat]:
         """Blocks of K, whose sums are carried in int64 and rounded at the end."""
         at, m, (a, a_row), k = self.at, self.m, self.a, self.at.problem.k

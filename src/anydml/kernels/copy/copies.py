@@ -11,7 +11,7 @@ from anydml.kernels.call.steps import Aligned, At, Step
 from anydml.kernels.code import engine, llvm, processor
 from anydml.kernels.code.targets import Target
 from anydml.kernels.copy import emit, gather, groups, interleaved, tiles
-from anydml.kernels.copy.plan import Dimension, Plan, canonical, plan
+from anydml.kernels.copy.plan import CopyDimension, CopyPlan, canonical, plan
 from anydml.kernels.copy.text import LINE, Prefetch
 
 STREAM = processor.caches().last // 4 * 3  # bytes read and written from which stores go past the cache
@@ -91,7 +91,7 @@ def copy(
     return Copy(p.kind, code, streaming, boundary, blocks, scratch)
 
 
-def _within_a_kernel(dims: list[Dimension]) -> tuple[list[Dimension], list[Dimension]]:
+def _within_a_kernel(dims: list[CopyDimension]) -> tuple[list[CopyDimension], list[CopyDimension]]:
     """The dimensions that a kernel walks, and the shortest ones, which are too many.
 
     Uncompilable where these have many places.
@@ -105,7 +105,7 @@ def _within_a_kernel(dims: list[Dimension]) -> tuple[list[Dimension], list[Dimen
     return [d for i, d in enumerate(dims) if i not in apart], [dims[i] for i in apart]
 
 
-def _function(target: Target, p: Plan, ahead: Prefetch | None, past_cache: str = "") -> engine.Code:
+def _function(target: Target, p: CopyPlan, ahead: Prefetch | None, past_cache: str = "") -> engine.Code:
     """The code that a plan asks for; the same for all plans of a kind. past_cache: how stores go past the cache, if at all."""
     lines, dense = past_cache == "lines", past_cache == "dense"
     if p.kind == "rows":
@@ -129,13 +129,13 @@ def _function(target: Target, p: Plan, ahead: Prefetch | None, past_cache: str =
     return engine.compiled(emit.elements, target, len(p.pattern), ahead)
 
 
-def _traffic(p: Plan) -> tuple[int, int]:
+def _traffic(p: CopyPlan) -> tuple[int, int]:
     """Bytes written, and about as many as are read, whole cache lines where elements are farther apart."""
     rows = math.prod(d.size for d in p.outer)
     return p.row.size * max(1, len(p.pattern)) * rows, (p.row.size * min(abs(p.row.source), LINE) + len(p.pattern)) * rows
 
 
-def _ahead(p: Plan, exceeds: bool, past_cache: bool) -> Prefetch | None:
+def _ahead(p: CopyPlan, exceeds: bool, past_cache: bool) -> Prefetch | None:
     """The prefetch of the input, if there is one: measured, and two processors disagree. exceeds: more than the caches hold.
 
     On a Zen 5, everything paid, and no other hint or distance did better; so it is on all that were not measured. A Zen 4 has
@@ -164,13 +164,13 @@ def _is_zen4() -> bool:
     return llvm.host_name() == "znver4"
 
 
-def _row(p: Plan) -> int:
+def _row(p: CopyPlan) -> int:
     """About as many bytes of input as a row spans."""
     pattern = p.pattern or (0,)
     return p.row.size * min(abs(p.row.source), LINE) + max(pattern) - min(pattern) + 1
 
 
-def _runs_on(p: Plan) -> bool:
+def _runs_on(p: CopyPlan) -> bool:
     """Whether every row of the input begins where the one before ended, or little behind it."""
     span = (p.row.size - 1) * abs(p.row.source) + max(p.pattern or (0,)) - min(p.pattern or (0,)) + 1
     for d in p.outer:
@@ -180,18 +180,18 @@ def _runs_on(p: Plan) -> bool:
     return p.row.source >= 0
 
 
-def _rows_ahead(p: Plan, traffic: int, ahead: Prefetch | None) -> int:
+def _rows_ahead(p: CopyPlan, traffic: int, ahead: Prefetch | None) -> int:
     """The number of rows ahead in the input to prefetch: those of a few kilobytes; none of what the nearest caches hold."""
     if ahead is None or p.kind == "tiles" or not p.outer or traffic < NEAR:
         return 0
     return max(1, ahead.rows // _row(p))
 
 
-def _exceeds_caches(p: Plan, written: int, read: int) -> bool:
+def _exceeds_caches(p: CopyPlan, written: int, read: int) -> bool:
     return written >= STREAM_TILES if p.kind == "tiles" else written + read >= STREAM
 
 
-def _has_blocks(p: Plan, blocks: Blocks) -> bool:
+def _has_blocks(p: CopyPlan, blocks: Blocks) -> bool:
     """Whether every output row of a transposition begins at the same place within a cache line, and every piece has a block."""
     itemsize = len(p.pattern)
     down, across = min(block[2] for block in blocks), min(block[5] for block in blocks)
@@ -199,14 +199,14 @@ def _has_blocks(p: Plan, blocks: Blocks) -> bool:
     return room and all(d.target % LINE == 0 for d in p.outer)
 
 
-def _has_lines(p: Plan) -> bool:
+def _has_lines(p: CopyPlan) -> bool:
     """Whether rows are long enough for whole cache lines of their own, and groups make them up."""
     group = len(p.pattern) or 1
     aligned = LINE % group == 0 and all(d.target % group == 0 for d in p.outer)
     return p.kind in ("rows", "groups") and aligned and p.row.size * group >= LONG_ROW
 
 
-def _is_dense(p: Plan, blocks: Blocks) -> bool:
+def _is_dense(p: CopyPlan, blocks: Blocks) -> bool:
     """Whether rows follow one another in the output, within every piece too: only the outermost dimension may be cut."""
     if any(block[2 + 3 * i] != d.size for i, d in enumerate([p.row, *p.outer][:-1]) for block in blocks):
         return False
@@ -220,7 +220,7 @@ def _is_dense(p: Plan, blocks: Blocks) -> bool:
     return True
 
 
-def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:
+def _split(p: CopyPlan, threads: int) -> list[tuple[int, ...]]:
     """The plan cut along one dimension: (offset in the input, in the output, the row, the outer dimensions)."""
     dims = [p.row, *p.outer]
     if threads == 1:
@@ -241,10 +241,10 @@ def _split(p: Plan, threads: int) -> list[tuple[int, ...]]:
         starts.pop()
     pieces = []
     for first, end in zip(starts, [*starts[1:], whole], strict=True):
-        part = Dimension(end - first, dims[at].source, dims[at].target)
+        part = CopyDimension(end - first, dims[at].source, dims[at].target)
         pieces.append((first * part.source, first * part.target, *_described([*dims[:at], part, *dims[at + 1 :]])))
     return pieces
 
 
-def _described(dims: list[Dimension]) -> list[int]:
+def _described(dims: list[CopyDimension]) -> list[int]:
     return [x for d in dims for x in d] + [1, 0, 0] * (emit.DIMENSIONS - len(dims) + 1)

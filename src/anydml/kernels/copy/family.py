@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.layers import layers

@@ -13,7 +13,7 @@ WOVEN = 4  # rows that take turns at most
 REACH = 1024  # how far apart in the input the bytes of a group may lie: beyond it there is nothing to permute
 
 
-class Dimension(NamedTuple):
+class CopyDimension(NamedTuple):
     size: int
     source: int  # stride in the input
     target: int  # stride in the output
@@ -22,7 +22,7 @@ class Dimension(NamedTuple):
 _target_stride = itemgetter(2)
 
 
-class Plan(NamedTuple):
+class CopyPlan(NamedTuple):
     """The plan of a copy.
 
     kind: "rows" (contiguous on both sides), "groups" (a constant pattern, repeated along a row), "tiles" (a transposition),
@@ -36,38 +36,38 @@ class Plan(NamedTuple):
     kind: str
     pattern: tuple[int, ...]
     step: int
-    row: Dimension
-    outer: tuple[Dimension, ...]
+    row: CopyDimension
+    outer: tuple[CopyDimension, ...]
     base: tuple[int, int]
 
 
-def canonical(sizes: Iterable[int], sources: Iterable[int], targets: Iterable[int]) -> list[Dimension]:
+def canonical(sizes: Iterable[int], sources: Iterable[int], targets: Iterable[int]) -> list[CopyDimension]:
     """The dimensions, outermost in the output first: without sizes of 1, and merged where both sides run on."""
-    dims = [Dimension(*d) for d in zip(sizes, sources, targets, strict=True) if d[0] > 1]
+    dims = [CopyDimension(*d) for d in zip(sizes, sources, targets, strict=True) if d[0] > 1]
     dims.sort(key=_target_stride, reverse=True)  # and those of one stride stay in their order
-    merged: list[Dimension] = []
+    merged: list[CopyDimension] = []
     for inner in dims:
         if merged:
             outer = merged[-1]
             if outer.source == inner.size * inner.source and outer.target == inner.size * inner.target:
-                merged[-1] = Dimension(outer.size * inner.size, inner.source, inner.target)
+                merged[-1] = CopyDimension(outer.size * inner.size, inner.source, inner.target)
                 continue
         merged.append(inner)
     return merged
 
 
-def plan(dims: list[Dimension], itemsize: int) -> Plan:
+def plan(dims: list[CopyDimension], itemsize: int) -> CopyPlan:
     """The kernel for canonical dimensions of elements of `itemsize` bytes."""
     element = tuple(range(itemsize))
     if not dims:
-        return Plan("elements", element, 0, Dimension(1, 0, 0), (), (0, 0))
+        return CopyPlan("elements", element, 0, CopyDimension(1, 0, 0), (), (0, 0))
     *outer, inner = dims
     if inner.target != itemsize:
-        return Plan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
+        return CopyPlan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
     if inner.size * itemsize <= SHORT and not any(d.source for d in dims):  # a constant: short rows of any length share code
-        return Plan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
+        return CopyPlan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
     if inner.source == itemsize and (inner.size * itemsize > SHORT or not outer or outer[-1].target != inner.size * itemsize):
-        return Plan("rows", (), 0, Dimension(inner.size * itemsize, 1, 1), tuple(reversed(outer)), (0, 0))
+        return CopyPlan("rows", (), 0, CopyDimension(inner.size * itemsize, 1, 1), tuple(reversed(outer)), (0, 0))
     if (tiles := _tiles(dims, itemsize)) is not None:
         return tiles
     if (woven := _interleaved(dims, itemsize)) is not None:
@@ -84,13 +84,13 @@ def plan(dims: list[Dimension], itemsize: int) -> Plan:
     if rest and rest[-1].target == len(pattern):
         row = rest.pop()
     else:
-        row = Dimension(1, 0, len(pattern))
+        row = CopyDimension(1, 0, len(pattern))
     if max(pattern) - min(pattern) > REACH or (pattern == element and abs(row.source) > APART):
-        return Plan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
-    return Plan("groups", pattern, row.source, row, tuple(reversed(rest)), (0, 0))
+        return CopyPlan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
+    return CopyPlan("groups", pattern, row.source, row, tuple(reversed(rest)), (0, 0))
 
 
-def _interleaved(dims: list[Dimension], itemsize: int) -> Plan | None:
+def _interleaved(dims: list[CopyDimension], itemsize: int) -> CopyPlan | None:
     """A few rows of the input, far apart, whose elements take turns in the output."""
     *outer, inner = dims
     if not outer or inner.size > WOVEN or abs(inner.source) <= REACH:
@@ -98,11 +98,11 @@ def _interleaved(dims: list[Dimension], itemsize: int) -> Plan | None:
     across = outer.pop()
     if across.source != itemsize or across.target != inner.size * itemsize or across.size * itemsize < 16:
         return None
-    row = Dimension(across.size, inner.source, across.target)
-    return Plan("interleaved", tuple(range(itemsize)), inner.size, row, tuple(reversed(outer)), (0, 0))
+    row = CopyDimension(across.size, inner.source, across.target)
+    return CopyPlan("interleaved", tuple(range(itemsize)), inner.size, row, tuple(reversed(outer)), (0, 0))
 
 
-def _tiles(dims: list[Dimension], itemsize: int) -> Plan | None:
+def _tiles(dims: list[CopyDimension], itemsize: int) -> CopyPlan | None:
     """A transposition: the output's innermost dimension is strided in the input, where another one is contiguous."""
     *outer, inner = dims
     if abs(inner.source) < 64:
@@ -114,7 +114,7 @@ def _tiles(dims: list[Dimension], itemsize: int) -> Plan | None:
             if across.source < 0:  # walk it from its other end, so that the input is read forwards
                 last = across.size - 1
                 base = (last * across.source, last * across.target)
-                across = Dimension(across.size, -across.source, -across.target)
+                across = CopyDimension(across.size, -across.source, -across.target)
             around = [d for i, d in enumerate(outer) if i != at]
-            return Plan("tiles", tuple(range(itemsize)), 0, inner, (across, *reversed(around)), base)
+            return CopyPlan("tiles", tuple(range(itemsize)), 0, inner, (across, *reversed(around)), base)
     return None

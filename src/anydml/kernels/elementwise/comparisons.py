@@ -9,7 +9,7 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import numbers
 from anydml.kernels.elementwise.items import Truth
 from anydml.kernels.elementwise.numbers import Number, either
-from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.elementwise.wholes import WholeNumber
 
 
 def compared(op: str, x: Number, y: Number) -> Truth:
@@ -38,7 +38,7 @@ def compared(op: str, x: Number, y: Number) -> Truth:
     return Truth(x.wide().compared(how, y.wide()), either(guard, near, x.guard, y.guard))
 
 
-def against(op: str, a: Whole, c: Fraction | float, *, swapped: bool) -> Value:
+def against(op: str, a: WholeNumber, c: Fraction | float, *, swapped: bool) -> Value:
     """a op c, or c op a where they are swapped, for a number c that need be no integer."""
     body, known = a.value.body, a.value.kind.of("i1")
     if c != c or (op == "equal" and (math.isinf(c) or math.floor(c) != c)):

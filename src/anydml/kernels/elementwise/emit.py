@@ -11,27 +11,27 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, opened
 from anydml.kernels.elementwise import near_zero, settled
-from anydml.kernels.elementwise.estimated import Estimate, quantised_sum
+from anydml.kernels.elementwise.estimated import EstimateCode, quantised_sum
 from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits
 from anydml.kernels.elementwise.near_zero import NearZero
-from anydml.kernels.elementwise.shape import Shape, names
+from anydml.kernels.elementwise.shape import MapKey, names
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
 
 MANY = 8  # undecided lanes of a group are many if they are more than this part of it
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: MapKey) -> str:
     """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
     return Kernel(target, shape).text()
 
 
 class Kernel:
-    def __init__(self, target: Target, shape: Shape) -> None:
+    def __init__(self, target: Target, shape: MapKey) -> None:
         self.body = Body(target)
         self.shape, self.count = shape, len(shape.types)
         self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
         self.streams = Streams(self.body, self.kinds, shape.lies)
-        self.estimate: Estimate | None = None  # of a row
+        self.estimate: EstimateCode | None = None  # of a row
 
     def text(self) -> str:
         body, shape = self.body, self.shape
@@ -99,7 +99,7 @@ class Kernel:
         if shape.levels[0] == "estimated":
             found = quantised_sum(shape.formula, shape.types[-1])
             assert found is not None
-            self.estimate = Estimate(body, found, self.constants, shape.lanes, shape.types[-1])
+            self.estimate = EstimateCode(body, found, self.constants, shape.lanes, shape.types[-1])
         head = None
         if shape.stream:
             boundary, size = body.target.vector_bytes, self.kinds[-1].bits // 8

@@ -7,15 +7,15 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.emit import Kernel
 from anydml.kernels.elementwise.levels import of_line, standardised_element
-from anydml.kernels.elementwise.shape import Shape
+from anydml.kernels.elementwise.shape import MapKey
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: MapKey) -> str:
     """The kernel of a formula that has been regrouped; otherwise that of `emit`."""
-    return _Kernel(target, shape).text()
+    return _LinesKernel(target, shape).text()
 
 
-class _Kernel(Kernel):
+class _LinesKernel(Kernel):
     """Groups come one after the other, and nothing is looked at between two of them unless one leaves something open."""
 
     def _groups(self, place: str, head: str | None) -> None:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
 from anydml.kernels.elementwise.rounding import rounded_to_whole
-from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.match.maps import Formula
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
@@ -32,7 +32,7 @@ BYTES = (DataType.UINT8, DataType.INT8)
 FINEST, MOST = 2.0**13, 8.0  # of quotients whose sums are exact
 
 
-class Term(NamedTuple):
+class ScaledTerm(NamedTuple):
     """The streams of a term: its integer, what is taken off it, and its scale."""
 
     read: int
@@ -40,10 +40,10 @@ class Term(NamedTuple):
     scale: int
 
 
-class Sum(NamedTuple):
+class ScaledSum(NamedTuple):
     """The terms of a sum of scaled bytes; the streams of the scale that divides it, and of what is added to its integer."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[ScaledTerm, ...]
     scale: int
     zero: int | None
     reads: tuple[DataType, ...]  # of the streams, in order
@@ -55,7 +55,7 @@ class Sum(NamedTuple):
         return {x for x in found if x is not None}
 
 
-def quantised_sum(formula: Formula, data_type: DataType) -> Sum | None:
+def quantised_sum(formula: Formula, data_type: DataType) -> ScaledSum | None:
     """The sum that a formula is, saturating in a type of 8 bits, with the limit for what is no number; or None."""
     return _Match(formula, data_type).found() if data_type in BYTES else None
 
@@ -65,7 +65,7 @@ class _Match:
         self.formula, self.data_type = formula, data_type
         self.reads = {n.data[0]: n.data[1] for n in formula if n.op == "stream"}
 
-    def found(self) -> Sum | None:
+    def found(self) -> ScaledSum | None:
         last = self.formula[-1]
         low, high = limits(self.data_type)
         if last.op != "select" or self.formula[last.args[0]].op != "is_nan" or self._constant(last.args[1]) != low:
@@ -89,7 +89,7 @@ class _Match:
         scale, terms = self._single(by), self._terms(total)
         if scale is None or terms is None:
             return None
-        return Sum(terms, scale, zero, tuple(self.reads[k] for k in sorted(self.reads)))
+        return ScaledSum(terms, scale, zero, tuple(self.reads[k] for k in sorted(self.reads)))
 
     def _constant(self, place: int) -> object:
         data = self.formula[place].data
@@ -115,7 +115,7 @@ class _Match:
         found = self._stream(place)
         return found if found is not None and self.reads[found] == DataType.FLOAT32 else None
 
-    def _terms(self, place: int) -> tuple[Term, ...] | None:
+    def _terms(self, place: int) -> tuple[ScaledTerm, ...] | None:
         node = self.formula[place]
         if node.op == "add":
             parts = [self._terms(x) for x in node.args]
@@ -127,18 +127,18 @@ class _Match:
             if factor is None:
                 continue
             if (read := self._byte(integer)) is not None:
-                return (Term(read, None, factor),)
+                return (ScaledTerm(read, None, factor),)
             if made.op == "sub":
                 read, zero = (self._byte(x) for x in made.args)
                 if read is not None and zero is not None and self.reads[read] == self.reads[zero]:
-                    return (Term(read, zero, factor),)
+                    return (ScaledTerm(read, zero, factor),)
         return None
 
 
-class Estimate:
+class EstimateCode:
     """The estimate's code. Made where a row begins: of constants, as vectors, come scalars, which every group spreads again."""
 
-    def __init__(self, body: Body, of: Sum, constants: Mapping[int, Value], lanes: int, data_type: DataType) -> None:
+    def __init__(self, body: Body, of: ScaledSum, constants: Mapping[int, Value], lanes: int, data_type: DataType) -> None:
         self.body, self.of, self.lanes, self.data_type = body, of, lanes, data_type
         single, wide = Kind("float"), Kind("double")
 
@@ -170,7 +170,7 @@ class Estimate:
         return ((x + 1.5 * 2.0**23) - 1.5 * 2.0**23).compared("oeq", x)
 
     def _integer(self, bits: Value, k: int) -> Value:
-        return Whole(bits, *limits(self.of.reads[k])).resized(32)
+        return WholeNumber(bits, *limits(self.of.reads[k])).resized(32)
 
     def element(self, streams: Sequence[Value]) -> tuple[Value, Value]:
         """The bits that are stored, and the lanes that are left open."""

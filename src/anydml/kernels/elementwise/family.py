@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.steps import Aligned, At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
@@ -15,15 +15,15 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit, emit_lines
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.estimated import quantised_sum
-from anydml.kernels.elementwise.four_bit import in_bytes
 from anydml.kernels.elementwise.functions import paired
-from anydml.kernels.elementwise.geometry import Part, parts, shares
+from anydml.kernels.elementwise.geometry import Box, parts, shares
+from anydml.kernels.elementwise.int4 import in_bytes
 from anydml.kernels.elementwise.levels import element, finer_kernel, finer_stage
 from anydml.kernels.elementwise.regrouping import regrouped
-from anydml.kernels.elementwise.runs import Place, Run, in_order
-from anydml.kernels.elementwise.shape import Shape, lanes_in_pairs, names
+from anydml.kernels.elementwise.runs import Run, TensorStart, in_order
+from anydml.kernels.elementwise.shape import MapKey, lanes_in_pairs, names
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, STRIDED
-from anydml.kernels.elementwise.undecided import Open, words
+from anydml.kernels.elementwise.undecided import UndecidedElements, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Formula, Map, maps
 from anydml.schema.check import Checked
@@ -49,7 +49,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    places = {name: Place(At(name), t) for name, t in checked.tensors.items()}
+    places = {name: TensorStart(At(name), t) for name, t in checked.tensors.items()}
     with guard:
         made = in_bytes(found[0], places, target, machine.threads)
     if isinstance(made, str):
@@ -64,7 +64,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=short, decide=decide)
 
 
-def mapped(m: Map, places: Mapping[str, Place], target: Target, most_threads: int) -> Run | Refused:
+def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threads: int) -> Run | Refused:
     """The steps of a map of tensors that lie at places, of elements of whole bytes."""
     exact, m = m.formula, m._replace(formula=combined(m.formula))
     output = places[str(m.target.name)].tensor
@@ -107,7 +107,7 @@ def mapped(m: Map, places: Mapping[str, Place], target: Target, most_threads: in
     return Run(
         [pieces],
         8 * words(room, len(m.streams)) * len(pieces),
-        Open(exact, types, target, len(pieces), room, finer),
+        UndecidedElements(exact, types, target, len(pieces), room, finer),
     )
 
 
@@ -121,7 +121,7 @@ def _trial(
     """
     body = Body(target)
     lies = (CONTIGUOUS,) * len(types)
-    shape = Shape(formula, moves, integral, types, lies, 0, 8, False, ("wide",), True)
+    shape = MapKey(formula, moves, integral, types, lies, 0, 8, False, ("wide",), True)
     streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
     _, undecided = element(body, shape, streams, "wide")
     widest = max(t.dtype.itemsize for t in types)
@@ -146,7 +146,7 @@ def _apart(sizes: Sequence[int], steps: Sequence[int]) -> int:
     return prod(n for n, step in zip(sizes, steps, strict=True) if step)
 
 
-def _by_line(m: Map, part: Part) -> Formula:
+def _by_line(m: Map, part: Box) -> Formula:
     """The formula with elements that are standardised by what is the same along a row, if it has any."""
     same = frozenset(k for k in range(len(m.streams)) if not part.row.strides[k] and m.streams[k].name is not None)
     return m.formula if m.moves else regrouped(m.formula, same)
@@ -159,7 +159,7 @@ def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bo
     if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in BEGIN_IN_PAIRS for n in formula):
         return False
     lies = (CONTIGUOUS,) * len(types)
-    shape = Shape(formula, False, False, types, lies, 0, 8, False, ("paired", "wide"), True)
+    shape = MapKey(formula, False, False, types, lies, 0, 8, False, ("paired", "wide"), True)
     streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
     try:
         element(body, shape, streams, "paired")
@@ -181,7 +181,7 @@ def _step(
     lanes: int,
     levels: tuple[str, ...],
     listed: bool,
-    part: Part,
+    part: Box,
     bases: list[At | int],
     rows: tuple[int, int],
     scratch: At,
@@ -198,7 +198,7 @@ def _step(
         else STRIDED
         for k in range(len(types))
     )
-    shape = Shape(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, levels, listed)
+    shape = MapKey(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, levels, listed)
     emitted, formula = emit.emitted, _by_line(m, part)
     if listed and levels == ("wide",) and formula is not m.formula:
         emitted, shape = emit_lines.emitted, shape._replace(formula=formula)

@@ -12,10 +12,10 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import arithmetic, choices, items, rounding, scaled, transcendental, wholes
 from anydml.kernels.elementwise.comparisons import against, compared
-from anydml.kernels.elementwise.items import Element, Item, Truth, as_bits, as_number, as_whole, value_of, whole_number
+from anydml.kernels.elementwise.items import Item, LoadedElement, Truth, as_bits, as_number, as_whole, value_of, whole_number
 from anydml.kernels.elementwise.modular import RING, integral_at, modular
 from anydml.kernels.elementwise.numbers import Number, U, either
-from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.match.maps import Formula
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
@@ -37,10 +37,10 @@ def computed(
 
     moves: an element's bits are stored.
     """
-    return Walk(body, formula, streams, data_type, lanes, level, moves).run()
+    return FormulaWalk(body, formula, streams, data_type, lanes, level, moves).run()
 
 
-class Walk:
+class FormulaWalk:
     """A formula, node by node; `items` are what its nodes came to so far, by their places."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Walk:
             self.converted[place] = as_number(self.items[place], self.like)
         return self.converted[place]
 
-    def whole(self, place: int) -> Whole | None:
+    def whole(self, place: int) -> WholeNumber | None:
         """An item as an integer; None if it is no integer in kind."""
         return as_whole(self.items[place], self.like)
 
@@ -92,7 +92,7 @@ class Walk:
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "stream":
             stream, data_type = cast("tuple[int, DataType]", data)
-            return Element(self.streams[stream], data_type)
+            return LoadedElement(self.streams[stream], data_type)
         if op == "same":
             return self.items[args[0]]
         if op == "constant":
@@ -122,7 +122,7 @@ class Walk:
             return transcendental.cut_power(self.number(args[0]), self.number(args[1]), self.level)
         return self._of_numbers(place, op, args, data)
 
-    def _cut_extreme(self, op: str, a: int, b: int) -> Whole | None:
+    def _cut_extreme(self, op: str, a: int, b: int) -> WholeNumber | None:
         """The larger or smaller of an integer and any number, cut toward zero, which keeps the order."""
         for x, y in ((a, b), (b, a)):
             whole, other = self.whole(x), self.items[y]
@@ -147,7 +147,7 @@ class Walk:
         value = scaled.rounded_once(x.wide(), float(value_of(s)), float(value_of(b)))
         return Number(self.body, lambda: value, nearest=True, rel=U, guard=x.guard)
 
-    def _of_integers(self, place: int, op: str, args: list[Whole], data: object) -> Item | None:
+    def _of_integers(self, place: int, op: str, args: list[WholeNumber], data: object) -> Item | None:
         modulus = self.data_type.element_bits if place in self.modular else None
         if op in RING:
             return wholes.ring(op, args, modulus)
@@ -175,10 +175,10 @@ class Walk:
         low, high = limits(data_type)
         wraps = integral_at(self.formula, place)
         if item is not None and (wraps or (low <= item.low and item.high <= high)):
-            return Whole(item.known().resized(data_type.element_bits), low, high)
+            return WholeNumber(item.known().resized(data_type.element_bits), low, high)
         number = self.number(place)
         bits, undecided = rounding.stored(number, data_type, integral=wraps)
-        whole = Whole(bits, low, high)
+        whole = WholeNumber(bits, low, high)
         return whole if undecided is None else whole_number(whole).guarded(undecided)
 
     def _of_numbers(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
@@ -204,7 +204,7 @@ class Walk:
             return self._limits(x[0], x[1], cast("tuple[tuple[str, str], ...]", data))
         return transcendental.function(op, x, self.level)
 
-    def _integer_quotient(self, place: int) -> Whole | None:
+    def _integer_quotient(self, place: int) -> WholeNumber | None:
         """An integer quotient toward zero, of integers that float64 does not hold."""
         op, args, _ = self.formula[place]
         if op != "div":
@@ -248,8 +248,13 @@ class Walk:
         one, two = self.items[a], self.items[b]
         if self.moves:
             one, two = (as_bits(x, self.data_type, self.like) for x in (one, two))
-        if isinstance(one, Element) and isinstance(two, Element) and one.data_type == two.data_type and guard is None:
-            return Element(self.body.chosen(mask, one.bits, two.bits), one.data_type)
+        if (
+            isinstance(one, LoadedElement)
+            and isinstance(two, LoadedElement)
+            and one.data_type == two.data_type
+            and guard is None
+        ):
+            return LoadedElement(self.body.chosen(mask, one.bits, two.bits), one.data_type)
         x, y = self.whole(a), self.whole(b)
         if x is not None and y is not None and guard is None:
             modulus = self.data_type.element_bits if place in self.modular else None
@@ -258,14 +263,14 @@ class Walk:
 
     def _bitwise(self, op: str, args: tuple[int, ...]) -> Item:
         elements = [self.items[a] for a in args]
-        bits = [e.bits for e in elements if isinstance(e, Element)]
+        bits = [e.bits for e in elements if isinstance(e, LoadedElement)]
         if len(bits) != len(elements) or len({v.kind for v in bits}) != 1:
             raise Uncompilable("bits of something else than elements of one type")
         first = elements[0]
-        assert isinstance(first, Element)
+        assert isinstance(first, LoadedElement)
         if op == "bit_count":
-            return Whole(wholes.counted(bits[0]), 0, bits[0].kind.bits)
-        return Element(_BITS[op](*bits), first.data_type)
+            return WholeNumber(wholes.counted(bits[0]), 0, bits[0].kind.bits)
+        return LoadedElement(_BITS[op](*bits), first.data_type)
 
 
 _ARITHMETIC: Mapping[str, Callable[..., Number]] = {

@@ -12,30 +12,30 @@ NEAR = 24 << 10  # bytes that a processor keeps next to it
 TILE = 64  # elements of a row where an input is read across its own rows
 
 
-class Dimension(NamedTuple):
+class MapDimension(NamedTuple):
     """A dimension, and the bytes from one element to the next in every stream."""
 
     size: int
     strides: tuple[int, ...]
 
 
-class Part(NamedTuple):
+class Box(NamedTuple):
     """A box of elements. offsets: bytes to its first element in every stream. outer: the outermost dimension first."""
 
     offsets: tuple[int, ...]
-    outer: tuple[Dimension, ...]
-    row: Dimension
+    outer: tuple[MapDimension, ...]
+    row: MapDimension
 
     @property
     def rows(self) -> int:
         return math.prod(d.size for d in self.outer)
 
 
-def parts(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Sequence[int]) -> list[Part]:
+def parts(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Sequence[int]) -> list[Box]:
     """The elements in one or two boxes; strides: for every stream, in bytes, those of the output last."""
-    dims = [Dimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes) if n > 1]
+    dims = [MapDimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes) if n > 1]
     dims.sort(key=lambda d: (abs(d.strides[-1]), sum(map(abs, d.strides))), reverse=True)
-    dims = merged(dims) or [Dimension(1, tuple(0 for _ in strides))]
+    dims = merged(dims) or [MapDimension(1, tuple(0 for _ in strides))]
     start = tuple(0 for _ in strides)
     at = len(dims) - 1
     if dims[at].size < SHORT:
@@ -51,35 +51,35 @@ def parts(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Seq
         # the short rows of the output lie across: lines that one row of ours leaves are there for the next
         lines = NEAR // max(1, sum(map(abs, row.strides)))
         return _tiled(row, max(TILE, lines // TILE * TILE), outer[:at], outer[at:])
-    return [Part(start, tuple(outer), row)]
+    return [Box(start, tuple(outer), row)]
 
 
-def _tiled(row: Dimension, size: int, around: list[Dimension], within: list[Dimension]) -> list[Part]:
+def _tiled(row: MapDimension, size: int, around: list[MapDimension], within: list[MapDimension]) -> list[Box]:
     """Rows of so many elements, and their rest: all rows `within` before the next elements."""
     start = tuple(0 for _ in row.strides)
     if row.size <= size:
-        return [Part(start, (*around, *within), row)]
+        return [Box(start, (*around, *within), row)]
     tiles, rest = divmod(row.size, size)
-    far = Dimension(tiles, tuple(s * size for s in row.strides))
-    found = [Part(start, (*around, far, *within), Dimension(size, row.strides))]
+    far = MapDimension(tiles, tuple(s * size for s in row.strides))
+    found = [Box(start, (*around, far, *within), MapDimension(size, row.strides))]
     if rest:
         offsets = tuple(s * size * tiles for s in row.strides)
-        found.append(Part(offsets, (*around, *within), Dimension(rest, row.strides)))
+        found.append(Box(offsets, (*around, *within), MapDimension(rest, row.strides)))
     return found
 
 
-def merged(dims: list[Dimension]) -> list[Dimension]:
+def merged(dims: list[MapDimension]) -> list[MapDimension]:
     """Dimensions that run on in every stream as one."""
-    made: list[Dimension] = []
+    made: list[MapDimension] = []
     for d in dims:
         if made and all(a == b * d.size for a, b in zip(made[-1].strides, d.strides, strict=True)):
-            made[-1] = Dimension(made[-1].size * d.size, d.strides)
+            made[-1] = MapDimension(made[-1].size * d.size, d.strides)
         else:
             made.append(d)
     return made
 
 
-def _across(row: Dimension, outer: Sequence[Dimension], itemsizes: Sequence[int]) -> int | None:
+def _across(row: MapDimension, outer: Sequence[MapDimension], itemsizes: Sequence[int]) -> int | None:
     """The outer dimension that an input, read across its rows, runs along."""
     for stream, itemsize in enumerate(itemsizes[:-1]):
         if abs(row.strides[stream]) >= 2 * 64:
@@ -89,7 +89,7 @@ def _across(row: Dimension, outer: Sequence[Dimension], itemsizes: Sequence[int]
     return None
 
 
-def shares(part: Part, count: int, grain: int) -> Iterator[tuple[Part, int, int]]:
+def shares(part: Box, count: int, grain: int) -> Iterator[tuple[Box, int, int]]:
     """A part in at most so many shares: each a part, its first row and its number of rows.
 
     grain: elements of a row that stay together.
@@ -104,4 +104,4 @@ def shares(part: Part, count: int, grain: int) -> Iterator[tuple[Part, int, int]
     ends = [min(part.row.size, blocks * k // count * grain) for k in range(count + 1)]
     for first, end in pairwise(ends):
         offsets = tuple(o + first * s for o, s in zip(part.offsets, part.row.strides, strict=True))
-        yield Part(offsets, part.outer, Dimension(end - first, part.row.strides)), 0, part.rows
+        yield Box(offsets, part.outer, MapDimension(end - first, part.row.strides)), 0, part.rows

@@ -14,8 +14,8 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves, numbers, rounding, wholes
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.sloped import SlopedLine
-from anydml.kernels.elementwise.standardised import Line
-from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.elementwise.standardised import LineMoments
+from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
@@ -27,14 +27,14 @@ class Truth(NamedTuple):
     guard: Value | None
 
 
-class Element(NamedTuple):
+class LoadedElement(NamedTuple):
     """An element that was read: its bits."""
 
     bits: Value
     data_type: DataType
 
 
-Item: TypeAlias = Number | Whole | Truth | Element | Constant | Line | SlopedLine
+Item: TypeAlias = Number | WholeNumber | Truth | LoadedElement | Constant | LineMoments | SlopedLine
 
 
 def value_of(c: Constant) -> Fraction | float:
@@ -53,17 +53,17 @@ def number_of(body: Body, item: Item, lanes: int) -> Number:
 
 def as_number(item: Item, like: Value) -> Number:
     """An item as a real number; like: a value that has as many lanes as a constant is to have."""
-    if isinstance(item, Element):
+    if isinstance(item, LoadedElement):
         return _read(item)
     if isinstance(item, Constant):
         return constant(value_of(item), like)
-    if isinstance(item, Whole):
+    if isinstance(item, WholeNumber):
         return whole_number(item.known())
     assert isinstance(item, Number), item
     return item
 
 
-def _read(item: Element) -> Number:
+def _read(item: LoadedElement) -> Number:
     bits, kind = item.bits, item.bits.kind
     if item.data_type == DataType.FLOAT32:
         return numbers.of_single(bits.cast(kind.of("float")))
@@ -75,7 +75,7 @@ def _read(item: Element) -> Number:
     return whole_number(integer(item))
 
 
-def whole_number(a: Whole) -> Number:
+def whole_number(a: WholeNumber) -> Number:
     """An integer as a real number."""
     digits = max(abs(a.low), abs(a.high)).bit_length()
     how = "sitofp" if a.low < 0 else "uitofp"
@@ -147,20 +147,20 @@ def constant(value: Fraction | float, like: Value) -> Number:
 # --- as an integer, as bits ---
 
 
-def integer(item: Element) -> Whole:
+def integer(item: LoadedElement) -> WholeNumber:
     """An element of integers as an integer."""
     if item.data_type.dtype.kind == "f":
         raise Uncompilable("an element of floats is taken as an integer")
-    return Whole(item.bits, *limits(item.data_type))
+    return WholeNumber(item.bits, *limits(item.data_type))
 
 
-def as_whole(item: Item, like: Value) -> Whole | None:
+def as_whole(item: Item, like: Value) -> WholeNumber | None:
     """An item as an integer, like `as_number`; None if it is no integer in kind."""
-    if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
+    if isinstance(item, LoadedElement) and item.data_type.dtype.kind in "iu":
         return integer(item)
     if isinstance(item, Constant) and item.integral:
         return wholes.constant(int(value_of(item)), like)
-    return item if isinstance(item, Whole) else None
+    return item if isinstance(item, WholeNumber) else None
 
 
 def as_bits(item: Item, data_type: DataType, like: Value) -> Item:
@@ -176,7 +176,7 @@ def as_bits(item: Item, data_type: DataType, like: Value) -> Item:
     if element.item() != value:
         raise Uncompilable("a constant that its type does not hold")
     bits = like.kind.of(f"i{data_type.element_bits}")
-    return Element(like.body.constant(bits, int(element.view(f"i{element.itemsize}"))), data_type)
+    return LoadedElement(like.body.constant(bits, int(element.view(f"i{element.itemsize}"))), data_type)
 
 
 # --- stored ---
@@ -184,11 +184,11 @@ def as_bits(item: Item, data_type: DataType, like: Value) -> Item:
 
 def stored_item(body: Body, item: Item, data_type: DataType, lanes: int, *, integral: bool) -> tuple[Value, Value | None]:
     """The bits of an item in a tensor, and the lanes that have to be decided elsewhere; integral: see `rounding.stored`."""
-    if isinstance(item, Element) and item.data_type.dtype.kind in "iu":
+    if isinstance(item, LoadedElement) and item.data_type.dtype.kind in "iu":
         item = integer(item)
     if isinstance(item, Constant) and item.integral and integral and data_type.dtype.kind in "iu":
         item = wholes.constant(int(value_of(item)) % (1 << data_type.element_bits), body.undefined(Kind("i8", lanes)))
-    if isinstance(item, Whole) and data_type.dtype.kind in "iu":
+    if isinstance(item, WholeNumber) and data_type.dtype.kind in "iu":
         low, high = limits(data_type)
         if integral or (low <= item.low and item.high <= high):
             return rounding.stored(item, data_type, integral=True)

@@ -12,10 +12,10 @@ from anydml.kernels.elementwise import precise, settled
 from anydml.kernels.elementwise.combined import SINGLE
 from anydml.kernels.elementwise.formula import computed
 from anydml.kernels.elementwise.halves import narrowed
-from anydml.kernels.elementwise.items import Element, Item, stored_item
+from anydml.kernels.elementwise.items import Item, LoadedElement, stored_item
 from anydml.kernels.elementwise.line_walk import LineWalk
 from anydml.kernels.elementwise.rounding import between_ends
-from anydml.kernels.elementwise.shape import Shape
+from anydml.kernels.elementwise.shape import MapKey
 from anydml.tensor import DataType
 
 REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own
@@ -23,7 +23,7 @@ SCALED = {"stream", "constant", "same", "mul", "add", "sub", "max", "min", "abso
 FINER = ("list", "count")
 
 
-def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
+def element(body: Body, shape: MapKey, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
     """The bits that are stored, and the lanes that have to be decided elsewhere."""
     made, undecided = _element(body, shape, streams, level)
     if undecided is not None:
@@ -31,19 +31,19 @@ def element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> t
     return made, undecided
 
 
-def _element(body: Body, shape: Shape, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
+def _element(body: Body, shape: MapKey, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
     data_type = shape.types[-1]
     remains = any(node.op in REMAINDERS for node in shape.formula)
     if (level == "doubled" and not remains) or _long_integers(shape):
         return precise.stored(body, shape.formula, streams, data_type, shape.lanes, integral=shape.integral)
     item = computed(body, shape.formula, streams, data_type, shape.lanes, level, shape.moves)
     if shape.moves:
-        assert isinstance(item, Element)
+        assert isinstance(item, LoadedElement)
         return item.bits, None
     return stored_item(body, item, data_type, shape.lanes, integral=shape.integral)
 
 
-def of_line(body: Body, shape: Shape, streams: Mapping[int, Value]) -> dict[int, Item]:
+def of_line(body: Body, shape: MapKey, streams: Mapping[int, Value]) -> dict[int, Item]:
     """The items of a formula's nodes that are the same along a line; streams: those that are."""
     kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types[:-1]]
     read = [streams.get(k, body.undefined(kind)) for k, kind in enumerate(kinds)]
@@ -51,7 +51,7 @@ def of_line(body: Body, shape: Shape, streams: Mapping[int, Value]) -> dict[int,
     return walk.run_line(streams)
 
 
-def standardised_element(body: Body, shape: Shape, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
+def standardised_element(body: Body, shape: MapKey, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
     """`element` of a formula with standardised elements: the open lanes as bits. known: `of_line`."""
     walk = LineWalk(body, shape.formula, streams, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
     walk.items.update(known)
@@ -97,7 +97,7 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
     return body.value(text, made.kind), left
 
 
-def _long_integers(shape: Shape) -> bool:
+def _long_integers(shape: MapKey) -> bool:
     """Whether integers of 64 bits are scaled by real numbers: of these, float64 would leave most open."""
     long = [t.element_bits == 64 and t.dtype.kind in "iu" for t in shape.types]
     if shape.integral or shape.moves or not (any(long[:-1]) and long[-1]):
@@ -107,7 +107,7 @@ def _long_integers(shape: Shape) -> bool:
     return {n.op for n in shape.formula} <= SCALED and any(n.op in ("mul", "add", "sub") for n in shape.formula)
 
 
-def finer_kernel(target: Target, shape: Shape, level: str) -> str:
+def finer_kernel(target: Target, shape: MapKey, level: str) -> str:
     """`finer_stage` as a kernel; arguments: FINER. It returns how many elements are still on the list."""
     stage, declared = finer_stage(target, shape, level)
     body = Body(target)
@@ -129,7 +129,7 @@ def bits_as_lanes(body: Body, bits: str, lanes: int) -> Value:
     return body.value(f"bitcast i{lanes} {narrow} to <{lanes} x i1>", Kind("i1", lanes))
 
 
-def again(target: Target, shape: Shape) -> tuple[str, list[str]]:
+def again(target: Target, shape: MapKey) -> tuple[str, list[str]]:
     """`i64 @again(ptr stream, .., ptr made, i64 n)`: n elements computed at the second level, and which it leaves undecided."""
 
     lanes = min(shape.lanes, target.vector_bytes // 4)
@@ -137,7 +137,7 @@ def again(target: Target, shape: Shape) -> tuple[str, list[str]]:
     return _group_by_group("again", target, shape, lambda streams, made: element(made.body, shape, streams, shape.levels[1]))
 
 
-def known(target: Target, shape: Shape, name: str) -> tuple[str, list[str]]:
+def known(target: Target, shape: MapKey, name: str) -> tuple[str, list[str]]:
     """`i64 @known(ptr stream, .., ptr made, i64 n)`: those of n elements that are known without being computed, and which."""
 
     def found(streams: list[Value], made: Value) -> tuple[Value, Value]:
@@ -148,7 +148,7 @@ def known(target: Target, shape: Shape, name: str) -> tuple[str, list[str]]:
 
 
 def _group_by_group(
-    name: str, target: Target, shape: Shape, made_of: Callable[[list[Value], Value], tuple[Value, Value | None]]
+    name: str, target: Target, shape: MapKey, made_of: Callable[[list[Value], Value], tuple[Value, Value | None]]
 ) -> tuple[str, list[str]]:
     """A function of its own, so that its constants take no registers of the kernel's: elements made anew, and some lanes."""
     body, lanes = Body(target), shape.lanes
@@ -177,7 +177,7 @@ def called(body: Body, name: str, pointers: Sequence[str], count: int) -> str:
     return body.op(f"call i64 @{name}({', '.join(f'ptr {p}' for p in pointers)}, i64 {count})")
 
 
-def finer_stage(target: Target, shape: Shape, level: str) -> tuple[str, list[str]]:
+def finer_stage(target: Target, shape: MapKey, level: str) -> tuple[str, list[str]]:
     """`i64 @level(ptr list, i64 count)`: decide listed elements, keep the others on the list, and say how many these are."""
     body = Body(target)
     count = len(shape.types)

@@ -10,15 +10,15 @@ import numpy as np
 
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise import sloped, standardised
-from anydml.kernels.elementwise.formula import Walk
-from anydml.kernels.elementwise.items import Element, Item, as_number
+from anydml.kernels.elementwise.formula import FormulaWalk
+from anydml.kernels.elementwise.items import Item, LoadedElement, as_number
 from anydml.kernels.elementwise.numbers import Number, settled
 from anydml.kernels.elementwise.regrouping import ELEMENT, LINE, SLOPED, SLOPED_LINE, differing
 from anydml.kernels.match.maps import Formula, Node
 from anydml.tensor import DataType
 
 
-class LineWalk(Walk):
+class LineWalk(FormulaWalk):
     """base: the node of a standardised element that the last node is, within limits, if it is.
 
     clamps: "max" or "min", and a limit, which is a float32, so that it makes no difference whether it comes before a rounding.
@@ -72,7 +72,7 @@ class LineWalk(Walk):
 
     def _settled(self, item: Item) -> Item:
         """An item that may be used in any block that follows."""
-        if isinstance(item, Element) and item.data_type.dtype.kind == "f":
+        if isinstance(item, LoadedElement) and item.data_type.dtype.kind == "f":
             item = as_number(item, self.like)
         return settled(item) if isinstance(item, Number) else item
 
@@ -93,7 +93,7 @@ class LineWalk(Walk):
     def _element(self, shared: Item, roles: str, numbers: Sequence[Number]) -> standardised.Standardised:
         if isinstance(shared, sloped.SlopedLine):
             return sloped.element(shared, *numbers)
-        assert isinstance(shared, standardised.Line)
+        assert isinstance(shared, standardised.LineMoments)
         return standardised.element(shared, roles, numbers)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.formula import Walk
+from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.functions.approximate import at_least, at_most
 from anydml.kernels.elementwise.items import Truth
 from anydml.kernels.elementwise.numbers import Number, either
@@ -49,7 +49,7 @@ class Size(NamedTuple):
         return Size(sign, low, high, either(*guards))
 
 
-def stored(body: Body, walk: Walk, formula: Formula, data_type: DataType) -> tuple[Value, Value]:
+def stored(body: Body, walk: FormulaWalk, formula: Formula, data_type: DataType) -> tuple[Value, Value]:
     """The bits of 0, infinity or NaN where a formula is stored as one, and the other lanes.
 
     walk: of the same formula, of which all nodes have been computed in float64.
@@ -107,7 +107,7 @@ def _below_logarithm(x: Value) -> Value:
     return body.chosen(small, found - 100.0, found)
 
 
-def _made(walk: Walk, formula: Formula, place: int, sizes: Mapping[int, Size]) -> Size | None:
+def _made(walk: FormulaWalk, formula: Formula, place: int, sizes: Mapping[int, Size]) -> Size | None:
     """A node from what is known of its arguments; None where there is no rule."""
     op, args, data = formula[place]
     if op == "select":
@@ -192,7 +192,7 @@ def _of_erfc(x: Number) -> Size:
     return Size(v.lift(1.0), low, -(near * near) * (LOG2_E * (1 - ROOM)), either(x.guard, guard))
 
 
-def _beside_one(walk: Walk, formula: Formula, args: tuple[int, ...]) -> Size | None:
+def _beside_one(walk: FormulaWalk, formula: Formula, args: tuple[int, ...]) -> Size | None:
     """1 - sigmoid(x), which is sigmoid(-x) unless that counts as 0."""
     one, other = (formula[a] for a in args)
     if one.op != "constant" or one.data.value != 1 or other.op != "sigmoid":

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.shape import Shape
+from anydml.kernels.elementwise.shape import MapKey
 from anydml.kernels.match.maps import Formula
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
@@ -40,14 +40,14 @@ class NearZero(NamedTuple):
         return made.bits(), size.compared("olt", TINY) & size.compared("ogt", 0.0)
 
 
-def near_zero(shape: Shape) -> NearZero | None:
+def near_zero(shape: MapKey) -> NearZero | None:
     """The terms of the function that a formula is of a FLOAT32 element, where they are known."""
     if shape.types != (DataType.FLOAT32, DataType.FLOAT32) or shape.moves:
         return None
-    return _Match(shape.formula).found()
+    return _SeriesMatch(shape.formula).found()
 
 
-class _Match:
+class _SeriesMatch:
     def __init__(self, formula: Formula) -> None:
         self.formula = formula
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise.functions.paired import Pair
+from anydml.kernels.elementwise.functions.paired import PairInterval
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-20  # for the roundings of bounds themselves
@@ -68,7 +68,7 @@ class Number:
     saturated: int = 0
     guard: Value | None = field(default=None)
     ends: Callable[[], tuple[Value, Value]] | None = None
-    pair: Pair | None = None
+    pair: PairInterval | None = None
     constant: bool = False
     zero: Lazy | None = None
     ordered: bool = False
@@ -117,7 +117,7 @@ def of_single(x: Value, digits: int = 24, quantum: int = -149, low: float = -(2.
     )
 
 
-def of_pair(x: Pair, guard: Value | None) -> Number:
+def of_pair(x: PairInterval, guard: Value | None) -> Number:
     """A number that is known as a pair alone."""
 
     def wide() -> Value:

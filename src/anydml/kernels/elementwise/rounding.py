@@ -10,7 +10,7 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.functions.approximate import at_least, at_most
 from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, either, of_single, once, places
-from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.tensor import DataType, limits
 
 HALF_SINGLE = 1 << 28  # the low bits of a float64 that is half between two float32
@@ -165,10 +165,10 @@ def rounded_to_whole(op: str, x: Value) -> Value:
 # --- to the type of the output ---
 
 
-def stored(x: Number | Whole, data_type: DataType, *, integral: bool) -> tuple[Value, Value | None]:
+def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> tuple[Value, Value | None]:
     """The bits of the element that stores a number, and the lanes that have to be decided elsewhere."""
     bits = data_type.element_bits
-    if isinstance(x, Whole):
+    if isinstance(x, WholeNumber):
         return x.resized(bits), None
     if data_type == DataType.FLOAT16:
         half, undecided = nearest_half(x)

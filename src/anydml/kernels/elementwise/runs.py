@@ -18,7 +18,7 @@ from anydml.tensor import TensorDesc
 LINE = 64  # bytes
 
 
-class Place(NamedTuple):
+class TensorStart(NamedTuple):
     """A tensor, and where it begins."""
 
     base: At

@@ -107,7 +107,7 @@ def _inside(name: str, x: Value) -> tuple[Value, Value]:
     return x.bits(), x.compared("une", x)
 
 
-def _agreed(y: paired.Pair) -> tuple[Value, Value]:
+def _agreed(y: paired.PairInterval) -> tuple[Value, Value]:
     low, high = y.ends()
     same = low.compared("oeq", high)
     return high.bits(), same if y.outside is None else same & ~y.outside

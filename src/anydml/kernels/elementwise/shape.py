@@ -11,7 +11,7 @@ from anydml.tensor import DataType
 STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goes on, and how many are on its list
 
 
-class Shape(NamedTuple):
+class MapKey(NamedTuple):
     """A map, but for its sizes and strides. lies: how each stream lies along a row, the output last; outer: dimensions of rows.
 
     stream: whether stores go past the cache. levels: how elements are computed, and how those that this leaves open are,
@@ -35,7 +35,7 @@ def lanes_in_pairs(target: Target) -> int:
     return target.vector_bytes
 
 
-def names(shape: Shape) -> list[str]:
+def names(shape: MapKey) -> list[str]:
     """The arguments of the kernel, in order."""
     count = len(shape.types)
     found = ["state", "list", "room", "first", "rows", "n"]

@@ -34,7 +34,7 @@ NORMAL_HALF = 2.0**-13  # all FLOAT16 beyond are normal
 LEAST, FINEST = 2.0**-125, 2.0**-100  # what a float32 is to be larger than at least, and factors: none of them is subnormal
 
 
-class Line(NamedTuple):
+class LineMoments(NamedTuple):
     """Numbers that are the same for a line: m, which is off by `near`, a, the sum of its terms b, and bounds.
 
     An element y, with terms of its own, is off by share (|y| + their magnitudes) + off |g| + base. None is nothing.
@@ -54,7 +54,7 @@ class Line(NamedTuple):
     rel: float | None
 
 
-def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
+def line(like: Value, roles: str, numbers: Sequence[Number]) -> LineMoments:
     """A line of these numbers; like: a value with as many lanes."""
     body, kind = like.body, like.kind.of("double")
     of = _by_role(roles, numbers)
@@ -82,7 +82,7 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> Line:
     rel = None if near is not None or any(n.err is not None for n in of.get("a", ())) else ROUNDED
     for a_number in of.get("a", ()):
         rel = None if rel is None else rel + a_number.rel
-    return Line(m, near, a, b, share, off, base, guard, limits_of(share, off, base, guard), rel)
+    return LineMoments(m, near, a, b, share, off, base, guard, limits_of(share, off, base, guard), rel)
 
 
 def limits_of(share: Value, off: Value | None, base: Value | None, guard: Value | None) -> tuple[Value, Value, Value]:
@@ -140,7 +140,7 @@ class Standardised(NamedTuple):
         return self.number if self.doubt is None else self.number.guarded(self.doubt())
 
 
-def element(shared: Line, roles: str, numbers: Sequence[Number]) -> Standardised:
+def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Standardised:
     """The elements of a group in a line."""
     of = _by_role(roles, numbers)
     x, g = of["x"][0].wide(), of["g"][0].wide() if "g" in of else None

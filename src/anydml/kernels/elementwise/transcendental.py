@@ -24,7 +24,7 @@ STEPS = 11  # of 29 bits each, for the quotient of any two float32
 STEEP = 2.0**-20  # bounds of arguments above which slopes at their middle say too little
 
 
-class Kind(NamedTuple):
+class FunctionRange(NamedTuple):
     """A function's values: where they lie, the exponent of the least that is not 0, for arguments that are 0 or at least
     2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known; everywhere: at
     every x; room: how far from x it may be more than twice that, None where that is anywhere; outside: of x and what it
@@ -74,31 +74,33 @@ def _of_tanh(x: Value, y: Value) -> Value:
 
 _BIG = 2.0**1023
 KINDS = {
-    "exp": Kind(0, _BIG, None, lambda x, y: y, saturated=1000),
-    "expm1": Kind(-1, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
-    "log": Kind(-800, 800, -55, lambda x, y: 1.0 / x.magnitude()),
-    "log1p": Kind(-800, 800, -152),
-    "sin": Kind(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
-    "cos": Kind(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
-    "tan": Kind(-(2.0**160), 2.0**160, -160, lambda x, y: y * y + 1.0),
-    "asin": Kind(-2, 2, -152, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_beyond_one),
-    "acos": Kind(0, 4, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_beyond_one),
-    "atan": Kind(-2, 2, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0)),
-    "sinh": Kind(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
-    "cosh": Kind(1, _BIG, 0, lambda x, y: y, saturated=1000),
-    "tanh": Kind(-1, 1, -152, lambda x, y: 1.0, everywhere=True, level=30.0, steeper=1.0, smooth=_of_tanh),
-    "asinh": Kind(-800, 800, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0).root()),
-    "acosh": Kind(0, 800, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_below_one),
-    "atanh": Kind(-40, 40, -152, lambda x, y: 1.0 / _of_squares(x), room=_beside_one, outside=_beyond_one),
-    "erf": Kind(-1, 1, -152, lambda x, y: 1.2, everywhere=True, level=30.0),
-    "erfc": Kind(0, 2, None, lambda x, y: at_most(y * (x.magnitude() * 2.0 + 1.5), 1.2), saturated=1000),
-    "gelu": Kind(-1, _BIG, None, saturated=1000),
+    "exp": FunctionRange(0, _BIG, None, lambda x, y: y, saturated=1000),
+    "expm1": FunctionRange(-1, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
+    "log": FunctionRange(-800, 800, -55, lambda x, y: 1.0 / x.magnitude()),
+    "log1p": FunctionRange(-800, 800, -152),
+    "sin": FunctionRange(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
+    "cos": FunctionRange(-1, 1, -160, lambda x, y: 1.0, everywhere=True),
+    "tan": FunctionRange(-(2.0**160), 2.0**160, -160, lambda x, y: y * y + 1.0),
+    "asin": FunctionRange(-2, 2, -152, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_beyond_one),
+    "acos": FunctionRange(0, 4, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_beyond_one),
+    "atan": FunctionRange(-2, 2, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0)),
+    "sinh": FunctionRange(-_BIG, _BIG, -152, lambda x, y: y.magnitude() + 1.0, saturated=1000),
+    "cosh": FunctionRange(1, _BIG, 0, lambda x, y: y, saturated=1000),
+    "tanh": FunctionRange(-1, 1, -152, lambda x, y: 1.0, everywhere=True, level=30.0, steeper=1.0, smooth=_of_tanh),
+    "asinh": FunctionRange(-800, 800, -152, lambda x, y: 1.0, everywhere=True, local=lambda x: 1.0 / (x * x + 1.0).root()),
+    "acosh": FunctionRange(0, 800, -30, lambda x, y: 1.0 / _of_squares(x).root(), room=_beside_one, outside=_below_one),
+    "atanh": FunctionRange(-40, 40, -152, lambda x, y: 1.0 / _of_squares(x), room=_beside_one, outside=_beyond_one),
+    "erf": FunctionRange(-1, 1, -152, lambda x, y: 1.2, everywhere=True, level=30.0),
+    "erfc": FunctionRange(0, 2, None, lambda x, y: at_most(y * (x.magnitude() * 2.0 + 1.5), 1.2), saturated=1000),
+    "gelu": FunctionRange(-1, _BIG, None, saturated=1000),
     # y (1 - y), where 1 - y is off by less than 2^-48, and a share of 2^-19 more beside x
-    "sigmoid": Kind(0, 1, None, lambda x, y: y * ((1.0 - y) + 2.0**-48), saturated=1000, steeper=1 + 2.0**-18),
+    "sigmoid": FunctionRange(0, 1, None, lambda x, y: y * ((1.0 - y) + 2.0**-48), saturated=1000, steeper=1 + 2.0**-18),
     # e^x / (1 + e^x), which is at most log(1 + e^x)
-    "softplus": Kind(0, _BIG, None, lambda x, y: 1.0, everywhere=True, saturated=1000, smooth=lambda x, y: at_most(y, 1.0)),
-    "pow": Kind(-_BIG, _BIG, None, saturated=1000),
-    "atan2": Kind(-4, 4, None),
+    "softplus": FunctionRange(
+        0, _BIG, None, lambda x, y: 1.0, everywhere=True, saturated=1000, smooth=lambda x, y: at_most(y, 1.0)
+    ),
+    "pow": FunctionRange(-_BIG, _BIG, None, saturated=1000),
+    "atan2": FunctionRange(-4, 4, None),
 }
 
 
@@ -149,7 +151,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
     return _of_rounded(op, kind, args[0], made)
 
 
-def _of_rounded(op: str, kind: Kind, x: Number, made: Number) -> Number:
+def _of_rounded(op: str, kind: FunctionRange, x: Number, made: Number) -> Number:
     """The result made of x, with the bound that x is off by as well."""
     assert kind.slope is not None
     delta = _error_in_lanes(x) if kind.room else x.error()

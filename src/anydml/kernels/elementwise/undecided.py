@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
@@ -29,7 +29,7 @@ def words(room: int, inputs: int) -> int:
     return STATE_WORDS + room * (inputs + 1)
 
 
-class Open(NamedTuple):
+class UndecidedElements(NamedTuple):
     """The elements that kernels leave open, as they have to be decided.
 
     formula: what is stored; types: of its inputs and of the output. pieces, room: of the scratch. finer: compiles a kernel

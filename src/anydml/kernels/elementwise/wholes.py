@@ -11,7 +11,7 @@ WIDTHS = (8, 16, 32, 64)
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class WholeNumber:
     """An integer in every lane: low <= it <= high, zero-extended where low >= 0. modular: known modulo 2^bits alone."""
 
     value: Value
@@ -23,7 +23,7 @@ class Whole:
     def bits(self) -> int:
         return self.value.kind.bits
 
-    def known(self) -> Whole:
+    def known(self) -> WholeNumber:
         """The integer itself; Uncompilable where it is known modulo 2^bits alone."""
         if self.modular:
             raise Uncompilable("an integer of more than 64 bits is compared or divided")
@@ -45,7 +45,7 @@ def width(low: int, high: int) -> int | None:
     return None
 
 
-def ring(op: str, args: list[Whole], modulus: int | None) -> Whole:
+def ring(op: str, args: list[WholeNumber], modulus: int | None) -> WholeNumber:
     """A sum, difference, product or negation; modulus: the bits it is known by, if only these are seen of it."""
     a, b = args[0], args[-1]
     limits = {
@@ -63,10 +63,10 @@ def ring(op: str, args: list[Whole], modulus: int | None) -> Whole:
     else:
         x, y = values
         made = x + y if op == "add" else x - y if op == "sub" else _product(x, y)
-    return Whole(made, *limits, modular=modulus is not None)
+    return WholeNumber(made, *limits, modular=modulus is not None)
 
 
-def _products(a: Whole, b: Whole) -> tuple[int, int]:
+def _products(a: WholeNumber, b: WholeNumber) -> tuple[int, int]:
     ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
     return min(ends), max(ends)
 
@@ -75,7 +75,7 @@ def _product(x: Value, y: Value) -> Value:
     return x * y
 
 
-def together(a: Whole, b: Whole) -> tuple[Value, Value, str]:
+def together(a: WholeNumber, b: WholeNumber) -> tuple[Value, Value, str]:
     """Two integers in one width, and "s" or "u": how they are compared there."""
     a, b = a.known(), b.known()
     low, high = min(a.low, b.low), max(a.high, b.high)
@@ -85,53 +85,53 @@ def together(a: Whole, b: Whole) -> tuple[Value, Value, str]:
     return a.resized(bits), b.resized(bits), "s" if low < 0 else "u"
 
 
-def compare(op: str, a: Whole, b: Whole) -> Value:
+def compare(op: str, a: WholeNumber, b: WholeNumber) -> Value:
     """ "less", "less_equal" or "equal"."""
     x, y, sign = together(a, b)
     return x.compared("eq" if op == "equal" else sign + {"less": "lt", "less_equal": "le"}[op], y)
 
 
-def extreme(op: str, a: Whole, b: Whole) -> Whole:
+def extreme(op: str, a: WholeNumber, b: WholeNumber) -> WholeNumber:
     """ "max" or "min"."""
     x, y, sign = together(a, b)
     pick = max if op == "max" else min
     made = x.body.chosen(x.compared(f"{sign}{'gt' if op == 'max' else 'lt'}", y), x, y)
-    return Whole(made, pick(a.low, b.low), pick(a.high, b.high)) if sign == "u" else _signed(made, pick, a, b)
+    return WholeNumber(made, pick(a.low, b.low), pick(a.high, b.high)) if sign == "u" else _signed(made, pick, a, b)
 
 
-def _signed(made: Value, pick: object, a: Whole, b: Whole) -> Whole:
+def _signed(made: Value, pick: object, a: WholeNumber, b: WholeNumber) -> WholeNumber:
     assert pick in (max, min)
     low, high = (max(a.low, b.low), max(a.high, b.high)) if pick is max else (min(a.low, b.low), min(a.high, b.high))
-    return Whole(made, low, high)
+    return WholeNumber(made, low, high)
 
 
-def absolute(a: Whole) -> Whole:
+def absolute(a: WholeNumber) -> WholeNumber:
     a = a.known()
     if a.low >= 0:
         return a
     made = a.value.body.chosen(a.value.compared("slt", 0), 0 - a.value, a.value)
-    return Whole(made, 0, max(-a.low, a.high))  # as an unsigned number: 2^(bits - 1) fits
+    return WholeNumber(made, 0, max(-a.low, a.high))  # as an unsigned number: 2^(bits - 1) fits
 
 
-def select(condition: Value, a: Whole, b: Whole, modulus: int | None) -> Whole:
+def select(condition: Value, a: WholeNumber, b: WholeNumber, modulus: int | None) -> WholeNumber:
     """a in the lanes where the condition holds, else b."""
     low, high = min(a.low, b.low), max(a.high, b.high)
     bits = modulus or (None if a.modular or b.modular else width(low, high))
     if bits is None:
         raise Uncompilable("an integer takes more than 64 bits")
     made = a.value.body.chosen(condition, a.resized(bits), b.resized(bits))
-    return Whole(made, low, high, modular=modulus is not None)
+    return WholeNumber(made, low, high, modular=modulus is not None)
 
 
-def quotient(a: Whole, b: Whole) -> Whole:
+def quotient(a: WholeNumber, b: WholeNumber) -> WholeNumber:
     """a / b toward zero; anything where b is 0."""
     x, y, signed = _divisible(a, b)
     made = x.body.value(f"{signed}div {x.kind.text} {x.name}, {y.name}", x.kind)
     most = max(abs(a.low), abs(a.high))
-    return Whole(made, -most if a.low < 0 or b.low < 0 else 0, most, modular=False)
+    return WholeNumber(made, -most if a.low < 0 or b.low < 0 else 0, most, modular=False)
 
 
-def remainder(op: str, a: Whole, b: Whole) -> Whole:
+def remainder(op: str, a: WholeNumber, b: WholeNumber) -> WholeNumber:
     """ "fmod": of the quotient toward zero; "floor_mod": of the one rounded down. Anything where b is 0."""
     x, y, signed = _divisible(a, b)
     made = x.body.value(f"{signed}rem {x.kind.text} {x.name}, {y.name}", x.kind)
@@ -140,10 +140,10 @@ def remainder(op: str, a: Whole, b: Whole) -> Whole:
         other = (made ^ y).compared("slt", 0) & made.compared("ne", 0)
         made = x.body.chosen(other, made + y, made)
     low = -most if a.low < 0 or (op == "floor_mod" and b.low < 0) else 0
-    return Whole(made, low, max(most, 0))
+    return WholeNumber(made, low, max(most, 0))
 
 
-def power(x: Whole, y: Whole, bits: int) -> Whole:
+def power(x: WholeNumber, y: WholeNumber, bits: int) -> WholeNumber:
     """x^y modulo 2^bits; where y < 0 its reciprocal toward zero, and 0 at x = 0."""
     x, y = x.known(), y.known()
     body, base, exponent = x.value.body, x.resized(bits), y.value
@@ -158,10 +158,10 @@ def power(x: Whole, y: Whole, bits: int) -> Whole:
         made = body.chosen(exponent.compared("ne", 0) & even, 0, made)
     if y.low < 0:
         made = body.chosen(y.value.compared("slt", 0), body.chosen(none, 0, minus), made)
-    return Whole(made, 0, (1 << bits) - 1, modular=True)
+    return WholeNumber(made, 0, (1 << bits) - 1, modular=True)
 
 
-def _divisible(a: Whole, b: Whole) -> tuple[Value, Value, str]:
+def _divisible(a: WholeNumber, b: WholeNumber) -> tuple[Value, Value, str]:
     """Operands of a division that does not trap: by 0, and of the least number by -1, it would."""
     x, y, signed = together(a, b)
     wrong = y.compared("eq", 0)
@@ -185,14 +185,14 @@ def counted(x: Value) -> Value:
     return x.body.intrinsic("ctpop", x)
 
 
-def constant(value: int, like: Value) -> Whole:
+def constant(value: int, like: Value) -> WholeNumber:
     """An integer constant in as few bits as hold it, with the lanes of a value."""
     bits = width(value, value)
     if bits is None:
         raise Uncompilable("an integer constant takes more than 64 bits")
     shown = value - (1 << bits) if value >= 1 << bits - 1 else value
-    return Whole(like.body.constant(like.kind.of(f"i{bits}"), shown), value, value)
+    return WholeNumber(like.body.constant(like.kind.of(f"i{bits}"), shown), value, value)
 
 
-def wrapped(a: Whole, bits: int) -> Whole:
+def wrapped(a: WholeNumber, bits: int) -> WholeNumber:
     return replace(a, value=a.resized(bits), modular=True)

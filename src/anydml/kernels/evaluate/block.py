@@ -18,7 +18,7 @@ from anydml.schema.traversal import bound_by, free, walk
 from anydml.tensor import DataType
 
 if TYPE_CHECKING:
-    from anydml.kernels.evaluate.source import Source
+    from anydml.kernels.evaluate.source import FunctionSource
 
 NESTED = 12  # conditions inside one another before the rest becomes a function of its own; Python's limit is 100
 
@@ -65,7 +65,7 @@ def _is_named(e: Expr) -> bool:
 class Block:
     """Lines of source, and the names of the nodes that they have computed."""
 
-    def __init__(self, source: Source, moves: DataType | None = None, places: Mapping[Expr, int] | None = None) -> None:
+    def __init__(self, source: FunctionSource, moves: DataType | None = None, places: Mapping[Expr, int] | None = None) -> None:
         self.source, self.moves, self._places = source, moves, places
         self.lines: list[str] = []
         self.depth = 1

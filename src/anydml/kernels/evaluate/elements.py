@@ -19,7 +19,7 @@ FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT3
 KEPT = 1 << 16  # decoded elements, and values of a reduction, that are kept for the next element
 
 
-class Elements(dict[int, Any]):
+class ElementValues(dict[int, Any]):
     """The numbers that the elements of a data type stand for, by their bits (floats) or by themselves (integers)."""
 
     def __init__(self, data_type: DataType) -> None:

@@ -13,11 +13,11 @@ from anydml.schema.node import Expr, Variable
 from anydml.schema.traversal import free, walk
 
 if TYPE_CHECKING:
-    from anydml.kernels.evaluate.source import Source
+    from anydml.kernels.evaluate.source import FunctionSource
 
 
 def ends(
-    source: Source,
+    source: FunctionSource,
     v: Variable,
     condition: Expr | None,
     guards: Sequence[Expr],
@@ -56,7 +56,7 @@ def read_ends(v: Variable, condition: Expr, unknown: Sequence[Variable]) -> Iter
                 yield end
 
 
-def count(source: Source, e: Expr) -> str | None:
+def count(source: FunctionSource, e: Expr) -> str | None:
     """The text of how many terms a sum of a constant has; None where that does not follow from its loops' ends."""
     conditions = list(_parts(e.args[1])) if len(e.args) > 1 else []
     bound = set(e.data[1])

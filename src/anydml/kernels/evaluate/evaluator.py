@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from anydml.exact.reals import Real, as_arb, refined
 from anydml.kernels.evaluate.elements import stores
-from anydml.kernels.evaluate.source import Source
+from anydml.kernels.evaluate.source import FunctionSource
 from anydml.kernels.evaluate.tally import TALLY
 from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType
@@ -30,7 +30,7 @@ def evaluators(
 
     arrays: what the statement reads, by field name, in tensor form.
     """
-    source = Source(arrays)
+    source = FunctionSource(arrays)
     return {name: Evaluator(nest, data_types[name], source) for name, nest in statement.items()}
 
 
@@ -39,7 +39,7 @@ class Evaluators:
 
     def __init__(self, statement: Statement, data_types: Mapping[str, DataType]) -> None:
         self._statement, self._data_types = statement, data_types
-        self._spare: list[tuple[Source, dict[str, Evaluator]]] = []  # taken out by one thread at a time
+        self._spare: list[tuple[FunctionSource, dict[str, Evaluator]]] = []  # taken out by one thread at a time
 
     @contextmanager
     def reading(self, arrays: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Evaluator]]:
@@ -48,7 +48,7 @@ class Evaluators:
             source, found = self._spare.pop()
             source.read(arrays)
         except IndexError:
-            source = Source(arrays)
+            source = FunctionSource(arrays)
             found = {name: Evaluator(nest, self._data_types[name], source) for name, nest in self._statement.items()}
         yield found
         if source.read({}):
@@ -58,7 +58,7 @@ class Evaluators:
 class Evaluator:
     """One nest over arrays, ready to give its element at any index."""
 
-    def __init__(self, nest: Nest, data_type: DataType, source: Source) -> None:
+    def __init__(self, nest: Nest, data_type: DataType, source: FunctionSource) -> None:
         self.nest, self.data_type = nest, data_type
         self._element = source.function(nest, data_type)
         self._store = None if nest.moves else stores(data_type, nest.body)

@@ -17,7 +17,7 @@ from anydml.schema.node import Expr, Variable
 from anydml.schema.traversal import bound_by, free
 
 if TYPE_CHECKING:
-    from anydml.kernels.evaluate.source import Source
+    from anydml.kernels.evaluate.source import FunctionSource
 
 
 _START = {"sum": "None", "product": "ONE", "max": "-INFINITY", "min": "INFINITY",
@@ -45,7 +45,9 @@ _END = {
 }
 
 
-def adds(source: Source, name: str, e: Expr, variables: Sequence[Variable], places: Mapping[Expr, int]) -> Iterator[str]:
+def adds(
+    source: FunctionSource, name: str, e: Expr, variables: Sequence[Variable], places: Mapping[Expr, int]
+) -> Iterator[str]:
     """The lines of the function of that name: a sum of integers."""
     yield f"def {name}({', '.join(map(source.variable, variables))}):"
     block = Block(source, places=places)
@@ -62,7 +64,7 @@ def adds(source: Source, name: str, e: Expr, variables: Sequence[Variable], plac
     yield "    return total"
 
 
-def _position(source: Source, e: Expr) -> str:
+def _position(source: FunctionSource, e: Expr) -> str:
     """The text of a term's row-major position among all of a reduction, those that are left out too."""
     first, *others = bound_by(e)
     text = source.variable(first)
@@ -71,7 +73,7 @@ def _position(source: Source, e: Expr) -> str:
     return text
 
 
-def reduces(source: Source, name: str, e: Expr, variables: Sequence[Variable]) -> Iterator[str]:
+def reduces(source: FunctionSource, name: str, e: Expr, variables: Sequence[Variable]) -> Iterator[str]:
     """The lines of the function of that name: a reduction of numbers, whose results are kept."""
     arguments = ", ".join(map(source.variable, variables))
     if e.op == "rank":

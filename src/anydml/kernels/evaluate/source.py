@@ -17,7 +17,7 @@ from anydml.exact.philox import philox
 from anydml.exact.reals import NEGATIVE_ZERO, ONE, ZERO, Real, decoded, encoded, refined, whole
 from anydml.kernels.evaluate import float_sums
 from anydml.kernels.evaluate.block import Block
-from anydml.kernels.evaluate.elements import Elements, raw, stores
+from anydml.kernels.evaluate.elements import ElementValues, raw, stores
 from anydml.kernels.evaluate.expanded import expanded
 from anydml.kernels.evaluate.places import NotFinite, Places
 from anydml.kernels.evaluate.reductions import adds, first, place, reduces, settled_sum
@@ -51,7 +51,7 @@ def _code(text: str) -> CodeType:
     return compile(text, "<statement>", "exec")
 
 
-class Source:
+class FunctionSource:
     """The functions of a statement, made on demand; one namespace for all."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -155,7 +155,7 @@ class Source:
         key = ("elements", data_type)
         if key not in self._made:
             name = self._made[key] = f"d_{data_type.name.lower()}"
-            self._space[name] = Elements(data_type)
+            self._space[name] = ElementValues(data_type)
         return self._made[key]
 
     # --- reductions ---

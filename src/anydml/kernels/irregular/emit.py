@@ -72,7 +72,7 @@ def checks(target: Target, bits: int, wraps: bool, wide: bool) -> str:
     return kernel(text)
 
 
-class Columns(NamedTuple):
+class IndexLayout(NamedTuple):
     """The layout of indices.
 
     tuples: so many beside one another. bits: of each. wraps: negative ones count from the end. parts: each is the
@@ -85,7 +85,7 @@ class Columns(NamedTuple):
     parts: int
 
 
-class Steps(NamedTuple):
+class KnownStrides(NamedTuple):
     """Bytes that are known when code is made, None where they are not.
 
     along: from one element to the next of the innermost loop, in source, target and indices. named: from an index to the next
@@ -96,12 +96,12 @@ class Steps(NamedTuple):
     named: int | None
 
 
-ROW_STEPS = Steps((None, None, None), None)
+ROW_STEPS = KnownStrides((None, None, None), None)
 Displaced = Callable[[str, str], str]
 Row = Callable[[Text, list[str], str, list[str], Displaced], None]
 
 
-def _mover(columns: Columns, row: Row, steps: Steps = ROW_STEPS) -> str:
+def _mover(columns: IndexLayout, row: Row, steps: KnownStrides = ROW_STEPS) -> str:
     """The frame of both movers.
 
     Arguments: MOVED; for each column the indices, their size, and the size and stride of each part, the innermost first; loops
@@ -158,7 +158,7 @@ def _mover(columns: Columns, row: Row, steps: Steps = ROW_STEPS) -> str:
     return kernel(text, ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)", function])
 
 
-def elements(target: Target, itemsize: int, columns: Columns, scatters: bool, steps: Steps) -> str:
+def elements(target: Target, itemsize: int, columns: IndexLayout, scatters: bool, steps: KnownStrides) -> str:
     """Elements one by one."""
     kind = f"i{8 * itemsize}"
 
@@ -205,7 +205,7 @@ def moved_row(text: Text, target: Target, source: str, into: str, nbytes: str) -
     when(text, text.op(f"xor i1 {few}, true"), long)
 
 
-def rows(target: Target, columns: Columns, scatters: bool, fetched: int, vectors: int) -> str:
+def rows(target: Target, columns: IndexLayout, scatters: bool, fetched: int, vectors: int) -> str:
     """Rows of `bytes` contiguous bytes, at least one; vectors: they are so many, of any number if it is 0.
 
     fetched: so many bytes are, of those that are named, before they move.

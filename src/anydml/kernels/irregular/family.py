@@ -13,8 +13,8 @@ from anydml.kernels.copy.strided import strided
 from anydml.kernels.irregular import emit, turning
 from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts, rounds
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.displaced import Displaced, Named, Place, displaced
-from anydml.kernels.match.turned import turned
+from anydml.kernels.match.displaced import Displaced, DisplacedElement, Named, displaced
+from anydml.kernels.match.reversed import turned
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import TensorDesc
@@ -92,13 +92,13 @@ def _parts_named(found: Displaced, named: Named, tensors: Mapping[str, TensorDes
     return [x for loop in reversed(loops or [Loop(1, (itemsize,))]) for x in (loop.turns, *loop.strides)]
 
 
-def _at(place: Place, tensors: Mapping[str, TensorDesc], start: Sequence[int] | None = None) -> At:
+def _at(place: DisplacedElement, tensors: Mapping[str, TensorDesc], start: Sequence[int] | None = None) -> At:
     t = tensors[place.tensor]
     first = sum(map(mul, place.start if start is None else start, t.explicit_strides))
     return At(place.tensor, first * t.data_type.dtype.itemsize)
 
 
-def _steps(place: Place, tensors: Mapping[str, TensorDesc]) -> list[int]:
+def _steps(place: DisplacedElement, tensors: Mapping[str, TensorDesc]) -> list[int]:
     """The bytes that a place moves with each loop."""
     t = tensors[place.tensor]
     return [sum(map(mul, step, t.explicit_strides)) * t.data_type.dtype.itemsize for step in place.steps]
@@ -141,7 +141,7 @@ def _moves(
     if loops and loops[-1].strides == (itemsize, itemsize, 0) and loops[-1].turns * itemsize >= ROW:
         row *= loops.pop().turns
     dimensions = [_parts_named(found, column, tensors) for column in found.named]
-    columns = emit.Columns(len(dimensions), bits, found.named[0].wraps, len(dimensions[0]) // 2)
+    columns = emit.IndexLayout(len(dimensions), bits, found.named[0].wraps, len(dimensions[0]) // 2)
     if row > itemsize:
         fetched = next((size for size in emit.FETCHED if size >= row), emit.FETCHED[-1])
         vectors, rest = divmod(row, target.vector_bytes)
@@ -152,7 +152,7 @@ def _moves(
         strides = loops[-1].strides if loops else (0, 0, 0)
         along = [stride if stride in few else None for stride, few in zip(strides, usual, strict=True)]
         plain = len(dimensions) == 1 and len(dimensions[0]) == 2 and dimensions[0][1] == itemsize
-        steps = emit.Steps((along[0], along[1], along[2]), itemsize if plain else None)
+        steps = emit.KnownStrides((along[0], along[1], along[2]), itemsize if plain else None)
         code = engine.compiled(emit.elements, target, itemsize, columns, found.scatters, steps)
     named: list[At | int] = []
     for column, part in zip(found.named, dimensions, strict=True):

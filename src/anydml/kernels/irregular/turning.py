@@ -13,7 +13,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.irregular.emit import moved_row
 from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts, walk
 from anydml.kernels.kernel import Lowered
-from anydml.kernels.match.turned import Turned
+from anydml.kernels.match.reversed import Turned
 from anydml.tensor import TensorDesc
 
 LINES = ("source", "target", "lengths", "place", "n", "source_step", "target_step", "bytes")

@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from anydml.kernels.match.joined import Element, Joined, Reading, Source, Unmatched, need
+from anydml.kernels.match.joined import Joined, JoinedElement, ReadElement, Reading, need
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest, Statement
 from anydml.schema.traversal import free
@@ -27,18 +28,18 @@ class Mask(NamedTuple):
     """
 
     filter: float
-    truths: Element | None = None
-    below: Element | None = None
-    least: Element | None = None
+    truths: ReadElement | None = None
+    below: ReadElement | None = None
+    least: ReadElement | None = None
 
 
-class Seen(NamedTuple):
+class VisibleKeys(NamedTuple):
     """The keys that a query sees: up to the length plus its own number, and below the length plus `later`.
 
     length: a number, or an element, which is clamped to 0 .. most.
     """
 
-    length: int | Element
+    length: int | ReadElement
     most: int
     later: int
 
@@ -47,7 +48,7 @@ class Kept(NamedTuple):
     """An output of joined elements. variables: the outer ones, that of rows, that of columns. target: the output's element."""
 
     variables: tuple[Variable | None, ...]
-    target: Element
+    target: ReadElement
     elements: Joined
     moves: bool
 
@@ -59,17 +60,17 @@ class Attention(NamedTuple):
     value alone. row: the variable of keys; head: that of the products' sums. seen: None where a query sees all keys.
     """
 
-    output: Element
+    output: ReadElement
     variables: tuple[Variable | None, ...]
     row: Variable
     head: Variable
-    query: Source
+    query: JoinedElement
     key: Joined
     value: Joined
     scale: float
-    term: Element | None
+    term: ReadElement | None
     mask: Mask | None
-    seen: Seen | None
+    seen: VisibleKeys | None
     kept: tuple[Kept, ...]
 
 
@@ -80,7 +81,7 @@ def attention(statement: Statement) -> Attention | str:
         return NO_ATTENTION
     try:
         kept = tuple(_kept(name, n) for name, n in statement.items() if name != main[0])
-        return _Matching(main[0], statement[main[0]]).found(kept)
+        return _AttentionMatching(main[0], statement[main[0]]).found(kept)
     except Unmatched as error:
         return str(error)
 
@@ -127,7 +128,7 @@ def _kept(name: str, nest: Nest) -> Kept:
     return Kept((*filled, row, column), reading.target(), found, nest.moves)
 
 
-class _Matching:
+class _AttentionMatching:
     def __init__(self, name: str, nest: Nest) -> None:
         self.reading = Reading(name, nest)
         above, below = nest.body.args
@@ -218,7 +219,7 @@ class _Matching:
     def _is_row(self, e: Expr) -> bool:
         return e.op == "position" and e.args[0].op == "variable" and e.args[0].data is self.row
 
-    def _seen(self, conditions: Sequence[Expr], value: Joined) -> Seen:
+    def _seen(self, conditions: Sequence[Expr], value: Joined) -> VisibleKeys:
         """Keys up to the length plus the query's number, and below the length plus how many are new."""
         need(len(conditions) == 2)
         up, below = conditions
@@ -229,19 +230,19 @@ class _Matching:
         need(query.op == "variable")
         count = 0 if below.args[1] is length else value.later
         need(self.reading.is_sum(below.args[1], length, count))
-        return Seen(found, most, count)
+        return VisibleKeys(found, most, count)
 
     def _variables(self, made: Attention, seen: Sequence[Expr]) -> tuple[Variable | None, ...]:
         """The variables in their roles: by what is read with them."""
 
-        def of(*sources: Source | None) -> set[Variable]:
+        def of(*sources: JoinedElement | None) -> set[Variable]:
             found = [e for s in sources if s is not None for e in s if e is not None]
             return {v for e in found for x in e.at for v in x.factors}
 
         keys, values = of(made.key.before, made.key.after), of(made.value.before, made.value.after)
         queries = of(made.query)
         for length in (made.key.length, None if made.seen is None else made.seen.length):
-            if isinstance(length, Element):
+            if isinstance(length, ReadElement):
                 keys |= {v for x in length.at for v in x.factors}
         own = set(self.reading.variables)
         column = [v for v in self.reading.variables if v in values and v not in keys and v not in queries]
@@ -250,7 +251,7 @@ class _Matching:
         need(len(column) <= 1 and len(outer) <= 2 and len(rest) <= 2, "there are more than batches, heads, queries and columns")
         need((keys | values | queries) - own <= {self.row, made.head, self.reading.shifted})
         number = seen[0].args[1].args[1].data if seen else None
-        biases = set() if made.query.bias is None else of(Source(made.query.bias, None))
+        biases = set() if made.query.bias is None else of(JoinedElement(made.query.bias, None))
         # a group comes before its queries, which have one bias; those of one head follow one another
         rest.sort(key=lambda v: (v is number, v not in biases, -self.reading.variables.index(v)))
         together = rest and (number is None or rest[-1] is number) and rest[-1] not in biases

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from anydml.kernels.match import maps
 from anydml.kernels.match.affine import Affine, below
 from anydml.kernels.match.maps import Formula, Stream
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, Expr, Variable, is_integer, lift, make
 from anydml.schema.statement import Nest, Statement
@@ -50,10 +51,6 @@ class Contraction(NamedTuple):
     formula: Formula
 
 
-class _Unmatched(Exception):
-    """The message is the reason."""
-
-
 def contractions(statement: Statement) -> list[Contraction] | str:
     """The contractions that compute a statement, each of other elements; or why there are none."""
     if len(statement) > 1:
@@ -63,21 +60,21 @@ def contractions(statement: Statement) -> list[Contraction] | str:
     if nest.moves or len(sums) != 1 or sums[0].op != "reduce" or sums[0].data[0] != "sum":
         return NO_PRODUCTS
     try:
-        return list(_Matching(name, nest, sums[0]).found())
-    except _Unmatched as error:
+        return list(_ContractionMatching(name, nest, sums[0]).found())
+    except Unmatched as error:
         return str(error)
 
 
-class _Matching:
+class _ContractionMatching:
     def __init__(self, name: str, nest: Nest, total: Expr) -> None:
         self.name, self.nest, self.total = name, nest, total
         term = total.args[0]
         if term.op != "mul" or any(a.op != "read" or a.data[0].definition is not None for a in term.args):
-            raise _Unmatched(NO_PRODUCTS)
+            raise Unmatched(NO_PRODUCTS)
         if any(a.data[1] == "otherwise" for a in term.args):
-            raise _Unmatched("a factor is something else outside of its tensor")
+            raise Unmatched("a factor is something else outside of its tensor")
         if term.args[0] is term.args[1]:
-            raise _Unmatched("the terms are squares")
+            raise Unmatched("the terms are squares")
         self.reads = term.args
         self.conditions = list(_parts(total.args[1])) if len(total.args) > 1 else []
 
@@ -91,11 +88,11 @@ class _Matching:
                 ends[end[0]] = max(0, min(end[1], ends.get(end[0], end[0].size)))
                 continue
             if divided is None:
-                raise _Unmatched("what terms there are depends on something else than a stride")
+                raise Unmatched("what terms there are depends on something else than a stride")
             index, divisor = divided
             outer = [v for v in index.factors if v in self.nest.variables]
             if len(outer) != 1 or outer[0] in strided or len(index.factors) > 2:
-                raise _Unmatched("a stride divides more than one position")
+                raise Unmatched("a stride divides more than one position")
             strided[outer[0]] = divisor
         self.conditions = [c for c in self.conditions if below(c) is None]
         blocks = self._blocks()
@@ -133,7 +130,7 @@ class _Matching:
             inner = [(v, f) for v, f in index.factors.items() if v not in rest]
             known += sum(f * rest[v] for v, f in index.factors.items() if v in rest)
             if any(f * strided.get(v, 1) % divisor for v, f in index.factors.items() if v in rest):
-                raise _Unmatched("a stride divides more than one position")
+                raise Unmatched("a stride divides more than one position")
             if not inner:
                 none |= known % divisor != 0
                 continue
@@ -160,7 +157,7 @@ class _Matching:
                 found.setdefault(e.args[0].data, set()).add(int(e.args[1].data.value))
         for v, sizes in found.items():
             if len(sizes) > 1 or v.size % min(sizes):
-                raise _Unmatched("an index is divided in several ways")
+                raise Unmatched("an index is divided in several ways")
         return {v: min(sizes) for v, sizes in found.items()}
 
     def _contraction(self, env: dict[Variable, Affine], variables: list[Variable], terms: list[Variable]) -> Contraction:
@@ -174,7 +171,7 @@ class _Matching:
         body = _replaced(self.nest.body, self.total, Tensor(SUM, [v.size for v in variables], DataType.FLOAT64)[i], env)
         found = maps.maps({self.name: Nest(tuple(i), body)})
         if isinstance(found, str):
-            raise _Unmatched(found)
+            raise Unmatched(found)
         return Contraction(
             self.name, tuple(variables), tuple(a.constant for a in at), steps, tuple(terms),
             (factors[0], factors[1]), found[0].streams, found[0].formula,
@@ -236,7 +233,7 @@ def _index(e: Expr, env: Mapping[Variable, Affine]) -> Affine:
             if op == "mod":
                 return Affine(constant % divisor, left)
             return Affine(constant // divisor, {v: f // divisor for v, f in whole.items()})
-    raise _Unmatched("an index is not affine")
+    raise Unmatched("an index is not affine")
 
 
 def _times(x: Affine, n: int) -> Affine:

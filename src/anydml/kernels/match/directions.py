@@ -8,8 +8,21 @@ from typing import Protocol
 
 from anydml.kernels.match.affine import Affine
 from anydml.kernels.match.maps import Node, formula
-from anydml.kernels.match.states import Before, Direction, Leaf, New, Old, Product, Scaled, Source, Stage, definition, is_zero
-from anydml.kernels.match.stepped import Place, Starts, Steps, Unmatched, in_direction, joined, linear, place
+from anydml.kernels.match.states import (
+    Before,
+    Direction,
+    Leaf,
+    New,
+    Old,
+    Scaled,
+    Source,
+    StateFormula,
+    StateProduct,
+    definition,
+    is_zero,
+)
+from anydml.kernels.match.stepped import Starts, StepLoop, SteppedElement, in_direction, joined, linear, place
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
 from anydml.schema.node import INDEX, Expr, Variable
@@ -17,7 +30,7 @@ from anydml.schema.traversal import walk
 from anydml.tensor import DataType
 
 
-class Whole(Protocol):
+class PartialRecurrence(Protocol):
     """The known part of a recurrence: its states, and its sequences' lengths."""
 
     @property
@@ -35,10 +48,10 @@ class Whole(Protocol):
 class InDirection:
     """The stages of one direction of a recurrence. whole: its tensors, their sizes, and which nodes are lengths."""
 
-    def __init__(self, whole: Whole, number: int) -> None:
+    def __init__(self, whole: PartialRecurrence, number: int) -> None:
         self.whole, self.number = whole, number
-        self.starts: dict[Tensor, Place | None] = {}
-        self.stages: list[Stage] = []
+        self.starts: dict[Tensor, SteppedElement | None] = {}
+        self.stages: list[StateFormula] = []
 
     def found(self) -> Direction:
         for number, tensor in enumerate(self.whole.tensors):
@@ -46,14 +59,14 @@ class InDirection:
             self.t, r, self.b, j = nest.variables
             if nest.moves:
                 raise Unmatched("a state is moved")
-            self.steps = Steps(self.t, self.whole.sizes[0], partial(self.whole.is_length, self.b))
+            self.steps = StepLoop(self.t, self.whole.sizes[0], partial(self.whole.is_length, self.b))
             body = self.whole.within(in_direction(nest.body, r, self.number), self.t, self.b)
             self._stage(number, rewritten(joined(body, self.t, self._is_any_before, self._started)), j)
         return Direction(tuple(self.stages), tuple(self.starts.get(t) for t in self.whole.tensors))
 
     def _stage(self, state: int | None, body: Expr, unit: Variable) -> int:
-        made = _Formula(self, unit)
-        stage = Stage(state, formula(made.of(body)), tuple(made.leaves))
+        made = _UnitFormula(self, unit)
+        stage = StateFormula(state, formula(made.of(body)), tuple(made.leaves))
         if stage not in self.stages:
             self.stages.append(stage)
         return self.stages.index(stage)
@@ -95,12 +108,12 @@ class InDirection:
             return New(self.whole.tensors.index(tensor))
         raise Unmatched("an element depends on others of its own step, or of an earlier one")
 
-    def _own_type(self, found: Place) -> Place:
+    def _own_type(self, found: SteppedElement) -> SteppedElement:
         if found.data_type != self.whole.data_type:
             raise Unmatched("an input has another type than the states")
         return found
 
-    def _product(self, e: Expr, unit: Variable) -> Product:
+    def _product(self, e: Expr, unit: Variable) -> StateProduct:
         kind, bound = e.data
         if kind != "sum" or len(bound) != 1 or len(e.args) != 1 or e.args[0].op != "mul":
             raise Unmatched("a reduction is no sum of products")
@@ -108,7 +121,7 @@ class InDirection:
         for a, b in (e.args[0].args, e.args[0].args[::-1]):
             if b.op == "read" and b.data[0].definition is None and not self._moves(b):
                 weights = self._own_type(place(b, {unit: "unit", term: "term"}))
-                return Product(self._source(a, term), weights, int(term.size))
+                return StateProduct(self._source(a, term), weights, int(term.size))
         raise Unmatched("a sum is of no elements by weights")
 
     def _moves(self, e: Expr) -> bool:
@@ -122,7 +135,7 @@ class InDirection:
         return Scaled(self._stage(None, e, term))
 
 
-class _Formula:
+class _UnitFormula:
     """The nodes of a formula for a unit, and what it reads."""
 
     def __init__(self, direction: InDirection, unit: Variable) -> None:

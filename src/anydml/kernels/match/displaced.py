@@ -9,6 +9,7 @@ from typing import NamedTuple, NoReturn
 
 from anydml.kernels.match.affine import Affine, affine
 from anydml.kernels.match.moves import Move, moves
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor, as_number, unraveled
 from anydml.schema.node import Expr, Variable, is_integer, make
 from anydml.schema.statement import Nest, Statement
@@ -28,7 +29,7 @@ class Named(NamedTuple):
     wraps: bool
 
 
-class Place(NamedTuple):
+class DisplacedElement(NamedTuple):
     """The elements in a tensor: the index of the first one, and how far each index moves with each loop."""
 
     tensor: str
@@ -44,21 +45,17 @@ class Displaced(NamedTuple):
     """
 
     sizes: tuple[int, ...]
-    source: Place
-    target: Place
-    indices: Place
+    source: DisplacedElement
+    target: DisplacedElement
+    indices: DisplacedElement
     named: tuple[Named, ...]
     scatters: bool
     ordered: int
     before: tuple[Move, ...]
 
 
-class _Unmatched(Exception):
-    """The message is the reason."""
-
-
 def _refuse(reason: str) -> NoReturn:
-    raise _Unmatched(reason)
+    raise Unmatched(reason)
 
 
 NO_MOVE = "elements are computed, not moved"
@@ -75,7 +72,7 @@ def displaced(statement: Statement) -> Displaced | str:
         return NO_MOVE
     try:
         return _scattered(name, nest) if nest.body.op == "select" else _gathered(name, nest)
-    except _Unmatched as error:
+    except Unmatched as error:
         return str(error)
 
 
@@ -226,7 +223,7 @@ def _read(e: Expr) -> tuple[Tensor, tuple[Expr, ...]]:
     return e.data[0], e.args
 
 
-def _indices(reads: Sequence[Expr], loops: Sequence[Variable]) -> tuple[Place, list[tuple[int, ...]]]:
+def _indices(reads: Sequence[Expr], loops: Sequence[Variable]) -> tuple[DisplacedElement, list[tuple[int, ...]]]:
     """The tensor of indices, and the place in it of each index of the first element."""
     if not reads:
         _refuse(NONE_NAMED)
@@ -243,10 +240,10 @@ def _affine(e: Expr) -> Affine:
     return affine(e) or _refuse(NEITHER)
 
 
-def _place(tensor: str, at: Sequence[Affine], loops: Sequence[Variable]) -> Place:
+def _place(tensor: str, at: Sequence[Affine], loops: Sequence[Variable]) -> DisplacedElement:
     if any(v not in loops for index in at for v in index.factors):
         _refuse("an index is not one of the loops'")
-    return Place(
+    return DisplacedElement(
         tensor,
         tuple([index.constant for index in at]),
         tuple([tuple([index.factors.get(v, 0) for index in at]) for v in loops]),

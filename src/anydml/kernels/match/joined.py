@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from anydml.kernels.match.affine import Affine, affine
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.node import Expr, Variable, is_integer, make
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
@@ -14,7 +15,7 @@ from anydml.tensor import DataType
 NOT_JOINED = "rows are read in another way"
 
 
-class Element(NamedTuple):
+class ReadElement(NamedTuple):
     """An element that is read: its tensor, and its index in each dimension, without variables that have a single value."""
 
     name: str
@@ -22,11 +23,11 @@ class Element(NamedTuple):
     at: tuple[Affine, ...]
 
 
-class Source(NamedTuple):
+class JoinedElement(NamedTuple):
     """An element, and the element that is added to it."""
 
-    element: Element
-    bias: Element | None
+    element: ReadElement
+    bias: ReadElement | None
 
 
 class Joined(NamedTuple):
@@ -36,15 +37,11 @@ class Joined(NamedTuple):
     number, or an element, which is clamped to 0 .. most.
     """
 
-    before: Source | None
-    after: Source | None
-    length: int | Element
+    before: JoinedElement | None
+    after: JoinedElement | None
+    length: int | ReadElement
     most: int
     later: int
-
-
-class Unmatched(Exception):
-    """Raised if a statement is not of a kind; the message is the reason."""
 
 
 def need(holds: object, reason: str = NOT_JOINED) -> None:
@@ -63,8 +60,8 @@ class Reading:
         self.length: Expr | None = None  # the number of rows before, if data give it
         self.shifted = Variable("length", 2)  # stands for the length
 
-    def target(self) -> Element:
-        return Element(self.name, DataType.UNKNOWN, self.indices(self.nest.index))
+    def target(self) -> ReadElement:
+        return ReadElement(self.name, DataType.UNKNOWN, self.indices(self.nest.index))
 
     def indices(self, at: Sequence[Expr]) -> tuple[Affine, ...]:
         found = [affine(self.replaced(in_blocks(e, self.cut))) for e in at]
@@ -76,14 +73,14 @@ class Reading:
             return make("variable", (), self.shifted)
         return make(e.op, tuple(map(self.replaced, e.args)), e.data, e.sort) if e.args and e.op != "read" else e
 
-    def element(self, e: Expr) -> Element:
+    def element(self, e: Expr) -> ReadElement:
         need(e.op == "read" and e.data[1] == "inside" and e.data[0].definition is None)
-        return Element(e.data[0].name, e.data[0].data_type, self.indices(e.args))
+        return ReadElement(e.data[0].name, e.data[0].data_type, self.indices(e.args))
 
-    def source(self, e: Expr) -> Source:
+    def source(self, e: Expr) -> JoinedElement:
         if e.op == "add":
-            return Source(self.element(e.args[0]), self.element(e.args[1]))
-        return Source(self.element(e), None)
+            return JoinedElement(self.element(e.args[0]), self.element(e.args[1]))
+        return JoinedElement(self.element(e), None)
 
     def joined(self, e: Expr, rows: int) -> Joined:
         """The elements of `rows` rows."""
@@ -105,7 +102,7 @@ class Reading:
             need(type(length) is int)
         return Joined(self.source(before), self.source(after), length, most, end)
 
-    def length_of(self, bound: Expr) -> tuple[int | Element, int]:
+    def length_of(self, bound: Expr) -> tuple[int | ReadElement, int]:
         """A number of rows: a constant, or an element that is clamped to 0 .. the second result."""
         if is_integer(bound):
             n = int(bound.data.value)

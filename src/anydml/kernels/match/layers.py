@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from anydml.kernels.match.bands import NO_BAND, bands
+from anydml.kernels.match.dilated import spread
 from anydml.kernels.match.moves import Move
-from anydml.kernels.match.spread import spread
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
 from anydml.schema.node import INDEX, Constant, Expr, Variable, is_integer, make
@@ -75,15 +76,11 @@ class Map(NamedTuple):
     integral: bool
 
 
-class _Unmatched(Exception):
-    """The message is the reason."""
-
-
 def maps(statement: Statement) -> list[Map] | str:
     """The maps that compute a statement, one for each output, or why it is not of this kind."""
     try:
         return [_map(name, nest) for name, nest in statement.items()]
-    except _Unmatched as error:
+    except Unmatched as error:
         return str(error)
 
 
@@ -115,7 +112,7 @@ def _map(name: str, nest: Nest) -> Map:
         if reach < 1 << 62:
             return stream(found)
         if index.op not in ("add", "sub", "mul", "neg"):
-            raise _Unmatched("positions go beyond 64 bits")
+            raise Unmatched("positions go beyond 64 bits")
         return add(Node(index.op, tuple(position(a) for a in index.args), None))  # numbers, which may wrap when they are stored
 
     for e in walk(body):
@@ -123,15 +120,15 @@ def _map(name: str, nest: Nest) -> Map:
             continue
         if e.op == "read":
             if e.data[1] != "inside" or e.data[0].definition is not None:
-                raise _Unmatched("an element is not one of an input")
+                raise Unmatched("an element is not one of an input")
             read = _stream(e.data[0].name, e.data[0].data_type, e.args, variables, cut)
             if not _inside(read, e.data[0].sizes, variables):  # an element that is not selected is read too
-                raise _Unmatched("an element that is not looked at lies outside of an input")
+                raise Unmatched("an element that is not looked at lies outside of an input")
             place = stream(read)
         elif e.op == "position":
             place = position(e.args[0])
         elif e.op in ("reduce", "philox", "rank", "first_largest", "first_smallest"):
-            raise _Unmatched(OF_MORE)
+            raise Unmatched(OF_MORE)
         else:
             args = tuple(position(a) if a.sort == INDEX else places[a] for a in e.args)
             place = add(_folded(nodes, Node(e.op, args, e.data)))
@@ -164,9 +161,9 @@ def _stream(
 ) -> Stream:
     at = [found for index in indices if (found := affine(index if cut is None else in_blocks(index, cut))) is not None]
     if len(at) < len(indices):
-        raise _Unmatched("an index is not affine")
+        raise Unmatched("an index is not affine")
     if not all(index.factors.keys() <= set(variables) for index in at):
-        raise _Unmatched(OF_MORE)
+        raise Unmatched(OF_MORE)
     steps = tuple(tuple(index.factors.get(v, 0) for index in at) for v in variables)
     return Stream(name, data_type, tuple(index.constant for index in at), steps)
 

@@ -11,6 +11,7 @@ from anydml.kernels.match.affine import Affine, affine, below
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.pieces import pieces
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Statement, tensors_read
@@ -40,10 +41,6 @@ class Move(NamedTuple):
     bits: int | None = None
 
 
-class _Unmatched(Exception):
-    """The message is the reason."""
-
-
 def moves(statement: Statement, data_type: DataType | None = None) -> list[Move] | str:
     """The moves that compute a statement, or why it is not of this kind. data_type: needed if all elements are constants."""
     if (computed := computes(statement)) is not None:
@@ -59,8 +56,8 @@ def moves(statement: Statement, data_type: DataType | None = None) -> list[Move]
             for move in output.moves(nest.body, {v: range(v.size) for v in variables}):
                 found.append(move)
                 if len(found) > max(MANY, tensors):
-                    raise _Unmatched(f"elements are moved in more than {max(MANY, tensors)} boxes")
-    except _Unmatched as error:
+                    raise Unmatched(f"elements are moved in more than {max(MANY, tensors)} boxes")
+    except Unmatched as error:
         return str(error)
     return found
 
@@ -88,7 +85,7 @@ class _Output:
         if e.op == "select":
             found = below(self._in_blocks(e.args[0]))
             if found is None or found[0] not in box:
-                raise _Unmatched("which element is moved depends on more than one index, or on data")
+                raise Unmatched("which element is moved depends on more than one index, or on data")
             v, bound, lower = found
             whole = box[v]
             middle = min(max(bound, whole.start), whole.stop)
@@ -100,11 +97,11 @@ class _Output:
             yield self._filled(e, box)
             return
         if e.op != "read" or e.data[1] == "skipped" or e.data[0].definition is not None:
-            raise _Unmatched("an element is not one of an input")
+            raise Unmatched("an element is not one of an input")
         tensor, outside = e.data
         otherwise = e.args[-1] if outside == "otherwise" else None
         if otherwise is not None and otherwise.op != "constant":
-            raise _Unmatched("what lies outside is no constant")
+            raise Unmatched("what lies outside is no constant")
         for indices, within in _affine_in_boxes([self._in_blocks(a) for a in e.args[: len(tensor.sizes)]], box):
             if otherwise is None:
                 yield self._moved(tensor, indices, within)
@@ -152,7 +149,7 @@ class _Output:
     def _filled(self, e: Expr, box: Box) -> Move:
         bits = None if self.data_type is None else stored_bits(e, self.data_type)
         if bits is None:
-            raise _Unmatched("an element is not one of an input")
+            raise Unmatched("an element is not one of an input")
         places = self._steps(self.index) if self.cut else ()
         return Move("", self.name, _first(self.index, box), self._sizes(box), (), (), places, bits)
 
@@ -165,7 +162,7 @@ class _Output:
     def _affine(self, index: Expr) -> Affine:
         found = affine(self._in_blocks(index))
         if found is None:
-            raise _Unmatched("an index is not affine")
+            raise Unmatched("an index is not affine")
         return found
 
     def _steps(self, at: Sequence[Affine]) -> tuple[tuple[int, ...], ...]:
@@ -184,11 +181,11 @@ def _affine_in_boxes(at: Sequence[Expr], box: Box) -> Iterator[tuple[tuple[Affin
     def cut(e: Expr, inside: Box) -> tuple[Variable, list[tuple[range, Affine]]]:
         v = next(iter(free(e)[e]), None)
         if v is None or v not in inside:
-            raise _Unmatched("an index is not affine")
+            raise Unmatched("an index is not affine")
         if (e, inside[v]) not in known:
             parts = pieces(e, v, inside[v])
             if parts is None:
-                raise _Unmatched("an index is not affine")
+                raise Unmatched("an index is not affine")
             known[e, inside[v]] = list(islice(parts, MANY + 1))  # one more than are taken
         return v, known[e, inside[v]]
 
@@ -201,7 +198,7 @@ def _affine_in_boxes(at: Sequence[Expr], box: Box) -> Iterator[tuple[tuple[Affin
                     yield from boxes({**inside, v: part}, (*done, function))
                 return
             if not found.factors.keys() <= inside.keys():
-                raise _Unmatched("an index is not affine")
+                raise Unmatched("an index is not affine")
             done = (*done, found)
         yield done, inside
 

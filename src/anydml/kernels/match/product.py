@@ -24,7 +24,7 @@ class Operand(NamedTuple):
     desc: TensorDesc
 
 
-class Product(NamedTuple):
+class MatrixProduct(NamedTuple):
     """output[.., m, n] = the sum over k of (a[.., m, k] - a_zero_point) * (b[.., k, n] - b_zero_point), modulo 2^32;
     or, with scales, that sum * a_scale * b_scale / output_scale, rounded half to even, plus output_zero_point, clamped.
 
@@ -49,7 +49,7 @@ class Product(NamedTuple):
         return frozenset(scale.name for scale in self.scales or ())
 
 
-def product(statement: Statement, checked: Checked[Any]) -> Product | str:
+def product(statement: Statement, checked: Checked[Any]) -> MatrixProduct | str:
     """The product that a statement comes to, or why it is none of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
@@ -64,7 +64,7 @@ def product(statement: Statement, checked: Checked[Any]) -> Product | str:
     return _requantised(nest.body, i, output, checked)
 
 
-def _requantised(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | str:
+def _requantised(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> MatrixProduct | str:
     found = requantised(e, output.desc.data_type)
     if found is None:
         return NOT_REQUANTISED
@@ -128,7 +128,7 @@ def ruled(checked: Checked[Any]) -> frozenset[str]:
     return frozenset([name for name, found in checked.fields.items() if found.field.wire in wires])
 
 
-def sums_of(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Product | None:
+def sums_of(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> MatrixProduct | None:
     """The product of 8-bit matrices that an expression is an element of, at the indices i."""
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or len(e.data[1]) != 1 or e.args[0].op != "mul":
         return None
@@ -138,7 +138,7 @@ def sums_of(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[An
         a = _centred(x, (*batch, m, k), (*batch, m, None), checked)
         b = _centred(y, (*batch, k, n), (*batch, None, n), checked)
         if a is not None and b is not None:
-            return Product(a[0], b[0], output, a[1], b[1])
+            return MatrixProduct(a[0], b[0], output, a[1], b[1])
     return None
 
 

@@ -11,8 +11,9 @@ from functools import partial
 
 from anydml.kernels.match.affine import Affine
 from anydml.kernels.match.directions import InDirection
-from anydml.kernels.match.states import Recurrence, Result, definition, is_zero
-from anydml.kernels.match.stepped import LENGTH, Place, Steps, Unmatched, in_direction, linear, place
+from anydml.kernels.match.states import Recurrence, StateOutput, definition, is_zero
+from anydml.kernels.match.stepped import LENGTH, StepLoop, SteppedElement, in_direction, linear, place
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, Expr, Variable
 from anydml.schema.statement import Nest, Statement
@@ -66,7 +67,7 @@ class _Matched:
         self.sizes, self.data_type = tensors[0].sizes, tensors[0].data_type
         if len(self.sizes) != 4 or any(t.sizes != self.sizes or t.data_type != self.data_type for t in tensors):
             raise Unmatched("states have other sizes than {steps, directions, sequences, units}, or not the same")
-        self.lengths: Place | None = None
+        self.lengths: SteppedElement | None = None
 
     def found(self) -> Recurrence:
         steps, directions, sequences, units = self.sizes
@@ -98,11 +99,11 @@ class _Matched:
         read = self._limited(e)
         return read is not None and place(read, {sequence: "sequence"}) == self.lengths
 
-    def _result(self, name: str, nest: Nest) -> Result:
+    def _result(self, name: str, nest: Nest) -> StateOutput:
         found = [self._of_direction(nest, r) for r in range(self.sizes[1])]
         if len({(state, last) for state, last, _ in found}) > 1:
             raise Unmatched("directions have other results")
-        return Result(name, found[0][0], found[0][1], tuple(backward for _, _, backward in found))
+        return StateOutput(name, found[0][0], found[0][1], tuple(backward for _, _, backward in found))
 
     def _of_direction(self, nest: Nest, direction: int) -> tuple[int, bool, bool]:
         """The state, whether it is the last one, and whether its steps are counted from the end."""
@@ -121,7 +122,7 @@ class _Matched:
             return state, True, False
         if t.size != self.sizes[0]:
             raise Unmatched("an output has other steps than a state")
-        return state, False, Steps(t, self.sizes[0], is_length).backward(at)
+        return state, False, StepLoop(t, self.sizes[0], is_length).backward(at)
 
     def within(self, e: Expr, t: Variable, b: Variable) -> Expr:
         """The part of a node that a sequence has at its own steps; beyond, it has to be 0."""

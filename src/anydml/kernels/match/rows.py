@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.maps import Formula, Node, Stream, formula
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.identities import rewritten
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 from anydml.schema.statement import Statement
@@ -38,10 +39,6 @@ class Rows(NamedTuple):
     integral: bool
 
 
-class _Unmatched(Exception):
-    """The message is the reason."""
-
-
 def rows(statement: Statement) -> Rows | str:
     """The rows that a statement reduces, or why it is none of this kind."""
     if len(statement) > 1:
@@ -59,8 +56,8 @@ def extremes(name: str, bodies: Sequence[Expr]) -> Rows | str:
 
 def _found(name: str, bodies: Sequence[Expr], variables: tuple[Variable, ...], *, several: bool) -> Rows | str:
     try:
-        return _Matching(name, bodies, variables, several=several).found()
-    except _Unmatched as error:
+        return _RowsMatching(name, bodies, variables, several=several).found()
+    except Unmatched as error:
         return str(error)
 
 
@@ -70,7 +67,7 @@ def _compares(condition: Expr, variables: Sequence[Variable]) -> bool:
     return any(not side.factors.keys().isdisjoint(variables) for side in sides if side is not None)
 
 
-class _Matching:
+class _RowsMatching:
     def __init__(self, name: str, bodies: Sequence[Expr], variables: tuple[Variable, ...], *, several: bool) -> None:
         self.name, self.variables, self.several = name, variables, several
         self.integral = all(integral(body) for body in bodies)
@@ -79,24 +76,24 @@ class _Matching:
         self.nodes = list(dict.fromkeys(e for body in self.bodies for e in walk(body)))
         self.reductions = [e for e in self.nodes if bound_by(e)]
         if not self.reductions:
-            raise _Unmatched("nothing is reduced")
+            raise Unmatched("nothing is reduced")
         depends = {e: found for body in self.bodies for e, found in free(body).items()}
         used = frozenset[Variable]().union(*(depends[e] for e in self.reductions))
         if not used <= set(variables):
-            raise _Unmatched("a reduction depends on the variable of another one")
+            raise Unmatched("a reduction depends on the variable of another one")
         self.kept = [v for v in variables if v in used and v.size > 1]
         inside = [v for v in variables if v not in used and v.size > 1]
         bounds = {tuple(v for v in bound_by(e) if v.size > 1) for e in self.reductions}
         sizes = {tuple(v.size for v in bound) for bound in bounds}
         if any(_compares(e.args[1], self.kept) for e in self.reductions if len(e.args) > 1):
-            raise _Unmatched("which elements of a row count depends on the row's place")
+            raise Unmatched("which elements of a row count depends on the row's place")
         if any(e.op in ("first_largest", "first_smallest") and len(e.args) > 1 for e in self.reductions):
-            raise _Unmatched("a place is one among those that a condition leaves")
+            raise Unmatched("a place is one among those that a condition leaves")
         self.mapped = bool(inside)
         if inside:
             sizes.add(tuple(v.size for v in inside))
         if len(sizes) > 1:
-            raise _Unmatched("reductions run over rows of different sizes")
+            raise Unmatched("reductions run over rows of different sizes")
         (self.reduced,) = sizes
         # where in a row a variable counts: those of all reductions and those of the output are the same
         self.dimensions: dict[Variable, int] = {v: at for at, v in enumerate(self.kept)}
@@ -128,18 +125,18 @@ class _Matching:
         for e in self.nodes:
             if e.op == "read":
                 if e.data[1] != "inside" or e.data[0].definition is not None:
-                    raise _Unmatched("an element is not one of an input")
+                    raise Unmatched("an element is not one of an input")
                 places[e] = stream(self._stream(e.data[0].name, e.data[0].data_type, e.args, count))
             elif bound_by(e):
                 kind = e.data[0] if e.op == "reduce" else e.op
                 if kind not in REDUCTIONS:
-                    raise _Unmatched("a row is put in order")
+                    raise Unmatched("a row is put in order")
                 last = e.data[1] if e.op != "reduce" else False
                 places[e] = add(Node(f"row_{kind}", tuple(place(a) for a in e.args), last))
             elif e.op == "position":
                 places[e] = place(e.args[0])
             elif e.op == "philox":
-                raise _Unmatched("random numbers are made")
+                raise Unmatched("random numbers are made")
             elif e.sort != INDEX:
                 places[e] = add(Node(e.op, tuple(place(a) for a in e.args), e.data))
         roots = tuple(places[body] for body in self.bodies)
@@ -159,11 +156,11 @@ class _Matching:
         for at, e in enumerate(indices):
             index = affine(e)
             if index is None:
-                raise _Unmatched("an index is not affine")
+                raise Unmatched("an index is not affine")
             start.append(index.constant)
             for v, factor in index.factors.items():
                 if v in self.dimensions:
                     steps[self.dimensions[v]][at] += factor
                 elif v.size > 1:
-                    raise _Unmatched("an index depends on something else than the row")
+                    raise Unmatched("an index depends on something else than the row")
         return Stream(name, data_type, tuple(start), tuple(map(tuple, steps)))

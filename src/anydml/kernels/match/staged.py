@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from anydml.kernels.match.maps import Map, maps
 from anydml.kernels.match.rows import Rows, extremes
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, Statement
@@ -28,15 +29,11 @@ class Staged(NamedTuple):
     maps: list[Map]
 
 
-class _Unmatched(Exception):
-    """The message is the reason."""
-
-
 def staged(statement: Statement) -> Staged | str:
     """The stages of a statement, or why it is none of this kind."""
     try:
         return _staged(statement)
-    except _Unmatched as error:
+    except Unmatched as error:
         return str(error)
 
 
@@ -46,20 +43,20 @@ def _staged(statement: Statement) -> Staged:
     nests = {kept[t].name: definition for t in defined if (definition := t.definition) is not None} | dict(statement)
     whole = list(dict.fromkeys(e for nest in nests.values() for e in _whole(nest.body)))
     if not whole:
-        raise _Unmatched("nothing depends on a whole input")
+        raise Unmatched("nothing depends on a whole input")
     rows = extremes("inner 0", whole)
     if isinstance(rows, str):
-        raise _Unmatched(rows)
+        raise Unmatched(rows)
     if any(s.name is None for s in rows.streams):
-        raise _Unmatched("positions decide what is an extreme")
+        raise Unmatched("positions decide what is an extreme")
     types = frozenset[DataType]().union(*(_types(e.args[0]) for e in whole))
     if len(types) != 1:
-        raise _Unmatched("extremes are of several types")
+        raise Unmatched("extremes are of several types")
     first = Tensor("inner 0", (len(whole),), *types)
     made: dict[Expr, Expr] = {e: first[[k]] for k, e in enumerate(whole)}
     found = maps({name: Nest(nest.index, _in_terms(nest.body, made, kept), nest.moves) for name, nest in nests.items()})
     if isinstance(found, str):
-        raise _Unmatched(found)
+        raise Unmatched(found)
     return Staged((first, *kept.values()), rows, found)
 
 
@@ -71,7 +68,7 @@ def _defined(nests: Iterable[Nest], around: list[Tensor]) -> Iterator[Tensor]:
             if e.op != "read" or (t := e.data[0]) in seen or t.definition is None:
                 continue
             if t in around:
-                raise _Unmatched("a tensor is made of its own elements")
+                raise Unmatched("a tensor is made of its own elements")
             for inner in _defined([t.definition], [*around, t]):
                 if inner not in seen:
                     seen.add(inner)
@@ -93,7 +90,7 @@ def _types(e: Expr) -> frozenset[DataType]:
     if e.op == "constant" and e.data.value == 0:
         return frozenset()
     if e.op not in ("select", "max", "min"):
-        raise _Unmatched("the extreme of something else than elements")
+        raise Unmatched("the extreme of something else than elements")
     return frozenset[DataType]().union(*(_types(a) for a in (e.args[1:] if e.op == "select" else e.args)))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from anydml.kernels.match.maps import Formula
-from anydml.kernels.match.stepped import Place
+from anydml.kernels.match.stepped import SteppedElement
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr
 from anydml.schema.statement import Nest
@@ -27,15 +27,15 @@ class Scaled:
     stage: int
 
 
-Source = Place | Before | Scaled
+Source = SteppedElement | Before | Scaled
 
 
 @dataclass(frozen=True)
-class Product:
+class StateProduct:
     """Sums of so many terms: of a source's elements by the weights of each unit."""
 
     source: Source
-    weights: Place
+    weights: SteppedElement
     terms: int
 
 
@@ -53,10 +53,10 @@ class New:
     state: int
 
 
-Leaf = Product | Old | New | Place
+Leaf = StateProduct | Old | New | SteppedElement
 
 
-class Stage(NamedTuple):
+class StateFormula(NamedTuple):
     """A formula for each unit. state: which one it gives, by its number; None for numbers that sums are over."""
 
     state: int | None
@@ -67,11 +67,11 @@ class Stage(NamedTuple):
 class Direction(NamedTuple):
     """The stages of a step, in order, and what each state begins with: None for zeros."""
 
-    stages: tuple[Stage, ...]
-    starts: tuple[Place | None, ...]
+    stages: tuple[StateFormula, ...]
+    starts: tuple[SteppedElement | None, ...]
 
 
-class Result(NamedTuple):
+class StateOutput(NamedTuple):
     """An output: a state, by its number, at every step, or `last` after the last one. backward: of each direction."""
 
     name: str
@@ -85,9 +85,9 @@ class Recurrence(NamedTuple):
 
     sizes: tuple[int, int, int, int]
     data_type: DataType
-    lengths: Place | None
+    lengths: SteppedElement | None
     directions: tuple[Direction, ...]
-    results: tuple[Result, ...]
+    results: tuple[StateOutput, ...]
     tensors: tuple[Tensor, ...]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import Affine
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, Variable, is_integer, lift, make
 from anydml.schema.traversal import walk
@@ -16,11 +17,7 @@ ROLES = ("unit", "term", "sequence", "step")
 _IN_ANY_ORDER = ("add", "mul", "max", "min", "equal", "both", "either")
 
 
-class Unmatched(Exception):
-    """The message is the reason."""
-
-
-class Place(NamedTuple):
+class SteppedElement(NamedTuple):
     """Where elements of an input lie: the index of the first in each dimension, and what a step along each role adds to it.
 
     unit, term, sequence, step: of the unit, of a sum's term, of the sequence, and of the step, which is counted from the
@@ -45,7 +42,7 @@ class Place(NamedTuple):
         return True
 
 
-class Steps(NamedTuple):
+class StepLoop(NamedTuple):
     """The variable of the step, how many there are at most, and whether a node is the length of the sequence."""
 
     variable: Variable
@@ -79,7 +76,7 @@ def linear(e: Expr, is_length: Callable[[Expr], bool]) -> Affine:
     raise Unmatched("an index is not affine")
 
 
-def place(e: Expr, roles: Mapping[Variable, str], steps: Steps | None = None) -> Place:
+def place(e: Expr, roles: Mapping[Variable, str], steps: StepLoop | None = None) -> SteppedElement:
     """Where a read of an input looks."""
     tensor: Tensor = e.data[0]
     if e.op != "read" or e.data[1] != "inside" or tensor.definition is not None:
@@ -100,7 +97,7 @@ def place(e: Expr, roles: Mapping[Variable, str], steps: Steps | None = None) ->
             moves[roles[v]][d] += factor
         start.append(at.constant)
     unit, term, sequence, step = (tuple(moves[role]) for role in ROLES)
-    return Place(tensor.name, tensor.data_type, tuple(start), unit, term, sequence, step, backward)
+    return SteppedElement(tensor.name, tensor.data_type, tuple(start), unit, term, sequence, step, backward)
 
 
 def in_direction(e: Expr, variable: Variable, number: int) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from anydml.kernels.match.product import Operand, Product, sums_of
+from anydml.kernels.match.product import MatrixProduct, Operand, sums_of
 from anydml.schema.check import Checked
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
@@ -20,7 +20,7 @@ NO_SUMS = "the elements are no formulas of one product of 8-bit integer matrices
 class Summed(NamedTuple):
     """A product, whose output is the sums in int32, and the statement that computes the output from them."""
 
-    product: Product
+    product: MatrixProduct
     statement: Statement
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import affine
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import clamp, half_to_even, is_nan, row_major, select, unraveled
 from anydml.schema.node import INDEX, Expr, Variable, is_integer, number
 from anydml.schema.statement import Nest, Statement
@@ -17,7 +18,7 @@ from anydml.tensor import DataType, limits
 MAX, SUM, MEAN, LENGTH, QUANTIZED = "max", "sum", "mean", "length", "quantized"
 
 
-class Axis(NamedTuple):
+class WindowAxis(NamedTuple):
     """A dimension of the input and of the output: output o takes the elements o * stride + k * dilation - start, k < window.
 
     size, output: the sizes. counted: a mean divides by the number of elements before this one, those in the start's padding
@@ -40,7 +41,7 @@ class Parameter(NamedTuple):
     along: tuple[int | None, ...]
 
 
-class Windows(NamedTuple):
+class WindowReduction(NamedTuple):
     """The reduction of every window. kind: MAX, SUM of magnitudes, MEAN, LENGTH: the root of a sum of squares, or QUANTIZED.
 
     indices: the output of positions, if there is one. padded: a mean divides by the elements of the padding, too.
@@ -51,27 +52,23 @@ class Windows(NamedTuple):
     source: str
     output: str
     indices: str | None
-    axes: tuple[Axis, ...]
+    axes: tuple[WindowAxis, ...]
     padded: bool = False
     parameters: tuple[Parameter | None, ...] = ()
     ends: tuple[int, int] | None = None
 
 
-class _Unmatched(Exception):
-    """The message is the reason."""
-
-
-def windows(statement: Statement) -> Windows | str:
+def windows(statement: Statement) -> WindowReduction | str:
     """The windows that a statement reduces, or why it is none of this kind."""
     names = list(statement)
     try:
         found = _reduced(*statement.values())
         axes = _axes(found.key, found.bound, statement[names[0]], found.counted)
-    except _Unmatched as error:
+    except Unmatched as error:
         return str(error)
     indices = names[1] if len(names) > 1 else None
     source = found.key.data[0].name
-    return Windows(found.kind, source, names[0], indices, axes, found.padded, found.parameters, found.ends)
+    return WindowReduction(found.kind, source, names[0], indices, axes, found.padded, found.parameters, found.ends)
 
 
 class _Reduced(NamedTuple):
@@ -88,7 +85,7 @@ class _Reduced(NamedTuple):
 
 def _reduced(nest: Nest, indices: Nest | None = None, *others: Nest) -> _Reduced:
     if others or (indices is not None and not nest.moves):
-        raise _Unmatched("there are several outputs")
+        raise Unmatched("there are several outputs")
     if nest.moves:
         return _largest(nest, indices)
     body = nest.body
@@ -106,25 +103,25 @@ def _reduced(nest: Nest, indices: Nest | None = None, *others: Nest) -> _Reduced
         return _Reduced(key, bound, MEAN, counted, padded)
     if body.op == "select" and body.args[0].op == "is_nan":
         return _quantized(nest, body.args[0].args[0])
-    raise _Unmatched("no sum, mean, length or largest element of windows is computed")
+    raise Unmatched("no sum, mean, length or largest element of windows is computed")
 
 
 def _read(e: Expr) -> Expr:
     if e.op != "read" or e.data[1] != "skipped" or e.data[0].definition is not None:
-        raise _Unmatched("windows have no edges that are left out")
+        raise Unmatched("windows have no edges that are left out")
     return e
 
 
 def _sum(e: Expr) -> tuple[Expr, tuple[Variable, ...]]:
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) > 1:
-        raise _Unmatched("it is no sum over windows")
+        raise Unmatched("it is no sum over windows")
     return e.args[0], bound_by(e)
 
 
 def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
     places = [e for e in walk(nest.body) if bound_by(e)]
     if len(places) != 1 or places[0].op != "first_largest" or places[0].data[1] or len(places[0].args) > 1:
-        raise _Unmatched("bits are moved that are no largest elements")
+        raise Unmatched("bits are moved that are no largest elements")
     (place,) = places
     key, bound = _read(place.args[0]), bound_by(place)
     tensor = key.data[0]
@@ -136,15 +133,15 @@ def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
         or body.data != (tensor, "otherwise")
         or any(a is not b for a, b in zip(body.args[:-1], at, strict=True))
     ):
-        raise _Unmatched("another element is moved than the largest")
+        raise Unmatched("another element is moved than the largest")
     least = -math.inf if tensor.data_type.dtype.kind == "f" else limits(tensor.data_type)[0]
     if lowest.op != "constant" or lowest.data.value != least:
-        raise _Unmatched("what stands for no element is not the least number")
+        raise Unmatched("what stands for no element is not the least number")
     if indices is not None:
         if indices.moves or any(a is not b for a, b in zip(indices.index, nest.index, strict=True)):
-            raise _Unmatched("the second output is none of positions")
+            raise Unmatched("the second output is none of positions")
         if indices.body is not number(select(inside(at[2:], tensor.sizes[2:]), row_major(at, tensor.sizes), 0)):
-            raise _Unmatched("the second output is none of positions")
+            raise Unmatched("the second output is none of positions")
     return _Reduced(key, bound, MAX)
 
 
@@ -161,20 +158,20 @@ def _put(e: Expr, instead: Mapping[Variable, Expr]) -> Expr:
 def _counted(e: Expr, key: Expr, bound: tuple[Variable, ...]) -> tuple[list[int], bool]:
     """For each spatial dimension the position up to which a mean counts, and whether it counts in the padding."""
     if e.op != "max" or e.args[1] is not number(1) or e.args[0].op != "reduce" or len(e.args[0].args) != 2:
-        raise _Unmatched("a sum is divided by something else than the number of its elements")
+        raise Unmatched("a sum is divided by something else than the number of its elements")
     one, where = e.args[0].args
     if e.args[0].data != ("sum", bound) or one is not number(1):
-        raise _Unmatched("a sum is divided by something else than the number of its elements")
+        raise Unmatched("a sum is divided by something else than the number of its elements")
     sizes, at = key.data[0].sizes[2:], key.args[2:]
     if where is inside(at, sizes):
         return list(sizes), False
     conditions = _conjunction(where)
     if len(conditions) != len(at):
-        raise _Unmatched("elements are counted under another condition")
+        raise Unmatched("elements are counted under another condition")
     found = []
     for condition, p in zip(conditions, at, strict=True):
         if condition.op != "less" or condition.args[0] is not p or not is_integer(condition.args[1]):
-            raise _Unmatched("elements are counted under another condition")
+            raise Unmatched("elements are counted under another condition")
         found.append(int(condition.args[1].data.value))
     return found, True
 
@@ -185,34 +182,34 @@ def _conjunction(e: Expr) -> list[Expr]:
 
 def _quantized(nest: Nest, quotient: Expr) -> _Reduced:
     if quotient.op != "div" or quotient.args[0].op != "div":
-        raise _Unmatched("no mean is quantised")
+        raise Unmatched("no mean is quantised")
     mean, y_scale = quotient.args
     term, bound = _sum(mean.args[0])
     if term.op != "mul":
-        raise _Unmatched("no mean of dequantised elements is quantised")
+        raise Unmatched("no mean of dequantised elements is quantised")
     centred, x_scale = term.args
     element, x_zero = centred.args if centred.op == "sub" else (centred, None)
     key = _read(element)
     counted, padded = _counted(mean.args[1], key, bound)
     added = [e for e in walk(nest.body) if e.op == "add" and e.args[0].op == "half_to_even" and e.args[0].args[0] is quotient]
     if len(added) != 1:
-        raise _Unmatched("no mean is rounded half to even")
+        raise Unmatched("no mean is rounded half to even")
     y_zero = added[0].args[1]
     for low, high in map(limits, (DataType.INT8, DataType.UINT8)):
         if nest.body is number(select(is_nan(quotient), low, clamp(half_to_even(quotient) + y_zero, low, high))):
             break
     else:
-        raise _Unmatched("a mean is quantised in another way")
+        raise Unmatched("a mean is quantised in another way")
     zero = None if is_integer(y_zero) and y_zero.data.value == 0 else y_zero
     if zero is not None and zero.op == "constant":
-        raise _Unmatched("a mean is quantised in another way")
+        raise Unmatched("a mean is quantised in another way")
     made = tuple(None if e is None else _parameter(e, nest) for e in (x_scale, x_zero, y_scale, zero))
     return _Reduced(key, bound, QUANTIZED, counted, padded, made, (low, high))
 
 
 def _parameter(e: Expr, nest: Nest) -> Parameter:
     if e.op != "read" or e.data[1] != "inside":
-        raise _Unmatched("a scale or zero point is no element")
+        raise Unmatched("a scale or zero point is no element")
     dims = {v: at for at, v in enumerate(nest.variables)}
     along: list[int | None] = []
     for index in e.args:
@@ -221,33 +218,33 @@ def _parameter(e: Expr, nest: Nest) -> Parameter:
         elif is_integer(index) and index.data.value == 0:
             along.append(None)
         else:
-            raise _Unmatched("a scale or zero point lies elsewhere")
+            raise Unmatched("a scale or zero point lies elsewhere")
     return Parameter(e.data[0].name, tuple(along))
 
 
-def _axes(key: Expr, bound: tuple[Variable, ...], nest: Nest, counted: Sequence[int] | None) -> tuple[Axis, ...]:
+def _axes(key: Expr, bound: tuple[Variable, ...], nest: Nest, counted: Sequence[int] | None) -> tuple[WindowAxis, ...]:
     tensor = key.data[0]
     if len(key.args) != len(nest.variables) or any(e.sort is not INDEX for e in key.args):
-        raise _Unmatched("windows have other dimensions than the output")
-    found: list[Axis] = []
+        raise Unmatched("windows have other dimensions than the output")
+    found: list[WindowAxis] = []
     inner = list(bound)
     for d, (e, v, size) in enumerate(zip(key.args, nest.variables, tensor.sizes, strict=True)):
         index = affine(e)
         if index is None:
-            raise _Unmatched("an index is not affine")
+            raise Unmatched("an index is not affine")
         factors = dict(index.factors)
         stride = factors.pop(v, 0)
         if e.op == "variable" and e.data is v and v.size == size:
-            found.append(Axis(size, size, counted=size))
+            found.append(WindowAxis(size, size, counted=size))
             continue
         u = inner.pop(0) if inner else None
         if u is None:
-            raise _Unmatched("a window has no extent along a dimension that it moves in")
+            raise Unmatched("a window has no extent along a dimension that it moves in")
         dilation = factors.pop(u, 0)
         if factors or stride < 1 or dilation < 1 or index.constant > 0 or d < 2:
-            raise _Unmatched("an index is none of a window")
+            raise Unmatched("an index is none of a window")
         limit = counted[d - 2] if counted is not None else size
-        found.append(Axis(size, v.size, stride, u.size, dilation, -index.constant, limit))
+        found.append(WindowAxis(size, v.size, stride, u.size, dilation, -index.constant, limit))
     if inner:
-        raise _Unmatched("a reduction runs over more than a window")
+        raise Unmatched("a reduction runs over more than a window")
     return tuple(found)

@@ -11,15 +11,15 @@ from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.functions import as_number
 from anydml.kernels.nests.items import Bits, Index, Item
 from anydml.kernels.nests.real import Real, either, spread
-from anydml.kernels.nests.shape import Shape
-from anydml.kernels.nests.walk import Walk
+from anydml.kernels.nests.shape import NestKey
+from anydml.kernels.nests.walk import NestWalk
 from anydml.tensor import DataType
 
 
-class Elements(Frame):
+class NestElements(Frame):
     """The code of a vector of elements: rounded, and stored."""
 
-    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int) -> None:
+    def __init__(self, body: Body, shape: NestKey, walk: NestWalk, lanes: int) -> None:
         super().__init__(body, shape, walk, lanes)
         self.width = f"%size{shape.lane}"
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from anydml.kernels.code.emit import along, arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Value, opened, opened_exactly
-from anydml.kernels.nests.elements import Elements
+from anydml.kernels.nests.elements import NestElements
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import WORD, Index, Item
 from anydml.kernels.nests.lists import Lists, Unlisted
@@ -15,9 +15,9 @@ from anydml.kernels.nests.loops import reduced
 from anydml.kernels.nests.ranges import Ranges
 from anydml.kernels.nests.real import Real, either, spread
 from anydml.kernels.nests.row_sums import RowSums, Unseparated
-from anydml.kernels.nests.shape import DONE, Shape
+from anydml.kernels.nests.shape import DONE, NestKey
 from anydml.kernels.nests.tables import Tables
-from anydml.kernels.nests.walk import Walk
+from anydml.kernels.nests.walk import NestWalk
 
 # A larger frame than a page would have to be probed, on Windows by a function that is not there.
 FRAME = 4096 - 256  # bytes of the stack, less those of registers that are saved
@@ -25,22 +25,22 @@ LONG = 20000  # elements of vectors that instructions make, from which on the co
 POINTERS = {"state", "list", "memory", "rowsums"}
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: NestKey) -> str:
     return _made(target, shape)[0]
 
 
-def is_long(target: Target, shape: Shape) -> bool:
+def is_long(target: Target, shape: NestKey) -> bool:
     """Whether the code is so long that it need not be compiled to see that its frame is too large."""
     vector = f" <{shape.lanes} x "
     return sum("= " in line and vector in line for line in emitted(target, shape).splitlines()) * shape.lanes > LONG
 
 
-def slots(target: Target, shape: Shape) -> dict[int, int]:
+def slots(target: Target, shape: NestKey) -> dict[int, int]:
     """The rows of the table of what is kept for the variable of each dimension."""
     return _made(target, shape)[1]
 
 
-def settled(target: Target, shape: Shape) -> Shape:
+def settled(target: Target, shape: NestKey) -> NestKey:
     """A shape, without sums of rows and lists of terms where these are no use."""
     try:
         _made(target, shape)
@@ -52,16 +52,16 @@ def settled(target: Target, shape: Shape) -> Shape:
 
 
 @lru_cache(maxsize=32)
-def _made(target: Target, shape: Shape) -> tuple[str, dict[int, int]]:
-    made = _Kernel(target, shape)
+def _made(target: Target, shape: NestKey) -> tuple[str, dict[int, int]]:
+    made = _NestKernel(target, shape)
     text = made.text()
     return text, {d: tables.slots for d, tables in made.tables.items()}
 
 
-class _Kernel(Frame):
-    def __init__(self, target: Target, shape: Shape) -> None:
+class _NestKernel(Frame):
+    def __init__(self, target: Target, shape: NestKey) -> None:
         body, program, lanes = Body(target), shape.program, shape.lanes
-        walk = Walk(
+        walk = NestWalk(
             body,
             program,
             shape.data_types[0],
@@ -78,7 +78,7 @@ class _Kernel(Frame):
         self.ranges = Ranges(body, shape, walk, lanes)
         self.sums = None if shape.separable is None else RowSums(body, shape, walk, lanes, shape.separable)
         self.lists = None if shape.weighted is None else Lists(body, shape, walk, lanes, shape.weighted)
-        self.elements = Elements(body, shape, walk, lanes)
+        self.elements = NestElements(body, shape, walk, lanes)
         self.width = f"%size{shape.lane}"
 
     def text(self) -> str:

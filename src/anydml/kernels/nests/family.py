@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
@@ -16,8 +16,8 @@ from anydml.kernels.nests import emit
 from anydml.kernels.nests.lists import ENTRY, LISTS
 from anydml.kernels.nests.row_sums import PADDING
 from anydml.kernels.nests.separable import Separable, separable
-from anydml.kernels.nests.shape import STATE_WORDS, Shape, narrowed
-from anydml.kernels.nests.undecided import Piece, deciding
+from anydml.kernels.nests.shape import STATE_WORDS, NestKey, narrowed
+from anydml.kernels.nests.undecided import NestPiece, deciding
 from anydml.kernels.nests.weighted import weighted
 from anydml.schema.check import Checked
 from anydml.schema.statement import Nest, Statement
@@ -38,7 +38,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(target)
     own = _in_place(checked)
     groups = [list(statement)] if own else [[name] for name in statement]
-    pieces: list[list[Piece]] = []
+    pieces: list[list[NestPiece]] = []
     phases: list[list[list[Step]]] = []
     scratch, work = 0, 0
     for names in groups:
@@ -118,7 +118,7 @@ class _Outputs:
             others = (d for d in reversed(wide) if weighted(found.program, d) is not None)
             lane = next(others, lane)
             terms = weighted(found.program, lane)
-        self.shape = Shape(
+        self.shape = NestKey(
             found.program,
             tuple(t.data_type for t in outputs),
             lane,
@@ -171,7 +171,7 @@ class _Outputs:
         self.threads = min(machine.threads if self.work >= ALONE else 1, self.rows)
         return True
 
-    def steps(self, start: int) -> tuple[list[list[Step]], list[Piece], int]:
+    def steps(self, start: int) -> tuple[list[list[Step]], list[NestPiece], int]:
         """A piece for each thread, in scratch from a word on; and the word behind."""
         shape, sizes = self.shape, self.found.sizes
         width = sizes[shape.lane]
@@ -195,7 +195,7 @@ class _Outputs:
         terms = prod(min(sizes[v], GUESSED) if v in self.limited else sizes[v] for v in variables if v not in known)
         budget = max(1, BUDGET // (terms if shape.paused else width * terms))
         steps: list[list[Step]] = []
-        pieces: list[Piece] = []
+        pieces: list[NestPiece] = []
         for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):
             state = At("scratch", 8 * start)
             numbers: list[At | int] = [
@@ -209,6 +209,6 @@ class _Outputs:
             numbers += [state + 8 * at for at in ranges]
             numbers += [0] if shape.separable is None and shape.weighted is None else []
             steps.append([Step(self.code, tuple(numbers))])
-            pieces.append(Piece(self.names, start, sizes[: shape.program.dims], (*shape.outer, shape.lane), kept))
+            pieces.append(NestPiece(self.names, start, sizes[: shape.program.dims], (*shape.outer, shape.lane), kept))
             start += size
         return steps, pieces, start

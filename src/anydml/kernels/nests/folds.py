@@ -8,7 +8,7 @@ from typing import Protocol
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.nests import arithmetic, decisions, items, real
-from anydml.kernels.nests.items import BIT, WORD, Index, Item, Truth
+from anydml.kernels.nests.items import BIT, WORD, Index, Item, NestCondition
 from anydml.kernels.nests.real import DOUBLE, FAR, SLACK, Real, chosen, either, spread
 
 # Terms of a sum, up to so many of which make no infinity if they are finite: every number that is not guarded is at most
@@ -24,7 +24,7 @@ class Fold(Protocol):
     def opened(self, carried: list[Value], guard: Value | None) -> list[Value]:
         """The values where the end of a loop is open in some lanes."""
 
-    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]: ...
+    def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]: ...
 
     def finished(self, carried: list[Value]) -> Item: ...
 
@@ -53,13 +53,13 @@ class _Guarded:
         return spread(x, self.lanes)
 
 
-class Sum(_Guarded):
+class NestSum(_Guarded):
     """A sum of numbers of one factor: the value, its bound unless it is exact, and whether there is a term.
 
     count: of terms, at most.
     """
 
-    def __init__(self, body: Body, term: Real, there: Truth, lanes: int, count: int) -> None:
+    def __init__(self, body: Body, term: Real, there: NestCondition, lanes: int, count: int) -> None:
         super().__init__(body, lanes, guarded=term.guard is not None or there.guard is not None)
         self.term, self.known, self.count = term, bool(there.known), count
         self.top = term.top * count * (1 + 2.0**-20)
@@ -71,7 +71,7 @@ class Sum(_Guarded):
         values += [] if self.exact else [self.constant(DOUBLE, 0.0)]
         return [*values, self.constant(BIT, False), *self.guards()]
 
-    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
+    def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]:
         assert isinstance(term, Real)
         assert term.factor == self.term.factor
         value, some = self.wide(term.value), self.wide(there.mask)
@@ -124,7 +124,7 @@ class RingSum:
         assert guard is None
         return carried
 
-    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
+    def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]:
         assert isinstance(term, Index)
         value = spread(term.value, self.lanes)
         if not there.known:
@@ -135,14 +135,14 @@ class RingSum:
         return Index(carried[0], -(1 << 63), (1 << 63) - 1)
 
 
-def extreme(kind: str, body: Body, term: Real, there: Truth, lanes: int) -> Fold:
-    return Extreme(body, term, there, lanes, largest=kind == "max")
+def extreme(kind: str, body: Body, term: Real, there: NestCondition, lanes: int) -> Fold:
+    return NestExtreme(body, term, there, lanes, largest=kind == "max")
 
 
-class Extreme(_Guarded):
+class NestExtreme(_Guarded):
     """The largest or smallest number of the factor 1, and its bound unless it is exact."""
 
-    def __init__(self, body: Body, term: Real, there: Truth, lanes: int, *, largest: bool) -> None:
+    def __init__(self, body: Body, term: Real, there: NestCondition, lanes: int, *, largest: bool) -> None:
         super().__init__(body, lanes, guarded=term.guard is not None or there.guard is not None)
         self.term, self.largest, self.exact = term, largest, term.exact
 
@@ -150,7 +150,7 @@ class Extreme(_Guarded):
         first = self.constant(DOUBLE, -math.inf if self.largest else math.inf)
         return [first, *([] if self.exact else [self.constant(DOUBLE, 0.0)]), *self.guards()]
 
-    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
+    def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]:
         assert isinstance(term, Real)
         term = arithmetic.plain(term)
         before = Real(carried[0], None if self.exact else carried[1], top=term.top)
@@ -169,10 +169,10 @@ class Extreme(_Guarded):
         return Real(carried[0], carried[1], top=term.top, guard=guard)
 
 
-class Largest(_Guarded):
+class NestArgmax(_Guarded):
     """The place of the first NaN, else of the first of the largest numbers; 0 of nothing."""
 
-    def __init__(self, body: Body, term: Item, there: Truth, lanes: int) -> None:
+    def __init__(self, body: Body, term: Item, there: NestCondition, lanes: int) -> None:
         assert isinstance(term, Real)
         guarded = term.guard is not None or there.guard is not None or term.err is not None
         super().__init__(body, lanes, guarded=guarded)
@@ -182,7 +182,7 @@ class Largest(_Guarded):
         first = [self.constant(DOUBLE, 0.0)] * (1 if self.term.exact else 2)
         return [*first, self.constant(WORD, 0), self.constant(BIT, False), *self.guards()]
 
-    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
+    def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]:
         assert isinstance(term, Real)
         assert place is not None
         n = 1 if self.term.exact else 2

@@ -8,14 +8,14 @@ from anydml.kernels.code.values import Body, Value
 from anydml.kernels.nests import items
 from anydml.kernels.nests.items import WORD, Index
 from anydml.kernels.nests.real import spread
-from anydml.kernels.nests.shape import Shape
-from anydml.kernels.nests.walk import Walk
+from anydml.kernels.nests.shape import NestKey
+from anydml.kernels.nests.walk import NestWalk
 
 
 class Frame:
     """The code of a shape in the making; lanes: of a vector of elements."""
 
-    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int) -> None:
+    def __init__(self, body: Body, shape: NestKey, walk: NestWalk, lanes: int) -> None:
         self.body, self.shape, self.walk, self.lanes = body, shape, walk, lanes
 
     def index(self, d: int, value: Value) -> Index:

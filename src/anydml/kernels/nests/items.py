@@ -34,7 +34,7 @@ class Index:
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class NestCondition:
     """A condition; known: that it holds, or does not, in every lane. guard: lanes in which it is open."""
 
     mask: Value
@@ -50,15 +50,15 @@ class Bits:
     guard: Value | None = None
 
 
-Item = Index | Truth | Real | Bits
+Item = Index | NestCondition | Real | Bits
 
 
 def whole(body: Body, n: int) -> Index:
     return Index(body.constant(WORD, n), n, n)
 
 
-def truth(body: Body, known: bool) -> Truth:
-    return Truth(body.constant(BIT, known), None, known)
+def truth(body: Body, known: bool) -> NestCondition:
+    return NestCondition(body.constant(BIT, known), None, known)
 
 
 def _within(low: int, high: int) -> tuple[int, int]:
@@ -133,13 +133,13 @@ def remainder(a: Index, by: int) -> Index:
     return Index(x - quotient(a, by).value * by, 0, by - 1, a.guard)
 
 
-def compared(op: str, a: Index, b: Index) -> Truth:
+def compared(op: str, a: Index, b: Index) -> NestCondition:
     x, y = alike(a.value, b.value)
     how = {"less": "slt", "less_equal": "sle", "equal": "eq"}[op]
-    return Truth(x.compared(how, y), either(a.guard, b.guard))
+    return NestCondition(x.compared(how, y), either(a.guard, b.guard))
 
 
-def joined(op: str, a: Truth, b: Truth) -> Truth:
+def joined(op: str, a: NestCondition, b: NestCondition) -> NestCondition:
     """Both, or either: open where one is, and the other does not settle it."""
     for x, y in ((a, b), (b, a)):
         if x.known is not None:
@@ -154,14 +154,14 @@ def joined(op: str, a: Truth, b: Truth) -> Truth:
             assert unsettled is not None
             g, u = alike(x.guard, unsettled)
             guards.append(g & u)
-    return Truth(mask, either(*guards))
+    return NestCondition(mask, either(*guards))
 
 
-def inverted(a: Truth) -> Truth:
-    return Truth(~a.mask, a.guard, None if a.known is None else not a.known)
+def inverted(a: NestCondition) -> NestCondition:
+    return NestCondition(~a.mask, a.guard, None if a.known is None else not a.known)
 
 
-def select(condition: Truth, a: Index, b: Index) -> Index:
+def select(condition: NestCondition, a: Index, b: Index) -> Index:
     guard = condition.guard
     if a.guard is not None or b.guard is not None:
         no = condition.mask.body.constant(BIT, False)

@@ -13,13 +13,13 @@ from fractions import Fraction
 from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests import arithmetic, decisions, items, real
-from anydml.kernels.nests.folds import Sum
+from anydml.kernels.nests.folds import NestSum
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.items import BIT, WORD, Truth
+from anydml.kernels.nests.items import BIT, WORD, NestCondition
 from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, either, spread
-from anydml.kernels.nests.shape import Shape
-from anydml.kernels.nests.walk import Walk
-from anydml.kernels.nests.weighted import Term, Weighted
+from anydml.kernels.nests.shape import NestKey
+from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.nests.weighted import Weighted, WeightedTerm
 
 ENTRY = 24  # bytes of a term: its offset, its weight, and the bound of that; or of two of them: an offset and both weights
 LISTS = 3  # of all terms, of those side by side, and of the others
@@ -32,7 +32,7 @@ class Unlisted(Exception):
 class Lists(Frame):
     """The code of a list of terms, at %rowsums, and of vectors of their sums."""
 
-    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int, found: Weighted) -> None:
+    def __init__(self, body: Body, shape: NestKey, walk: NestWalk, lanes: int, found: Weighted) -> None:
         super().__init__(body, shape, walk, lanes)
         self.found = found
         self.type = shape.program.types[found.tensor]
@@ -82,10 +82,10 @@ class Lists(Frame):
         """Whether a number is above 0, and whether that is open."""
         return decisions.compared("less", real.fraction(self.body, ONE * 0), x)
 
-    def _factor(self, term: Term, factors: dict[int, Real]) -> Fraction:
+    def _factor(self, term: WeightedTerm, factors: dict[int, Real]) -> Fraction:
         return math.prod((factors[f].factor for f in term.weights), start=ONE)
 
-    def _offset(self, term: Term) -> Value:
+    def _offset(self, term: WeightedTerm) -> Value:
         offset = self.body.constant(WORD, 0)
         for o in term.offsets:
             offset = offset + self.walk.index(o).value
@@ -166,14 +166,14 @@ class Lists(Frame):
         )
         return count, form, either(*guards)
 
-    def _term(self, term: Term) -> tuple[Real, Truth, Value | None]:
+    def _term(self, term: WeightedTerm) -> tuple[Real, NestCondition, Value | None]:
         """A term's weight, whether it counts, and whether that is open."""
         walk = self.walk
         weight = real.fraction(self.body, ONE)
         for w in term.weights:
             weight = arithmetic.multiply(weight, walk.real(w)) if weight.constant is None else walk.real(w)
         there = items.truth(self.body, True)
-        for truth in (*map(walk.truth, term.conditions), *(Truth(*self._above(walk.real(f))) for f in term.positive)):
+        for truth in (*map(walk.truth, term.conditions), *(NestCondition(*self._above(walk.real(f))) for f in term.positive)):
             there = items.joined("both", there, truth)
         own = either(weight.guard, *(walk.index(o).guard for o in term.offsets))
         if own is not None and not there.known:
@@ -249,7 +249,7 @@ class Lists(Frame):
         count, form, open_ = self._write_all()
         with self.walk.aside():
             sample = self._product("0", along, form)[0]
-        fold = Sum(body, sample, always, self.lanes, len(self.found.terms))
+        fold = NestSum(body, sample, always, self.lanes, len(self.found.terms))
 
         def turn(j: str, carried: list[Value]) -> list[Value]:
             term, bits = self._product(j, along, form)

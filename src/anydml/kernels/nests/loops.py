@@ -9,29 +9,31 @@ from typing import NamedTuple
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.nests import arithmetic, decisions, items, real
-from anydml.kernels.nests.folds import Fold, Largest, RingSum, Sum, extreme
-from anydml.kernels.nests.items import Index, Item, Truth
+from anydml.kernels.nests.folds import Fold, NestArgmax, NestSum, RingSum, extreme
+from anydml.kernels.nests.items import Index, Item, NestCondition
 from anydml.kernels.nests.real import Real, chosen, either
 from anydml.kernels.nests.shape import conjuncts
-from anydml.kernels.nests.walk import Walk
+from anydml.kernels.nests.walk import NestWalk
 
 
 class Form(NamedTuple):
     """The form of a reduction's terms: one of them, as an item, and its condition; in so many lanes."""
 
     term: Item
-    condition: Truth
+    condition: NestCondition
     lanes: int
 
 
-def reduced(walk: Walk, p: int) -> Item:
+def reduced(walk: NestWalk, p: int) -> Item:
     """A reduction's result."""
     op, args, data = walk.nodes[p]
     if op == "terms":
         return _written_out(walk, args, data)
     if op == "first_largest":
         variables, sizes = data
-        return _looped(walk, p, args, variables, lambda form: Largest(walk.body, form.term, form.condition, form.lanes), sizes)
+        return _looped(
+            walk, p, args, variables, lambda form: NestArgmax(walk.body, form.term, form.condition, form.lanes), sizes
+        )
     kind, variables = data
     count = 1 << sum(walk.program.bits[v] for v in variables)
 
@@ -42,13 +44,13 @@ def reduced(walk: Walk, p: int) -> Item:
             return RingSum(walk.body, form.lanes)
         assert isinstance(form.term, Real)
         if kind == "sum":
-            return Sum(walk.body, form.term, form.condition, form.lanes, count)
+            return NestSum(walk.body, form.term, form.condition, form.lanes, count)
         return extreme(kind, walk.body, form.term, form.condition, form.lanes)
 
     return _looped(walk, p, args, variables, fold, ())
 
 
-def _written_out(walk: Walk, args: Sequence[int], kind: str) -> Item:
+def _written_out(walk: NestWalk, args: Sequence[int], kind: str) -> Item:
     body = walk.body
     terms = [(args[k], walk.truth(args[k + 1])) for k in range(0, len(args), 2)]
     if not terms and kind != "sum":
@@ -77,7 +79,7 @@ def _written_out(walk: Walk, args: Sequence[int], kind: str) -> Item:
     return found
 
 
-def masked(term: Real, there: Truth, neutral: float) -> Real:
+def masked(term: Real, there: NestCondition, neutral: float) -> Real:
     """A term where its condition holds, else what changes nothing."""
     if there.known:
         return term
@@ -88,7 +90,7 @@ def masked(term: Real, there: Truth, neutral: float) -> Real:
 
 
 def _looped(
-    walk: Walk, p: int, args: Sequence[int], variables: Sequence[int], fold_of: Callable[[Form], Fold], sizes: Sequence[int]
+    walk: NestWalk, p: int, args: Sequence[int], variables: Sequence[int], fold_of: Callable[[Form], Fold], sizes: Sequence[int]
 ) -> Item:
     term, condition = args
     # where a loop begins elsewhere in each lane, its variable differs from lane to lane
@@ -103,7 +105,7 @@ def _looped(
             found = items.arithmetic("add", items.arithmetic("mul", found, items.whole(body, n)), x)
         return found.value
 
-    def level(k: int, at: list[Index], there: Truth, carried: list[Value]) -> list[Value]:
+    def level(k: int, at: list[Index], there: NestCondition, carried: list[Value]) -> list[Value]:
         walk.fill(term, condition)
         if k == len(variables):
             item = walk.index(term) if walk.program.ring and not sizes else walk.real(term)
@@ -120,7 +122,7 @@ def _looped(
             value = value + step
             inside = there
             if spans[v]:
-                inside = items.joined("both", there, Truth(value.compared("slt", last)))
+                inside = items.joined("both", there, NestCondition(value.compared("slt", last)))
                 most = real.spread(Value(body, body.op(f"sub i64 {walk.sizes[v]}, 1"), items.WORD), value.kind.lanes)
                 value = items.extreme("min", value, most)
             index = Index(value, 0, (1 << walk.program.bits[v]) - 1)
@@ -141,7 +143,7 @@ def _looped(
     return fold.finished(level(0, [], items.truth(body, True), fold.starts()))
 
 
-def _form(walk: Walk, p: int, term: int, condition: int, variables: Sequence[int], spans: Mapping[int, bool]) -> Form:
+def _form(walk: NestWalk, p: int, term: int, condition: int, variables: Sequence[int], spans: Mapping[int, bool]) -> Form:
     """The form of terms, by code that is dropped."""
     lanes_of = tuple(sorted((v, i.value.kind.lanes) for scope in walk.bound for v, i in scope.items() if v in walk.free[p]))
     key = p, lanes_of, tuple(spans.values())
@@ -155,12 +157,12 @@ def _form(walk: Walk, p: int, term: int, condition: int, variables: Sequence[int
                 item, there = walk.item(term), walk.truth(condition)
                 if any(spans.values()):
                     mask = walk.body.constant(items.BIT._replace(lanes=walk.lanes), True)
-                    there = items.joined("both", there, Truth(mask))
+                    there = items.joined("both", there, NestCondition(mask))
                 if isinstance(item, Index) and not walk.program.ring:
                     item = walk.real(term)
                 if isinstance(item, Real) and walk.nodes[p].op == "reduce" and walk.nodes[p].data[0] != "sum":
                     item = arithmetic.plain(item)
-                if isinstance(item, (Truth, items.Bits)):
+                if isinstance(item, (NestCondition, items.Bits)):
                     raise Uncompilable("a reduction of what is no number")
                 lanes = max(item.value.kind.lanes, there.mask.kind.lanes)
         walk.forms[key] = Form(item, there, lanes)
@@ -169,7 +171,7 @@ def _form(walk: Walk, p: int, term: int, condition: int, variables: Sequence[int
     return found
 
 
-def _uniform(walk: Walk, conditions: Sequence[int]) -> Value | None:
+def _uniform(walk: NestWalk, conditions: Sequence[int]) -> Value | None:
     """Whether conditions that are known here, and the same in every lane, may hold; None where there are none."""
     variables = frozenset(v for scope in walk.bound for v in scope)
     newest = frozenset(walk.bound[-1])
@@ -184,12 +186,14 @@ def _uniform(walk: Walk, conditions: Sequence[int]) -> Value | None:
     return found
 
 
-def _differs(walk: Walk, p: int) -> bool:
+def _differs(walk: NestWalk, p: int) -> bool:
     """Whether a node depends on a variable that differs from lane to lane."""
     return any(i.value.kind.lanes for scope in walk.bound for v, i in scope.items() if v in walk.free[p])
 
 
-def _range(walk: Walk, p: int, v: int, conditions: Sequence[int], unknown: Sequence[int]) -> tuple[Value, Value, Value | None]:
+def _range(
+    walk: NestWalk, p: int, v: int, conditions: Sequence[int], unknown: Sequence[int]
+) -> tuple[Value, Value, Value | None]:
     """Where a variable's loop begins and ends, and the lanes in which that is open."""
     body = walk.body
     start, end = body.constant(items.WORD, 0), Value(body, walk.sizes[v], items.WORD)

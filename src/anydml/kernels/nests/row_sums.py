@@ -20,11 +20,11 @@ from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests import arithmetic, real
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.items import BIT, WORD, Index, Item, Truth
+from anydml.kernels.nests.items import BIT, WORD, Index, Item, NestCondition
 from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, chosen, either, spread
-from anydml.kernels.nests.separable import Part, Separable
-from anydml.kernels.nests.shape import Shape
-from anydml.kernels.nests.walk import Walk
+from anydml.kernels.nests.separable import Separable, SeparablePart
+from anydml.kernels.nests.shape import NestKey
+from anydml.kernels.nests.walk import NestWalk
 from anydml.tensor import DataType
 
 PADDING = 16  # elements behind a sum of rows, which are read and not used
@@ -63,7 +63,7 @@ _FORMATS = {DataType.FLOAT32: _Format(32, 23, -149), DataType.FLOAT16: _Format(1
 class RowSums(Frame):
     """The code that adds up rows, and makes vectors of elements of them."""
 
-    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int, found: Separable) -> None:
+    def __init__(self, body: Body, shape: NestKey, walk: NestWalk, lanes: int, found: Separable) -> None:
         super().__init__(body, shape, walk, lanes)
         self.found = found
         self.type = shape.program.types[found.tensor]
@@ -81,7 +81,7 @@ class RowSums(Frame):
 
     # --- weights ---
 
-    def _weighed(self, parts: tuple[Part, ...]) -> tuple[Weights, Value | None]:
+    def _weighed(self, parts: tuple[SeparablePart, ...]) -> tuple[Weights, Value | None]:
         """The weights of parts, 0 where one does not count, and the lanes in which they are open."""
         walk, made = self.walk, []
         guards: list[Value | None] = []
@@ -131,7 +131,7 @@ class RowSums(Frame):
                 items.append(Real(spread(weight, self.lanes)))
         self.guarded = guard is not None
         if guard is not None:
-            items.append(Truth(spread(guard, self.lanes)))
+            items.append(NestCondition(spread(guard, self.lanes)))
         return items
 
     # --- a row of the output ---
@@ -287,7 +287,7 @@ class RowSums(Frame):
                 total = value * weight.value if total is None else body.fused(value, weight.value, total)
         assert total is not None
         guard = next(items) if self.guarded else None
-        assert guard is None or isinstance(guard, Truth)
+        assert guard is None or isinstance(guard, NestCondition)
         return total + 0.0, None if guard is None else guard.mask  # no sum is -0 but of elements that are
 
     def unsettled(self, total: Value) -> Value:

@@ -12,7 +12,7 @@ from anydml.kernels.match.maps import Node
 from anydml.kernels.match.nests import Program
 
 
-class Part(NamedTuple):
+class SeparablePart(NamedTuple):
     """Nodes of a term that depend on the lane's variable, or of those that do not.
 
     weights: what the element is multiplied by. conditions: under which it counts, that each weight is above 0.
@@ -32,8 +32,8 @@ class Separable(NamedTuple):
     place: int
     tensor: int
     dimension: int
-    rows: tuple[Part, ...]
-    columns: tuple[Part, ...]
+    rows: tuple[SeparablePart, ...]
+    columns: tuple[SeparablePart, ...]
     near: bool = False
 
 
@@ -88,7 +88,7 @@ def joined(program: Program, place: int, op: str) -> list[int]:
     return [x for a in node.args for x in joined(program, a, op)] if node.op == op else [place]
 
 
-def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) -> tuple[Part, Part] | None:
+def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) -> tuple[SeparablePart, SeparablePart] | None:
     """A term's row and column; None where one of its weights or conditions is of neither alone."""
     nodes, parts = program.nodes, []
     for inside in (False, True):
@@ -99,7 +99,7 @@ def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) 
         above = {above_zero(nodes, c) for c in conditions if nodes[c].op != "truth"}
         if above != set(weights):
             return None
-        parts.append(Part(tuple(offsets), tuple(weights), frozenset(conditions)))
+        parts.append(SeparablePart(tuple(offsets), tuple(weights), frozenset(conditions)))
     if any(free[p] != {lane} for p in (*parts[1].offsets, *parts[1].weights, *parts[1].conditions)):
         return None
     return parts[0], parts[1]

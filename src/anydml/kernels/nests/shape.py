@@ -32,7 +32,7 @@ class Narrowed(NamedTuple):
     conditions: tuple[int, ...]
 
 
-class Shape(NamedTuple):
+class NestKey(NamedTuple):
     """lane: the dimension of the outputs whose elements are computed side by side, `lanes` of them; dense: they lie so, too.
 
     kept: the tensors whose elements are listed with those that are open, since outputs may lie in their place.

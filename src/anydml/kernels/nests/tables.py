@@ -9,10 +9,10 @@ from anydml.kernels.code.emit import fold
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.items import Bits, Index, Item, Truth
+from anydml.kernels.nests.items import Bits, Index, Item, NestCondition
 from anydml.kernels.nests.real import Real, spread
-from anydml.kernels.nests.shape import Shape
-from anydml.kernels.nests.walk import Walk
+from anydml.kernels.nests.shape import NestKey
+from anydml.kernels.nests.walk import NestWalk
 
 
 class Tables(Frame):
@@ -21,7 +21,7 @@ class Tables(Frame):
     others: items that are no node's, kept as well.
     """
 
-    def __init__(self, body: Body, shape: Shape, walk: Walk, lanes: int, dimension: int) -> None:
+    def __init__(self, body: Body, shape: NestKey, walk: NestWalk, lanes: int, dimension: int) -> None:
         super().__init__(body, shape, walk, lanes)
         self.dimension, self.slots = dimension, 0
         self.start, self.pitch = "%memory", ""
@@ -72,13 +72,13 @@ class Tables(Frame):
 
     def _kept(self, item: Item, i: str) -> Item | None:
         assert not isinstance(item, Bits)
-        main = item.mask if isinstance(item, Truth) else item.value
+        main = item.mask if isinstance(item, NestCondition) else item.value
         if not main.kind.lanes:
             return None
         kept = self._slot(main, i)
         guard = None if item.guard is None else self._slot(spread(item.guard, self.lanes), i)
-        if isinstance(item, Truth):
-            return Truth(kept, guard, item.known)
+        if isinstance(item, NestCondition):
+            return NestCondition(kept, guard, item.known)
         if isinstance(item, Index):
             return Index(kept, item.low, item.high, guard)
         err = None if item.err is None else self._slot(spread(item.err, self.lanes), i)
@@ -107,8 +107,8 @@ class Tables(Frame):
         found: list[Item] = []
         for item in items:
             guard = None if item.guard is None else load(item.guard)
-            if isinstance(item, Truth):
-                found.append(Truth(load(item.mask), guard, item.known))
+            if isinstance(item, NestCondition):
+                found.append(NestCondition(load(item.mask), guard, item.known))
             elif isinstance(item, Index):
                 found.append(Index(load(item.value), item.low, item.high, guard))
             elif isinstance(item, Real):

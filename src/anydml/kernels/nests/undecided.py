@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.kernel import Arrays, Decide
 from anydml.kernels.nests.shape import DONE, STATE_WORDS
 from anydml.schema.statement import Statement
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from anydml.kernels.evaluate.evaluator import Evaluator, Evaluators
 
 
-class Piece(NamedTuple):
+class NestPiece(NamedTuple):
     """Rows of outputs. start: the first word in the scratch. order: the dimensions in the order of places, the lane last.
 
     kept: the inputs whose elements are on the list, behind their place.
@@ -32,7 +32,7 @@ class Piece(NamedTuple):
     kept: tuple[str, ...]
 
 
-def deciding(statement: Statement, types: dict[str, DataType], phases: Sequence[Sequence[Piece]]) -> Decide:
+def deciding(statement: Statement, types: dict[str, DataType], phases: Sequence[Sequence[NestPiece]]) -> Decide:
     """A function that decides what is on the lists of all pieces, in their phases."""
     return partial(_decide, statement, types, tuple(map(tuple, phases)), [])
 
@@ -40,7 +40,7 @@ def deciding(statement: Statement, types: dict[str, DataType], phases: Sequence[
 def _decide(
     statement: Statement,
     types: dict[str, DataType],
-    phases: Sequence[Sequence[Piece]],
+    phases: Sequence[Sequence[NestPiece]],
     made: list[Evaluators],
     scratch: NDArray[np.int64],
     arrays: Arrays,
@@ -66,7 +66,7 @@ def _decide(
             scratch[piece.start] = DONE  # it has ended, and is not begun again
 
 
-def _store(piece: Piece, entries: NDArray[np.int64], evaluator: Mapping[str, Evaluator], arrays: Arrays) -> None:
+def _store(piece: NestPiece, entries: NDArray[np.int64], evaluator: Mapping[str, Evaluator], arrays: Arrays) -> None:
     """Store the elements of a list."""
     for k, entry in enumerate(entries[:, 0].tolist()):
         at = [0] * len(piece.order)
@@ -79,7 +79,7 @@ def _store(piece: Piece, entries: NDArray[np.int64], evaluator: Mapping[str, Eva
             (output.view(f"u{output.itemsize}") if output.dtype.kind == "f" else output)[tuple(at)] = element
 
 
-def _elements(piece: Piece, entries: NDArray[np.int64], arrays: Arrays) -> dict[str, NDArray[Any]]:
+def _elements(piece: NestPiece, entries: NDArray[np.int64], arrays: Arrays) -> dict[str, NDArray[Any]]:
     """The inputs of listed elements, one after another along the first dimension."""
     sizes = (len(entries), *(1 for _ in piece.sizes[1:]))
     found = {}
@@ -89,6 +89,6 @@ def _elements(piece: Piece, entries: NDArray[np.int64], arrays: Arrays) -> dict[
     return found
 
 
-def _state(scratch: NDArray[np.int64], piece: Piece) -> list[int]:
+def _state(scratch: NDArray[np.int64], piece: NestPiece) -> list[int]:
     found: list[int] = scratch[piece.start : piece.start + 3].tolist()
     return found

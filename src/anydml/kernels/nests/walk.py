@@ -14,7 +14,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves
 from anydml.kernels.match.nests import Program
 from anydml.kernels.nests import arithmetic, decisions, functions, items, real
-from anydml.kernels.nests.items import Bits, Index, Item, Truth
+from anydml.kernels.nests.items import Bits, Index, Item, NestCondition
 from anydml.kernels.nests.real import Real, alike, chosen, either, raised
 from anydml.kernels.nests.separable import shares
 from anydml.schema.node import Constant
@@ -23,7 +23,7 @@ from anydml.tensor import DataType
 SINGLE = float(2**128)
 
 
-class Walk:
+class NestWalk:
     """The items of a program's nodes, in scopes: those of loops inside one another, the innermost last.
 
     sizes: for each variable, the text of how many values it has. places: for each dimension of a tensor, the texts of its last
@@ -40,7 +40,7 @@ class Walk:
         places: Mapping[tuple[int, int], tuple[str, str]],
         bases: Mapping[int, str],
         lanes: int,
-        reduced: Callable[[Walk, int], Item],
+        reduced: Callable[[NestWalk, int], Item],
         contiguous: Collection[tuple[int, int]] = (),
     ) -> None:
         self.lanes, self.reduced, self.contiguous = lanes, reduced, contiguous
@@ -117,9 +117,9 @@ class Walk:
             raise Uncompilable(f"{self.nodes[p].op} is no index here")
         return item
 
-    def truth(self, p: int) -> Truth:
+    def truth(self, p: int) -> NestCondition:
         item = self.item(p)
-        if not isinstance(item, Truth):
+        if not isinstance(item, NestCondition):
             raise Uncompilable(f"{self.nodes[p].op} is no truth here")
         return item
 
@@ -206,11 +206,11 @@ class Walk:
         side = at.side if inside and (tensor, d) in self.contiguous else None
         return Index(value * step, -items.WIDE, items.WIDE, at.guard, side)
 
-    def _inside(self, at: Index, data: tuple[int, int]) -> Truth:
+    def _inside(self, at: Index, data: tuple[int, int]) -> NestCondition:
         at = self._known(at)
         value, last = alike(at.value, Value(self.body, self.places[data][0], items.WORD))
         # an index that is negative is large without its sign
-        return Truth(value.compared("ule", last), at.guard)
+        return NestCondition(value.compared("ule", last), at.guard)
 
     def _read(self, p: int, args: tuple[int, ...], tensor: int) -> Item:
         offsets = [self.index(a) for a in args]
@@ -297,7 +297,7 @@ class Walk:
     def _number(self, op: str, args: tuple[int, ...], data: Any) -> Item:
         x = [self.real(a) for a in args]
         if op in ("less", "less_equal", "equal"):
-            return Truth(*decisions.compared(op, *x))
+            return NestCondition(*decisions.compared(op, *x))
         if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
             return decisions.to_whole(op, *x)
         if op in ("max", "min"):

@@ -11,7 +11,7 @@ from anydml.kernels.nests.separable import above_zero, joined, shares
 LEAST = 4  # terms that are worth a list
 
 
-class Term(NamedTuple):
+class WeightedTerm(NamedTuple):
     """An element that counts if conditions hold. offsets: where it lies, but for the lane; weights: its factors.
 
     positive: what has to be above 0 besides, and is not below.
@@ -29,7 +29,7 @@ class Weighted(NamedTuple):
     place: int
     tensor: int
     along: int
-    terms: tuple[Term, ...]
+    terms: tuple[WeightedTerm, ...]
 
 
 class _Unlisted(Exception):
@@ -68,7 +68,7 @@ def weighted(program: Program, lane: int) -> Weighted | None:
                 positive += parts
             elif nodes[c].op != "truth":
                 others.append(c)
-        terms.append(Term(offsets, factors, tuple(dict.fromkeys(others)), tuple(dict.fromkeys(positive))))
+        terms.append(WeightedTerm(offsets, factors, tuple(dict.fromkeys(others)), tuple(dict.fromkeys(positive))))
     return Weighted(place, tensors.pop(), along.pop(), tuple(terms))
 
 

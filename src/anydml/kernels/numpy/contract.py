@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from anydml.exact.requantization import Requantize
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
-from anydml.kernels.match.product import Operand, Product, product
+from anydml.kernels.match.product import MatrixProduct, Operand, product
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
@@ -63,10 +63,10 @@ def _parameter(arrays: Arrays, operand: Operand | None, rank: int) -> NDArray[An
     return array.reshape((1,) * (rank - array.ndim) + array.shape)
 
 
-class _Sums:
+class _BlockSums:
     """The exact sums of (A - AZeroPoint) * (B - BZeroPoint), block by block of the output."""
 
-    def __init__(self, p: Product, arrays: Arrays) -> None:
+    def __init__(self, p: MatrixProduct, arrays: Arrays) -> None:
         self.a, self.b = arrays[p.a.name], arrays[p.b.name]
         rank = self.a.ndim
         self.a_zero_point = _parameter(arrays, p.a_zero_point, rank)
@@ -102,13 +102,13 @@ class _Sums:
         return total
 
 
-def _capped(p: Product) -> tuple[int, int, int]:
+def _capped(p: MatrixProduct) -> tuple[int, int, int]:
     (*_, m, k), n = p.a.desc.sizes, p.b.desc.sizes[-1]
     return min(m, ROWS), min(k, INNER), min(n, COLUMNS)
 
 
-def _sums_alone(p: Product, arrays: Arrays) -> Execute:
-    sums, output = _Sums(p, arrays), arrays[p.output.name]
+def _sums_alone(p: MatrixProduct, arrays: Arrays) -> Execute:
+    sums, output = _BlockSums(p, arrays), arrays[p.output.name]
 
     def execute() -> None:
         for batch, rows, columns, q in sums:
@@ -117,8 +117,8 @@ def _sums_alone(p: Product, arrays: Arrays) -> Execute:
     return execute
 
 
-def _requantised(p: Product, arrays: Arrays) -> Execute:
-    sums, output = _Sums(p, arrays), arrays[p.output.name]
+def _requantised(p: MatrixProduct, arrays: Arrays) -> Execute:
+    sums, output = _BlockSums(p, arrays), arrays[p.output.name]
     limits = np.iinfo(output.dtype)
     parameters = [_parameter(arrays, operand, output.ndim) for operand in (*(p.scales or ()), p.output_zero_point)]
 

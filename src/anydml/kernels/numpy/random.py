@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.exact.philox import INCREMENTS, MULTIPLIERS, WORD
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
 from anydml.kernels.match.random_words import NO_BITS, counted
 from anydml.schema.check import Checked

@@ -25,7 +25,7 @@ BLOCK = 8  # vectors between which it is seen whether there are enough candidate
 PAIRS = 64  # groups are compared in pairs: so many pairs for each element of a line cost as much as sorting all of it
 
 
-class Shape(NamedTuple):
+class OrderKey(NamedTuple):
     """The types; of an output that is missing, None. selects: few are wanted. dense: the elements of a line are contiguous."""
 
     data_type: DataType
@@ -41,7 +41,7 @@ class Shape(NamedTuple):
         return max(32, self.data_type.element_bits)
 
 
-def groups(k: int, target: Target, shape: Shape) -> int:
+def groups(k: int, target: Target, shape: OrderKey) -> int:
     """The number of groups that a line is dealt out to, a multiple of a vector's lanes."""
     lanes = target.vector_bytes * 8 // shape.key
     return max(GROUPS, -(-2 * k // lanes) * lanes)
@@ -52,18 +52,18 @@ def selects(n: int, groups: int) -> bool:
     return n >= 2 * groups and groups * groups <= PAIRS * n
 
 
-def scratch(n: int, groups: int, shape: Shape) -> list[int]:
+def scratch(n: int, groups: int, shape: OrderKey) -> list[int]:
     """The bytes of the first five of POINTERS."""
     key = shape.key // 8
     sizes = [n * key * shape.selects, groups * key, 2 * n * key, 2 * n * key, _digits(shape) * RADIX * 4]
     return [-(-size // 64) * 64 for size in sizes]
 
 
-def _digits(shape: Shape) -> int:
+def _digits(shape: OrderKey) -> int:
     return shape.data_type.element_bits // 8
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: OrderKey) -> str:
     """The kernel. Arguments: POINTERS, NUMBERS, loops of (source, values, positions) around the lines."""
     body = Body(target)
     arguments(body, (*POINTERS, *NUMBERS), set(POINTERS))
@@ -83,7 +83,7 @@ def emitted(target: Target, shape: Shape) -> str:
 class _Line:
     """A line; at: where it begins, in the source and in both outputs."""
 
-    def __init__(self, body: Body, shape: Shape, at: list[str]) -> None:
+    def __init__(self, body: Body, shape: OrderKey, at: list[str]) -> None:
         self.body, self.shape = body, shape
         self.source, self.values, self.positions = at
         self.size = shape.data_type.element_bits // 8

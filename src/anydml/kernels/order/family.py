@@ -49,7 +49,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     ]
     along = [each[found.axis] for each in strides]
     data_type, positions = found.source.data_type, tensors[2]
-    shape = emit.Shape(
+    shape = emit.OrderKey(
         data_type,
         None if positions is None else positions.data_type,
         found.values is not None,

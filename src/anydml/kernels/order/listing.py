@@ -21,7 +21,7 @@ NAMES = ("source", "total", "coordinates", "rows", "row_step", "column_step")
 SHORT = 1 << 13  # elements below which other threads can wait
 
 
-class Shape(NamedTuple):
+class ListingKey(NamedTuple):
     """The types of elements, total and coordinates, and how many coordinates a row has."""
 
     data_type: DataType
@@ -30,7 +30,7 @@ class Shape(NamedTuple):
     columns: int
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: ListingKey) -> str:
     """The kernel. Arguments: NAMES, loops of the source, one for each dimension."""
     body = Body(target)
     arguments(body, NAMES, {"source", "total", "coordinates"})
@@ -68,7 +68,7 @@ def _put(body: Body, data_type: DataType, value: str, place: str) -> None:
     body.store(f"i{bits}", value if bits == 64 else body.op(f"trunc i64 {value} to i{bits}"), place)
 
 
-def _cleared(body: Body, shape: Shape, first: str) -> str:
+def _cleared(body: Body, shape: ListingKey, first: str) -> str:
     """Set rows to 0, from one on, where all of them are contiguous; the row from which on they are not."""
     size = shape.coordinates.element_bits // 8
     row, lanes = size * shape.columns, body.target.vector_bytes // size
@@ -93,7 +93,7 @@ def _cleared(body: Body, shape: Shape, first: str) -> str:
 class _Row:
     """The innermost loop; index: the other coordinates."""
 
-    def __init__(self, body: Body, shape: Shape, place: str, index: list[str], count: str, stride: str) -> None:
+    def __init__(self, body: Body, shape: ListingKey, place: str, index: list[str], count: str, stride: str) -> None:
         self.body, self.shape, self.place, self.index, self.count, self.stride = body, shape, place, index, count, stride
         self.bits = shape.data_type.element_bits
         self.lanes = min(64, body.target.vector_bytes * 8 // self.bits)
@@ -131,7 +131,7 @@ def lowered(found: Nonzeros, target: Target, tensors: Mapping[str, TensorDesc]) 
     """One step."""
     source, total, coordinates = (tensors[name] for name in (found.source, found.total, found.coordinates))
     itemsize, size = source.data_type.dtype.itemsize, coordinates.data_type.dtype.itemsize
-    shape = Shape(source.data_type, total.data_type, coordinates.data_type, found.columns)
+    shape = ListingKey(source.data_type, total.data_type, coordinates.data_type, found.columns)
     code = engine.compiled(emitted, target, shape)
     loops = [Loop(n, (stride * itemsize,)) for n, stride in zip(source.sizes, source.explicit_strides, strict=True)]
     steps = [stride * size for stride in coordinates.explicit_strides[-2:]]

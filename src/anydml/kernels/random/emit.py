@@ -16,7 +16,7 @@ NAMES = ("target", "first", "count", "all", "after", "after_step", "state", "sta
 ROUNDS = 10
 
 
-class Shape(NamedTuple):
+class RandomKey(NamedTuple):
     """counter, key: as arithmetic of words, by which element it is of those that are named at the end of the arguments."""
 
     counter: tuple[object, ...]
@@ -36,7 +36,7 @@ def arithmetic(e: Expr, named: list[Expr]) -> tuple[object, ...]:
     return made[0] if e.op == "index" else (e.op, *made)
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: RandomKey) -> str:
     """The kernel. Arguments: NAMES, the places of the elements that counter and key are made of."""
     body = Body(target)
     arguments(body, NAMES, {"target", "after", "state"})

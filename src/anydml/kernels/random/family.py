@@ -37,7 +37,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if any(t is not None and t.data_type != DataType.UINT32 for t in (into, after, None if after is None else state)):
         return Refused("random bits are stored otherwise")
     named: list[Expr] = []
-    shape = emit.Shape(emit.arithmetic(found.counter, named), emit.arithmetic(found.key, named))
+    shape = emit.RandomKey(emit.arithmetic(found.counter, named), emit.arithmetic(found.key, named))
     code = engine.compiled(emit.emitted, target, shape)
     count = prod(into.sizes)
     packed = TensorDesc(into.data_type, into.sizes).explicit_strides

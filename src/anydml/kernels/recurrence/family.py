@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.recurrences import recurrence
-from anydml.kernels.match.states import Product, Recurrence
-from anydml.kernels.match.stepped import Place
+from anydml.kernels.match.states import Recurrence, StateProduct
+from anydml.kernels.match.stepped import SteppedElement
 from anydml.kernels.recurrence.plan import Planner, fits
 from anydml.kernels.recurrence.shape import MOST_STAGES
 from anydml.kernels.recurrence.undecided import Deciding
@@ -51,7 +51,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         ]
     codes = np.zeros((len(pieces), MOST_STAGES), np.int64)
     steps, _, sequences, units = found.sizes
-    terms = sum(leaf.terms for d in found.directions for s in d.stages for leaf in s.leaves if isinstance(leaf, Product))
+    terms = sum(leaf.terms for d in found.directions for s in d.stages for leaf in s.leaves if isinstance(leaf, StateProduct))
     rounds = [Rounds([[[piece.step] for piece in pieces]])]
     if all(piece.packing for piece in pieces):
         rounds.insert(0, Rounds([[piece.packing for piece in pieces]]))
@@ -79,13 +79,13 @@ def _unfit(found: Recurrence, checked: Checked[Any]) -> str | None:
     if found.lengths is not None:
         places.append((found.lengths, 1))
     for leaf in (leaf for d in found.directions for stage in d.stages for leaf in stage.leaves):
-        if isinstance(leaf, Place):
+        if isinstance(leaf, SteppedElement):
             places.append((leaf, 1))
-        if isinstance(leaf, Product):
+        if isinstance(leaf, StateProduct):
             if leaf.terms > MOST_TERMS:
                 return f"sums have more than {MOST_TERMS} terms"
             places.append((leaf.weights, leaf.terms))
-            if isinstance(leaf.source, Place):
+            if isinstance(leaf.source, SteppedElement):
                 places.append((leaf.source, leaf.terms))
             elif leaf.terms != found.sizes[3]:
                 return "sums over states are not over all units"

@@ -28,8 +28,8 @@ from anydml.kernels.recurrence.shape import (
     POSITION,
     SUM,
     Leaf,
-    Shape,
-    Stage,
+    RecurrenceKey,
+    StepFormula,
     lanes,
     names,
     pointers,
@@ -40,7 +40,7 @@ from anydml.kernels.recurrence.stages import FAR, settled, settled_lanes
 SETTLED, ROUGH, FINE = "settled", "rough", "fine"
 
 
-def emitted(target: Target, shape: Shape, number: int) -> str:
+def emitted(target: Target, shape: RecurrenceKey, number: int) -> str:
     """The kernel for the list of a stage; arguments: `shape.names`. It returns how many elements are still on the list."""
     needed = _needed(shape, number)
     numbers = [n for n in needed if shape.sources[n].kind == NUMBERS]
@@ -55,12 +55,12 @@ def emitted(target: Target, shape: Shape, number: int) -> str:
     return kernel(body, [*declared, *(text for text, _ in functions)])
 
 
-def _read(stage: Stage) -> set[int]:
+def _read(stage: StepFormula) -> set[int]:
     """The sources whose sums a stage reads."""
     return {leaf.number for leaf in stage.leaves if leaf.kind == SUM}
 
 
-def _needed(shape: Shape, number: int) -> list[int]:
+def _needed(shape: RecurrenceKey, number: int) -> list[int]:
     """The sources of a stage, in the order in which they are made."""
     found: list[int] = []
     for leaf in shape.stages[number].leaves:
@@ -72,7 +72,7 @@ def _needed(shape: Shape, number: int) -> list[int]:
     return found
 
 
-def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Body:
+def _listed(target: Target, shape: RecurrenceKey, number: int, needed: list[int]) -> Body:
     """Go through the list, once in each way; what stays open is kept on it."""
     body, size = Body(target), shape.data_type.dtype.itemsize
     i64, stage = Kind("i64"), shape.stages[number]
@@ -143,10 +143,10 @@ def _listed(target: Target, shape: Shape, number: int, needed: list[int]) -> Bod
     return body
 
 
-class _Formula:
+class _FinerFormula:
     """A stage's formula for a group of units of a sequence, in twice float64's precision."""
 
-    def __init__(self, body: Body, shape: Shape, number: int, sums: str) -> None:
+    def __init__(self, body: Body, shape: RecurrenceKey, number: int, sums: str) -> None:
         self.body, self.shape, self.stage, self.name = body, shape, shape.stages[number], sums
         self.lanes = lanes(body.target, self.stage.formula, finer=True)
 
@@ -204,14 +204,14 @@ class _Formula:
         return Precise(Pair(head, tail), lost, guard, all_signed(head))
 
 
-def _numbers(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
+def _numbers(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[str]]:
     """`void @numbers{n}(arguments, t, b)`: what the sums of a source are over, for a sequence, in three parts.
 
     It opens the whole sequence where one of them stays open.
     """
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
-    formula = _Formula(body, shape, shape.sources[n].number, "quick")
+    formula = _FinerFormula(body, shape, shape.sources[n].number, "quick")
     vector, together = target.vector_bytes // 8, formula.lanes
     iota = body.constants("i64", range(together))
 
@@ -240,12 +240,12 @@ def _numbers(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
     return defined(body, f"void @numbers{n}(ptr %arguments, i64 %t, i64 %b)"), [*body.declared]
 
 
-def _vector(target: Target, shape: Shape, number: int, name: str) -> tuple[str, list[str]]:
+def _vector(target: Target, shape: RecurrenceKey, number: int, name: str) -> tuple[str, list[str]]:
     """`void @{name}_sums(arguments, t, b, i)`: a vector of each sum in three parts, as the stage has made it, or finer."""
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
     if name == FINE:
-        _Formula(body, shape, number, name).sums("%i")
+        _FinerFormula(body, shape, number, name).sums("%i")
     else:
         for leaf in shape.stages[number].leaves:
             if leaf.kind == SUM:
@@ -254,7 +254,7 @@ def _vector(target: Target, shape: Shape, number: int, name: str) -> tuple[str, 
     return defined(body, f"void @{name}_sums(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]
 
 
-def _copied(body: Body, shape: Shape, leaf: Leaf) -> None:
+def _copied(body: Body, shape: RecurrenceKey, leaf: Leaf) -> None:
     """A vector of sums as the stage has made it, with its bound."""
     n, source = leaf.number, shape.sources[leaf.number]
     wide = Kind("double", body.target.vector_bytes // 8)
@@ -275,11 +275,11 @@ def _copied(body: Body, shape: Shape, leaf: Leaf) -> None:
         body.stored(value, body.at(f"%fine{n}", body.op(f"mul i64 {k}, %fine_part{n}")), place)
 
 
-def _group(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]:
+def _group(target: Target, shape: RecurrenceKey, number: int) -> tuple[str, list[str]]:
     """`i64 @group(arguments, t, b, i)`: the elements of a group, whose sums are there, and the lanes that stay open."""
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
-    made, open_ = _Formula(body, shape, number, FINE).stored("%i")
+    made, open_ = _FinerFormula(body, shape, number, FINE).stored("%i")
     body.stored(made, "%made")
     body.do(f"ret i64 {'0' if open_ is None else lanes_as_bits(open_)}")
     return defined(body, "i64 @group(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]

@@ -11,12 +11,12 @@ from anydml.kernels.elementwise.functions.pairs import exact_product, lost_produ
 from anydml.kernels.elementwise.numbers import SLACK
 from anydml.kernels.elementwise.precise_arithmetic import finite
 from anydml.kernels.recurrence.rows import defined
-from anydml.kernels.recurrence.shape import INPUT, NUMBERS, Shape, names, pointers
+from anydml.kernels.recurrence.shape import INPUT, NUMBERS, RecurrenceKey, names, pointers
 
 PARTS = 3  # of a sum and of a number
 
 
-def sums(target: Target, shape: Shape, n: int, name: str) -> tuple[str, list[str]]:
+def sums(target: Target, shape: RecurrenceKey, n: int, name: str) -> tuple[str, list[str]]:
     """`void @{name}{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts.
 
     Of weights that are read where they lie: `.., weights, unit, first`, of which `first` is the first unit.

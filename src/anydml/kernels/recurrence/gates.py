@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.formula import Walk
+from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.functions.exponentials import exp
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import SLACK, Number, U, once
@@ -18,7 +18,7 @@ WIDE_OPEN = 100.0  # arguments from which on gates are 1, and erfc of what is be
 SHUT = 350.0  # arguments from which on 1 - sigmoid(x) is below CLOSED
 
 
-class GateWalk(Walk):
+class GateWalk(FormulaWalk):
     """known: what nodes are known to be."""
 
     known: Mapping[int, Number]

@@ -12,12 +12,12 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.rows import AT_ONCE
 from anydml.kernels.recurrence import rows, stages
 from anydml.kernels.recurrence.rows import defined
-from anydml.kernels.recurrence.shape import DONE, INPUT, LONGEST, NUMBERS, POSITION, STATE, Shape, names, pointers
+from anydml.kernels.recurrence.shape import DONE, INPUT, LONGEST, NUMBERS, POSITION, STATE, RecurrenceKey, names, pointers
 from anydml.kernels.recurrence.stages import length
 from anydml.tensor import DataType
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: RecurrenceKey) -> str:
     """The kernel; arguments: `shape.names`. It returns 1 where it has stopped."""
     functions = [
         rows.packed(target, shape.data_type, "packed"),
@@ -39,13 +39,13 @@ def emitted(target: Target, shape: Shape) -> str:
     return kernel(body, [*declared, *(text for text, _ in functions)])
 
 
-def _opened(target: Target, shape: Shape) -> Body:
+def _opened(target: Target, shape: RecurrenceKey) -> Body:
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
     return body
 
 
-def _main(target: Target, shape: Shape) -> Body:
+def _main(target: Target, shape: RecurrenceKey) -> Body:
     body = _opened(target, shape)
     operations = shape.operations
     begun = body.load("i64", "%state", 8 * POSITION)
@@ -108,7 +108,7 @@ def _main(target: Target, shape: Shape) -> Body:
     return body
 
 
-def _begin(target: Target, shape: Shape) -> tuple[str, list[str]]:
+def _begin(target: Target, shape: RecurrenceKey) -> tuple[str, list[str]]:
     """`void @begin(arguments)`: what is there before the first step, and how many steps there are."""
     body, size = _opened(target, shape), shape.data_type.dtype.itemsize
 
@@ -130,7 +130,7 @@ def _begin(target: Target, shape: Shape) -> tuple[str, list[str]]:
     return defined(body, "void @begin(ptr %arguments)"), [*body.declared]
 
 
-def _finish(target: Target, shape: Shape) -> tuple[str, list[str]]:
+def _finish(target: Target, shape: RecurrenceKey) -> tuple[str, list[str]]:
     """`void @finish(arguments)`: the outputs, from the states of all steps."""
     body, size = _opened(target, shape), shape.data_type.dtype.itemsize
 
@@ -164,7 +164,7 @@ def _finish(target: Target, shape: Shape) -> tuple[str, list[str]]:
     return defined(body, "void @finish(ptr %arguments)"), [*body.declared]
 
 
-def _sums(target: Target, shape: Shape, n: int) -> tuple[str, list[str]]:
+def _sums(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[str]]:
     """`i64 @summed{n}(arguments, t)`: rows packed, and their sums; of an input, those of several steps."""
     body, source = _opened(target, shape), shape.sources[n]
     apart = 8 * source.rows

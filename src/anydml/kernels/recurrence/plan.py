@@ -17,7 +17,7 @@ from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.match import states as match
 from anydml.kernels.match.states import Recurrence
-from anydml.kernels.match.stepped import ROLES, Place
+from anydml.kernels.match.stepped import ROLES, SteppedElement
 from anydml.kernels.recurrence import kernel
 from anydml.kernels.recurrence.finer_sums import PARTS
 from anydml.kernels.recurrence.shape import (
@@ -31,10 +31,10 @@ from anydml.kernels.recurrence.shape import (
     STATE,
     SUM,
     Leaf,
-    Result,
-    Shape,
-    Source,
-    Stage,
+    RecurrenceKey,
+    RowSource,
+    StepFormula,
+    StepOutput,
     lanes_of,
     names,
     tiles,
@@ -50,13 +50,13 @@ FEW = 8  # steps of a single sequence for which weights are not packed
 MOST = 1 << 31  # products of a call, after which signals are handled
 
 
-class Open(NamedTuple):
+class UndecidedPiece(NamedTuple):
     """A piece, for what it leaves open: its direction, its sequences, and where its state and its states lie, in bytes.
 
     row, slot: as `shape.names` has them. arguments: of its kernel.
     """
 
-    shape: Shape
+    shape: RecurrenceKey
     direction: int
     sequences: range
     state: int
@@ -66,10 +66,10 @@ class Open(NamedTuple):
     arguments: tuple[At | int, ...]
 
 
-class Piece(NamedTuple):
+class RecurrencePiece(NamedTuple):
     packing: list[Step]
     step: Step
-    open: Open
+    open: UndecidedPiece
 
 
 class Moves(NamedTuple):
@@ -82,7 +82,7 @@ class Moves(NamedTuple):
     step: int
 
 
-def moves(place: Place, tensors: Mapping[str, TensorDesc]) -> Moves:
+def moves(place: SteppedElement, tensors: Mapping[str, TensorDesc]) -> Moves:
     t = tensors[place.name]
     strides = [stride * t.data_type.dtype.itemsize for stride in t.explicit_strides]
 
@@ -92,7 +92,7 @@ def moves(place: Place, tensors: Mapping[str, TensorDesc]) -> Moves:
     return Moves(At(place.name, dot(place.start)), *(dot(getattr(place, role)) for role in ROLES))
 
 
-def fits(place: Place, found: Recurrence, tensors: Mapping[str, TensorDesc], terms: int = 1) -> bool:
+def fits(place: SteppedElement, found: Recurrence, tensors: Mapping[str, TensorDesc], terms: int = 1) -> bool:
     """Whether all elements that are read are the tensor's."""
     steps, _, sequences, units = found.sizes
     extents = {"unit": units, "term": terms, "sequence": sequences, "step": steps}
@@ -111,11 +111,11 @@ class Planner:
         self.tensors, self.target, self.scratch = tensors, target, scratch
         self.size = found.data_type.dtype.itemsize
         self.numbers: dict[str, At | int] = {"codes": codes}
-        self.parameters: list[Place] = []
-        self.blocks: dict[match.Source, list[Place]] = {}  # the weights of each source
+        self.parameters: list[SteppedElement] = []
+        self.blocks: dict[match.Source, list[SteppedElement]] = {}  # the weights of each source
         self.terms: dict[match.Source, int] = {}
 
-    def piece(self) -> Piece:
+    def piece(self) -> RecurrencePiece:
         steps, _, _, units = self.found.sizes
         count = len(self.sequences)
         lanes = lanes_of(self.target)
@@ -124,23 +124,23 @@ class Planner:
         slot = count * self.row
         for stage in self.direction.stages:
             for leaf in stage.leaves:
-                if isinstance(leaf, match.Product):
+                if isinstance(leaf, match.StateProduct):
                     self.blocks.setdefault(leaf.source, [])
                     self.terms[leaf.source] = leaf.terms
                     if leaf.weights not in self.blocks[leaf.source]:
                         self.blocks[leaf.source].append(leaf.weights)
-                elif isinstance(leaf, Place) and leaf not in self.parameters:
+                elif isinstance(leaf, SteppedElement) and leaf not in self.parameters:
                     self.parameters.append(leaf)
-        width = max((len(b) for s, b in self.blocks.items() if isinstance(s, Place)), default=1) * up * 8
+        width = max((len(b) for s, b in self.blocks.items() if isinstance(s, SteppedElement)), default=1) * up * 8
         chunk = 1 if self._in_place() else max(1, min(steps, SUMS // (count * width)))
-        self.sources = {s: self._source(s, count * (chunk if isinstance(s, Place) else 1)) for s in self.blocks}
-        shape = Shape(
+        self.sources = {s: self._source(s, count * (chunk if isinstance(s, SteppedElement) else 1)) for s in self.blocks}
+        shape = RecurrenceKey(
             self.found.data_type,
             self._stages(),
             tuple(self.sources.values()),
             tuple(start is not None for start in self.direction.starts),
             len(self.parameters),
-            tuple(Result(r.state, r.last, r.backward[self.number]) for r in self.found.results),
+            tuple(StepOutput(r.state, r.last, r.backward[self.number]) for r in self.found.results),
             self.found.lengths is not None,
         )
         work = sum(len(b) * self.terms[s] * units * count for s, b in self.blocks.items())
@@ -161,14 +161,14 @@ class Planner:
         packing: list[Step] = []
         self._tensors(histories)
         for n, (source, weights) in enumerate(self.blocks.items()):
-            rows = count * (chunk if isinstance(source, Place) else 1)
+            rows = count * (chunk if isinstance(source, SteppedElement) else 1)
             packing += self._sums(n, source, weights, rows)
         code = engine.compiled(kernel.emitted, self.target, shape)
         numbers = tuple(self.numbers[name] for name in names(shape))
-        opened = Open(
+        opened = UndecidedPiece(
             shape, self.number, self.sequences, state.offset, tuple(h.offset for h in histories), self.row, slot, numbers
         )
-        return Piece(packing, Step(code, numbers), opened)
+        return RecurrencePiece(packing, Step(code, numbers), opened)
 
     def _vectors(self) -> int:
         """Vectors of float64 that hold all units."""
@@ -179,33 +179,33 @@ class Planner:
         near = all(moves(place, self.tensors).term == self.size for places in self.blocks.values() for place in places)
         return near and len(self.sequences) == 1 and self.found.sizes[0] <= FEW
 
-    def _source(self, source: match.Source, rows: int) -> Source:
+    def _source(self, source: match.Source, rows: int) -> RowSource:
         height, across = tiles(self.target, rows, self._vectors() * len(self.blocks[source]))
         blocks = len(self.blocks[source]) if self._in_place() else 0
-        if isinstance(source, Place):
-            return Source(INPUT, 0, height, across, source.backward, blocks)
+        if isinstance(source, SteppedElement):
+            return RowSource(INPUT, 0, height, across, source.backward, blocks)
         if isinstance(source, match.Before):
-            return Source(STATE, source.state, height, across, blocks=blocks)
-        return Source(NUMBERS, source.stage, height, across, blocks=blocks)
+            return RowSource(STATE, source.state, height, across, blocks=blocks)
+        return RowSource(NUMBERS, source.stage, height, across, blocks=blocks)
 
-    def _stages(self) -> tuple[Stage, ...]:
-        made: list[Stage] = []
+    def _stages(self) -> tuple[StepFormula, ...]:
+        made: list[StepFormula] = []
         ready: set[int] = set()
         order = list(self.blocks)
         for stage in self.direction.stages:
             leaves = tuple(map(self._leaf, stage.leaves))
             before = tuple(sorted({leaf.number for leaf in leaves if leaf.kind == SUM} - ready))
             ready |= set(before)
-            made.append(Stage(stage.state, combined(stage.formula), leaves, before))
+            made.append(StepFormula(stage.state, combined(stage.formula), leaves, before))
         assert ready == set(range(len(order)))
         if len(made) > MOST_STAGES:
             raise Uncompilable(f"a step has more than {MOST_STAGES} stages")
         return tuple(made)
 
     def _leaf(self, leaf: match.Leaf) -> Leaf:
-        if isinstance(leaf, match.Product):
+        if isinstance(leaf, match.StateProduct):
             return Leaf(SUM, list(self.blocks).index(leaf.source), self.blocks[leaf.source].index(leaf.weights))
-        if isinstance(leaf, Place):
+        if isinstance(leaf, SteppedElement):
             return Leaf(PARAMETER, self.parameters.index(leaf))
         return Leaf(OLD if isinstance(leaf, match.Old) else NEW, leaf.state)
 
@@ -237,7 +237,7 @@ class Planner:
                 f"result{n}_unit": unit,
             }
 
-    def _sums(self, n: int, source: match.Source, weights: Sequence[Place], rows: int) -> list[Step]:
+    def _sums(self, n: int, source: match.Source, weights: Sequence[SteppedElement], rows: int) -> list[Step]:
         """The memory of a source, and the steps that pack its weights."""
         units, terms, take = self.found.sizes[3], self.terms[source], self.scratch.take
         tile = list(self.sources.values())[n]
@@ -258,7 +258,7 @@ class Planner:
             f"columns{n}": columns, f"block{n}": block, f"factor{n}": factor, f"depth{n}": DEPTH,
             f"fine{n}": fine, f"fine_part{n}": row,
         }  # fmt: skip
-        if isinstance(source, Place):
+        if isinstance(source, SteppedElement):
             at = moves(source, self.tensors)
             self.numbers |= {
                 f"input{n}": at.at + self.sequences.start * at.sequence, f"input_step{n}": at.step,

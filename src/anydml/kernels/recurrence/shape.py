@@ -17,7 +17,7 @@ DONE = (1 << 63) - 1  # the position of a piece that is not begun again
 ACCUMULATORS = {64: 24, 32: 12}  # vectors of sums that the registers hold, by the bytes of a vector
 
 
-class Source(NamedTuple):
+class RowSource(NamedTuple):
     """Rows that sums are over. number: of the state, or of the stage. rows, across: of a tile of sums, and its vectors.
 
     backward: the steps of an input are counted from the end. blocks: the weights, where these are read where they lie, as is
@@ -40,7 +40,7 @@ class Leaf(NamedTuple):
     block: int = 0
 
 
-class Stage(NamedTuple):
+class StepFormula(NamedTuple):
     """A formula for each unit of a step. state: which one it gives; None for numbers that sums are over.
 
     before: the sources whose sums are made before it.
@@ -52,7 +52,7 @@ class Stage(NamedTuple):
     before: tuple[int, ...]
 
 
-class Result(NamedTuple):
+class StepOutput(NamedTuple):
     """An output: a state at every step, perhaps counted from the end, or after the last one."""
 
     state: int
@@ -60,15 +60,15 @@ class Result(NamedTuple):
     backward: bool
 
 
-class Shape(NamedTuple):
+class RecurrenceKey(NamedTuple):
     """A kernel of steps. starts: whether each state begins with an input's elements. lengths: whether sequences have some."""
 
     data_type: DataType
-    stages: tuple[Stage, ...]
-    sources: tuple[Source, ...]
+    stages: tuple[StepFormula, ...]
+    sources: tuple[RowSource, ...]
     starts: tuple[bool, ...]
     parameters: int
-    results: tuple[Result, ...]
+    results: tuple[StepOutput, ...]
     lengths: bool
 
     @property
@@ -81,7 +81,7 @@ class Shape(NamedTuple):
         return found
 
 
-def names(shape: Shape) -> list[str]:
+def names(shape: RecurrenceKey) -> list[str]:
     """The arguments of the kernel, in order; distances are in bytes.
 
     most: operations of a call. row, slot: from one sequence, and from one step, of a
@@ -119,7 +119,7 @@ _POINTERS = {"state", "lengths", "history", "start", "parameter", "kept", "packe
              "input", "numbers", "lost", "open", "result", "made", "fine", "pairs", "codes", "weights"}  # fmt: skip
 
 
-def pointers(shape: Shape) -> set[str]:
+def pointers(shape: RecurrenceKey) -> set[str]:
     """The arguments that are addresses."""
     return {name for name in names(shape) if name.rstrip("_0123456789") in _POINTERS}
 

@@ -27,7 +27,7 @@ from anydml.kernels.recurrence.shape import (
     OLD,
     SUM,
     Leaf,
-    Shape,
+    RecurrenceKey,
     lanes,
     names,
     pointers,
@@ -39,7 +39,7 @@ FAR = 2.0**400
 FAR_SUM_OF_NUMBERS = 2.0**600
 
 
-def length(body: Body, shape: Shape, b: str) -> str:
+def length(body: Body, shape: RecurrenceKey, b: str) -> str:
     """The steps of a sequence."""
     if not shape.lengths:
         return "%steps"
@@ -47,23 +47,23 @@ def length(body: Body, shape: Shape, b: str) -> str:
     return body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'zext i32 {found} to i64')}", "i64 %steps").name
 
 
-def function(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]:
+def function(target: Target, shape: RecurrenceKey, number: int) -> tuple[str, list[str]]:
     """`i64 @stage{number}(arguments, t)`: whether elements are left open, which are on the list."""
     return _Stage(target, shape, number).text()
 
 
-def settled(target: Target, shape: Shape, number: int) -> tuple[str, list[str]]:
+def settled(target: Target, shape: RecurrenceKey, number: int) -> tuple[str, list[str]]:
     """The text and arguments of code that decides elements of a state by signs and magnitudes: see `_Stage.settled`."""
     return _Stage(target, shape, number, settled_lanes(target, shape, number)).settled()
 
 
-def settled_lanes(target: Target, shape: Shape, number: int) -> int:
+def settled_lanes(target: Target, shape: RecurrenceKey, number: int) -> int:
     """Units that are looked at together in this way: what is known of them fills the stack's frame sooner."""
     return min(lanes(target, shape.stages[number].formula), max(1, target.vector_bytes // 16))
 
 
 class _Stage:
-    def __init__(self, target: Target, shape: Shape, number: int, together: int | None = None) -> None:
+    def __init__(self, target: Target, shape: RecurrenceKey, number: int, together: int | None = None) -> None:
         self.body, self.shape, self.number = Body(target), shape, number
         self.stage = shape.stages[number]
         self.lanes = together or lanes(target, self.stage.formula)

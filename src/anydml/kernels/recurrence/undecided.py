@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
@@ -17,7 +17,7 @@ from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.states import definition
 from anydml.kernels.recurrence import finer
-from anydml.kernels.recurrence.plan import Open
+from anydml.kernels.recurrence.plan import UndecidedPiece
 from anydml.kernels.recurrence.shape import COUNT, DONE, ENTRIES, POSITION
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
@@ -33,7 +33,12 @@ class Deciding:
     """Decisions of a call whose pieces have stopped."""
 
     def __init__(
-        self, tensors: Sequence[Tensor], data_type: DataType, target: Target, opens: Sequence[Open], codes: NDArray[np.int64]
+        self,
+        tensors: Sequence[Tensor],
+        data_type: DataType,
+        target: Target,
+        opens: Sequence[UndecidedPiece],
+        codes: NDArray[np.int64],
     ) -> None:
         """codes: of each piece, those of its stages, which all calls know."""
         self.tensors, self.data_type, self.target, self.opens, self.codes = tensors, data_type, target, opens, codes
@@ -57,7 +62,9 @@ class Deciding:
                     self._exactly(found, state_number, step, entries, scratch, arrays)
                 state[COUNT] = 0
 
-    def _finer(self, found: Open, stage: int, codes: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays) -> None:
+    def _finer(
+        self, found: UndecidedPiece, stage: int, codes: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays
+    ) -> None:
         """Decide most of them in machine code, which is made when it is first needed; then the piece itself does so."""
         if self.target.exact:
             return
@@ -76,7 +83,13 @@ class Deciding:
         prepared([table(code, arguments)], self.target, (scratch, arrays, arguments), keeps_gil=True)()
 
     def _exactly(
-        self, found: Open, state: int, step: int, entries: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays
+        self,
+        found: UndecidedPiece,
+        state: int,
+        step: int,
+        entries: NDArray[np.int64],
+        scratch: NDArray[np.int64],
+        arrays: Arrays,
     ) -> None:
         """Elements as the reference gives them, from the states of this piece."""
         histories = [self._history(found, n, scratch) for n in range(len(self.tensors))]
@@ -95,7 +108,7 @@ class Deciding:
                 sequence, unit = entry >> 32, entry & 0xFFFFFFFF
                 bits[step + 1, sequence, unit] = made[""].stored(step, found.direction, found.sequences[sequence], unit)
 
-    def _history(self, found: Open, state: int, scratch: NDArray[np.int64]) -> NDArray[np.generic]:
+    def _history(self, found: UndecidedPiece, state: int, scratch: NDArray[np.int64]) -> NDArray[np.generic]:
         """A state of a piece before the first step and after each."""
         dtype, count = self.data_type.dtype, len(found.sequences)
         steps = self.tensors[state].sizes[0] + 1

@@ -8,10 +8,10 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.reduce.accumulator import Accumulator
-from anydml.kernels.reduce.extremes import Extreme, First
-from anydml.kernels.reduce.sums import CarefulProduct, Integers, Product, Sum
+from anydml.kernels.reduce.extremes import First, RowExtreme
+from anydml.kernels.reduce.sums import CarefulProduct, Integers, RowProduct, RowSum
 
 
 def accumulator(
@@ -20,14 +20,16 @@ def accumulator(
 ) -> Accumulator:  # fmt: skip
     """The accumulator of a reduction of such terms; modulus: the bits that what is stored shows of a sum of integers."""
     if kind in ("max", "min"):
-        return Extreme(body, lanes, term if isinstance(term, Whole) else number(term), kind)
+        return RowExtreme(body, lanes, term if isinstance(term, WholeNumber) else number(term), kind)
     if kind in ("first_largest", "first_smallest"):
-        return First(body, lanes, term if isinstance(term, Whole) else number(term), kind.removeprefix("first_"), last=last)
-    if isinstance(term, Whole) and modulus is not None and not counted:
+        return First(
+            body, lanes, term if isinstance(term, WholeNumber) else number(term), kind.removeprefix("first_"), last=last
+        )
+    if isinstance(term, WholeNumber) and modulus is not None and not counted:
         return Integers(body, lanes, "add" if kind == "sum" else "mul", modulus, signed=term.low < 0)
     if kind == "sum":
-        return Sum(body, lanes, number(term), count, depth, counted=counted, careful=careful)
+        return RowSum(body, lanes, number(term), count, depth, counted=counted, careful=careful)
     if counted:
         raise Uncompilable("a product of some terms")
     factor = number(term)
-    return (CarefulProduct if careful and factor.single is not None else Product)(body, lanes, factor, count)
+    return (CarefulProduct if careful and factor.single is not None else RowProduct)(body, lanes, factor, count)

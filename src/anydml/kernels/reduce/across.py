@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, opened, opened_exactly
-from anydml.kernels.elementwise.geometry import Dimension
+from anydml.kernels.elementwise.geometry import MapDimension
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONTIGUOUS, PLACE, POSITION
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.listed import List
 from anydml.kernels.reduce.pool import PoolingBody
-from anydml.kernels.reduce.shape import Shape, names, pointers
+from anydml.kernels.reduce.shape import ReductionKey, names, pointers
 from anydml.kernels.reduce.walk import RowWalk
 
 REDUCTIONS = {"row_sum", "row_product", "row_max", "row_min", "row_first_largest", "row_first_smallest"}
@@ -26,7 +26,7 @@ BLOCK = 64  # elements that are added up before they are added to others
 WORD = Kind("i64")
 
 
-def shape_across(shape: Shape, row: Dimension, outer: Sequence[Dimension]) -> Shape | None:
+def shape_across(shape: ReductionKey, row: MapDimension, outer: Sequence[MapDimension]) -> ReductionKey | None:
     """The shape for rows as lanes; None where they do not lie so, or where something else is made of them than reductions."""
     if shape.mapped or shape.formula[-1].op == "several" or not outer or outer[-1].size < FEWEST:
         return None
@@ -41,12 +41,12 @@ def shape_across(shape: Shape, row: Dimension, outer: Sequence[Dimension]) -> Sh
     return shape._replace(lies=(CONTIGUOUS,) * len(shape.types), lanes=lanes, unroll=1, keeps=False, staged=(), together=1)
 
 
-def emitted(target: Target, shape: Shape, depth: int) -> str:
+def emitted(target: Target, shape: ReductionKey, depth: int) -> str:
     """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list.
 
     depth: additions that a term of a sum goes through, at most.
     """
-    return _Kernel(target, shape, depth).text()
+    return _AcrossKernel(target, shape, depth).text()
 
 
 def depth_of(most: int, lines: int) -> int:
@@ -55,8 +55,8 @@ def depth_of(most: int, lines: int) -> int:
     return BLOCK + most // BLOCK + lines * (BLOCK + 1) + 4
 
 
-class _Kernel:
-    def __init__(self, target: Target, shape: Shape, depth: int) -> None:
+class _AcrossKernel:
+    def __init__(self, target: Target, shape: ReductionKey, depth: int) -> None:
         self.body, self.shape, self.depth = PoolingBody(target, shape.lanes), shape, depth
         self.row = Row(self.body, shape)
         self.streams = self.row.streams

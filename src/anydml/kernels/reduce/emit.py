@@ -21,20 +21,20 @@ from anydml.kernels.reduce.moments import MOMENTS
 from anydml.kernels.reduce.passes import Passes
 from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.precisely import NAME, finer_stage
-from anydml.kernels.reduce.shape import Shape, names, pointers, same_along
+from anydml.kernels.reduce.shape import ReductionKey, names, pointers, same_along
 from anydml.kernels.reduce.staging import Staging
 from anydml.kernels.reduce.walk import RowWalk
 
 FINE = (MOMENTS, JOINT, ELEMENT, SLOPED)  # nodes whose formulas have a stage in twice float64's precision
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: ReductionKey) -> str:
     """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
-    return _Kernel(target, shape).text()
+    return _RowKernel(target, shape).text()
 
 
-class _Kernel:
-    def __init__(self, target: Target, shape: Shape) -> None:
+class _RowKernel:
+    def __init__(self, target: Target, shape: ReductionKey) -> None:
         self.body = PoolingBody(target, shape.lanes)
         self.shape = shape
         self.row = Row(self.body, shape)

@@ -10,13 +10,13 @@ from anydml.kernels.code.values import Body, Kind, Value, part
 from anydml.kernels.elementwise import numbers
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.reduce.accumulator import Accumulator, masked
 
 INFINITE = 0x7F80_0000  # the bits of float32's infinity; those of the negative one, turned, are one's complement
 
 
-class Extreme(Accumulator):
+class RowExtreme(Accumulator):
     """The largest or smallest of numbers that are float32 or float64, or of integers.
 
     keyed: float32 numbers are integers in the same order, -0 below +0, and NaN beyond all others on the side that wins: an
@@ -26,7 +26,7 @@ class Extreme(Accumulator):
     def __init__(self, body: Body, lanes: int, term: Item, which: str) -> None:
         super().__init__(body, lanes)
         self.term, self.which, self.keyed, self.plain = term, which, False, False
-        if isinstance(term, Whole):
+        if isinstance(term, WholeNumber):
             kind = term.known().value.kind
             end = term.low if which == "max" else term.high
             self.starts = [body.constant(kind, end - (1 << kind.bits) if term.low >= 0 and end >> (kind.bits - 1) else end)]
@@ -46,16 +46,16 @@ class Extreme(Accumulator):
         self.keyed, self.plain, self.starts = False, True, [self.floating]
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
-        assert isinstance(term, (Whole, Number))
-        x = term.value if isinstance(term, Whole) else term.single if term.single is not None else term.wide()
+        assert isinstance(term, (WholeNumber, Number))
+        x = term.value if isinstance(term, WholeNumber) else term.single if term.single is not None else term.wide()
         if self.keyed:
             x = self.body.chosen(x.compared("ord", x), _turned(x.bits()), (1 << 31) - 1 if self.which == "max" else -(1 << 31))
         return self.merged(values, [masked(active, x, part(self.starts[0], 0, 1, self.lanes) if active is not None else x)])
 
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
         x, y = a[0], b[0]
-        if isinstance(self.term, Whole) or self.keyed:
-            signed = self.keyed or (isinstance(self.term, Whole) and self.term.low < 0)
+        if isinstance(self.term, WholeNumber) or self.keyed:
+            signed = self.keyed or (isinstance(self.term, WholeNumber) and self.term.low < 0)
             how = ("s" if signed else "u") + ("gt" if self.which == "max" else "lt")
             return [self.body.chosen(x.compared(how, y), x, y)]
         if self.plain:
@@ -64,8 +64,8 @@ class Extreme(Accumulator):
 
     def result(self, values: list[Value]) -> Item:
         x, term = values[0], self.term
-        if isinstance(term, Whole):
-            return Whole(x, term.low, term.high)
+        if isinstance(term, WholeNumber):
+            return WholeNumber(x, term.low, term.high)
         assert isinstance(term, Number)
         if term.single is not None:
             single = _turned(x).cast(x.kind.of("float")) if self.keyed else x
@@ -90,7 +90,7 @@ class First(Accumulator):
 
     @staticmethod
     def _key(term: Item) -> Value:
-        if isinstance(term, Whole):
+        if isinstance(term, WholeNumber):
             return term.known().value
         assert isinstance(term, Number)
         return term.single if term.single is not None else term.wide()
@@ -103,7 +103,7 @@ class First(Accumulator):
         return [self.body.chosen(better, x, values[0]), self.body.chosen(better, at, values[1])]
 
     def _beats(self, x: Value, y: Value, *, equal: bool) -> Value:
-        if isinstance(self.term, Whole):
+        if isinstance(self.term, WholeNumber):
             sign = "s" if self.term.low < 0 else "u"
             return x.compared(sign + ("g" if self.which == "largest" else "l") + ("e" if equal else "t"), y)
         better = x.compared(("og" if self.which == "largest" else "ol") + ("e" if equal else "t"), y)
@@ -119,4 +119,4 @@ class First(Accumulator):
         return [self.body.chosen(better, y, x), self.body.chosen(better, b[1], a[1])]
 
     def result(self, values: list[Value]) -> Item:
-        return Whole(values[1], 0, (1 << 62) - 1)
+        return WholeNumber(values[1], 0, (1 << 62) - 1)

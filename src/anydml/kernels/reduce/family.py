@@ -7,14 +7,14 @@ from itertools import dropwhile, pairwise
 from math import prod
 from typing import Any
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.elementwise.family import mapped
-from anydml.kernels.elementwise.geometry import Dimension, merged
+from anydml.kernels.elementwise.geometry import MapDimension, merged
 from anydml.kernels.elementwise.regrouping import regrouped
-from anydml.kernels.elementwise.runs import Place, Run, in_order, in_turns
+from anydml.kernels.elementwise.runs import Run, TensorStart, in_order, in_turns
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Map
 from anydml.kernels.match.rows import Rows, rows
@@ -23,7 +23,7 @@ from anydml.kernels.reduce import across, emit, softmax, whole
 from anydml.kernels.reduce.joint import JOINT, with_joint
 from anydml.kernels.reduce.layout import shape_of
 from anydml.kernels.reduce.moments import MOMENTS, with_moments
-from anydml.kernels.reduce.shape import Shape, same_along
+from anydml.kernels.reduce.shape import ReductionKey, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
 from anydml.kernels.reduce.undecided import STATE_WORDS, OpenRows, words
@@ -54,7 +54,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if isinstance(target, str):
         return Refused(target)
     (nest,) = statement.values()
-    run = _reduced(r, nest, {name: Place(At(name), t) for name, t in checked.tensors.items()}, target, machine.threads)
+    run = _reduced(r, nest, {name: TensorStart(At(name), t) for name, t in checked.tensors.items()}, target, machine.threads)
     if isinstance(run, Refused):
         return run
     decide = None if run.open is None else run.open.decide
@@ -68,7 +68,7 @@ def _outputs(statement: Statement, checked: Checked[Any], machine: Machine) -> L
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    places = {name: Place(At(name), t) for name, t in checked.tensors.items()}
+    places = {name: TensorStart(At(name), t) for name, t in checked.tensors.items()}
     found = several(statement)
     if isinstance(found, str):
         return Refused(found)
@@ -100,7 +100,7 @@ def _block(outputs: Sequence[Rows | Map], checked: Checked[Any]) -> int | None:
 
 
 def _reduced(
-    r: Rows, nest: Nest, places: Mapping[str, Place], target: Target, threads: int, block: int | None = None
+    r: Rows, nest: Nest, places: Mapping[str, TensorStart], target: Target, threads: int, block: int | None = None
 ) -> Run | Refused:
     """The steps of rows of tensors that lie at places; block: how many a step has, at most."""
     r = r._replace(formula=softmax.with_rests(r.formula))
@@ -113,9 +113,9 @@ def _reduced(
     ]
     strides = [s for _, s in placed]
     sizes = (*r.kept, *r.reduced)
-    dims = [Dimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes)]
+    dims = [MapDimension(n, tuple(s[d] for s in strides)) for d, n in enumerate(sizes)]
     outer, inner = merged(dims[: len(r.kept)]), merged(_counting(r, dims[len(r.kept) :]))
-    *around, row = inner or [Dimension(1, tuple(0 for _ in strides))]
+    *around, row = inner or [MapDimension(1, tuple(0 for _ in strides))]
     lines = prod(d.size for d in around)
     ops = {node.op for node in r.formula}
     if lines * row.size > LONGEST and ops & {"row_sum", "row_product", "row_rest"}:
@@ -175,7 +175,7 @@ def _reduced(
     return Run([pieces], 8 * size * steps, OpenRows(r, nest, output.data_type, steps, size, turns=block is not None))
 
 
-def _counting(r: Rows, inner: Sequence[Dimension]) -> list[Dimension]:
+def _counting(r: Rows, inner: Sequence[MapDimension]) -> list[MapDimension]:
     """The dimensions of a row without those along which elements are the same, where these make no difference.
 
     They make none to extremes, nor to the first place of one where they are the outermost: that place is in the first of them.
@@ -188,6 +188,6 @@ def _counting(r: Rows, inner: Sequence[Dimension]) -> list[Dimension]:
     return list(inner)
 
 
-def _keeps(shape: Shape) -> int:
+def _keeps(shape: ReductionKey) -> int:
     """The nodes whose values are kept for a whole row."""
     return len(stages(shape.formula, same_along(shape), mapped=shape.mapped).kept) if shape.keeps else 0

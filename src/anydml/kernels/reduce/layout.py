@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import prod
 
 from anydml.kernels.code.targets import Target
-from anydml.kernels.elementwise.geometry import Dimension
+from anydml.kernels.elementwise.geometry import MapDimension
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, PLACE, POSITION, STRIDED
 from anydml.kernels.match.rows import Rows
-from anydml.kernels.reduce.shape import Shape
+from anydml.kernels.reduce.shape import ReductionKey
 from anydml.kernels.reduce.staging import pitch, together
 from anydml.tensor import DataType
 
@@ -21,10 +21,10 @@ def shape_of(
     target: Target,
     r: Rows,
     types: tuple[DataType, ...],
-    row: Dimension,
-    outer: Sequence[Dimension],
-    around: Sequence[Dimension],
-) -> Shape:
+    row: MapDimension,
+    outer: Sequence[MapDimension],
+    around: Sequence[MapDimension],
+) -> ReductionKey:
     """The shape for rows that lie so; around: the dimensions of their lines, but for the one that these run along."""
     moves = [any(d.strides[k] for d in (*around, row)) for k in range(len(types))]
     lies = tuple(
@@ -44,14 +44,14 @@ def shape_of(
     most = _power_of_two(lines * row.size)
     additions = _power_of_two(-(-row.size // lanes) + 1)
     keeps = lines * (row.size + 2 * lanes) <= 2 * KEPT
-    return Shape(
+    return ReductionKey(
         r.formula, r.mapped, r.integral, types, lies, len(outer), lanes, 4, most, additions, len(around),
         _power_of_two(lines), keeps, staged, rows_together, r.formula,
     )  # fmt: skip
 
 
 def _staged(
-    target: Target, r: Rows, types: tuple[DataType, ...], row: Dimension, outer: Sequence[Dimension]
+    target: Target, r: Rows, types: tuple[DataType, ...], row: MapDimension, outer: Sequence[MapDimension]
 ) -> tuple[tuple[int, ...], int]:
     """The streams whose rows lie side by side, element by element, and how many rows are copied to memory at once."""
     sizes = [t.dtype.itemsize for t in types]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.streams import CONTIGUOUS, Streams, starts
-from anydml.kernels.reduce.shape import Shape
+from anydml.kernels.reduce.shape import ReductionKey
 from anydml.kernels.reduce.walk import RowWalk
 
 
@@ -16,7 +16,7 @@ class Row:
     number: of the row among all; line: of the one that is read, None where the row is one.
     """
 
-    def __init__(self, body: Body, shape: Shape) -> None:
+    def __init__(self, body: Body, shape: ReductionKey) -> None:
         self.body, self.shape = body, shape
         self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
         self.streams = Streams(body, self.kinds, shape.lies)

@@ -11,7 +11,7 @@ from anydml.kernels.elementwise.numbers import Number, settled
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint, known_sign
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE, Moments
-from anydml.kernels.reduce.shape import Shape
+from anydml.kernels.reduce.shape import ReductionKey
 from anydml.kernels.reduce.stages import inner, stages
 
 
@@ -22,7 +22,7 @@ class MomentWalk(LineWalk):
     by its place and the node that has it. infinite: where a reduction's total is of terms of which some are infinite.
     """
 
-    def __init__(self, body: Body, shape: Shape, same: frozenset[int]) -> None:
+    def __init__(self, body: Body, shape: ReductionKey, same: frozenset[int]) -> None:
         super().__init__(body, shape.formula, [], shape.types[-1], shape.lanes, "wide", False)
         self.shape = shape
         self.streams: list[Value] = [body.undefined(Kind("i8", shape.lanes))] * (len(shape.types) - 1)

@@ -18,13 +18,13 @@ from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
 from anydml.kernels.reduce.precise_sums import Differences, Plain, Sums
-from anydml.kernels.reduce.shape import ALL, Shape, names, pointers, same_along
+from anydml.kernels.reduce.shape import ALL, ReductionKey, names, pointers, same_along
 from anydml.kernels.reduce.stages import inner, stages
 
 NAME = "finer"
 
 
-def finer_stage(target: Target, shape: Shape) -> tuple[str, list[str]]:
+def finer_stage(target: Target, shape: ReductionKey) -> tuple[str, list[str]]:
     """`i64 @finer(ptr arguments, i64 r, i64 staged, i64 noted, i64 count)`: decide the row's entries on the list.
 
     r: the row, counted from the kernel's first; staged: the first of those in memory of the kernel's own; noted, count: where
@@ -34,7 +34,7 @@ def finer_stage(target: Target, shape: Shape) -> tuple[str, list[str]]:
 
 
 class _Finer:
-    def __init__(self, target: Target, shape: Shape) -> None:
+    def __init__(self, target: Target, shape: ReductionKey) -> None:
         self.body = Body(target)
         self.lanes = target.vector_bytes // 8
         self.shape = shape._replace(lanes=self.lanes, formula=shape.plain)

@@ -13,7 +13,7 @@ SHORT = 16  # turns of a block, where additions of blocks are exact
 ALL = -1  # a place in a row that means every one
 
 
-class Shape(NamedTuple):
+class ReductionKey(NamedTuple):
     """Rows, but for their sizes and strides. lies: how each stream lies along a row, the output last.
 
     outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
@@ -65,12 +65,12 @@ class Shape(NamedTuple):
         return of_line + times + self.lines + self.lanes.bit_length() + 2
 
 
-def same_along(shape: Shape) -> frozenset[int]:
+def same_along(shape: ReductionKey) -> frozenset[int]:
     """The streams that are the same along a row."""
     return frozenset(k for k, lies in enumerate(shape.lies[:-1]) if lies in (CONSTANT, PLACE))
 
 
-def names(shape: Shape) -> list[str]:
+def names(shape: ReductionKey) -> list[str]:
     """The arguments of the kernel, in order."""
     count = len(shape.types)
     found = ["state", "list", "memory", "room", "first", "rows", "between", "n"]
@@ -87,7 +87,7 @@ def names(shape: Shape) -> list[str]:
     return found
 
 
-def pointers(shape: Shape) -> set[str]:
+def pointers(shape: ReductionKey) -> set[str]:
     """Those of the arguments that are pointers."""
     found = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies not in (POSITION, PLACE))}
     return found | {f"t{k}" for k in shape.staged}

@@ -16,7 +16,7 @@ from anydml.kernels.elementwise import numbers
 from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import FAR, SLACK, Number, U
-from anydml.kernels.elementwise.wholes import Whole
+from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.reduce.accumulator import Accumulator, masked
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.softmax import Shares
@@ -50,7 +50,7 @@ class Guards:
         return [values[-1] | (term.guard if active is None else term.guard & active)]
 
 
-class Sum(Accumulator):
+class RowSum(Accumulator):
     """A sum of numbers. count: at most so many terms; depth: additions that one term goes through at most.
 
     careful: of exact terms, with what each addition leaves over, so that the sum is exact, or known to be not. over: what a
@@ -151,7 +151,7 @@ class Sum(Accumulator):
         )
 
 
-class Product(Accumulator):
+class RowProduct(Accumulator):
     """A product of numbers, guarded where a part of it comes near the ends of float64's range."""
 
     def __init__(self, body: Body, lanes: int, term: Number, count: int) -> None:
@@ -252,7 +252,7 @@ class Integers(Accumulator):
         self.bits = bits
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
-        assert isinstance(term, Whole)
+        assert isinstance(term, WholeNumber)
         return self.merged(values, [masked(active, term.resized(self.bits), self.neutral)])
 
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
@@ -260,7 +260,7 @@ class Integers(Accumulator):
 
     def result(self, values: list[Value]) -> Item:
         limit = 1 << self.bits
-        return Whole(values[0], -limit if self.signed else 0, limit, modular=True)
+        return WholeNumber(values[0], -limit if self.signed else 0, limit, modular=True)
 
 
 class Rest(Accumulator):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.rows import Rows
 from anydml.kernels.reduce.shape import ALL

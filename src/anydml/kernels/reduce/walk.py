@@ -22,21 +22,21 @@ from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
 from anydml.kernels.reduce.careful_rest import CarefulRest, adds_largest
-from anydml.kernels.reduce.extremes import Extreme
+from anydml.kernels.reduce.extremes import RowExtreme
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint
 from anydml.kernels.reduce.moment_walk import MomentWalk
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
 from anydml.kernels.reduce.refined import refined
-from anydml.kernels.reduce.shape import Shape
+from anydml.kernels.reduce.shape import ReductionKey
 from anydml.kernels.reduce.stages import COSTLY, inner
-from anydml.kernels.reduce.sums import CarefulProduct, Over, Product, Rest, Sum
+from anydml.kernels.reduce.sums import CarefulProduct, Over, Rest, RowProduct, RowSum
 from anydml.tensor import DataType
 
 
 class RowWalk(MomentWalk):
     """careful: sums of exact terms are exact, or known to be not. improves: whether that may make a difference."""
 
-    def __init__(self, body: Body, shape: Shape, same: frozenset[int], *, careful: bool) -> None:
+    def __init__(self, body: Body, shape: ReductionKey, same: frozenset[int], *, careful: bool) -> None:
         super().__init__(body, shape, same)
         # a map's formula is not asked: reductions are none of its operations
         self.modular = modular(shape.formula) if shape.integral and shape.types[-1].dtype.kind in "iu" else frozenset()
@@ -157,9 +157,11 @@ class RowWalk(MomentWalk):
                 self.body, self.shape.lanes, op.removeprefix("row_"), term, lambda item: as_number(item, self.like),
                 count=self.shape.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,
             )  # fmt: skip
-            if isinstance(a, Extreme) and p == self.largest and self.powers is not None:
+            if isinstance(a, RowExtreme) and p == self.largest and self.powers is not None:
                 a.be_plain()  # of NaN, the sum of powers is NaN
-            if (isinstance(a, Sum) and a.term.exact and not a.exact) or (isinstance(a, Product) and a.term.single is not None):
+            if (isinstance(a, RowSum) and a.term.exact and not a.exact) or (
+                isinstance(a, RowProduct) and a.term.single is not None
+            ):
                 self.improves = True
             made.append(a)
         return made
@@ -226,7 +228,7 @@ class RowWalk(MomentWalk):
                 if truth.guard is not None:
                     raise Uncompilable("a condition that has to be decided elsewhere")
                 mask = truth.mask if active is None else truth.mask & active
-            summed = isinstance(a, (Sum, Product, CarefulProduct))
+            summed = isinstance(a, (RowSum, RowProduct, CarefulProduct))
             term = self.number(args[0]) if summed else self._term(args[0])
             made += a.step(own, term, mask, at)
         return made
@@ -246,7 +248,7 @@ class RowWalk(MomentWalk):
             if isinstance(a, Rest):
                 self.gap = a.gap
             alone = self._is_stored(p)
-            if isinstance(item, Number) and isinstance(a, Sum) and a.over is not None and not alone:
+            if isinstance(item, Number) and isinstance(a, RowSum) and a.over is not None and not alone:
                 # what is computed from the sum takes it for exact, unless it is `refined`
                 item = replace(item.guarded(a.over.left.compared("une", 0.0)), exact=True, rel=0.0, rest=None)
                 self.over[p] = a.over

@@ -7,13 +7,13 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.elementwise.family import mapped
-from anydml.kernels.elementwise.geometry import Dimension, merged
-from anydml.kernels.elementwise.runs import LINE, Place, Run, in_order
+from anydml.kernels.elementwise.geometry import MapDimension, merged
+from anydml.kernels.elementwise.runs import LINE, Run, TensorStart, in_order
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Formula, Node, Stream, formula
 from anydml.kernels.match.rows import Rows
@@ -42,7 +42,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(target)
     if any(t.data_type.element_bits < 8 for t in checked.tensors.values()):
         return Refused("elements are of four bits")
-    places = {name: Place(At(name), t) for name, t in checked.tensors.items()}
+    places = {name: TensorStart(At(name), t) for name, t in checked.tensors.items()}
     places |= {t.name: _kept(t) for t in found.inner}
     runs, shares = _extremes(found.extremes, found.inner[0], places, target, machine.threads)
     for m in found.maps:
@@ -56,19 +56,21 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     return in_order(target, runs, inner, short=size < SHORT)
 
 
-def _kept(t: Tensor) -> Place:
-    return Place(At(t.name), TensorDesc(t.data_type, t.sizes))
+def _kept(t: Tensor) -> TensorStart:
+    return TensorStart(At(t.name), TensorDesc(t.data_type, t.sizes))
 
 
-def _extremes(r: Rows, result: Tensor, places: Mapping[str, Place], target: Target, threads: int) -> tuple[list[Run], int]:
+def _extremes(
+    r: Rows, result: Tensor, places: Mapping[str, TensorStart], target: Target, threads: int
+) -> tuple[list[Run], int]:
     """The runs that find extremes, and in how many shares they do: of each first, then of these."""
     placed = [places[str(s.name)].of(s) for s in r.streams]
     types = (*(s.data_type for s in r.streams), result.data_type)
     # elements that are read again, and their order, make no difference
-    dims = [Dimension(n, (*(s[d] for _, s in placed), 0)) for d, n in enumerate(r.reduced)]
+    dims = [MapDimension(n, (*(s[d] for _, s in placed), 0)) for d, n in enumerate(r.reduced)]
     dims = [d for d in dims if any(d.strides)]
     dims.sort(key=lambda d: sum(map(abs, d.strides)), reverse=True)
-    dims = merged(dims) or [Dimension(1, (0,) * len(types))]
+    dims = merged(dims) or [MapDimension(1, (0,) * len(types))]
     bases = [base for base, _ in placed]
     cut = max(range(len(dims)), key=lambda d: dims[d].size)
     shares = min(threads if prod(d.size for d in dims) >= ALONE else 1, dims[cut].size)
@@ -79,18 +81,20 @@ def _extremes(r: Rows, result: Tensor, places: Mapping[str, Place], target: Targ
     first = _found(r, types, target, list(_shares(bases, dims, cut, shares)), [partial.base + k * width for k in range(shares)])
     again = _again(r, partial.tensor)
     placed = [partial.of(s) for s in again.streams]
-    dims = [Dimension(shares, (*(s[0] for _, s in placed), 0))]
+    dims = [MapDimension(shares, (*(s[0] for _, s in placed), 0))]
     bases = [base for base, _ in placed]
     types = (*(s.data_type for s in again.streams), result.data_type)
     return [first, _found(again, types, target, [(bases, dims)], [places[result.name].base])], shares
 
 
-def _shares(bases: Sequence[At], dims: Sequence[Dimension], cut: int, count: int) -> Iterator[tuple[list[At], list[Dimension]]]:
+def _shares(
+    bases: Sequence[At], dims: Sequence[MapDimension], cut: int, count: int
+) -> Iterator[tuple[list[At], list[MapDimension]]]:
     """The elements in so many boxes, cut across one dimension."""
     d = dims[cut]
     for first, end in pairwise(d.size * k // count for k in range(count + 1)):
         moved = [base + first * stride for base, stride in zip(bases, d.strides, strict=False)]
-        yield moved, [*dims[:cut], Dimension(end - first, d.strides), *dims[cut + 1 :]]
+        yield moved, [*dims[:cut], MapDimension(end - first, d.strides), *dims[cut + 1 :]]
 
 
 def _again(r: Rows, partial: TensorDesc) -> Rows:
@@ -109,7 +113,7 @@ def _found(
     r: Rows,
     types: tuple[DataType, ...],
     target: Target,
-    boxes: Sequence[tuple[Sequence[At], Sequence[Dimension]]],
+    boxes: Sequence[tuple[Sequence[At], Sequence[MapDimension]]],
     results: Sequence[At],
 ) -> Run:
     """A row for each box of elements, by the same kernel."""

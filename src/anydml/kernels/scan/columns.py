@@ -17,7 +17,7 @@ from anydml.kernels.elementwise.halves import narrowed, odd_single, widened
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import walk
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
-from anydml.kernels.scan.group import Shape, called, finished, group, lefts, picked, zero_of_none
+from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts, picked, zero_of_none
 
 ROWS = 4  # of a block: with more, rows that are 4 KiB apart drive one another out of the cache
 STRIP = 1024  # lines whose sums are in the cache
@@ -28,14 +28,14 @@ STEP = 1 << 23  # of an exponent, in the bits of a float32
 PLACES = 29 * STEP  # how far the exponents of a sum and of an element may be apart: 53 places, less the 24 that an element has
 
 
-def columns_bytes(target: Target, shape: Shape, lines: int) -> tuple[int, int]:
+def columns_bytes(target: Target, shape: ScanKey, lines: int) -> tuple[int, int]:
     """The bytes of the lines' sums, and of the blocks of the last few lines."""
     lanes = lanes_of(target)
     strip = min((-(-lines // lanes) + 1) * lanes, STRIP)
     return strip * 12 if shape.floating else strip * shape.size, 2 * ROWS * lanes * shape.size
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: ScanKey) -> str:
     """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
     body = Body(target)
     arguments(body, NAMES, POINTERS | {"staged"})
@@ -53,7 +53,7 @@ def emitted(target: Target, shape: Shape) -> str:
             first = body.op(f"add i64 {body.op(f'sub i64 {place}, {missing}')}, {own}")
             width = body.op(f"sub i64 {_least(body, end, '%lines')}, {first}")
             places = [body.at(place, body.op(f"mul i64 {first}, {shape.size}")) for place in at]
-            _Strip(body, shape, items, places, first, width, own).compute()
+            _ScanStrip(body, shape, items, places, first, width, own).compute()
             return []
 
         # the last strip is a narrower one
@@ -91,13 +91,13 @@ def _moved(target: Target, most: int) -> str:
     return "\n".join([head, "entry:", *body.lines, "  ret void", "}"])
 
 
-class _Strip:
+class _ScanStrip:
     """Lines that are computed together.
 
     at: where the first one begins on both sides, which is the line `first`. missing: so many lanes are left out before it.
     """
 
-    def __init__(self, body: Body, shape: Shape, items: Resumed, at: list[str], first: str, width: str, missing: str) -> None:
+    def __init__(self, body: Body, shape: ScanKey, items: Resumed, at: list[str], first: str, width: str, missing: str) -> None:
         self.body, self.shape, self.items, self.at, self.first, self.width = body, shape, items, at, first, width
         self.missing = missing
         self.lanes = lanes_of(body.target)

@@ -14,12 +14,12 @@ from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.scan.sizes import size, spread
 
 if TYPE_CHECKING:
-    from anydml.kernels.scan.lines import Line
+    from anydml.kernels.scan.lines import ScanLine
 
 LOST = 2.0**-51  # of a number and what is left over, more than their roundings lose
 
 
-def further(line: Line, begin: str, sums: Value) -> tuple[str, Value, Value]:
+def further(line: ScanLine, begin: str, sums: Value) -> tuple[str, Value, Value]:
     """Go on with whole blocks; where that ends, and the sum there, as a head and what is left over."""
     body, kind = line.body, sums.kind
     before, head, inside, stores, done = map(body.name, ("before", "blocks", "inside", "stores", "done"))
@@ -50,7 +50,7 @@ def further(line: Line, begin: str, sums: Value) -> tuple[str, Value, Value]:
     return i, *now
 
 
-def _summed(line: Line, vectors: list[Value], sums: tuple[Value, Value]) -> tuple[list[Value], tuple[Value, Value], str]:
+def _summed(line: ScanLine, vectors: list[Value], sums: tuple[Value, Value]) -> tuple[list[Value], tuple[Value, Value], str]:
     """The elements to store, the sum after them, and whether any of this is not known exactly."""
     body, half = line.body, line.lanes // 2
     single, wide = Kind("float", line.lanes), sums[0].kind

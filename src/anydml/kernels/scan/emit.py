@@ -12,7 +12,7 @@ from anydml.kernels.code.emit import along, arguments, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.irregular.loops import walk
-from anydml.kernels.scan.group import Shape, called, finished, group, lefts
+from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts
 
 # state: the item to go on with; where lines are open: which of how many, in the lines of which turn, from which line and row
 # on; and at which of its lines to go on with the item
@@ -90,7 +90,7 @@ class Resumed:
         self.body.do(f"store i64 {more}, ptr {place}, align 8")
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: ScanKey) -> str:
     """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
     body = Body(target)
     arguments(body, NAMES, POINTERS)

@@ -19,7 +19,7 @@ from anydml.kernels.irregular.loops import Loop, described, parts
 from anydml.kernels.kernel import Arrays, Lowered, Machine, Refused
 from anydml.kernels.match.scans import Scan, scan
 from anydml.kernels.scan import columns, emit, exact, lines
-from anydml.kernels.scan.group import Shape
+from anydml.kernels.scan.group import ScanKey
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
@@ -31,7 +31,7 @@ CACHE_LINE = 64
 _FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32}
 
 
-class Layout(NamedTuple):
+class ScanLayout(NamedTuple):
     """Strides in bytes on both sides; lane: the dimension whose lines are computed together, None for single lines.
 
     others: the dimensions around them. kept: of so many lines all elements are kept, where one may be left open.
@@ -43,7 +43,7 @@ class Layout(NamedTuple):
     kept: int
 
 
-class Piece(NamedTuple):
+class ScanPiece(NamedTuple):
     """The lines of a thread.
 
     loops: around them, of which the outermost begins with the turn `first`. turn: so many turns are of the threads before.
@@ -82,7 +82,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     free = kept + _rounded_up(n * layout.kept * itemsize)
     sums = staged = 0
     if shape is None:
-        shape = Shape(found.data_type, found.product, found.exclusive, beside == (itemsize, itemsize))
+        shape = ScanKey(found.data_type, found.product, found.exclusive, beside == (itemsize, itemsize))
         code = engine.compiled(emit.emitted, target, shape)
     elif layout.lane is None:
         code = engine.compiled(lines.emitted, target, shape, found.backward)
@@ -114,35 +114,35 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     )
 
 
-def _pieces(found: Scan, layout: Layout, count: int, words: int, threads: int) -> list[Piece]:
+def _pieces(found: Scan, layout: ScanLayout, count: int, words: int, threads: int) -> list[ScanPiece]:
     """The lines in as many pieces as there are threads: by turns of the outermost loop, else of those side by side."""
     loops = [*(Loop(found.sizes[d], layout.strides[d]) for d in layout.others), Loop(1, (0, 0))]
     inner = prod(loop.turns for loop in loops[1:])
     if loops[0].turns > 1:
         shared = parts(loops, threads)
-        return [Piece(part, first, first * inner, 0, count, k * words) for k, (part, first) in enumerate(shared)]
+        return [ScanPiece(part, first, first * inner, 0, count, k * words) for k, (part, first) in enumerate(shared)]
     share = max(-(-count // (threads * APART)) * APART, 1)
-    return [Piece(loops, 0, 0, line, min(share, count - line), k * words) for k, line in enumerate(range(0, count, share))]
+    return [ScanPiece(loops, 0, 0, line, min(share, count - line), k * words) for k, line in enumerate(range(0, count, share))]
 
 
-def _laid_out(found: Scan, strides: Sequence[tuple[int, int]], target: Target) -> tuple[Layout, Shape | None]:
+def _laid_out(found: Scan, strides: Sequence[tuple[int, int]], target: Target) -> tuple[ScanLayout, ScanKey | None]:
     """The lines, and the shape of the kernel for lines that are contiguous or side by side; None where they are neither."""
     itemsize = found.data_type.dtype.itemsize
     contiguous, lanes = (itemsize, itemsize), emit.lanes_of(target)
     floating = found.data_type in _FORMATS
-    shape = None if floating and found.product else Shape(found.data_type, found.product, found.exclusive, True)
+    shape = None if floating and found.product else ScanKey(found.data_type, found.product, found.exclusive, True)
     others = [d for d in range(len(found.sizes)) if d != found.axis]
     if shape is not None and strides[found.axis] == contiguous and found.sizes[found.axis] >= lines.LEAST:
-        return Layout(strides, None, others, int(floating)), shape
+        return ScanLayout(strides, None, others, int(floating)), shape
     longest = max(
         (d for d in others if found.sizes[d] > 1), key=lambda d: (strides[d] == contiguous, found.sizes[d]), default=None
     )
     if longest is None:
-        return Layout(strides, None, others, 1), None
+        return ScanLayout(strides, None, others, 1), None
     others.remove(longest)
     if shape is not None and strides[longest] == contiguous:
-        return Layout(strides, longest, others, min(lanes, found.sizes[longest]) * floating), shape
-    return Layout(strides, longest, others, lanes if found.sizes[longest] >= lanes else 1), None
+        return ScanLayout(strides, longest, others, min(lanes, found.sizes[longest]) * floating), shape
+    return ScanLayout(strides, longest, others, lanes if found.sizes[longest] >= lanes else 1), None
 
 
 def _rounded_up(nbytes: int) -> int:
@@ -150,7 +150,7 @@ def _rounded_up(nbytes: int) -> int:
 
 
 def _decide(
-    found: Scan, layout: Layout, pieces: Sequence[Piece], lanes: int, scratch: NDArray[np.int64], arrays: Arrays
+    found: Scan, layout: ScanLayout, pieces: Sequence[ScanPiece], lanes: int, scratch: NDArray[np.int64], arrays: Arrays
 ) -> None:
     """Decide what stopped each piece; those that did not stop are done."""
     for piece in pieces:
@@ -161,7 +161,9 @@ def _decide(
             state[emit.NEXT] = emit.DONE
 
 
-def _decide_lines(found: Scan, layout: Layout, piece: Piece, lanes: int, state: NDArray[np.int64], arrays: Arrays) -> None:
+def _decide_lines(
+    found: Scan, layout: ScanLayout, piece: ScanPiece, lanes: int, state: NDArray[np.int64], arrays: Arrays
+) -> None:
     """Store the lines of the group that stopped a piece, of which an element is open, exactly, from its first row on."""
     form = _FORMATS[found.data_type]
     _, mask, count, turn, line, row = state[: emit.ROW + 1].tolist()

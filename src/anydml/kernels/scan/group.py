@@ -27,7 +27,7 @@ POINTERS = ("begun", "kept", "source", "target")
 NUMBERS = ("kept_step", "row", "n", "source_step", "target_step", "source_line", "target_line")
 
 
-class Shape(NamedTuple):
+class ScanKey(NamedTuple):
     """dense: elements of neighbouring lines lie side by side, on both sides."""
 
     data_type: DataType
@@ -50,7 +50,7 @@ def lefts(target: Target) -> int:
     return 2 * target.vector_bytes
 
 
-def group(target: Target, shape: Shape, lanes: int) -> tuple[str, list[str]]:
+def group(target: Target, shape: ScanKey, lanes: int) -> tuple[str, list[str]]:
     """`i64 @group<lanes>(POINTERS, NUMBERS)`: the rest of so many lines, and a mask of those of which an element is open.
 
     begun: the sums of the `row` elements before, and, `lefts` bytes further on, what is left over; the other n elements are
@@ -96,7 +96,7 @@ def zero_of_none(body: Body, value: Value, row: str) -> Value:
 class _Group:
     """Lines side by side."""
 
-    def __init__(self, body: Body, shape: Shape, lanes: int) -> None:
+    def __init__(self, body: Body, shape: ScanKey, lanes: int) -> None:
         self.body, self.shape, self.lanes = body, shape, lanes
         self.element = Kind(f"i{shape.data_type.element_bits}", lanes)
 

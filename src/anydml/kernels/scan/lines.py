@@ -16,24 +16,24 @@ from anydml.kernels.irregular.loops import walk
 from anydml.kernels.scan.columns import NONE
 from anydml.kernels.scan.doubled import further
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
-from anydml.kernels.scan.group import Shape, called, finished, group, lefts, picked
+from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts, picked
 from anydml.kernels.scan.sizes import Sizes, beyond, lower, of_block, size
 
 NAMES = (*FIRST, "staged")
 LEAST = 16  # elements of a line: shorter ones are better computed side by side
 
 
-def loaded_lanes(target: Target, shape: Shape) -> int:
+def loaded_lanes(target: Target, shape: ScanKey) -> int:
     """The elements of a vector: of floats, as many as float32 ones."""
     return lanes_of(target) if shape.floating else target.vector_bytes // shape.size
 
 
-def block(target: Target, shape: Shape) -> int:
+def block(target: Target, shape: ScanKey) -> int:
     """The elements that are computed together."""
     return (2 if shape.floating else 4) * loaded_lanes(target, shape)
 
 
-def emitted(target: Target, shape: Shape, backward: bool) -> str:
+def emitted(target: Target, shape: ScanKey, backward: bool) -> str:
     """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
     body = Body(target)
     arguments(body, NAMES, POINTERS | {"staged"})
@@ -44,17 +44,17 @@ def emitted(target: Target, shape: Shape, backward: bool) -> str:
     def line(at: list[str], count: str, strides: list[str]) -> None:
         """The innermost of the loops, which is of one turn."""
         items.turn()
-        items.item(lambda: Line(body, shape, items, at, least, backward).compute())
+        items.item(lambda: ScanLine(body, shape, items, at, least, backward).compute())
 
     walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)
 
 
-class Line:
+class ScanLine:
     """A line, from its first element on, or its last one; at: where that is on both sides."""
 
-    def __init__(self, body: Body, shape: Shape, items: Resumed, at: list[str], least: str, backward: bool) -> None:
+    def __init__(self, body: Body, shape: ScanKey, items: Resumed, at: list[str], least: str, backward: bool) -> None:
         self.body, self.shape, self.items, self.least, self.backward = body, shape, items, least, backward
         self.source, self.target = at
         self.lanes, self.block = loaded_lanes(body.target, shape), block(body.target, shape)

@@ -13,7 +13,7 @@ from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.windows.estimate import RECORD
-from anydml.kernels.windows.shape import Shape
+from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
@@ -26,7 +26,7 @@ ELEMENTS = {"f4": "float", "f8": "double", "i4": "i32"}
 class Between:
     """The numbers of a record, loaded once, and what is computed with them."""
 
-    def __init__(self, body: Body, shape: Shape) -> None:
+    def __init__(self, body: Body, shape: WindowsKey) -> None:
         self.body, self.shape = body, shape
         self._numbers: dict[str, Value] = {}
 

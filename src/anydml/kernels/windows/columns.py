@@ -14,20 +14,20 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.windows.finish import Finish, Met
 from anydml.kernels.windows.kinds import Reduction, Total
 from anydml.kernels.windows.lines import Lines
-from anydml.kernels.windows.shape import Shape
+from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
 
 
-class Columns:
+class ColumnLines:
     """Lines of columns, for each line of the output that are made together one for each place of a column within a stride.
 
     at: the line of the output, counted from the first of these. apart: bytes
     from one line's columns to the next line's. taps: where the columns lie that windows' elements are in.
     """
 
-    def __init__(self, body: Body, shape: Shape, kind: Reduction, lines: Lines, finish: Finish) -> None:
+    def __init__(self, body: Body, shape: WindowsKey, kind: Reduction, lines: Lines, finish: Finish) -> None:
         self.body, self.shape, self.kind, self.lines, self.finish = body, shape, kind, lines, finish
         self.element = kind.raw[0].element
         self.size = kind.raw[0].bits // 8

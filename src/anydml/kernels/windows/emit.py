@@ -14,30 +14,30 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.windows import LENGTH
-from anydml.kernels.windows.columns import Columns
+from anydml.kernels.windows.columns import ColumnLines
 from anydml.kernels.windows.counts import Range, ranged
 from anydml.kernels.windows.finish import Finish, Met
 from anydml.kernels.windows.finish_bytes import FinishBytes
 from anydml.kernels.windows.kinds import reduction
 from anydml.kernels.windows.lines import Lines
-from anydml.kernels.windows.shape import Shape, names, pointers, present
+from anydml.kernels.windows.shape import WindowsKey, names, pointers, present
 
 WORD = Kind("i64")
 T = TypeVar("T")
 
 
-def emitted(target: Target, shape: Shape) -> str:
+def emitted(target: Target, shape: WindowsKey) -> str:
     """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
-    return _Kernel(target, shape).text()
+    return _WindowsKernel(target, shape).text()
 
 
-class _Kernel:
-    def __init__(self, target: Target, shape: Shape) -> None:
+class _WindowsKernel:
+    def __init__(self, target: Target, shape: WindowsKey) -> None:
         self.body, self.shape = Body(target), shape
         self.kind = reduction(self.body, shape)
         self.lines = Lines(self.body, shape, self.kind)
         self.finish = (FinishBytes if shape.between else Finish)(self.body, shape, self.kind, self.lines)
-        self.columns = Columns(self.body, shape, self.kind, self.lines, self.finish)
+        self.columns = ColumnLines(self.body, shape, self.kind, self.lines, self.finish)
         self.until = self.body.constant(WORD, 0)  # the line before which the call ends, for signals
 
     def _argument(self, name: str) -> Value:

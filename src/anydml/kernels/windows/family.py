@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.rounds import in_rounds, shares
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, Windows, windows
+from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, WindowReduction, windows
 from anydml.kernels.windows import emit, narrow, whole
 from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
-from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED, FEW, Layout, Shape, names, raw
+from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, names, raw
 from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
 from anydml.schema.check import Checked
 from anydml.schema.expression import Mean, Tensor, over
@@ -70,7 +70,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     return _lowered_lines(statement, w, checked, target, machine.threads)
 
 
-def between(w: Windows, checked: Checked[Any], target: Target, threads: int, record: NDArray[np.uint8]) -> Lowered | Refused:
+def between(
+    w: WindowReduction, checked: Checked[Any], target: Target, threads: int, record: NDArray[np.uint8]
+) -> Lowered | Refused:
     """Steps for means of bytes that are dequantised, which are quantised again, see `estimate`; record: its numbers."""
     if _is_whole(w) and (images := _images(w, checked.tensors[w.source], checked.tensors[w.output])) is not None:
         return _lowered_images({}, w, images, checked, target, threads)._replace(constants=record)
@@ -78,7 +80,9 @@ def between(w: Windows, checked: Checked[Any], target: Target, threads: int, rec
     return made if isinstance(made, Refused) else made._replace(constants=record)
 
 
-def _lowered_lines(statement: Statement, w: Windows, checked: Checked[Any], target: Target, threads: int) -> Lowered | Refused:
+def _lowered_lines(
+    statement: Statement, w: WindowReduction, checked: Checked[Any], target: Target, threads: int
+) -> Lowered | Refused:
     source, output = checked.tensors[w.source], checked.tensors[w.output]
     layout = _layout(w, source, output)
     line = w.axes[layout.line]
@@ -124,7 +128,7 @@ def _lowered_lines(statement: Statement, w: Windows, checked: Checked[Any], targ
     )
 
 
-def _misfit(w: Windows, tensors: Mapping[str, TensorDesc]) -> str | None:
+def _misfit(w: WindowReduction, tensors: Mapping[str, TensorDesc]) -> str | None:
     """Why the kernel does not take the data types, if it does not."""
     x, y = tensors[w.source].data_type, tensors[w.output].data_type
     if w.kind == QUANTIZED:
@@ -140,7 +144,7 @@ def _misfit(w: Windows, tensors: Mapping[str, TensorDesc]) -> str | None:
     return None if fits else "windows of other data types are reduced"
 
 
-def _cost(w: Windows, layout: Layout) -> int:
+def _cost(w: WindowReduction, layout: WindowsLayout) -> int:
     """Elements that are taken together for a line of the output: along the lines that it meets first, and across all lines."""
     line = w.axes[layout.line]
     *apart, last = (w.axes[d] for d in layout.taps)
@@ -158,7 +162,7 @@ class Images(NamedTuple):
     output: int
 
 
-def _images(w: Windows, source: TensorDesc, output: TensorDesc) -> Images | None:
+def _images(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> Images | None:
     """Where each window is an image whose elements lie side by side, and images are equally far apart."""
     size = prod(a.size for a in w.axes[2:])
     if w.indices is not None or w.kind not in IMAGES or (w.kind, source.data_type) == (MAX, DataType.FLOAT16):
@@ -182,14 +186,14 @@ def _images(w: Windows, source: TensorDesc, output: TensorDesc) -> Images | None
 
 
 def _lowered_images(
-    statement: Statement, w: Windows, images: Images, checked: Checked[Any], target: Target, threads: int
+    statement: Statement, w: WindowReduction, images: Images, checked: Checked[Any], target: Target, threads: int
 ) -> Lowered:
     source, output = checked.tensors[w.source], checked.tensors[w.output]
     data_type, size = source.data_type, source.data_type.dtype.itemsize
     lanes = _power_below(images.size, target.vector_bytes // (size if w.kind == MAX else 4))
     threads = min(threads if images.number * images.size >= ALONE else 1, images.number)
     together = _power_below(images.number // threads, min(lanes, target.vector_bytes // 8))
-    shape = Shape(
+    shape = WindowsKey(
         w.kind, (data_type, output.data_type), None, True, 1, 0, 0, 0, 0, lanes, lanes,
         (True, images.output == 1 or images.number == 1, True), False, True, False, 0,
         tuple(p is not None for p in w.parameters), 1,
@@ -227,13 +231,13 @@ def _lowered_images(
     )
 
 
-def _lowered_narrow(w: Windows, tiles: narrow.Narrow, data_type: DataType, target: Target, threads: int) -> Lowered:
+def _lowered_narrow(w: WindowReduction, tiles: narrow.Narrow, data_type: DataType, target: Target, threads: int) -> Lowered:
     lanes = _power_below(tiles.total, target.vector_bytes // data_type.dtype.itemsize)
     work = tiles.total * tiles.lines * tiles.across
     lines = tiles.total // tiles.width
     shares = min(threads if work >= ALONE else 1, tiles.total // lanes)
     types = data_type, data_type
-    shape = Shape(w.kind, types, None, True, 0, 0, 0, 0, 0, lanes, lanes, (True,) * 3, False, True, False, 0, (), 0)
+    shape = WindowsKey(w.kind, types, None, True, 0, 0, 0, 0, 0, lanes, lanes, (True,) * 3, False, True, False, 0, (), 0)
     with guard:
         code = engine.compiled(narrow.emitted, target, shape, tiles.lines, tiles.across, tiles.width)
     pieces: list[list[Step]] = []
@@ -242,26 +246,26 @@ def _lowered_narrow(w: Windows, tiles: narrow.Narrow, data_type: DataType, targe
     return Lowered(target, [Rounds([pieces])], short=work < SHORT)
 
 
-def _is_whole(w: Windows) -> bool:
+def _is_whole(w: WindowReduction) -> bool:
     """Whether each window is all that its batch and channel have."""
     return all(a.output == 1 and a.window == a.size and a.dilation == 1 and a.start == 0 for a in w.axes[2:])
 
 
-def _mean_of_all(nest: Nest, w: Windows, source: TensorDesc) -> Nest:
+def _mean_of_all(nest: Nest, w: WindowReduction, source: TensorDesc) -> Nest:
     """The same means as those of rows."""
     x = Tensor(w.source, source.sizes, source.data_type)
     k = over(nest.index, source.sizes, range(2, len(w.axes)))
     return Nest(nest.index, Mean(k, x[k]))
 
 
-def _layout(w: Windows, source: TensorDesc, output: TensorDesc) -> Layout:
+def _layout(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> WindowsLayout:
     """Lines run along a dimension without windows where that is contiguous, else along the last one."""
     windowed = tuple(d for d in range(len(w.axes)) if d >= 2)
     line = windowed[-1]
     for d in (0, 1):
         if w.axes[d].size >= WIDE and source.explicit_strides[d] == output.explicit_strides[d] == 1:
             line = d
-    return Layout(line, tuple(d for d in (0, 1) if d != line), tuple(d for d in windowed if d != line))
+    return WindowsLayout(line, tuple(d for d in (0, 1) if d != line), tuple(d for d in windowed if d != line))
 
 
 def _power_below(n: int, most: int) -> int:
@@ -269,7 +273,7 @@ def _power_below(n: int, most: int) -> int:
     return min(1 << n.bit_length() - 1, most)
 
 
-def _shape(target: Target, w: Windows, checked: Checked[Any], layout: Layout) -> Shape:
+def _shape(target: Target, w: WindowReduction, checked: Checked[Any], layout: WindowsLayout) -> WindowsKey:
     tensors = checked.tensors
     source, output = tensors[w.source], tensors[w.output]
     indices = None if w.indices is None else tensors[w.indices]
@@ -282,7 +286,7 @@ def _shape(target: Target, w: Windows, checked: Checked[Any], layout: Layout) ->
     most = target.vector_bytes // widest
     lines = prod(w.axes[d].window for d in layout.taps)
     lanes = _power_below(line.output, most)
-    shape = Shape(
+    shape = WindowsKey(
         w.kind,
         (source.data_type, output.data_type),
         None if indices is None else indices.data_type,
@@ -308,7 +312,7 @@ def _shape(target: Target, w: Windows, checked: Checked[Any], layout: Layout) ->
     return shape
 
 
-def _for_any_size(shape: Shape) -> Shape:
+def _for_any_size(shape: WindowsKey) -> WindowsKey:
     """The shape with nothing written out for its sizes and strides."""
     return shape._replace(
         step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False,
@@ -316,7 +320,7 @@ def _for_any_size(shape: Shape) -> Shape:
     )  # fmt: skip
 
 
-def _halves(w: Windows) -> bool:
+def _halves(w: WindowReduction) -> bool:
     """Whether all windows have as many elements, a power of two."""
     whole = all(a.start == 0 and (a.output - 1) * a.stride + (a.window - 1) * a.dilation < a.size for a in w.axes)
     return whole and prod(a.window for a in w.axes).bit_count() == 1

@@ -15,7 +15,7 @@ from anydml.kernels.windows import results
 from anydml.kernels.windows.counts import within
 from anydml.kernels.windows.kinds import Reduction, Total
 from anydml.kernels.windows.lines import Lines
-from anydml.kernels.windows.shape import Shape
+from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
@@ -37,7 +37,7 @@ class Met(NamedTuple):
 class Finish:
     """row: the number of the line of the output that the kernel is at. parameters: where its scales and zero points begin."""
 
-    def __init__(self, body: Body, shape: Shape, kind: Reduction, lines: Lines) -> None:
+    def __init__(self, body: Body, shape: WindowsKey, kind: Reduction, lines: Lines) -> None:
         self.body, self.shape, self.kind, self.lines = body, shape, kind, lines
         self.row = body.constant(WORD, 0)
         self.parameters: dict[int, str] = {}

@@ -9,7 +9,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves
 from anydml.kernels.match.windows import LENGTH, MAX, QUANTIZED, SUM
 from anydml.kernels.windows.between import Between
-from anydml.kernels.windows.shape import DEQUANTIZED, Shape, parts, raw
+from anydml.kernels.windows.shape import DEQUANTIZED, WindowsKey, parts, raw
 from anydml.tensor import DataType, limits
 
 NAN_OR_NEGATIVE_ZERO = 0x23  # classes of floats, as LLVM numbers them
@@ -24,7 +24,7 @@ class Reduction(ABC):
     neutral: tuple[float, ...]
     plain = False
 
-    def __init__(self, body: Body, shape: Shape) -> None:
+    def __init__(self, body: Body, shape: WindowsKey) -> None:
         self.body, self.shape = body, shape
         self.raw = [Kind(element, shape.lanes) for element in raw(shape)]
         self.parts = [Kind(element, shape.lanes) for element in parts(shape)]
@@ -62,12 +62,12 @@ class Reduction(ABC):
         """The parts of a line, and those of the next line of the window."""
 
 
-class Largest(Reduction):
+class WindowMaximum(Reduction):
     """The first of the largest elements, all its bits, and its position, if that is asked for.
 
     Of FLOAT16 two parts are kept: an integer in the order of the numbers, zeros equal and NaN above all, and the bits."""
 
-    def __init__(self, body: Body, shape: Shape) -> None:
+    def __init__(self, body: Body, shape: WindowsKey) -> None:
         super().__init__(body, shape)
         data_type = shape.types[0]
         if data_type == DataType.FLOAT16:
@@ -140,7 +140,7 @@ class Largest(Reduction):
 class Total(Reduction):
     """A sum in float64, of elements, magnitudes or squares; or of integers."""
 
-    def __init__(self, body: Body, shape: Shape) -> None:
+    def __init__(self, body: Body, shape: WindowsKey) -> None:
         super().__init__(body, shape)
         self.close = body.constant(Kind("i1"), False)
         # the sum of zeros is -0 where all of them are
@@ -202,7 +202,7 @@ class Total(Reduction):
 class OfBytes(Total):
     """A sum of integers that are bytes, or in float64 of what bytes stand for, which is exact."""
 
-    def __init__(self, body: Body, shape: Shape) -> None:
+    def __init__(self, body: Body, shape: WindowsKey) -> None:
         super().__init__(body, shape)
         self.neutral = (0,)
         self.close = body.constant(Kind("i1"), True)
@@ -215,7 +215,7 @@ class OfBytes(Total):
         return [self.between.dequantised(bits) if self.shape.kind == DEQUANTIZED else self.between.wide(bits)]
 
 
-def reduction(body: Body, shape: Shape) -> Reduction:
+def reduction(body: Body, shape: WindowsKey) -> Reduction:
     if shape.between:
         return OfBytes(body, shape)
-    return Largest(body, shape) if shape.kind == MAX else Total(body, shape)
+    return WindowMaximum(body, shape) if shape.kind == MAX else Total(body, shape)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.windows.kinds import Reduction
-from anydml.kernels.windows.shape import Shape
+from anydml.kernels.windows.shape import WindowsKey
 
 WORD = Kind("i64")
 
@@ -14,7 +14,7 @@ WORD = Kind("i64")
 class Lines:
     """A line of the input is copied with padding on both sides, so that all windows along it are alike."""
 
-    def __init__(self, body: Body, shape: Shape, kind: Reduction) -> None:
+    def __init__(self, body: Body, shape: WindowsKey, kind: Reduction) -> None:
         self.body, self.shape, self.kind = body, shape, kind
         self.itemsize = shape.types[0].dtype.itemsize
         self.first = body.constant(WORD, 0)

@@ -6,8 +6,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 from anydml.kernels.call.steps import At
-from anydml.kernels.match.windows import MAX, QUANTIZED, Axis, Windows
-from anydml.kernels.windows.shape import Layout, Shape, parts, present, raw
+from anydml.kernels.match.windows import MAX, QUANTIZED, WindowAxis, WindowReduction
+from anydml.kernels.windows.shape import WindowsKey, WindowsLayout, parts, present, raw
 from anydml.kernels.windows.undecided import STATE_WORDS
 from anydml.schema.check import Checked
 from anydml.tensor import DataType
@@ -18,7 +18,7 @@ NEAR = 32 << 10  # bytes that a processor keeps next to it
 BAND = 16  # lines of the output that are made together
 
 
-def length_of(line: Axis, lanes: int) -> int:
+def length_of(line: WindowAxis, lanes: int) -> int:
     """Elements of a line with its padding, to the end of what a group reads."""
     last = (line.output - 1) * line.stride + (line.window - 1) * line.dilation + 1
     return max(last, line.start + line.size) + 2 * lanes
@@ -36,7 +36,7 @@ class Memory(NamedTuple):
         return {**self.numbers, **{name: scratch + place for name, place in self.places.items()}}
 
 
-def memory_of(w: Windows, layout: Layout, shape: Shape) -> Memory:
+def memory_of(w: WindowReduction, layout: WindowsLayout, shape: WindowsKey) -> Memory:
     line = w.axes[layout.line]
     *apart, last = (w.axes[d] for d in layout.taps)
     extent = (last.window - 1) * last.dilation + 1
@@ -99,7 +99,9 @@ def _bytes(element: str) -> int:
     return {"double": 8, "float": 4}.get(element) or int(element[1:]) // 8
 
 
-def sizes_and_strides(w: Windows, checked: Checked[Any], layout: Layout, shape: Shape) -> dict[str, At | int]:
+def sizes_and_strides(
+    w: WindowReduction, checked: Checked[Any], layout: WindowsLayout, shape: WindowsKey
+) -> dict[str, At | int]:
     """Where tensors lie, and the sizes and strides of every dimension, in bytes."""
     tensors = checked.tensors
     streams = {"x": tensors[w.source], "y": tensors[w.output], "z": tensors[w.indices] if w.indices else None}

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.match.windows import MAX, Axis, Windows
+from anydml.kernels.match.windows import MAX, WindowAxis, WindowReduction
 from anydml.kernels.windows.kinds import reduction
-from anydml.kernels.windows.shape import Shape
+from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import TensorDesc
 
 NAMES = ("first", "count", "x", "y")
@@ -33,7 +33,7 @@ class Narrow(NamedTuple):
     total: int
 
 
-def narrow(w: Windows, source: TensorDesc, output: TensorDesc, most: int) -> Narrow | None:
+def narrow(w: WindowReduction, source: TensorDesc, output: TensorDesc, most: int) -> Narrow | None:
     """The windows, if they tile lines that are a part of `most` elements, where input and output run on."""
     if w.kind != MAX or w.indices is not None or not (_runs_on(source) and _runs_on(output)):
         return None
@@ -49,7 +49,7 @@ def narrow(w: Windows, source: TensorDesc, output: TensorDesc, most: int) -> Nar
     return Narrow(lines, line.window, width, prod(a.output for a in w.axes))
 
 
-def _tiled(a: Axis) -> bool:
+def _tiled(a: WindowAxis) -> bool:
     """Whether windows follow one another, and nothing is left out."""
     follow = (a.output == 1 or a.stride == a.window) and (a.window == 1 or a.dilation == 1)
     return follow and not a.start and a.size == a.output * a.window
@@ -64,13 +64,13 @@ def _runs_on(t: TensorDesc) -> bool:
     return True
 
 
-def emitted(target: Target, shape: Shape, lines: int, across: int, width: int) -> str:
+def emitted(target: Target, shape: WindowsKey, lines: int, across: int, width: int) -> str:
     """The kernel; arguments: `NAMES`. count: of the output's elements, at least a vector's, in whole lines of so many."""
-    return _Kernel(target, shape, lines, across, width).text()
+    return _NarrowKernel(target, shape, lines, across, width).text()
 
 
-class _Kernel:
-    def __init__(self, target: Target, shape: Shape, lines: int, across: int, width: int) -> None:
+class _NarrowKernel:
+    def __init__(self, target: Target, shape: WindowsKey, lines: int, across: int, width: int) -> None:
         self.body, self.shape = Body(target), shape
         self.lines, self.across, self.width = lines, across, width
         self.kind = reduction(self.body, shape)

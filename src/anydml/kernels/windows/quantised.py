@@ -13,7 +13,7 @@ from anydml.graphs.plan import Pooling
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.means import means
-from anydml.kernels.match.windows import MEAN, Axis, Windows, windows
+from anydml.kernels.match.windows import MEAN, WindowAxis, WindowReduction, windows
 from anydml.kernels.windows import family
 from anydml.kernels.windows.estimate import Counts, numbers
 from anydml.schema.check import Checked
@@ -49,7 +49,7 @@ def lower(region: Pooling, tensors: Mapping[str, TensorDesc], machine: Machine, 
     return family.between(w._replace(kind=made.kind), checked, target, machine.threads, made.record)
 
 
-def _counts(w: Windows) -> Counts:
+def _counts(w: WindowReduction) -> Counts:
     """The numbers of elements that windows have, of the outputs that are looked at."""
     found, all_of = {1: 1.0}, True
     for a in w.axes:
@@ -74,7 +74,9 @@ def _read(region: Pooling) -> set[str]:
     return {e.data[0].name for e in total.args if e.op == "read"}
 
 
-def _windows(region: Pooling, output: str, tensors: Mapping[str, TensorDesc]) -> tuple[Windows, dict[str, TensorDesc]] | str:
+def _windows(
+    region: Pooling, output: str, tensors: Mapping[str, TensorDesc]
+) -> tuple[WindowReduction, dict[str, TensorDesc]] | str:
     """The windows of a region's means, and the tensors in the order of their dimensions."""
     found = windows({output: region.means})
     if not isinstance(found, str):
@@ -83,14 +85,14 @@ def _windows(region: Pooling, output: str, tensors: Mapping[str, TensorDesc]) ->
     if isinstance(all_of, str):
         return all_of
     x = tensors[all_of.source]
-    axes = [Axis(1, 1, counted=1)] * (PLAIN - len(all_of.kept))
-    axes += [Axis(x.sizes[d], x.sizes[d], counted=x.sizes[d]) for d in all_of.kept]
+    axes = [WindowAxis(1, 1, counted=1)] * (PLAIN - len(all_of.kept))
+    axes += [WindowAxis(x.sizes[d], x.sizes[d], counted=x.sizes[d]) for d in all_of.kept]
     beside = max(0, WINDOWED - len(all_of.reduced) - max(0, len(all_of.kept) - PLAIN))
-    axes += [Axis(1, 1, counted=1)] * beside
-    axes += [Axis(x.sizes[d], 1, window=x.sizes[d], counted=x.sizes[d]) for d in all_of.reduced]
+    axes += [WindowAxis(1, 1, counted=1)] * beside
+    axes += [WindowAxis(x.sizes[d], 1, window=x.sizes[d], counted=x.sizes[d]) for d in all_of.reduced]
     order = (*[None] * (PLAIN - len(all_of.kept)), *all_of.kept, *[None] * beside, *all_of.reduced)
     views = {name: _view(t, order) for name, t in tensors.items()}
-    return Windows(MEAN, all_of.source, output, None, tuple(axes)), views
+    return WindowReduction(MEAN, all_of.source, output, None, tuple(axes)), views
 
 
 def _view(t: TensorDesc, order: Sequence[int | None]) -> TensorDesc:

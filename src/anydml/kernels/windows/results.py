@@ -20,7 +20,7 @@ from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.elementwise.rounding import rounded_to_whole, stored
 from anydml.kernels.match.windows import LENGTH, MEAN, QUANTIZED
-from anydml.kernels.windows.shape import Shape
+from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import DataType, limits
 
 
@@ -38,7 +38,7 @@ def number_of(counts: Value) -> Value:
     return least.converted("sitofp", counts.kind.of("double"))
 
 
-def mean(shape: Shape, total: Value, number: Value, inverse: Value, *, close: bool) -> Value:
+def mean(shape: WindowsKey, total: Value, number: Value, inverse: Value, *, close: bool) -> Value:
     """The bits of exact sums divided by a number of elements; inverse: what is nearest to its reciprocal.
 
     close: of sums of up to 47 bits no quotient is nearer to what is half between two float32 than 2^-47 of itself, unless it is
@@ -51,7 +51,7 @@ def mean(shape: Shape, total: Value, number: Value, inverse: Value, *, close: bo
     return as_bits(total / number, shape.types[1])
 
 
-def careful(shape: Shape, total: Value, left: Value, lost: Value, counts: Value) -> tuple[Value, Value]:
+def careful(shape: WindowsKey, total: Value, left: Value, lost: Value, counts: Value) -> tuple[Value, Value]:
     """The bits of what a sum comes to that is known with what its additions left over, and the lanes that are open.
 
     lost: the magnitudes of what the additions of that left over.
@@ -75,7 +75,7 @@ def careful(shape: Shape, total: Value, left: Value, lost: Value, counts: Value)
     return as_bits(made, shape.types[1]), inexact & ends[0].compared("ne", ends[1])
 
 
-def root(shape: Shape, high: Value, low: Value, lost: Value) -> tuple[Value, Value]:
+def root(shape: WindowsKey, high: Value, low: Value, lost: Value) -> tuple[Value, Value]:
     """The bits of the root of high + low, known up to `lost`, and the lanes that are open.
 
     The root of high is off by u of itself, and by as much for low. If the ends of that round to two results, their middle b has
@@ -99,7 +99,7 @@ def _number(bits: Value, data_type: DataType) -> Value:
     return single.converted("fpext", bits.kind.of("double"))
 
 
-def length(shape: Shape, total: Value) -> tuple[Value, Value | None]:
+def length(shape: WindowsKey, total: Value) -> tuple[Value, Value | None]:
     """The bits of the root of a sum of squares, and the lanes that are open."""
     root = total.root()
     rel = (shape.additions / 2 + 2) * U * SLACK
@@ -107,7 +107,7 @@ def length(shape: Shape, total: Value) -> tuple[Value, Value | None]:
 
 
 def quantized(
-    shape: Shape, total: Value, terms: Value, counts: Value, parameters: list[Value | None]
+    shape: WindowsKey, total: Value, terms: Value, counts: Value, parameters: list[Value | None]
 ) -> tuple[Value, Value | None]:
     """The bits of a mean that is quantised, and the lanes that are open; parameters: as `Windows` has them, float32 or i32."""
     body = total.body
@@ -136,7 +136,9 @@ def quantized(
     return steps.converted("trunc", total.kind.of("i8")), open_
 
 
-def line(shape: Shape, total: Value, terms: Value, counts: Value, parameters: list[Value | None]) -> tuple[Value, Value | None]:
+def line(
+    shape: WindowsKey, total: Value, terms: Value, counts: Value, parameters: list[Value | None]
+) -> tuple[Value, Value | None]:
     """The bits of a group of results, and the lanes that are open.
 
     terms: how many elements each has; counts: how many a mean divides by.

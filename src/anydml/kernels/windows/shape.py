@@ -12,7 +12,7 @@ ESTIMATED, DEQUANTIZED = "estimated", "dequantized"
 FEW = 8  # elements of a window along a line, or lines of a window, up to which they are written out
 
 
-class Layout(NamedTuple):
+class WindowsLayout(NamedTuple):
     """The dimensions in their roles: the one that lines run along, those without windows, and the others."""
 
     line: int
@@ -20,7 +20,7 @@ class Layout(NamedTuple):
     taps: tuple[int, ...]
 
 
-class Shape(NamedTuple):
+class WindowsKey(NamedTuple):
     """Windows, but for their sizes and strides. A line is what the kernel computes at once: a row of output elements.
 
     kind: see `match.windows`, or one of those above. types: of the input and the output; indices: of the output of positions,
@@ -78,12 +78,12 @@ class Shape(NamedTuple):
 MEMORY = ("offsets", "positions", "rows_at", "counts", "divisors", "numbers", "inverses")
 
 
-def parts(shape: Shape) -> tuple[str, ...]:
+def parts(shape: WindowsKey) -> tuple[str, ...]:
     """LLVM's types of what is kept for each element of a line that is reduced along the window's width."""
     return (*raw(shape), *(() if shape.indices is None else (f"i{shape.indices.element_bits}",)))
 
 
-def raw(shape: Shape) -> tuple[str, ...]:
+def raw(shape: WindowsKey) -> tuple[str, ...]:
     """LLVM's types of what is kept for each element of a line that is read."""
     data_type = shape.types[0]
     if shape.kind in (QUANTIZED, ESTIMATED):
@@ -95,7 +95,7 @@ def raw(shape: Shape) -> tuple[str, ...]:
     return ("float",) if data_type == DataType.FLOAT32 else (f"i{data_type.element_bits}",)
 
 
-def names(shape: Shape) -> list[str]:
+def names(shape: WindowsKey) -> list[str]:
     """The arguments of the kernel, in order."""
     found = [
         "state",
@@ -130,12 +130,12 @@ def names(shape: Shape) -> list[str]:
     return found
 
 
-def present(shape: Shape) -> list[int]:
+def present(shape: WindowsKey) -> list[int]:
     """The scales and zero points that are there."""
     return [q for q, there in enumerate(shape.parameters) if there]
 
 
-def pointers(shape: Shape) -> set[str]:
+def pointers(shape: WindowsKey) -> set[str]:
     """The arguments that are addresses."""
     found = {"state", "list", *MEMORY, "x", "y", "z", *(f"g{q}" for q in present(shape))}
     found |= {"rule"} if shape.between else set()

@@ -15,7 +15,7 @@ from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
 from anydml.kernels.windows import results
 from anydml.kernels.windows.kinds import OfBytes, reduction
-from anydml.kernels.windows.shape import DEQUANTIZED, Shape, present
+from anydml.kernels.windows.shape import DEQUANTIZED, WindowsKey, present
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
@@ -25,21 +25,21 @@ Parts = list[Value]
 Merge = Callable[[Parts, Parts], Parts]
 
 
-def names(shape: Shape) -> tuple[str, ...]:
+def names(shape: WindowsKey) -> tuple[str, ...]:
     """The arguments of the kernel, in order."""
     return (*NAMES, *(["rule"] if shape.between else []), *(f"g{q}" for q in present(shape)))
 
 
-def emitted(target: Target, shape: Shape, together: int) -> str:
+def emitted(target: Target, shape: WindowsKey, together: int) -> str:
     """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list.
 
     together: images, at most so many as there are, and as a vector has lanes; a power of two.
     """
-    return _Kernel(target, shape, together).text()
+    return _WholeImagesKernel(target, shape, together).text()
 
 
-class _Kernel:
-    def __init__(self, target: Target, shape: Shape, together: int) -> None:
+class _WholeImagesKernel:
+    def __init__(self, target: Target, shape: WindowsKey, together: int) -> None:
         self.body, self.shape, self.together = Body(target), shape, together
         self.kind = reduction(self.body, shape)
         self.kind.plain = True

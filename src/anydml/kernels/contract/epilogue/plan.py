@@ -10,20 +10,20 @@ from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.epilogue import records
 from anydml.kernels.contract.geometry import Batch, Matrix, Scratch
-from anydml.kernels.contract.layout import WRAPS, Layout
+from anydml.kernels.contract.layout import WRAPS, IntegerLayout
 from anydml.kernels.contract.problem import NOTHING
 
 LARGEST = 2**31 - 1
 MODES = 16  # bytes
 
 
-def by_row(at: Layout) -> list[Matrix]:
+def by_row(at: IntegerLayout) -> list[Matrix]:
     """The sources of the records of rows, and of the modes."""
     p = at.problem
     return [p.a_zero_point, *(p.scales or ()), *((p.y_zero_point,) if p.scales else ()), *((p.bias,) if p.bias else ())]
 
 
-def parameters(at: Layout, batch: Batch, rows: range, first: int, count: int, into: At, modes: At) -> Step:
+def parameters(at: IntegerLayout, batch: Batch, rows: range, first: int, count: int, into: At, modes: At) -> Step:
     """The records of rows, but for their terms, and the modes, for so many columns from the first."""
     p, row, none = at.problem, rows.start, At("constants")
     by_column = p.bias is not None and bool(p.bias.column)
@@ -43,7 +43,7 @@ def parameters(at: Layout, batch: Batch, rows: range, first: int, count: int, in
     return Step(code, (len(rows), *zero, into, count, modes, bound, *scales, *across, *y_zero, *added, room))
 
 
-def row_sums(at: Layout, batch: Batch, rows: range, a: At, a_row: int, row_bytes: int, into: At, modes: At) -> Step:
+def row_sums(at: IntegerLayout, batch: Batch, rows: range, a: At, a_row: int, row_bytes: int, into: At, modes: At) -> Step:
     """The terms of the records of rows."""
     p, none = at.problem, At("constants")
     biased = at.kind.biased and at.blocks == 1
@@ -52,10 +52,10 @@ def row_sums(at: Layout, batch: Batch, rows: range, a: At, a_row: int, row_bytes
     return Step(code, (a, a_row, row_bytes, len(rows), into, p.b_zero_point.of(batch), *bias, modes))
 
 
-class Columns:
+class ColumnRecords:
     """The records of some panels' columns. `ready` makes what they are made from; `step` makes them, from sums."""
 
-    def __init__(self, at: Layout, batch: Batch, panels: range, into: At) -> None:
+    def __init__(self, at: IntegerLayout, batch: Batch, panels: range, into: At) -> None:
         self.at, self.batch, self.panels, self.into = at, batch, panels, into
 
     def ready(self, scratch: Scratch) -> Generator[Step, None, tuple[At, At]]:

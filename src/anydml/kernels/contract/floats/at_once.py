@@ -17,10 +17,10 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.careful import listed, masked_store
-from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
 from anydml.kernels.contract.floats.formula import bounded, stored_rounded, walked
 from anydml.kernels.contract.floats.largest import below
-from anydml.kernels.contract.floats.layout import Layout
+from anydml.kernels.contract.floats.layout import FloatLayout
 from anydml.kernels.contract.floats.reads import single
 from anydml.kernels.contract.floats.tile import BOUND, leave, multiplied
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -44,7 +44,7 @@ WIDE = Kind("double")
 Differ = list[tuple[Value, Value | None]]
 
 
-def serves(target: Target, found: Layout, shape: Shape) -> bool:
+def serves(target: Target, found: FloatLayout, shape: EpilogueKey) -> bool:
     """Whether elements are stored so: they lie side by side, and nothing differs along a row but the sums.
 
     What is read beside them could lie where they are stored.
@@ -56,7 +56,7 @@ def serves(target: Target, found: Layout, shape: Shape) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _emits(target: Target, shape: Shape) -> bool:
+def _emits(target: Target, shape: EpilogueKey) -> bool:
     """Whether the formula has an interval for a vector of elements."""
     try:
         stored(target, 1, 1, False, shape)
@@ -65,12 +65,12 @@ def _emits(target: Target, shape: Shape) -> bool:
     return True
 
 
-def names(shape: Shape) -> list[str]:
+def names(shape: EpilogueKey) -> list[str]:
     """The arguments of the kernel, in order."""
     return [*ARGUMENTS, *places(len(shape.lies))]
 
 
-def stored(target: Target, rows: int, across: int, cut: bool, shape: Shape) -> str:
+def stored(target: Target, rows: int, across: int, cut: bool, shape: EpilogueKey) -> str:
     """Tiles of so many rows and panels of so many vectors, stored; arguments: `names`. The counter says whether all are.
 
     begun, twice: room for what a row's sums begin with, and for twice their bound. sums: as `tile` has them; of what is on the
@@ -80,7 +80,7 @@ def stored(target: Target, rows: int, across: int, cut: bool, shape: Shape) -> s
 
 
 class _Tiles:
-    def __init__(self, target: Target, rows: int, across: int, cut: bool, shape: Shape) -> None:
+    def __init__(self, target: Target, rows: int, across: int, cut: bool, shape: EpilogueKey) -> None:
         self.body, self.rows, self.across, self.cut, self.shape = Body(target), rows, across, cut, shape
         self.lanes = target.vector_bytes // 8
         s = shape.stored

@@ -15,7 +15,7 @@ from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.reads import Reader, single
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.seen import Kinds
+    from anydml.kernels.contract.floats.seen import FilterKey
     from anydml.kernels.contract.floats.strips import Filter
 
 WIDE = Kind("double")
@@ -26,7 +26,7 @@ class Careful:
     factors and its line 0 are."""
 
     def __init__(
-        self, body: Body, kinds: Kinds, ways: Sequence[tuple[str, str, str]], filter_: Filter, lanes: int, a: str, b: str
+        self, body: Body, kinds: FilterKey, ways: Sequence[tuple[str, str, str]], filter_: Filter, lanes: int, a: str, b: str
     ) -> None:
         self.body, self.kinds, self.ways, self.filter, self.lanes, self.a, self.b = body, kinds, ways, filter_, lanes, a, b
         self.reader = Reader(body, kinds.b, kinds.across, lanes)

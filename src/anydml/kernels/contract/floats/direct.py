@@ -15,7 +15,7 @@ from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.contract.floats.masks import Masks
 from anydml.kernels.contract.floats.reads import single
-from anydml.kernels.contract.floats.terms import TERM, Kinds, Terms
+from anydml.kernels.contract.floats.terms import TERM, Terms, TermsKey
 from anydml.kernels.contract.floats.tile import BOUND
 
 LEAST = 2.0**-126  # below it, a product of float32 loses more than its share
@@ -33,7 +33,7 @@ def slack(target: Target) -> int:
     return 2 * target.vector_bytes
 
 
-def sums(target: Target, kinds: Kinds) -> str:
+def sums(target: Target, kinds: TermsKey) -> str:
     """Sums of so many columns, from the first one on; arguments: ARGUMENTS."""
     return _Direct(target, kinds).text()
 

@@ -11,11 +11,11 @@ import numpy as np
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats import direct, epilogue, few, terms
-from anydml.kernels.contract.floats.layout import Layout
+from anydml.kernels.contract.floats.layout import FloatLayout
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.plan import Plan
-    from anydml.kernels.contract.floats.shares import Piece
+    from anydml.kernels.contract.floats.plan import FloatPlan
+    from anydml.kernels.contract.floats.shares import ThreadShare
 
 MOST_ROWS = 4
 MOST_ROWS_ALONG = 16  # of a matrix whose rows or columns lie side by side
@@ -24,7 +24,7 @@ FEW_TERMS = 48
 STRIP = 4096  # columns: their sums stay near while the terms pass by
 
 
-def serves(found: Layout, size: int, once: bool) -> bool:
+def serves(found: FloatLayout, size: int, once: bool) -> bool:
     """Whether there are so few rows that packing columns costs more than it brings.
 
     size: bytes of the columns' elements; once: whether these could be packed once.
@@ -35,7 +35,7 @@ def serves(found: Layout, size: int, once: bool) -> bool:
     return found.rows <= (MOST_ROWS if once or along is None else MOST_ROWS_ALONG)
 
 
-def take(plan: Plan, piece: Piece) -> None:
+def take(plan: FloatPlan, piece: ThreadShare) -> None:
     """Take the memory that a piece works in."""
     scratch, rows = plan.scratch, min(len(piece.rows), AT_ONCE)
     columns = min(STRIP, len(piece.columns))
@@ -46,14 +46,14 @@ def take(plan: Plan, piece: Piece) -> None:
     plan.values = scratch.take(max(few.BLOCK, 16 * rows) * 8 + rows * plan.target.vector_bytes * 2)
 
 
-def batch_steps(plan: Plan, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
+def batch_steps(plan: FloatPlan, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
     """The steps of one batch."""
     for first in range(piece.rows.start, piece.rows.stop, AT_ONCE):
         rows = range(first, min(first + AT_ONCE, piece.rows.stop))
         yield from plan.along(piece.columns, STRIP, partial(_strip, plan, batch, rows))
 
 
-def _read_along(found: Layout, size: int) -> bool | None:
+def _read_along(found: FloatLayout, size: int) -> bool | None:
     """Whether a matrix lies side by side along its terms; None if it does neither way, or if some terms do not count."""
     if found.padded or len(found.table) != 1 or found.sizes[:2] != (1, 1):
         return None
@@ -63,14 +63,14 @@ def _read_along(found: Layout, size: int) -> bool | None:
     return False if column == size or found.columns == 1 else None
 
 
-def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> Iterator[Step]:
+def _strip(plan: FloatPlan, batch: tuple[int, ...], rows: range, columns: range) -> Iterator[Step]:
     found, target = plan.layout, plan.target
     along = _read_along(found, plan.factors[1].dtype.itemsize)
     if along is None:
         yield _any(plan, batch, rows, columns)
         additions = found.terms
     else:
-        kinds = few.Kinds(*plan.factors, len(rows), along, few.BLOCK)
+        kinds = few.FewKey(*plan.factors, len(rows), along, few.BLOCK)
         yield _matrix(plan, kinds, batch, rows, columns)
         additions = kinds.additions(found.terms, target)
     factor = int(np.float64((additions + 8) * 2.0**-53).view(np.int64))
@@ -86,7 +86,7 @@ def _strip(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> I
     yield plan.refine(batch, rows, columns, plan.shape, known, streams)
 
 
-def _matrix(plan: Plan, kinds: few.Kinds, batch: tuple[int, ...], rows: range, columns: range) -> Step:
+def _matrix(plan: FloatPlan, kinds: few.FewKey, batch: tuple[int, ...], rows: range, columns: range) -> Step:
     """The sums of some columns of a matrix that lies side by side."""
     found = plan.layout
     at_b, at_a = (int(x) for x in found.table[0, :2])
@@ -96,13 +96,13 @@ def _matrix(plan: Plan, kinds: few.Kinds, batch: tuple[int, ...], rows: range, c
     return Step(engine.compiled(few.summed, plan.target, kinds), (*left, *right, *blocks))
 
 
-def _any(plan: Plan, batch: tuple[int, ...], rows: range, columns: range) -> Step:
+def _any(plan: FloatPlan, batch: tuple[int, ...], rows: range, columns: range) -> Step:
     """The sums of some columns of any kind."""
     found = plan.layout
     size = plan.factors[1].dtype.itemsize
     at_once = max(1, min(found.terms, 16 if len(found.table) > 1 else 8))  # of a matrix, rows that are far apart
     step = {size: 1, 2 * size: 2}.get(found.b.columns[2], 0)
-    kinds = terms.Kinds(*plan.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, at_once)
+    kinds = terms.TermsKey(*plan.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, at_once)
     a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
     right = (b, *found.sizes[1:], *found.b.columns, found.b_term)
     counted = (found.channels, len(found.table), plan.table)

@@ -47,7 +47,7 @@ ARGUMENTS = (
 POINTERS = {"sums", "a_norms", "b_norms", "list", "counter", "rests", "a_low", "b_low", "done"}
 
 
-class Shape(NamedTuple):
+class EpilogueKey(NamedTuple):
     """lies: how each stream that is read lies along a run of columns, and the output, last. padded: some norms are negative,
     where terms do not count.
     measured: each sum has one of its terms' magnitudes, in rows as far apart, in the norms' place. mixed: sums are made of
@@ -62,7 +62,7 @@ class Shape(NamedTuple):
     again: str = ""
 
 
-def names(shape: Shape) -> list[str]:
+def names(shape: EpilogueKey) -> list[str]:
     """The arguments of the kernel, in order."""
     return [*ARGUMENTS, *places(len(shape.lies))]
 
@@ -72,13 +72,13 @@ def places(count: int) -> list[str]:
     return [f"{x}{k}" for k in range(OWN, OWN + count) for x in "przys"]
 
 
-def block(target: Target, shape: Shape) -> str:
+def block(target: Target, shape: EpilogueKey) -> str:
     """A block of elements from their sums; arguments: `names`."""
     return _Block(target, shape).text()
 
 
 class _Block:
-    def __init__(self, target: Target, shape: Shape) -> None:
+    def __init__(self, target: Target, shape: EpilogueKey) -> None:
         self.body, self.shape = Body(target), shape
         self.lanes = target.vector_bytes // 4
         s = shape.stored

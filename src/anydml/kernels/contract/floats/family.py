@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import Text, arguments, fold, kernel
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.contract.floats.direct_plan import serves
 from anydml.kernels.contract.floats.formula import Stored
-from anydml.kernels.contract.floats.layout import Layout, layout
-from anydml.kernels.contract.floats.plan import Constants, Plan
-from anydml.kernels.contract.floats.undecided import Open, deciding
+from anydml.kernels.contract.floats.layout import FloatLayout, layout
+from anydml.kernels.contract.floats.plan import FloatPlan, FloatTables
+from anydml.kernels.contract.floats.undecided import ContractionBits, deciding
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.kernels.contract.floats.winograd_windows import pays, windowed, windows
 from anydml.kernels.contract.geometry import Scratch
@@ -44,7 +44,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     output = checked.tensors[name].data_type
     if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
         return Refused("the factors are no floats of 32 or 16 bits")
-    scratch, passing, packed, constants = Scratch("scratch"), Scratch("passing"), Scratch("packed"), Constants()
+    scratch, passing, packed, constants = Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables()
     plans, opens, work = [], [], 0
     for c in found:
         if not all(v.size for v in c.variables):
@@ -58,7 +58,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         side = windowed(c)
         if square is None and side is not None and not made.padded:  # filters are columns where their outputs lie closest
             other = layout(c, checked, side)
-            if isinstance(other, Layout) and pays(other):
+            if isinstance(other, FloatLayout) and pays(other):
                 square = windows(other)
                 made = other if square is not None else made
         formula = combined(c.formula)
@@ -73,9 +73,9 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
             owned = [bool(checked.tensors[p.at.base].flags & TensorFlags.OWNED_BY_DML) for p in (made.a, made.b)]
             direct = serves(made, factors[1].dtype.itemsize, owned[1])
             rows, columns = (packed if once and not direct else None for once in owned)
-            plan = Plan(*stated, rows, columns) if square is None else WinogradPlan(*stated, rows, square)
+            plan = FloatPlan(*stated, rows, columns) if square is None else WinogradPlan(*stated, rows, square)
         plans.append(plan)
-        opens.append(Open(c, made.order, plan.bits.offset // 8, plan.open))
+        opens.append(ContractionBits(c, made.order, plan.bits.offset // 8, plan.open))
         work += prod(made.batches) * made.rows * made.columns * made.terms
     counters = np.array([at.offset for plan in plans for at in plan.open], np.int64)
     with guard:

@@ -33,7 +33,7 @@ POINTERS = {"a", "b", "sums", "sizes", "values", "counter"}
 I64, WIDE = Kind("i64"), Kind("double")
 
 
-class Kinds(NamedTuple):
+class FewKey(NamedTuple):
     """The factors' types; rows; whether the matrix is read along its terms, which lie side by side; BLOCK."""
 
     a: DataType
@@ -56,7 +56,7 @@ class Kinds(NamedTuple):
         return -(-min(terms, self.block) // lanes) + 2 + lanes.bit_length() + blocks  # a part of a vector at both ends
 
 
-def summed(target: Target, kinds: Kinds) -> str:
+def summed(target: Target, kinds: FewKey) -> str:
     """Sums of so many columns, each with what bounds its terms' magnitudes; arguments: ARGUMENTS."""
     return (_Along if kinds.along else _Across)(target, kinds).text()
 
@@ -64,7 +64,7 @@ def summed(target: Target, kinds: Kinds) -> str:
 class _Few:
     """The base of both ways: a block of factors in float64, their norms, and the memory of sums."""
 
-    def __init__(self, target: Target, kinds: Kinds) -> None:
+    def __init__(self, target: Target, kinds: FewKey) -> None:
         self.body, self.kinds = Body(target), kinds
         self.lanes = target.vector_bytes // 4
         self.half = self.lanes // 2

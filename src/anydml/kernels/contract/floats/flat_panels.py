@@ -8,7 +8,7 @@ from __future__ import annotations
 from anydml.kernels.code.emit import arguments, fold, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.contract.floats.layout import ENTRY, Layout
+from anydml.kernels.contract.floats.layout import ENTRY, FloatLayout
 from anydml.kernels.contract.floats.lines import lines
 from anydml.kernels.contract.floats.panels import ARGUMENTS, POINTERS, Panels
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
@@ -21,7 +21,7 @@ MASK, BITS = 2, 16  # bytes of a mask, and columns: as many as a vector has, or 
 COUNTING = PLANE // 8 + 4  # bytes of a plane's columns, a bit each
 
 
-def serves(found: Layout, size: int) -> bool:
+def serves(found: FloatLayout, size: int) -> bool:
     """Whether columns are of this kind. size: bytes of an element."""
     _, count, width = found.sizes
     flat = found.b.columns[2] == size and found.b.columns[1] == width * size

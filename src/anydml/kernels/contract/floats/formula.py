@@ -12,7 +12,7 @@ import numpy as np
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
-from anydml.kernels.elementwise.formula import Walk
+from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, stored_item
 from anydml.kernels.elementwise.numbers import Number, U, odd_of, of_single
 from anydml.kernels.elementwise.precise_arithmetic import Precise
@@ -112,7 +112,7 @@ def _keeps_numbers(node: Node) -> bool:
     return node.op in _KEEPING - {"stream"}
 
 
-class _SumWalk(Walk):
+class _SumWalk(FormulaWalk):
     """known: what a stream, or a node, is known to be."""
 
     def __init__(self, body: Body, s: Stored, streams: list[Value], lanes: int, known: Mapping[int, Number]) -> None:

@@ -25,7 +25,7 @@ MOST_POSITIONS = 1 << 14  # entries of the table of terms
 ENTRY = 8  # int64 of an entry: bytes to the factor of columns, to that of rows, and where the columns' dimensions count
 
 
-class Place(NamedTuple):
+class StreamPlace(NamedTuple):
     """A tensor, or a stream: its first element, and bytes along batches, along rows, and along the columns' dimensions."""
 
     at: At
@@ -37,7 +37,7 @@ class Place(NamedTuple):
         return self.at + (sum(i * s for i, s in zip(batch, self.batches, strict=True)) + row * self.row)
 
 
-class Layout(NamedTuple):
+class FloatLayout(NamedTuple):
     """rows x columns for each of the batches. sizes: the columns' three dimensions, that in `flat` are those of streams alone.
 
     a, b: the factors of rows and columns; a_term, b_term: bytes from one channel to the next. table: an entry for each
@@ -49,10 +49,10 @@ class Layout(NamedTuple):
     rows: int
     sizes: tuple[int, int, int]
     flat: tuple[int, int, int]
-    a: Place
-    b: Place
-    streams: tuple[Place, ...]
-    output: Place
+    a: StreamPlace
+    b: StreamPlace
+    streams: tuple[StreamPlace, ...]
+    output: StreamPlace
     channels: int
     a_term: int
     b_term: int
@@ -78,7 +78,7 @@ class _Test(NamedTuple):
     size: int
 
 
-def layout(c: Contraction, checked: Checked[Any], columns_of: int | None = None) -> Layout | str:
+def layout(c: Contraction, checked: Checked[Any], columns_of: int | None = None) -> FloatLayout | str:
     """The layout of a contraction, or why it has none of this kind. columns_of: the factor of columns, if it may be either."""
     tests = [_tests(f, (*c.variables, *c.terms)) for f in c.factors]
     if all(tests):
@@ -114,20 +114,20 @@ def layout(c: Contraction, checked: Checked[Any], columns_of: int | None = None)
         return terms
     channels, a_term, b_term, table, inside = terms
 
-    def place(at: At, own: Mapping[Variable, int]) -> Place:
+    def place(at: At, own: Mapping[Variable, int]) -> StreamPlace:
         def of(d: _Dimension) -> int:
             return own.get(d.step, 0) if d.step is not None else 0
 
         first, second, third = (of(d) for d in dims)
-        return Place(at, tuple(of(d) for d in batches), of(row_taken[0]) if row_taken else 0, (first, second, third))
+        return StreamPlace(at, tuple(of(d) for d in batches), of(row_taken[0]) if row_taken else 0, (first, second, third))
 
     bases = [At(f.name, sum(i.constant * s for i, s in zip(f.at, _bytes(f.name, checked), strict=True))) for _, f in places]
     start = sum(i * s for i, s in zip(c.start, _bytes(c.output, checked), strict=True))
     sizes = tuple(d.size for d in dims)
-    made = [Place(At(SUM), (0,) * len(batches), 0, (0, 0, 0)) if s is None else place(*s) for s in streams]
+    made = [StreamPlace(At(SUM), (0,) * len(batches), 0, (0, 0, 0)) if s is None else place(*s) for s in streams]
     output = place(At(c.output, start), out)
     flat = _flat(sizes, [output, *(p for p, s in zip(made, streams, strict=True) if s is not None)])
-    return Layout(
+    return FloatLayout(
         tuple(d.size for d in batches),
         row_taken[0].size if row_taken else 1,
         (sizes[0], sizes[1], sizes[2]),
@@ -219,7 +219,7 @@ def _merged(
     return made
 
 
-def _flat(sizes: Sequence[int], places: Sequence[Place]) -> tuple[int, int, int]:
+def _flat(sizes: Sequence[int], places: Sequence[StreamPlace]) -> tuple[int, int, int]:
     """The columns in fewer dimensions, where the output and what goes with it run on."""
     z, y, x = sizes
     if all(p.columns[1] == p.columns[2] * x for p in places) or y == 1:

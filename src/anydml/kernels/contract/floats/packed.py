@@ -11,16 +11,16 @@ import numpy as np
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats import flat_panels, panels, rows, tile
-from anydml.kernels.contract.floats.layout import ENTRY, Place
+from anydml.kernels.contract.floats.layout import ENTRY, StreamPlace
 from anydml.kernels.contract.geometry import Scratch
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.plan import Plan
+    from anydml.kernels.contract.floats.plan import FloatPlan
 
 SLACK = 128  # bytes that the last vector of a panel may write behind it
 
 
-class Packed(NamedTuple):
+class PackedFactor(NamedTuple):
     """A factor that is packed, and its norms. step, norm_step: bytes from one batch's to the next one's.
 
     sizes: the numbers of batches, 1 where they have the same; all are 1 where each batch's takes the place of another's.
@@ -40,23 +40,23 @@ class Packed(NamedTuple):
         return self.at + number * self.step + offset, self.norms + number * self.norm_step + first * 8
 
 
-def take(plan: Plan, count: int, size: int, place: Place, once: Scratch | None) -> Packed:
+def take(plan: FloatPlan, count: int, size: int, place: StreamPlace, once: Scratch | None) -> PackedFactor:
     """Memory for so many rows, or columns, of so many bytes; once: where those of all batches are kept, if they are."""
     batches = plan.layout.batches
     whole, norms = (-(-(count * bytes_ + SLACK) // 64) * 64 for bytes_ in (size, 8))
     if once is None:
-        return Packed(plan.scratch.take(whole), plan.scratch.take(norms), 0, 0, (1,) * len(batches))
+        return PackedFactor(plan.scratch.take(whole), plan.scratch.take(norms), 0, 0, (1,) * len(batches))
     sizes = tuple(n if step else 1 for n, step in zip(batches, place.batches, strict=True))
-    return Packed(once.take(prod(sizes) * whole), once.take(prod(sizes) * norms), whole, norms, sizes)
+    return PackedFactor(once.take(prod(sizes) * whole), once.take(prod(sizes) * norms), whole, norms, sizes)
 
 
-def rows_packed(plan: Plan, batch: tuple[int, ...], some: range) -> Iterator[Step]:
+def rows_packed(plan: FloatPlan, batch: tuple[int, ...], some: range) -> Iterator[Step]:
     """Steps that pack some rows of a batch."""
     for group, height in tile.heights(plan.target, some):
         yield tiles_packed(plan, batch, group, height, group.start - some.start)
 
 
-def tiles_packed(plan: Plan, batch: tuple[int, ...], some: range, height: int, at: int) -> Step:
+def tiles_packed(plan: FloatPlan, batch: tuple[int, ...], some: range, height: int, at: int) -> Step:
     """A step that packs tiles of rows, as the at-th and further ones."""
     found, size = plan.layout, plan.factors[0].dtype.itemsize
     positions, table, channels, term = len(found.table), plan.table + 8, found.channels, found.a_term
@@ -68,7 +68,7 @@ def tiles_packed(plan: Plan, batch: tuple[int, ...], some: range, height: int, a
     return Step(code, (a, found.a.row, len(some), channels, term, positions, table, 8 * ENTRY, *into))
 
 
-def parts(plan: Plan, columns: range) -> list[tuple[range, int]]:
+def parts(plan: FloatPlan, columns: range) -> list[tuple[range, int]]:
     """Columns in whole panels, and the rest in narrower ones: with the vectors that a row of the panel has.
 
     No panel but the first has one vector alone: two of two are summed as fast as one of three, and one of one is not.
@@ -82,7 +82,7 @@ def parts(plan: Plan, columns: range) -> list[tuple[range, int]]:
     return [(part, across) for part, across in made if part]
 
 
-def columns_packed(plan: Plan, batch: tuple[int, ...], columns: range) -> Iterator[Step]:
+def columns_packed(plan: FloatPlan, batch: tuple[int, ...], columns: range) -> Iterator[Step]:
     """Steps that pack some columns of a batch, from a panel's first one on."""
     found = plan.layout
     step, rest = divmod(found.b.columns[2], plan.factors[1].dtype.itemsize)

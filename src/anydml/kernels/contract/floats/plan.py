@@ -18,12 +18,12 @@ from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import at_once, direct_plan, doubled, epilogue, magnitudes, packed, refine, tile, zeros
-from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, Shape
+from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, EpilogueKey
 from anydml.kernels.contract.floats.formula import Stored
-from anydml.kernels.contract.floats.layout import Layout, Place
-from anydml.kernels.contract.floats.packed import SLACK, Packed
+from anydml.kernels.contract.floats.layout import FloatLayout, StreamPlace
+from anydml.kernels.contract.floats.packed import SLACK, PackedFactor
 from anydml.kernels.contract.floats.planes_plan import Planes
-from anydml.kernels.contract.floats.shares import Piece, pieces, turns
+from anydml.kernels.contract.floats.shares import ThreadShare, pieces, turns
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.tensor import DataType
@@ -44,7 +44,7 @@ VERY_MANY = 12  # and pairs where it is more than this part
 Steps = Iterable[Step | Repeat]
 
 
-class Constants:
+class FloatTables:
     """Tables that steps read, in one array. none: where it begins, with zeros."""
 
     none = At("constants")
@@ -64,33 +64,33 @@ class Constants:
         return np.frombuffer(bytearray().join(self.parts), np.uint8)
 
 
-class Plan:
+class FloatPlan:
     """The steps of a contraction, phase by phase, for each thread. open: where each counts what it leaves open.
 
     kept: where they and the bits of elements are, zeros unless something is open; scratch: what nothing is left in.
     packed, packed_columns: where rows, and columns, are packed once, by the steps `packing`, if they are.
     """
 
-    rows: Packed
-    columns: Packed
+    rows: PackedFactor
+    columns: PackedFactor
 
     def __init__(
         self,
         target: Target,
-        found: Layout,
+        found: FloatLayout,
         formula: Stored,
         factors: tuple[DataType, DataType],
         threads: int,
         kept: Scratch,
         scratch: Scratch,
-        constants: Constants,
+        constants: FloatTables,
         packed: Scratch | None = None,
         packed_columns: Scratch | None = None,
     ) -> None:
         self.target, self.layout, self.factors, self.scratch = target, found, factors, scratch
         self.packed, self.packed_columns = packed, packed_columns
         self.packing: list[Step | Repeat] = []
-        self.shared: dict[tuple[str, range], Packed] = {}
+        self.shared: dict[tuple[str, range], PackedFactor] = {}
         streams = [found.streams[k] for k in formula.others]
         self.places = [*streams, found.output]
         types = [formula.types[k] for k in (*formula.others, -1)]
@@ -98,7 +98,7 @@ class Plan:
             _lies(p, t, found, last=k == len(streams)) for k, (p, t) in enumerate(zip(self.places, types, strict=True))
         )
         self.block_row, self.sizes, self.values = 0, At("scratch"), At("scratch")
-        self.shape = Shape(formula, lies, found.padded)
+        self.shape = EpilogueKey(formula, lies, found.padded)
         self.at_once = not target.later and at_once.serves(target, found, self.shape)
         self.lanes = target.vector_bytes // 8
         self.width = tile.width(target)
@@ -119,16 +119,16 @@ class Plan:
             top = max(top, scratch.size)
         scratch.size = top
 
-    def _shares(self, count: int) -> list[Piece]:
+    def _shares(self, count: int) -> list[ThreadShare]:
         done = self.packed is not None, self.packed_columns is not None
         return pieces(self.layout, tile.height(self.target), self.width, count, done)
 
-    def _turns(self, piece: Piece, count: int) -> list[Piece]:
+    def _turns(self, piece: ThreadShare, count: int) -> list[ThreadShare]:
         return turns(piece, self.width, count)
 
     # --- one thread ---
 
-    def _piece(self, piece: Piece, open_: At) -> list[Step | Repeat]:
+    def _piece(self, piece: ThreadShare, open_: At) -> list[Step | Repeat]:
         found, scratch = self.layout, self.scratch
         self.open_ = open_
         if self.planes is not None:
@@ -162,7 +162,7 @@ class Plan:
         self.counter, self.whole = scratch.take(64), whole
         return self._batches(piece)
 
-    def _packed(self, name: str, piece: Piece, once: Scratch | None, count: int) -> Packed:
+    def _packed(self, name: str, piece: ThreadShare, once: Scratch | None, count: int) -> PackedFactor:
         """Where a piece's rows or columns are packed; pieces share what is packed once."""
         size, place = (8, self.layout.a) if name == "rows" else (4, self.layout.b)
         some: range = getattr(piece, name)
@@ -179,7 +179,7 @@ class Plan:
 
     def _batches(
         self,
-        piece: Piece,
+        piece: ThreadShare,
         steps: Callable[[tuple[int, ...]], Steps] | None = None,
         sizes: tuple[int, ...] | None = None,
         ranges: Callable[[tuple[int, ...], range], Steps] | None = None,
@@ -225,11 +225,11 @@ class Plan:
         rest = range(items.start + len(firsts) * most, items.stop)
         return [*found, *steps(rest)] if rest else found
 
-    def _one(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
+    def _one(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
         """The steps of one batch."""
-        return (direct_plan.batch_steps if self.direct else Plan._batch)(self, batch, piece)
+        return (direct_plan.batch_steps if self.direct else FloatPlan._batch)(self, batch, piece)
 
-    def _batch(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
+    def _batch(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
         if self.whole and self.packed is None:
             yield from packed.rows_packed(self, batch, piece.rows)
         yield from self.along(piece.columns, self.chunk, lambda c: self._chunk(batch, piece.rows, c))
@@ -316,10 +316,10 @@ class Plan:
         batch: tuple[int, ...],
         some: range,
         columns: range,
-        shape: Shape,
+        shape: EpilogueKey,
         known: Sequence[At | int],
         streams: Sequence[At | int],
-        kernel: Callable[[Target, Shape, tuple[DataType, DataType]], str] = refine.refined,
+        kernel: Callable[[Target, EpilogueKey, tuple[DataType, DataType]], str] = refine.refined,
     ) -> Step:
         """A step that decides listed elements, or some of them."""
         found = self.layout
@@ -337,7 +337,7 @@ def _factor(additions: int) -> int:
     return int(np.float64((additions + 8) * 2.0**-53).view(np.int64))
 
 
-def _lies(p: Place, data_type: DataType, found: Layout, *, last: bool) -> str:
+def _lies(p: StreamPlace, data_type: DataType, found: FloatLayout, *, last: bool) -> str:
     stride = p.columns[2]
     if stride == data_type.dtype.itemsize or (found.flat[2] == 1 and last):
         return CONTIGUOUS

@@ -15,7 +15,7 @@ from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.careful import Careful, listed, masked_store
 from anydml.kernels.contract.floats.largest import INFINITE, largest
 from anydml.kernels.contract.floats.reads import single
-from anydml.kernels.contract.floats.seen import Kinds
+from anydml.kernels.contract.floats.seen import FilterKey
 from anydml.kernels.contract.floats.strips import Filter, Strips
 from anydml.kernels.elementwise.levels import lanes_as_bits
 
@@ -31,12 +31,12 @@ ARGUMENTS = (
 POINTERS = {"a", "b", "taps", "noted", "list", "counter", "to"}
 
 
-def names(kinds: Kinds) -> list[str]:
+def names(kinds: FilterKey) -> list[str]:
     """The arguments of the kernel, in order; of a stream: where it is, and bytes from one plane to the next."""
     return [*ARGUMENTS, *(f"{x}{k}" for k in kinds.stored.others for x in "pr")]
 
 
-def summed(target: Target, kinds: Kinds) -> str:
+def summed(target: Target, kinds: FilterKey) -> str:
     """Planes of the output, `lines` of each from the first one on; arguments: `names`."""
     return _Planes(target, kinds).text()
 

@@ -12,12 +12,12 @@ import numpy as np
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.floats import direct_plan, planes, refine
-from anydml.kernels.contract.floats.layout import FAR, Layout, Place
-from anydml.kernels.contract.floats.seen import Kinds
+from anydml.kernels.contract.floats.layout import FAR, FloatLayout, StreamPlace
+from anydml.kernels.contract.floats.seen import FilterKey
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.plan import Plan, Steps
-    from anydml.kernels.contract.floats.shares import Piece
+    from anydml.kernels.contract.floats.plan import FloatPlan, Steps
+    from anydml.kernels.contract.floats.shares import ThreadShare
 
 MOST = 8  # lines and columns of a filter: the sums of so many lines are under way at once
 MOST_DOWN = 4
@@ -53,7 +53,7 @@ class Slide(NamedTuple):
         return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
 
 
-def slide(found: Layout) -> Slide | None:
+def slide(found: FloatLayout) -> Slide | None:
     """The way of a contraction's window, if it is small, and slides over a plane."""
     if not 0 < found.terms <= MOST * MOST:
         return None
@@ -74,7 +74,7 @@ def slide(found: Layout) -> Slide | None:
     return None
 
 
-def _slide(found: Layout, grid: Sequence[Sequence[tuple[int, ...]]]) -> Slide | None:
+def _slide(found: FloatLayout, grid: Sequence[Sequence[tuple[int, ...]]]) -> Slide | None:
     """The way of a window with these terms, line by line; None if it does not slide."""
     images, count, _ = found.sizes
     start = grid[0][0][0]
@@ -116,7 +116,7 @@ def _slide(found: Layout, grid: Sequence[Sequence[tuple[int, ...]]]) -> Slide | 
 class Planes:
     """The steps of a plan whose window slides."""
 
-    def __init__(self, plan: Plan, found: Slide) -> None:
+    def __init__(self, plan: FloatPlan, found: Slide) -> None:
         self.plan, self.slide = plan, found
         layout = plan.layout
         size = plan.factors[1].dtype.itemsize
@@ -127,7 +127,7 @@ class Planes:
             c == found.ways[0][0] + v * size for v, (c, _, _) in enumerate(found.ways)
         )
         narrow = layout.sizes[2] <= plan.lanes >= NARROW
-        self.kinds = Kinds(*plan.factors, high, len(found.ways), found.down, across, beside, narrow, plan.shape.stored)
+        self.kinds = FilterKey(*plan.factors, high, len(found.ways), found.down, across, beside, narrow, plan.shape.stored)
         self.table = plan.constants.add(np.array([*found.factors, *(n for way in found.ways for n in way)], np.int64))
         # for the second stage, planes are the columns' outermost dimension, of any size
         whole = layout.table.copy()
@@ -135,7 +135,7 @@ class Planes:
         self.whole = plan.constants.add(whole)
 
     @classmethod
-    def of(cls, plan: Plan) -> Planes | None:
+    def of(cls, plan: FloatPlan) -> Planes | None:
         """The steps of a plan, if its window slides, and what is stored lies along the columns."""
         layout, output = plan.layout, plan.layout.output
         if layout.rows > direct_plan.MOST_ROWS or layout.columns >= 1 << 31:
@@ -153,7 +153,7 @@ class Planes:
             return None
         return cls(plan, found)
 
-    def steps(self, piece: Piece) -> list[Step | Repeat]:
+    def steps(self, piece: ThreadShare) -> list[Step | Repeat]:
         """The steps of a piece; take the memory that it works in."""
         plan, scratch, columns = self.plan, self.plan.scratch, piece.columns
         _, count, width = plan.layout.sizes
@@ -200,12 +200,12 @@ class Planes:
         _, count, width = found.sizes
         plane, b = count * width, found.b.of(batch) + z * found.b.columns[0]
 
-        def at(p: Place) -> At:
+        def at(p: StreamPlace) -> At:
             return p.of(batch, row) + z * p.columns[0]
 
         pitch, apart = found.b.columns[1:]
 
-        def next_(p: Place) -> int:
+        def next_(p: StreamPlace) -> int:
             return p.batches[-1] if found.batches else 0
 
         used = [way for way in s.ways if way[1] < way[2]]

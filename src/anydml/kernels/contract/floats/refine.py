@@ -12,7 +12,7 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.compensated import joined, plus, result, together, wide
-from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
 from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.elementwise.functions.pairs import Pair
@@ -29,12 +29,12 @@ ARGUMENTS = (
 POINTERS = {"a", "b", "table", "list", "counter", "bits", "open", "sums", "b_norms", "rows_at", "panels_at"}
 
 
-def names(shape: Shape) -> list[str]:
+def names(shape: EpilogueKey) -> list[str]:
     """The arguments of the kernel, in order."""
     return [*ARGUMENTS, *places(len(shape.lies))]
 
 
-def refined(target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> str:
+def refined(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
     """Decide listed elements; arguments: `names`. open: a number, to which those that stay open are added."""
     return Refining(target, shape, factors).text()
 
@@ -42,7 +42,7 @@ def refined(target: Target, shape: Shape, factors: tuple[DataType, DataType]) ->
 class Refining:
     """The kernel that decides listed elements, and the base of the one that decides zeros."""
 
-    def __init__(self, target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> None:
+    def __init__(self, target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType]) -> None:
         self.body, self.shape, self.factors = Body(target), shape, factors
 
     def text(self) -> str:

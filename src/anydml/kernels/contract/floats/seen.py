@@ -17,7 +17,7 @@ from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.tensor import DataType
 
 
-class Kinds(NamedTuple):
+class FilterKey(NamedTuple):
     """The factors' types; the filter's lines and columns; lines and elements that are read from one output to the next.
 
     beside: whether the filter's columns read elements that lie side by side. narrow: whether lines have no more columns than a
@@ -44,12 +44,12 @@ class Kinds(NamedTuple):
         return (self.high * self.wide + 8) * 2.0**-53
 
 
-class Seen:
+class FilterReads:
     """Reads of the elements that a filter sees. order: of halves of every second element, where each comes from."""
 
     ways: Sequence[tuple[str, str, str]]
 
-    def __init__(self, target: Target, kinds: Kinds) -> None:
+    def __init__(self, target: Target, kinds: FilterKey) -> None:
         self.body, self.kinds = Body(target), kinds
         self.half = target.vector_bytes // 8
         self.parts = range(1 if kinds.narrow else 2)

@@ -6,10 +6,10 @@ from itertools import pairwise, product
 from math import prod
 from typing import NamedTuple
 
-from anydml.kernels.contract.floats.layout import Layout
+from anydml.kernels.contract.floats.layout import FloatLayout
 
 
-class Piece(NamedTuple):
+class ThreadShare(NamedTuple):
     """The part of one thread: some of the batches, rows and columns."""
 
     batches: range
@@ -17,7 +17,7 @@ class Piece(NamedTuple):
     columns: range
 
 
-def pieces(found: Layout, height: int, width: int, count: int, packed: tuple[bool, bool]) -> list[Piece]:
+def pieces(found: FloatLayout, height: int, width: int, count: int, packed: tuple[bool, bool]) -> list[ThreadShare]:
     """At most so many pieces: of batches, or of a grid of rows and columns for which least is packed more than once.
 
     height, width: of the tiles and panels that are not cut. packed: whether rows, and columns, are packed before.
@@ -33,7 +33,7 @@ def pieces(found: Layout, height: int, width: int, count: int, packed: tuple[boo
         parts = [1, *min(grids, key=lambda grid: (grid[1] * rows + grid[0] * columns, grid[0]))]
     else:
         parts = [min(count, most) if most == max(units) and most not in units[:k] else 1 for k, most in enumerate(units)]
-    return [Piece(*ranges) for ranges in product(*(_parts(*size, n) for size, n in zip(sizes, parts, strict=True)))]
+    return [ThreadShare(*ranges) for ranges in product(*(_parts(*size, n) for size, n in zip(sizes, parts, strict=True)))]
 
 
 def _parts(size: int, unit: int, count: int) -> list[range]:
@@ -43,7 +43,7 @@ def _parts(size: int, unit: int, count: int) -> list[range]:
     return [range(a, b) for a, b in pairwise(ends)]
 
 
-def turns(piece: Piece, width: int, count: int) -> list[Piece]:
+def turns(piece: ThreadShare, width: int, count: int) -> list[ThreadShare]:
     """A piece in so many."""
     name, unit = ("batches", 1) if len(piece.batches) >= count else ("columns", width)
     items: range = getattr(piece, name)

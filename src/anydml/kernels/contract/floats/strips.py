@@ -12,7 +12,7 @@ from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.careful import masked_store
 from anydml.kernels.contract.floats.formula import bounded, stored, stored_rounded
 from anydml.kernels.contract.floats.largest import below
-from anydml.kernels.contract.floats.seen import Kinds, Seen
+from anydml.kernels.contract.floats.seen import FilterKey, FilterReads
 from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.tensor import DataType
@@ -29,7 +29,7 @@ class Filter(NamedTuple):
     streams: dict[int, Value]
 
 
-class Strips(Seen):
+class Strips(FilterReads):
     """The kernel as far as a strip is concerned. What is known of the plane and of the band is set by `planes`.
 
     filter: the plane's; b, to: its line 0, and the output's. begin, stop: lines of the output; low, high: those that there are,
@@ -50,7 +50,7 @@ class Strips(Seen):
     blank: str
     special: str
 
-    def __init__(self, target: Target, kinds: Kinds) -> None:
+    def __init__(self, target: Target, kinds: FilterKey) -> None:
         super().__init__(target, kinds)
         self.size = kinds.b.dtype.itemsize
         # of a sum, with what is added to it, that is stored as it is, or rounded for what is stored

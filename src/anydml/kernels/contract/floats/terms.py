@@ -14,7 +14,7 @@ from anydml.tensor import DataType
 TERM = 32  # bytes of a term of a line: to its elements, to its values of rows, and the columns that it counts for
 
 
-class Kinds(NamedTuple):
+class TermsKey(NamedTuple):
     """The factors' types; rows; elements of a line from one column to the next, 0 for any; whether some terms do not count.
 
     at_once: so many terms are added before sums are put back; without a loop, where all count for a whole group of columns.
@@ -37,7 +37,7 @@ class Terms:
     line: str
     count: str
 
-    def __init__(self, target: Target, kinds: Kinds) -> None:
+    def __init__(self, target: Target, kinds: TermsKey) -> None:
         self.body, self.kinds = Body(target), kinds
         self.lanes = target.vector_bytes // 4
         self.iota = self.body.constants("i32", range(self.lanes))

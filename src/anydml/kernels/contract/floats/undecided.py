@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.forks import guard
+from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.contraction import Contraction
@@ -18,7 +18,7 @@ from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
 
-class Open(NamedTuple):
+class ContractionBits(NamedTuple):
     """The bits of a contraction: from a word of the scratch on, one for all values of the variables in order."""
 
     contraction: Contraction
@@ -34,13 +34,15 @@ class Open(NamedTuple):
         return -(-count // 64)
 
 
-def deciding(opens: Sequence[Open], nest: Nest, name: str, data_type: DataType) -> Callable[[NDArray[np.int64], Arrays], None]:
+def deciding(
+    opens: Sequence[ContractionBits], nest: Nest, name: str, data_type: DataType
+) -> Callable[[NDArray[np.int64], Arrays], None]:
     """A function that decides the elements whose bits are set in a scratch."""
     return partial(_decide, opens, nest, name, data_type)
 
 
 def _decide(
-    opens: Sequence[Open], nest: Nest, name: str, data_type: DataType, scratch: NDArray[np.int64], arrays: Arrays
+    opens: Sequence[ContractionBits], nest: Nest, name: str, data_type: DataType, scratch: NDArray[np.int64], arrays: Arrays
 ) -> None:
     with guard:
         from anydml.kernels.evaluate.evaluator import evaluators

@@ -31,7 +31,7 @@ def wide(bits: Value, data_type: DataType) -> Value:
     return single.converted("fpext", bits.kind.of("double"))
 
 
-class Products:
+class WinogradProducts:
     """The kernel of products: at each position, the sums of tiles and filters, of BLOCK terms or less."""
 
     def __init__(self, target: Target, height: int, rest: int, across: int) -> None:
@@ -151,7 +151,7 @@ def products(target: Target, height: int, rest: int, across: int) -> str:
     of so many vectors. line: memory to work in, of `line_bytes`. into: a row of filters for each tile, `row` bytes apart, and
     that for each position, `position` bytes apart, to which the sums are added, if terms are done already.
     """
-    return Products(target, height, rest, across).text()
+    return WinogradProducts(target, height, rest, across).text()
 
 
 def line_bytes(target: Target) -> int:

@@ -27,13 +27,13 @@ from anydml.kernels.contract.floats import (
     winograd_redo,
 )
 from anydml.kernels.contract.floats.formula import Stored
-from anydml.kernels.contract.floats.layout import Layout
-from anydml.kernels.contract.floats.plan import LISTED, Constants, Plan
-from anydml.kernels.contract.floats.shares import Piece
+from anydml.kernels.contract.floats.layout import FloatLayout
+from anydml.kernels.contract.floats.plan import LISTED, FloatPlan, FloatTables
+from anydml.kernels.contract.floats.shares import ThreadShare
 from anydml.kernels.contract.floats.winograd import BLOCK, POSITIONS, READ, TILE
 from anydml.kernels.contract.floats.winograd_filters import ELEMENTS
 from anydml.kernels.contract.floats.winograd_inputs import CHANNELS
-from anydml.kernels.contract.floats.winograd_windows import Windows
+from anydml.kernels.contract.floats.winograd_windows import WinogradWindows
 from anydml.kernels.contract.geometry import Scratch
 from anydml.tensor import DataType
 
@@ -43,21 +43,21 @@ PRODUCTS = processor.caches().second // 8  # bytes of products
 SUMS = processor.caches().second // 8  # bytes of sums
 
 
-class WinogradPlan(Plan):
+class WinogradPlan(FloatPlan):
     """The steps of a convolution, for each thread. The columns of a piece are rows of tiles, of one image after the other."""
 
     def __init__(
         self,
         target: Target,
-        found: Layout,
+        found: FloatLayout,
         formula: Stored,
         factors: tuple[DataType, DataType],
         threads: int,
         kept: Scratch,
         scratch: Scratch,
-        constants: Constants,
+        constants: FloatTables,
         packed: Scratch | None,
-        windows: Windows,
+        windows: WinogradWindows,
     ) -> None:
         self.windows, self.roundings = windows, winograd.roundings(found.channels)
         # bytes of a vector of filters that are packed, and of all of a batch, and of their norms
@@ -71,7 +71,7 @@ class WinogradPlan(Plan):
         self.tile_rows, self.tiles = (-(-n // TILE) for n in found.sizes[1:])
         super().__init__(target, found, formula, factors, threads, kept, scratch, constants, packed)
 
-    def _shares(self, count: int) -> list[Piece]:
+    def _shares(self, count: int) -> list[ThreadShare]:
         found = self.layout
         units = {
             "batches": (prod(found.batches), 1),
@@ -82,12 +82,12 @@ class WinogradPlan(Plan):
         if found.rows > 2 * found.sizes[0] * self.tile_rows * self.tiles:
             units = {name: units[name] for name in ("batches", "rows", "columns")}
         name = next((x for x, (n, _) in units.items() if n >= 2 * count), max(units, key=lambda x: units[x][0]))
-        (number, unit), whole = units[name], Piece(*map(range, (units["batches"][0], found.rows, units["columns"][0])))
+        (number, unit), whole = units[name], ThreadShare(*map(range, (units["batches"][0], found.rows, units["columns"][0])))
         count = min(count, number)
         ends = [number * k // count * unit for k in range(count)] + [len(getattr(whole, name))]
         return [whole._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
 
-    def _turns(self, piece: Piece, count: int) -> list[Piece]:
+    def _turns(self, piece: ThreadShare, count: int) -> list[ThreadShare]:
         """A piece in so many, between which a caller can be interrupted."""
         name = "batches" if len(piece.batches) >= count else "columns"
         items: range = getattr(piece, name)
@@ -96,7 +96,7 @@ class WinogradPlan(Plan):
 
     # --- one thread ---
 
-    def _piece(self, piece: Piece, open_: At) -> list[Step | Repeat]:
+    def _piece(self, piece: ThreadShare, open_: At) -> list[Step | Repeat]:
         found, scratch, lanes, across = self.layout, self.scratch, self.lanes, tile.vectors(self.target)
         of_row = POSITIONS * found.channels * 8 * self.tiles
         most = max(TILES // of_row, -(-FEWEST // self.tiles))
@@ -133,14 +133,14 @@ class WinogradPlan(Plan):
 
     # --- filters ---
 
-    def _place_filters(self, piece: Piece) -> None:
+    def _place_filters(self, piece: ThreadShare) -> None:
         """Take memory for packed filters: of all batches, once, if they are packed at `initialize`, else those of one."""
         count = prod(self.kept)
         if self.packed is None or not self.packing:
             memory, (of_filters, of_norms) = self.packed or self.scratch, self.packed_batch
             self.a, self.a_norms, self.plain_norms = (memory.take(count * n) for n in (of_filters, of_norms, of_norms))
         if self.packed is not None and not self.packing:
-            whole = Piece(range(count), range(self.layout.rows), piece.columns)
+            whole = ThreadShare(range(count), range(self.layout.rows), piece.columns)
             self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)], self.kept)
 
     def _filters(self, batch: tuple[int, ...], row: int) -> tuple[At, At, At]:
@@ -162,7 +162,7 @@ class WinogradPlan(Plan):
 
     # --- tiles ---
 
-    def _one(self, batch: tuple[int, ...], piece: Piece) -> Iterator[Step | Repeat]:
+    def _one(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
         """All tiles of a batch, with some filters."""
         if self.packed is None:
             yield self._pack(batch, piece.rows)

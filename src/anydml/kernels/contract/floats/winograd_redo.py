@@ -11,7 +11,7 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import exactly
-from anydml.kernels.contract.floats.epilogue import OWN, Shape, places
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.contract.floats.rows import NORM_SLACK
@@ -34,7 +34,7 @@ BLOCK = 16  # channels that are added up before they are added to others
 LANES = 2  # an element in all of them, where it is stored
 
 
-def names(shape: Shape) -> list[str]:
+def names(shape: EpilogueKey) -> list[str]:
     """The arguments of the kernel, in order."""
     return [*ARGUMENTS, *places(len(shape.lies))]
 
@@ -45,13 +45,13 @@ def factor(channels: int) -> float:
     return (1 + min(channels, BLOCK) + -(-channels // BLOCK) + FILTER * FILTER + 4) * 2.0**-53
 
 
-def summed(target: Target, shape: Shape, factors: tuple[DataType, DataType], contiguous: bool) -> str:
+def summed(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> str:
     """Decide listed elements, or leave them on the list; arguments: `names`. contiguous: the windows' lines have no gaps."""
     return _Redoing(target, shape, factors, contiguous).text()
 
 
 class _Redoing:
-    def __init__(self, target: Target, shape: Shape, factors: tuple[DataType, DataType], contiguous: bool) -> None:
+    def __init__(self, target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> None:
         self.body, self.shape, self.factors = Body(target), shape, factors
         self.step = None if contiguous else "%b_place"
         self.lanes = target.vector_bytes // 8 if contiguous else 2  # that are gathered are not many

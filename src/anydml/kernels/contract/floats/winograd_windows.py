@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anydml.kernels.contract.floats.layout import Layout
+from anydml.kernels.contract.floats.layout import FloatLayout
 from anydml.kernels.contract.floats.winograd import FILTER, TILE
 from anydml.kernels.match.contraction import Contraction
 
@@ -17,7 +17,7 @@ LEAST_OUTPUTS = 25  # of an image; and of its tiles, half are to be outputs
 LEAST_WORK = 1 << 20
 
 
-class Windows(NamedTuple):
+class WinogradWindows(NamedTuple):
     """Windows whose first element is at the output's own position. a, b: bytes from a factor's start to the first position
     of the filter; line, place: bytes from one of its lines, and from one of its places, to the next. low, high: the lines, and
     then the places in a line, that are inside of the tensor, of those that windows reach: two more than there are outputs."""
@@ -36,7 +36,7 @@ def windowed(c: Contraction) -> int | None:
     return several.index(True) if any(several) else None
 
 
-def windows(found: Layout) -> Windows | None:
+def windows(found: FloatLayout) -> WinogradWindows | None:
     """The windows of a layout; None where it has no such ones."""
     table, (_, down, across) = found.table, found.b.columns
     sizes = (found.sizes[1], found.sizes[2])
@@ -59,10 +59,10 @@ def windows(found: Layout) -> Windows | None:
             inside += [start, max(min(high[k] - step, sizes[k]), start)]
         if entry[1] != a + p * line + q * place or not np.array_equal(entry[2:], inside):
             return None
-    return Windows(a, first, line, place, low, high)
+    return WinogradWindows(a, first, line, place, low, high)
 
 
-def pays(found: Layout) -> bool:
+def pays(found: FloatLayout) -> bool:
     """Whether there are channels, filters and outputs enough for the transforms to cost less than they save."""
     outputs = found.sizes[1] * found.sizes[2]
     tiles = -(-found.sizes[1] // TILE) * -(-found.sizes[2] // TILE)

@@ -12,7 +12,7 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.compensated import wide
-from anydml.kernels.contract.floats.epilogue import OWN, Shape
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey
 from anydml.kernels.contract.floats.formula import rounded, stored
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.refine import LANES, POINTERS, Refining, names
@@ -21,7 +21,7 @@ from anydml.tensor import DataType
 I64 = Kind("i64")
 
 
-def decided(target: Target, shape: Shape, factors: tuple[DataType, DataType]) -> str:
+def decided(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
     """Decide what has zeros alone, and keep the rest of the list; arguments: `refine.names`.
 
     In place of the sums, there are the rows' norms.

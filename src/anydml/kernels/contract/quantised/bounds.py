@@ -37,7 +37,7 @@ TYPICAL = 64.0  # the magnitude of an output before it is rounded
 MARGIN = 1 + 2.0**-20  # for what the roundings of these computations lose
 
 
-class Estimate(NamedTuple):
+class EstimateNumbers(NamedTuple):
     """The numbers of the estimate, by channel: v = sum * factor + term, and the limit that |v - rint(v)| has to stay below.
 
     low, high: of the outputs, where the bounds of a region lie. other: the factor of what is added. most: above all |v|.
@@ -61,7 +61,7 @@ def elements_of(data_type: DataType, scale: float, zero: int) -> tuple[NDArray[n
 
 def estimate(
     region: Region, x_type: DataType, other_type: DataType | None, output: DataType, fused: bool = False
-) -> Estimate | str:
+) -> EstimateNumbers | str:
     """The estimate of a region's outputs, or why there is none. fused: products are not rounded before they are added to."""
     x_scale, (w_scales, _) = region.x[0], region.weights
     y_scale, zero = region.rounding
@@ -105,7 +105,7 @@ def estimate(
     limit = np.where(exact, NEVER, np.nextafter((0.5 - bound).astype(np.float32), np.float32(0)))
     low, high = (quantised(bound, y_scale, zero, output) for bound in region.bounds)
     most = float(((x_scale * widest * (magnitudes + errors)) / y_scale + of_term).max()) + added + 1
-    return Estimate(factor.astype(np.float32), term.astype(np.float32), limit, low, high, np.float32(per_unit), most)
+    return EstimateNumbers(factor.astype(np.float32), term.astype(np.float32), limit, low, high, np.float32(per_unit), most)
 
 
 def of_sums(region: Region, x_type: DataType, terms: int) -> NDArray[np.float32]:

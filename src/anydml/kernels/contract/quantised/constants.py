@@ -11,7 +11,7 @@ from anydml.kernels.call.steps import At
 from anydml.kernels.contract.plan import CONSTANTS
 
 
-class Constants:
+class QuantisedTables:
     """Tables that steps read, in one array, behind those of the sums."""
 
     def __init__(self) -> None:

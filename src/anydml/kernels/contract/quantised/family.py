@@ -25,7 +25,7 @@ from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
 from anydml.kernels.contract.quantised import bounds
-from anydml.kernels.contract.quantised.constants import Constants
+from anydml.kernels.contract.quantised.constants import QuantisedTables
 from anydml.kernels.contract.quantised.estimate import SIDE, estimate
 from anydml.kernels.contract.quantised.exactly import Listed, decide
 from anydml.kernels.contract.quantised.geometry import Geometry, of_convolution, of_product
@@ -33,7 +33,7 @@ from anydml.kernels.contract.quantised.refine import refine
 from anydml.kernels.contract.rounds import based
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
-from anydml.kernels.match.product import Operand, Product
+from anydml.kernels.match.product import MatrixProduct, Operand
 from anydml.tensor import DataType, TensorDesc, limits
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from anydml.kernels.contract.by_taps import Taps
     from anydml.kernels.contract.by_winograd import Squares
     from anydml.kernels.contract.direct import Direct
-    from anydml.kernels.contract.plan import Plan
+    from anydml.kernels.contract.plan import IntegerPlan
 
-    Planned = Plan | Direct | Channels | Taps | Squares
+    Planned = IntegerPlan | Direct | Channels | Taps | Squares
 
 NAME = "contract.quantised:compiled"
 FEW = 1 << 14  # outputs that one thread rounds
@@ -62,7 +62,7 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
     found = contraction({SUMS: region.sums}, checked)
     if isinstance(found, str):
         return Refused(found)
-    if not isinstance(found, Convolution | Product):
+    if not isinstance(found, Convolution | MatrixProduct):
         return Refused("the sums are no product or convolution")
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
@@ -79,7 +79,7 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
     numbers = bounds.estimate(region, x.data_type, other_type, output.data_type, fused(target))
     if isinstance(numbers, str) or geometry is None:
         return Refused(numbers if isinstance(numbers, str) else "weights differ between batches")
-    constants = Constants()
+    constants = QuantisedTables()
     rounding = _Rounding(region, target, constants, numbers, geometry, tensors, slack)
     made = in_tiles(rounding, found, machine.threads) or of_sums(rounding, found, machine.threads)
     if isinstance(made, Refused):
@@ -117,7 +117,7 @@ def _memory(plan: Planned) -> tuple[Scratch, Scratch]:
     return scratch, passing
 
 
-def in_tiles(rounding: _Rounding, found: Convolution | Product, threads: int) -> _Made | None:
+def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: int) -> _Made | None:
     """The rounds of sums that tiles round as they make them; None where they cannot."""
     output = found.output
     of_bytes = Operand("output", TensorDesc(rounding.tensors["output"].data_type, output.desc.sizes))
@@ -152,7 +152,7 @@ def in_tiles(rounding: _Rounding, found: Convolution | Product, threads: int) ->
     return _Made(plan, [*rounds, *rounding.ending(states, refined)], scratch, passing, listed)
 
 
-def of_sums(rounding: _Rounding, found: Convolution | Product, threads: int) -> _Made | Refused:
+def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: int) -> _Made | Refused:
     """The rounds of sums that are written, and then of what rounds them."""
     plan = planned(found, {**rounding.tensors, SUMS: rounding.region.desc}, rounding.target, threads)
     if isinstance(plan, Refused):
@@ -181,8 +181,8 @@ class _Rounding:
         self,
         region: Region,
         target: Target,
-        constants: Constants,
-        numbers: bounds.Estimate,
+        constants: QuantisedTables,
+        numbers: bounds.EstimateNumbers,
         geometry: Geometry,
         tensors: Mapping[str, TensorDesc],
         slack: float,
@@ -226,7 +226,7 @@ class _Rounding:
         ends = [rows * i // threads for i in range(threads + 1)]
         return [(range(a, b), columns) for a, b in pairwise(ends) if a < b]
 
-    def estimated(self, found: Convolution | Product) -> Estimated | None:
+    def estimated(self, found: Convolution | MatrixProduct) -> Estimated | None:
         """The numbers that a tile estimates outputs by; None where channels are not those of all filters."""
         region, numbers = self.region, self.numbers
         channels = self.channels

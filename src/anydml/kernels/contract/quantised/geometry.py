@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from anydml.kernels.contract.problem import in_bytes
 from anydml.kernels.match.convolution import Convolution
-from anydml.kernels.match.product import Product
+from anydml.kernels.match.product import MatrixProduct
 
 
 class Geometry(NamedTuple):
@@ -47,7 +47,7 @@ def of_convolution(p: Convolution) -> Geometry:
     return Geometry((*outer, *places), (*[STILL] * missing, *each), (channels, xs[1], fs[1]))
 
 
-def of_product(p: Product, left: bool) -> Geometry | None:
+def of_product(p: MatrixProduct, left: bool) -> Geometry | None:
     """The geometry of a product: batches, rows, columns. left: A has the weights. None where these differ between batches."""
     a, b, sizes = p.a.desc, p.b.desc, p.output.desc.sizes
     (at, bt), weights = (in_bytes(a), in_bytes(b)), a if left else b

@@ -35,7 +35,7 @@ GELU_MARGIN = 2.0**-37.9  # a part of the argument
 TINY = (127 - 90) << 23  # the bits of 2^-90, below which tails of float64 lose digits
 
 
-class Pair(NamedTuple):
+class PairInterval(NamedTuple):
     """A number between head + low and head + high, but in the lanes of `outside`; the sign bit of `sign` then flips its own.
 
     size: what part of the head the tails are at most. sums: what head + low and head + high round to, where that was cheaper.
@@ -106,18 +106,18 @@ def _power_of_32(x: Value, trim: float) -> Power:
     return Power(scale, r, fused(r, fused(r, q, rest), rest))
 
 
-def exp(x: Value) -> Pair:
+def exp(x: Value) -> PairInterval:
     margin = EXP_MARGIN[fine(x)]
     y = power(x, margin, far=True)
     head, tail = y.pair()
-    return Pair(head, tail, x.body.fused(y.scale, margin * 2.3, tail), _beyond(x, EXP_FAR))
+    return PairInterval(head, tail, x.body.fused(y.scale, margin * 2.3, tail), _beyond(x, EXP_FAR))
 
 
 def _beyond(x: Value, far: float) -> Value:
     return x.magnitude().compared("ugt", far)
 
 
-def sigmoid(x: Value) -> Pair:
+def sigmoid(x: Value) -> PairInterval:
     """1 / (1 + e^-x) = z (1 + u + u^2), where z is the rounded inverse of a rounded sum.
 
     By tables of 32, |u| is below 2^-13, and z need not wait for the tail; by those of eight, u is made so small that u^2 is
@@ -134,10 +134,12 @@ def sigmoid(x: Value) -> Pair:
         u = fused(u, u, u)
     margin = SIGMOID_MARGIN[fine(x)]
     low, high = u - margin, u + margin
-    return Pair(z, z * low, z * high, x.compared("ult", -SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z)))
+    return PairInterval(
+        z, z * low, z * high, x.compared("ult", -SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z))
+    )
 
 
-def tanh(x: Value) -> Pair:
+def tanh(x: Value) -> PairInterval:
     """(e^2x - 1) / (e^2x + 1); x + x^3 p(x^2) beside a small x, where the error of e^2x is large beside e^2x - 1."""
     body, fused = x.body, x.body.fused
     size = x.magnitude()
@@ -157,20 +159,20 @@ def tanh(x: Value) -> Pair:
     if not fine(x):
         share = share + body.chosen(near, rest.magnitude() * TANH_TAIL, TANH_LEAST)
     # of NaN, the ends are NaN, and differ
-    return Pair(quotient, rest - share, rest + share, None, x.bits() & -(1 << 31))
+    return PairInterval(quotient, rest - share, rest + share, None, x.bits() & -(1 << 31))
 
 
-def log(x: Value) -> Pair:
+def log(x: Value) -> PairInterval:
     """Of normal positive x."""
     return _log(x)._replace(outside=~(x.bits() - (1 << 23)).compared("ult", 0x7F000000))
 
 
-def log_of_subnormal(x: Value) -> Pair:
+def log_of_subnormal(x: Value) -> PairInterval:
     """Of positive x below 2^-126."""
     return _log(x * 2.0**32, 32)._replace(outside=(x.bits() - 1).compared("uge", (1 << 23) - 1))
 
 
-def _log(x: Value, less: int = 0) -> Pair:
+def _log(x: Value, less: int = 0) -> PairInterval:
     """e log 2 + log m, by a table of eight; for normal positive x. 1 + r is m and an entry's product. less: taken from e."""
     fused = x.body.fused
     bits = x.bits()
@@ -193,7 +195,7 @@ def _log(x: Value, less: int = 0) -> Pair:
     cube = squared * r
     tail = fused(lost, -0.5, fused(cube, q, rest)) + (rest_near + (near - (total - head)))
     share = fused(cube.magnitude(), LOG_MARGIN, total.magnitude() * LOG_LEAST)
-    return Pair(total, tail - share, tail + share, None)
+    return PairInterval(total, tail - share, tail + share, None)
 
 
 def _of_square(x: Value, coefficients: Sequence[float], far: float) -> Value:
@@ -214,7 +216,7 @@ def _without_tails(size: Value) -> Value:
     return (size.bits() + (least - 1)).compared("slt", least - 1 + TINY)
 
 
-def erf(x: Value) -> Pair:
+def erf(x: Value) -> PairInterval:
     """x times a polynomial of x^2 in float64, which is what it takes while 1 - erf is no less than a float32 shows of 1."""
     size = x.magnitude()
     z = at_most(size, tables.ERF_FAR).converted("fpext", x.kind.of("double"))
@@ -222,10 +224,10 @@ def erf(x: Value) -> Pair:
     share = head * ERF_MARGIN
     # between what it is there, and 1
     beyond = x.body.chosen(size.compared("ogt", tables.ERF_FAR), 2.0**-25, share)
-    return Pair(head, tail - share, tail + beyond, _without_tails(size), x.bits() & -(1 << 31), 2.0**-23)
+    return PairInterval(head, tail - share, tail + beyond, _without_tails(size), x.bits() & -(1 << 31), 2.0**-23)
 
 
-def gelu(x: Value) -> Pair:
+def gelu(x: Value) -> PairInterval:
     """x Phi(x) = x (1/2 + x p(x^2)): the error is a part of x, which may be all of the result for a negative x."""
     body, far = x.body, tables.GELU_FAR
     size = x.magnitude()
@@ -237,15 +239,15 @@ def gelu(x: Value) -> Pair:
     head = body.chosen(beyond, size, head)
     margin = size * body.chosen(beyond, 2.0**-25.7, x.lift(GELU_MARGIN))
     outside = _without_tails(size) | x.compared("olt", -far)
-    return Pair(head, tail - margin, tail + margin, outside, x.bits() & -(1 << 31), 2.0**-23)
+    return PairInterval(head, tail - margin, tail + margin, outside, x.bits() & -(1 << 31), 2.0**-23)
 
 
-def negative(x: Pair) -> Pair:
+def negative(x: PairInterval) -> PairInterval:
     ones = x.head.body.constant(x.head.kind.integer, -(1 << 31))
     return x._replace(sign=ones if x.sign is None else x.sign ^ ones)
 
 
-def scaled(x: Pair, factor: Value) -> Pair:
+def scaled(x: PairInterval, factor: Value) -> PairInterval:
     """The product with a float32; both ends move out by more than the roundings of the tails."""
     body, fused = factor.body, factor.body.fused
     if x.sign is not None:
@@ -258,23 +260,23 @@ def scaled(x: Pair, factor: Value) -> Pair:
     upward = factor.compared("oge", 0.0)
     low, high = body.chosen(upward, ends[0], ends[1]), body.chosen(upward, ends[1], ends[0])
     # what is too small for exact products of 48 bits, zeros too; an infinity's ends are NaN, and differ
-    return Pair(head, low - width, high + width, size.compared("ult", SCALED_LEAST), None, 2 * x.size)
+    return PairInterval(head, low - width, high + width, size.compared("ult", SCALED_LEAST), None, 2 * x.size)
 
 
-def chosen(condition: Value, x: Pair | Value, y: Pair | Value) -> Pair:
+def chosen(condition: Value, x: PairInterval | Value, y: PairInterval | Value) -> PairInterval:
     """x in the lanes where the condition holds, else y: of pairs whose lanes outside do not count, and float32."""
     body = condition.body
-    zero = body.constant((x.head if isinstance(x, Pair) else x).kind, -0.0)  # which keeps the sign of a zero
-    a, b = (v if isinstance(v, Pair) else Pair(v, zero, zero, None) for v in (x, y))
+    zero = body.constant((x.head if isinstance(x, PairInterval) else x).kind, -0.0)  # which keeps the sign of a zero
+    a, b = (v if isinstance(v, PairInterval) else PairInterval(v, zero, zero, None) for v in (x, y))
     none = body.constant(zero.kind.integer, 0)
     sign = None
     if a.sign is not None or b.sign is not None:
         sign = body.chosen(condition, a.sign or none, b.sign or none)
     head, low, high = (body.chosen(condition, v, w) for v, w in ((a.head, b.head), (a.low, b.low), (a.high, b.high)))
-    return Pair(head, low, high, None, sign, max(a.size, b.size))
+    return PairInterval(head, low, high, None, sign, max(a.size, b.size))
 
 
-FUNCTIONS: dict[str, Callable[[Value], Pair]] = {f.__name__: f for f in (exp, sigmoid, tanh, log, erf, gelu)}
+FUNCTIONS: dict[str, Callable[[Value], PairInterval]] = {f.__name__: f for f in (exp, sigmoid, tanh, log, erf, gelu)}
 MIXED = {"erf", "gelu"}  # in float64 up to their heads and tails
 
 

@@ -11,7 +11,7 @@ import math
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.functions import paired_tables as tables
 from anydml.kernels.elementwise.functions.coefficients import EXP2_NEAR, LOG2_NEAR
-from anydml.kernels.elementwise.functions.paired import Pair, halved
+from anydml.kernels.elementwise.functions.paired import PairInterval, halved
 from anydml.kernels.elementwise.functions.picks import picked
 from anydml.kernels.elementwise.functions.polynomials import U
 
@@ -29,7 +29,7 @@ def serves(body: Body) -> bool:
     return "avx512f" in body.target.features
 
 
-def pow(x: Value, y: Value) -> Pair:
+def pow(x: Value, y: Value) -> PairInterval:
     """x^y for finite x but 0; of a negative x, for whole y."""
     body, fused = x.body, x.body.fused
     double = x.kind.of("double")
@@ -56,4 +56,4 @@ def pow(x: Value, y: Value) -> Pair:
     square, of_two = size * size, y.compared("oeq", 2.0)  # many squares are ties, and the product is rounded as they are
     ends = [(power * (1 + e)).converted("fptrunc", x.kind) for e in (-MARGIN, MARGIN)]
     low, high = (body.chosen(of_two, square, end) for end in ends)
-    return Pair(head, tail - share, tail + share, outside, sign, 2.0**-23, (low, high))
+    return PairInterval(head, tail - share, tail + share, outside, sign, 2.0**-23, (low, high))

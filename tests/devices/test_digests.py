@@ -1,0 +1,41 @@
+"""Results stay what they were: digests of every operator and data type, made on two instruction sets and equal.
+
+Where a digest changes, results change for users: a line in CHANGELOG.md says so, and
+`python tests/support/digest_cases.py` writes the digests anew. Where a call itself is another
+one, its generator or operator file was changed, and it writes them, too.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from agreement import SOAK
+from digest_cases import STORED, cases, result
+from every_kernel import Ran
+
+import anydml as dml
+from anydml.kernels.code import targets
+
+ISAS = [target.name for target in targets.targets()]
+PARTS = 8
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_results_have_the_digests_that_they_had(part: int, ran: Ran) -> None:
+    """Instruction sets by turns; all in soak."""
+    stored = json.loads(STORED.read_text())
+    devices = [dml.Device(isa=isa, threads=1 + at % 2) for at, isa in enumerate(ISAS)]
+    count, least = 0, len(stored) // PARTS // 2
+    for at, case in enumerate(cases(part, PARTS)):
+        asked, expected = stored.pop(case.name)
+        assert case.asked == asked, f"{case.name} is another call than the one whose digest is stored"
+        for device in devices if SOAK > 1 else devices[at % len(devices) :][:1]:
+            assert result(case, device) == expected, f"{case.name} on {device}"
+            count += 1
+    ran(count, least)
+
+
+def test_there_are_digests_of_every_operator() -> None:
+    stored = json.loads(STORED.read_text())
+    assert {name.split()[0] for name in stored} == {operator.spec.name for operator in dml.operators.every()}

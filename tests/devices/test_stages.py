@@ -1,0 +1,100 @@
+"""Elements that begin at a later stage have the bits that they have anyway: the digests that are stored.
+
+Second stages and the code around them meet few elements otherwise: of random ones, one in thousands to one in millions.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from digest_cases import STORED, cases, result
+from every_kernel import SOAK, Ran
+from quantised_graphs import INT8, UINT8, Recipe, make
+
+import anydml as dml
+from anydml.kernels.code import llvm
+from anydml.kernels.evaluate.tally import TALLY
+from anydml.schema.enumerations import ReduceFunction
+
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+PARTS = 16
+LATER = ("second", "exact")
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_results_are_the_same_from_a_later_stage_on(part: int, ran: Ran) -> None:
+    """A third of the cases, stages and instruction sets by turns; everything in soak."""
+    stored, count = json.loads(STORED.read_text()), 0
+    devices = [dml.Device(threads=1, stage=LATER[0]), dml.Device(isa="generic", threads=1, stage=LATER[1])]
+    for at, case in enumerate(cases(part, PARTS)):
+        for device in devices if SOAK > 1 else devices[(at + part) % 2 :][: at % 3 == 0]:
+            assert result(case, device) == stored[case.name][1], f"{case.name} on {device}"
+            count += 1
+    ran(count, 10)
+
+
+T = dml.TensorDesc("FLOAT32", (3, 7, 40))
+ROW = dml.TensorDesc("FLOAT32", (3, 7, 1))
+KINDS: dict[str, Any] = {
+    "elementwise:compiled": dml.ElementWiseExp(input_tensor=T, output_tensor=T),
+    "reduce:compiled": dml.Reduce(input_tensor=T, output_tensor=ROW, function=ReduceFunction.SUM, axes=(2,)),
+    "contract.floats:compiled": dml.Gemm(
+        a_tensor=dml.TensorDesc("FLOAT32", (30, 40)),
+        b_tensor=dml.TensorDesc("FLOAT32", (40, 50)),
+        output_tensor=dml.TensorDesc("FLOAT32", (30, 50)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_elements_begin_there(name: str) -> None:
+    """All are evaluated exactly, and where there is a second stage, few: it would be a first one otherwise."""
+    desc = KINDS[name]
+    generator = np.random.default_rng(5)
+    inputs = {
+        t.name: generator.normal(size=t.desc.sizes).astype(np.float32) for t in desc.tensors() if t.name != "output_tensor"
+    }
+    size = int(np.prod(desc.output_tensor.sizes))
+    decided, results = {}, []
+    for stage in ("first", *LATER):
+        compiled = dml.Device(threads=1, stage=stage).compile(desc)
+        assert compiled.kernel_name == name
+        y = np.empty(desc.output_tensor.sizes, np.float32)
+        before = TALLY.elements
+        compiled.bind(**inputs, output_tensor=y).execute()
+        decided[stage] = TALLY.elements - before
+        results.append(y.tobytes())
+    assert len(set(results)) == 1
+    assert decided["first"] <= decided["second"] < size // 4
+    assert decided["exact"] == size
+
+
+@pytest.mark.parametrize("stage", LATER)
+def test_regions_of_graphs_are_the_same(stage: str) -> None:
+    case = make(Recipe(UINT8, INT8, UINT8, (1, 3, 9, 9), (3, 3, 3), padding=1, clamp="relu"), 3)
+    found = []
+    for which in ("first", stage):
+        compiled: Any = dml.Device(threads=1, stage=which).compile(case.desc)
+        assert [part.kernel_name for part in compiled.call.parts] == ["contract.quantised:compiled"]
+        y = np.zeros(case.sizes, case.dtype)
+        compiled.bind(**case.inputs, y=y).execute()
+        found.append(y.tobytes())
+    assert found[0] == found[1]
+
+
+def test_a_device_says_its_stage_and_keeps_it() -> None:
+    device = dml.Device(threads=1, stage="second")
+    assert "from the second stage on" in repr(device)
+    for other in (copy.copy(device), pickle.loads(pickle.dumps(device))):
+        assert repr(other) == repr(device)
+
+
+@pytest.mark.parametrize("stage", ["third", "", None])
+def test_there_are_no_others(stage: str) -> None:
+    with pytest.raises(dml.UnsupportedError, match="the stages are first, second, exact"):
+        dml.Device(stage=stage)

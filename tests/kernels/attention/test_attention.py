@@ -1,0 +1,424 @@
+"""Attention compiled, beside the exact reference and the oracle: forms, masks, layouts, ties, and what is left open."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import guard_pages
+import hostile_data
+import numpy as np
+import pytest
+from agreement import bits
+from every_kernel import SOAK, without_dot_products
+from numpy.typing import NDArray
+
+import anydml as dml
+import oracle
+from anydml import TensorDesc, operators
+from anydml.kernels.attention import finer, layout, undecided, weights
+from anydml.kernels.attention.function import Function
+from anydml.kernels.attention.shape import AttentionKey
+from anydml.kernels.code import llvm
+from anydml.kernels.code.targets import Target
+from anydml.kernels.elementwise.functions import doubled
+from anydml.kernels.evaluate.evaluator import evaluators
+from anydml.kernels.match.attention import attention
+from anydml.kernels.reference import evaluated
+from anydml.schema.expression import Max, Sum, Tensor, each, equal, exp, negation
+from anydml.schema.operator import Desc
+from anydml.schema.statement import nest, stated
+
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+
+ISAS = [row.name for row in without_dot_products()]
+MASKS = ("NONE", "KEY_SEQUENCE_LENGTH", "KEY_SEQUENCE_END_START", "KEY_QUERY_SEQUENCE_LENGTH_START_END", "BOOLEAN")
+FORMS = ("apart", "query_key", "key_value", "all", "past", "joined", "lengths")
+Arrays = dict[str, NDArray[Any]]
+
+
+def made(
+    rng: np.random.Generator, form: str, mask: str = "NONE", dtype: Any = np.float32, batch: int = 2, queries: int = 5,
+    keys: int = 7, size: int = 9, value_size: int = 11, heads: int = 2, groups: int = 2, past: int = 3, *, bias: bool = False,
+    term: bool = False, present: bool = False,
+) -> tuple[Arrays, Arrays, dict[str, Any]]:  # fmt: skip
+    """The inputs, outputs and attributes of one form."""
+
+    def floats(*sizes: int) -> NDArray[Any]:
+        return rng.standard_normal(sizes).astype(dtype)
+
+    if form in ("query_key", "all"):
+        groups, keys = 1, queries
+    if form in ("key_value", "all"):
+        value_size = size
+    many = heads * groups
+    inputs: Arrays = {}
+    if form in ("query_key", "all"):
+        parts, name = (2, "stacked_query_key_tensor") if form == "query_key" else (3, "stacked_query_key_value_tensor")
+        inputs[name] = floats(batch, queries, many, parts, size)
+    else:
+        inputs["query_tensor"] = floats(batch, queries, many * size)
+    if form in ("apart", "joined", "lengths"):
+        inputs["key_tensor"] = floats(batch, keys, heads * size)
+    if form == "key_value":
+        inputs["stacked_key_value_tensor"] = floats(batch, keys, heads, 2, size)
+    if form in ("apart", "query_key", "joined", "lengths"):
+        inputs["value_tensor"] = floats(batch, keys, heads * value_size)
+    total = keys
+    if form in ("past", "joined", "lengths"):
+        inputs["past_key_tensor"] = floats(batch, heads, past, size)
+        inputs["past_value_tensor"] = floats(batch, heads, past, value_size)
+        total = past + (0 if form == "past" else keys)
+    if form == "lengths":
+        inputs["past_sequence_lengths_tensor"] = rng.integers(-1, past + 2, batch).astype(np.int32)
+    if bias:
+        inputs["bias_tensor"] = floats(many * size + heads * (size + value_size))
+    if term:
+        inputs["relative_position_bias_tensor"] = floats(batch, many, queries, total)
+    sizes = {"KEY_SEQUENCE_LENGTH": (1, batch), "KEY_SEQUENCE_END_START": (2, batch),
+             "KEY_QUERY_SEQUENCE_LENGTH_START_END": (3 * batch + 2,), "BOOLEAN": (batch, 1, queries, total)}  # fmt: skip
+    if mask != "NONE":
+        inputs["mask_tensor"] = rng.integers(0, 2 if mask == "BOOLEAN" else total + 1, sizes[mask]).astype(np.int32)
+    outputs = {"output_tensor": np.full((batch, queries, many * value_size), 85, dtype)}
+    if present:
+        outputs["output_present_key_tensor"] = np.full((batch, heads, total, size), 85, dtype)
+        outputs["output_present_value_tensor"] = np.full((batch, heads, total, value_size), 85, dtype)
+    return inputs, outputs, dict(scale=size**-0.5, query_head_count=many, key_value_head_count=heads, mask_type=mask)
+
+
+def described(inputs: Arrays, outputs: Arrays, fields: dict[str, Any], **others: TensorDesc) -> Desc:
+    kind: Any = operators.find("MULTIHEAD_ATTENTION1")
+    tensors = {name: TensorDesc.of(x) for name, x in {**inputs, **outputs}.items()} | others
+    desc: Desc = kind(**tensors, **fields)
+    return desc
+
+
+def executed(desc: Desc, inputs: Arrays, outputs: Arrays, isa: str | None = None, threads: int = 1) -> Arrays:
+    compiled = dml.Device("cpu", isa=isa, threads=threads).compile(desc)
+    assert compiled.kernel_name == "attention:compiled", attention(stated(desc))
+    found = {name: np.full_like(x, 85) for name, x in outputs.items()}
+    bound = compiled.bind(**inputs, **found)
+    bound.execute()
+    first = {name: x.copy() for name, x in found.items()}
+    bound.execute()
+    for name, x in found.items():
+        same(x, first[name])
+    return found
+
+
+def same(have: NDArray[Any], want: NDArray[Any]) -> None:
+    np.testing.assert_array_equal(bits(have), bits(want))
+
+
+def agrees(made_: tuple[Arrays, Arrays, dict[str, Any]], isas: Any = (None,), **others: Any) -> Arrays:
+    """The outputs of each instruction set, all of which are the reference's."""
+    inputs, outputs, fields = made_
+    desc = described(inputs, outputs, fields)
+    want = evaluated(desc, inputs)
+    for isa in isas:
+        found = executed(desc, inputs, outputs, isa, **others)
+        for name, x in found.items():
+            same(x, want[name])
+    return want
+
+
+def drawn(rng: np.random.Generator, found: tuple[Arrays, Arrays, dict[str, Any]]) -> tuple[Arrays, Arrays, dict[str, Any]]:
+    """The same with elements that hurt, factors and filters of all kinds."""
+    inputs, outputs, fields = found
+    for x in inputs.values():
+        kind = rng.choice([*hostile_data.KINDS, "ordinary", "ordinary", "zeros"])
+        if x.dtype.kind == "f" and kind != "ordinary":
+            x[...] = 0 if kind == "zeros" else hostile_data.values(x.dtype.name.upper(), x.shape, rng, str(kind))
+    scale = rng.choice([fields["scale"], 1.0, -1.0, 0.0, 1e-3, 100.0])
+    most = float(np.finfo(np.float32).max)
+    number = rng.choice([-10000.0, -most, -math.inf, 0.0, -1.0, 2.5])
+    return inputs, outputs, fields | dict(scale=float(scale), mask_filter_value=float(number))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_input_gives_the_exact_result(form: str) -> None:
+    """With every mask and type in `make soak`, and instruction sets in turn."""
+    rng = np.random.default_rng(FORMS.index(form))
+    for at, mask in enumerate(MASKS):
+        if SOAK == 1 and at not in (FORMS.index(form) % 5, (FORMS.index(form) + 2) % 5):
+            continue
+        both = (np.float32, np.float16)
+        for dtype in both if SOAK > 1 else both[at == FORMS.index(form) % 5 :][:1]:
+            more = dict(bias=bool(at % 2) or form in ("joined", "all"), term=bool(at % 3), present=True)
+            isas = ISAS if SOAK > 1 else ISAS[at % len(ISAS) :][:1]
+            agrees(made(rng, form, mask, dtype, batch=1, queries=3, **more), isas)
+
+
+def test_every_form_and_mask_is_what_the_oracle_says() -> None:
+    count = 0
+    for at, (form, mask) in enumerate((form, mask) for form in FORMS for mask in MASKS):
+        rng = np.random.default_rng(at)
+        dtype, more = np.float16 if at % 3 else np.float32, dict(bias=at % 2 == 0, term=at % 3 == 0, present=at % 4 == 0)
+        found = made(rng, form, mask, dtype, batch=1, queries=2, value_size=9, heads=1, **more)
+        inputs, outputs, fields = drawn(rng, found) if at % 5 == 0 else found
+        desc: Any = described(inputs, outputs, fields)
+        have = executed(desc, inputs, outputs)
+        attributes = {name: getattr(desc, name) for name in (*fields, "mask_filter_value")} | dict(mask_type=mask)
+        asked = {name: (x.shape, x.dtype) for name, x in outputs.items()}
+        for name, want in oracle.compute("MULTIHEAD_ATTENTION1", attributes, inputs, asked).items():
+            same(have[name], want.reshape(have[name].shape))
+        count += have["output_tensor"].size
+    assert count >= 1000
+
+
+def test_elements_that_hurt() -> None:
+    most = dict(queries=4, keys=12, size=10, value_size=20)
+    for seed in range(8 * SOAK):
+        rng = np.random.default_rng(seed)
+        sizes: dict[str, Any] = {name: int(rng.integers(1, n)) for name, n in most.items()}
+        few: dict[str, Any] = dict(heads=int(rng.integers(1, 3)), groups=int(rng.integers(1, 3)))
+        few |= dict(bias=seed % 3 == 0, term=seed % 4 == 0)
+        found = made(rng, FORMS[seed % 7], MASKS[seed % 5], np.float16 if seed % 2 else np.float32, 1, **sizes, **few)
+        agrees(drawn(rng, found), [ISAS[seed % len(ISAS)]])
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "size", "value_size"), [(1, 1, 1, 1), (9, 25, 3, 2), (2, 66, 17, 1), (35, 8, 1, 9)]
+)
+def test_sizes_beside_those_of_tiles(queries: int, keys: int, size: int, value_size: int) -> None:
+    """More queries than are taken together, keys beside a panel and a block, columns beside a vector."""
+    rng = np.random.default_rng(queries)
+    found = made(rng, "apart", "NONE", batch=1, queries=queries, keys=keys, size=size, value_size=value_size, heads=1, groups=1)
+    agrees(found, ISAS if SOAK > 1 else ISAS[-1:])
+
+
+def test_any_layout_and_no_byte_beside_it() -> None:
+    """Permuted, repeated and spread out, in buffers between inaccessible pages."""
+    rng = np.random.default_rng(7)
+    inputs, outputs, fields = made(
+        rng, "joined", "BOOLEAN", queries=3, size=5, value_size=10, term=True, bias=True, present=True
+    )
+    layouts = {
+        "query_tensor": (1, 40, 2), "key_tensor": (7, 1, 14), "past_key_tensor": (0, 5, 15, 1), "mask_tensor": (0, 0, 10, 1),
+        "value_tensor": (0, 0, 1), "output_tensor": (131, 43, 1), "output_present_key_tensor": (100, 50, 1, 10),
+        "output_present_value_tensor": (1, 400, 4, 40), "relative_position_bias_tensor": (3, 0, 6, 18),
+    }  # fmt: skip
+    tensors, arrays, buffers = {}, {}, {}
+    for at, (name, x) in enumerate({**inputs, **outputs}.items()):
+        tensors[name] = t = TensorDesc(TensorDesc.of(x).data_type, x.shape, strides=layouts.get(name))
+        arrays[name], buffers[name] = guard_pages.place(x.shape, t.explicit_strides, x.dtype, at_end=at % 2 == 0, canary=0x55)
+        if name in inputs:
+            arrays[name][...] = x
+    desc = described({}, {}, fields, **tensors)
+    read = {name: arrays[name].copy() for name in inputs}
+    want = evaluated(desc, read)
+    for isa in ISAS:
+        for name in outputs:
+            buffers[name][...] = 0x55
+        compiled = dml.Device("cpu", isa=isa).compile(desc)
+        assert compiled.kernel_name == "attention:compiled"
+        compiled.bind(**arrays).execute()
+        for name in outputs:
+            same(arrays[name], want[name])
+            arrays[name].view(np.uint8 if arrays[name].itemsize == 1 else np.uint32)[...] = 0x55555555
+            assert (buffers[name] == 0x55).all()
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
+    """The number of elements that each call leaves to the reference."""
+    found: list[int] = []
+    real = undecided._decide
+
+    def counting(open_: undecided.AttentionBits, nest: Any, data_type: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
+        first, words = open_.place // 8, open_.rows * open_.row // 8
+        found.append(int(np.unpackbits(scratch[first : first + words].view(np.uint8)).sum()))
+        real(open_, nest, data_type, scratch, arrays)
+
+    monkeypatch.setattr(undecided, "_decide", counting)
+    return found
+
+
+def test_the_second_stage_decides_what_float64_leaves_open(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
+    """Where float64 is said to decide nothing, of weights that differ and weights that are equal."""
+    monkeypatch.setattr(weights, "SMALL", -1.0)
+    count = 0
+    for at, mask in enumerate(MASKS):
+        if SOAK == 1 and at in (2, 3):
+            continue
+        rng = np.random.default_rng(at)
+        found = made(rng, "lengths" if at % 2 else "apart", mask, np.float16 if at % 2 else np.float32, queries=3, term=at == 1)
+        if at >= 3:
+            found[0]["query_tensor"][...] = 0
+        want = agrees(found, ISAS if SOAK > 1 else ISAS[at % len(ISAS) :][:1])
+        count += want["output_tensor"].size
+    assert count > 700
+    assert left == []
+
+
+def test_what_both_stages_leave_open_is_decided_exactly(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
+    monkeypatch.setattr(weights, "SMALL", -1.0)
+    monkeypatch.setattr(doubled, "REL", 1.0)
+    found = made(np.random.default_rng(0), "apart", "NONE", batch=2, queries=2, keys=3, heads=1, groups=2)
+    size = agrees(found)["output_tensor"].size
+    assert left == [size, size]
+
+
+def test_every_phase_runs_where_the_first_leaves_elements_open(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
+    monkeypatch.setattr(weights, "SMALL", -1.0)
+    monkeypatch.setattr(layout, "ALONE", 1)
+    monkeypatch.setattr(layout, "CUT", 1)
+    monkeypatch.setattr(doubled, "REL", 1.0)
+    found = made(np.random.default_rng(1), "apart", "NONE", batch=3, queries=2, keys=3, heads=2, groups=1)
+    size = agrees(found, threads=2)["output_tensor"].size
+    assert left == [size, size]
+
+
+def test_biases_that_lose_digits(left: list[int]) -> None:
+    """The second stage counts what they lose."""
+    count = 0
+    for at in range(2 * SOAK):
+        found = made(np.random.default_rng(at), "joined", "NONE", batch=1, queries=3, keys=6, value_size=30, bias=True)
+        found[0]["bias_tensor"] *= np.float32(10.0 ** -(12 + 5 * at))
+        count += agrees(found)["output_tensor"].size
+    assert sum(left) < count / 50
+
+
+def test_attention_in_a_graph(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
+    """Two of one kind, both of which leave elements open."""
+    monkeypatch.setattr(weights, "SMALL", -1.0)
+    monkeypatch.setattr(doubled, "REL", 1.0)
+    q, k, v = np.random.default_rng(3).standard_normal((3, 1, 4, 6)).astype(np.float32)
+
+    def twice(q: Any, k: Any, v: Any) -> Any:
+        first = dml.multihead_attention(q, k, v, head_count=2)
+        return dml.multihead_attention(first[0], k, v, head_count=2)[0]
+
+    want = dml.multihead_attention(q, k, v, head_count=2, device="reference")
+    want = dml.multihead_attention(want[0], k, v, head_count=2, device="reference")
+    given = {name: TensorDesc.of(x) for name, x in zip("qkv", (q, k, v), strict=True)}
+    same(np.asarray(dml.graph(twice, **given)(q=q, k=k, v=v)), np.asarray(want[0]))
+    assert left == [q.size, q.size]
+
+
+def test_ties_and_zeros_of_equal_weights_are_left_to_nobody(left: list[int]) -> None:
+    dtype: Any
+    for at, dtype in enumerate((np.float32, np.float16)):
+        rng = np.random.default_rng(at)
+        found = made(rng, "apart", "KEY_SEQUENCE_LENGTH", dtype, batch=1, queries=2, keys=6, value_size=64, heads=1, groups=1)
+        found[2]["mask_filter_value"] = -math.inf  # what a finite one leaves of a term gives zeros their signs
+        inputs, _, _ = found
+        inputs["query_tensor"][...] = 0
+        inputs["mask_tensor"][...] = 4
+        digits = np.finfo(dtype).nmant
+        inputs["value_tensor"][...] = 1 + rng.integers(0, 4, (1, 6, 64)) * 2.0**-digits  # fourths of what is beside 1
+        inputs["value_tensor"][..., ::3] = np.array([1, -1, 3, -3, 7, 9])[None, :, None]
+        want = agrees(found)["output_tensor"]
+        assert (want[..., ::3] == 0).all()
+    for at in range(2):  # and where all there is are zeros, or a query sees nothing
+        found = made(np.random.default_rng(at), "lengths", "BOOLEAN", queries=3)
+        for x in found[0].values():
+            x[...] = 0
+        agrees(found)
+    assert left == []
+
+
+def test_the_largest_score_counts_however_it_is_rounded() -> None:
+    inputs, outputs, fields = made(np.random.default_rng(2), "apart", "NONE", batch=1, queries=3, keys=3, size=4, value_size=8)
+    inputs["query_tensor"] *= np.float32(1e33)
+    agrees((inputs, outputs, fields | dict(scale=100.0)), ISAS)
+
+
+def without_second_stage(target: Target, shape: AttentionKey) -> Function:
+    """In the place of `finer.refined`: all that the first stage leaves open stays open."""
+    return Function(target, shape, "refined", [*(f"i64 {x}" for x in "oprs")])
+
+
+def test_one_score_far_ahead_is_decided_at_once(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
+    """By the first stage, however large scores are, where no value is 0; also beside keys that a mask leaves out."""
+    monkeypatch.setattr(finer, "refined", without_second_stage)
+    count = 0
+    for at, (factor, mask) in enumerate((f, m) for f in (1e14, 1e18) for m in ("NONE", "KEY_SEQUENCE_LENGTH", "BOOLEAN")):
+        found = made(np.random.default_rng(at), "apart", mask, batch=1, queries=2, keys=12, size=4, heads=1, term=at % 2 == 0)
+        for name in ("query_tensor", "key_tensor"):
+            found[0][name] *= np.float32(factor)
+        if mask == "KEY_SEQUENCE_LENGTH":
+            found[0]["mask_tensor"][...] = 9
+        count += agrees(found, ISAS if SOAK > 1 else ISAS[at % len(ISAS) :][:1])["output_tensor"].size
+    assert count >= 6 * 44
+    assert sum(left) == 0, left
+
+
+def test_some_scores_far_ahead_and_values_that_are_no_numbers() -> None:
+    """Keys whose weights are 0 are left out by the second stage, but not what their values make of a sum or of a sign."""
+    rng, count = np.random.default_rng(12), 0
+    for at in range(3 * SOAK):
+        form, dtype = ("apart", "lengths")[at % 2], (np.float32, np.float16)[at // 2 % 2]
+        found = made(rng, form, MASKS[at % 5], dtype, batch=1, queries=4, keys=20, size=4, heads=1, term=at % 3 == 2)
+        for name, x in found[0].items():
+            if x.dtype.kind == "f" and ("query" in name or "key" in name):
+                x[...] = np.where(rng.random(x.shape) < 0.5, -1000, 1000)
+            elif x.dtype.kind == "f" and "value" in name:
+                x[...] = rng.integers(-2, 3, x.shape)
+                x[rng.random(x.shape) < 0.02] = rng.choice([np.inf, -np.inf, np.nan, -0.0])
+        count += agrees(found, ISAS if SOAK > 1 else ISAS[at % len(ISAS) :][:1])["output_tensor"].size
+    assert count >= 3 * 88 * SOAK
+
+
+def test_values_that_cancel_beside_one_whose_weight_is_next_to_nothing(left: list[int]) -> None:
+    """Its sign is that of the zero."""
+    inputs, outputs, fields = made(np.random.default_rng(0), "apart", batch=1, queries=1, keys=4, size=4, value_size=6, heads=1)
+    inputs["query_tensor"][...] = 1000
+    inputs["key_tensor"][...] = np.array([1000, 1000, 1000, -1000])[None, :, None]
+    values = [[2, -1, 3, 0.5, -2, 0], [-1, 2, -3, -0.5, 1, 0], [-1, -1, 0, 0, 1, 0], [-1, 1, -1, 1, 0, -1]]
+    inputs["value_tensor"][...] = np.array(values)
+    want = agrees((inputs, outputs, fields), ISAS)["output_tensor"]
+    assert np.signbit(want[0, 0, :6]).tolist() == [True, False, True, False, False, True]
+
+
+def test_threads_and_parts_of_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    found = made(
+        rng, "joined", "BOOLEAN", batch=1, queries=300, keys=50, size=16, value_size=16, heads=1, groups=2, present=True
+    )
+    inputs, outputs, _ = found
+    desc = described(*found)
+    want = executed(desc, inputs, outputs, threads=1)
+    monkeypatch.setattr(layout, "ALONE", 1)
+    monkeypatch.setattr(layout, "CUT", 1 << 16)  # and in several phases
+    for threads in (2, 3):
+        for name, x in executed(desc, inputs, outputs, threads=threads).items():
+            same(x, want[name])
+    few = evaluators(stated(desc), dict.fromkeys(outputs, dml.DataType.FLOAT32), inputs)["output_tensor"]
+    for s, c in rng.integers(0, [300, 32], (5, 2)).tolist():
+        assert few.stored(0, s, c) == want["output_tensor"].view(np.uint32)[0, s, c]
+
+
+def test_other_statements_are_refused() -> None:
+    """Statements that look like it and are something else: another top, other scores, a weight without its sum."""
+    q, k, v = (Tensor(name, (4, 4), dml.DataType.FLOAT32) for name in "qkv")
+    i, j = each((4, 4))
+
+    def stated_as(kind: str) -> str:
+        over = [each((4,), name) for name in "tuw"]
+        (t,), (u,), (w,) = over
+
+        def score(x: Any) -> Any:
+            (h,) = sums = each((4,), "h")
+            return 0.5 * Sum(sums, q[i, h] * k[x, h])
+
+        top = Max(over[2], score(u if kind == "top" else w))
+        weight = exp(score(t) - top)
+        there = negation(equal(score(t), -math.inf))
+        below = Sum(over[1], exp((score(u) if kind != "score" else score(u) + score(u)) - top))
+        above = Sum(over[0], weight * v[t, j], *([] if kind == "there" else [there]))
+        found = attention({"y": nest((i, j), above if kind == "mean" else above / below)})
+        return found if isinstance(found, str) else ""
+
+    assert stated_as("") == ""
+    assert all(stated_as(kind) for kind in ("top", "score", "mean", "there"))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_keys_whose_scores_differ_by_less_than_two_float64_tell(isa: str) -> None:
+    """Scores of 2^114 that are 2^-14 apart: the largest one's own tail is not left out."""
+    inputs, outputs, fields = made(np.random.default_rng(0), "apart", batch=1, queries=1, keys=4, size=2, heads=1, groups=1)
+    inputs["query_tensor"][...] = 2, 2.0**127 * (1 - 2.0**-24)
+    significands = np.array([[5, -7], [6, 5], [6, -(2.0**22)], [-1, 5]])
+    inputs["key_tensor"][...] = np.ldexp(significands, np.array([[-22, -21], [-24, -22], [-22, -20], [-22, -22]]))
+    agrees((inputs, outputs, fields | dict(scale=100.0)), [isa])

@@ -1,0 +1,381 @@
+"""Compiled contractions of floats, beside the oracle: drawn descs, hostile data, every edge of a plan, memory and threads.
+
+Every tensor lies beside a page that cannot be touched, and all bytes of the output's memory are compared, gaps included.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import hostile_data
+import numpy as np
+import pytest
+from agreement import expected
+from drawn_contractions import Bound, Rng, activations, convolution, fill, gemm, named, pick, rows_times_columns, run, strides
+from every_kernel import SOAK, Compared, Ran, without_dot_products
+from guard_pages import AVAILABLE, place
+from test_floating_point_state import STATES, Context, mxcsr
+
+from anydml import DataType, Device, TensorDesc, TensorFlags, check
+from anydml.kernels.code import llvm
+from anydml.kernels.code.targets import targets
+from anydml.kernels.contract.floats import direct_plan, family, plan
+from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
+from anydml.kernels.kernel import Lowered, Machine
+from anydml.schema.operator import Desc
+from anydml.schema.statement import stated
+
+pytestmark = [
+    pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),
+    pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:underflow"),
+]
+ISAS = [t.name for t in without_dot_products()]
+F32 = DataType.FLOAT32
+PARTS = 2 if SOAK == 1 else 8  # in which as many outputs are compared
+DATA = hostile_data.KINDS * (1 if SOAK == 1 else 4)  # that a desc is executed with
+assert mxcsr  # a fixture
+
+
+def drawn(rng: Rng) -> Desc:
+    return gemm(rng) if rng.random() < 0.5 else convolution(rng)
+
+
+# --- the oracle's bits ---
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("draw", [gemm, convolution])
+def test_generated(
+    draw: Callable[[Rng], Desc], part: int, monkeypatch: pytest.MonkeyPatch, ran: Ran, compared: Compared
+) -> None:
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", (direct_plan.MOST_ROWS_ALONG, 4)[part % 2])
+    wanted = (50_000 * SOAK if SOAK > 1 else 10_000) // PARTS
+    outputs = cases = 0
+    while outputs < wanted:
+        outputs += run(draw(np.random.default_rng((part, cases))), np.random.default_rng(cases), Device(threads=1), DATA)
+        cases += 1
+    ran(cases, 1)
+    compared("outputs of contractions", outputs, wanted)
+
+
+@pytest.mark.parametrize("part", range(PARTS // 2))
+def test_long_sums(part: int, ran: Ran, compared: Compared) -> None:
+    """Sums of up to 5,000 terms, and convolutions of many channels."""
+    wanted = (10_000 * SOAK if SOAK > 1 else 3_000) // (PARTS // 2)
+    outputs = cases = 0
+    while outputs < wanted:
+        rng = np.random.default_rng((7, part, cases))
+        desc = gemm(rng, (24, 5000, 30)) if cases % 2 else convolution(rng, most=4, channels=70)
+        outputs += run(desc, rng, Device(threads=1), [pick(rng, hostile_data.KINDS), "cancelling"])
+        cases += 1
+    ran(cases, 2)
+    compared("outputs of long contractions", outputs, wanted)
+
+
+@pytest.mark.parametrize("rows", [2, 17])
+def test_sums_that_are_less_than_their_bound(rows: int, ran: Ran) -> None:
+    """Beside a large term that cancels, those below it are lost: such sums have the other sign than the exact one."""
+    terms = [2.0**70, *[0.4 * 2**18] * 100, -(2.0**70), -20 * 2.0**18]
+    assert np.sum(terms, dtype=np.float64) > 0 > terms[0] + terms[1] + terms[-2] + terms[-1]
+    compared = 0
+    every = activations()[rows % 2 :: 2] if SOAK == 1 else activations()
+    for at, function in enumerate(every):
+        for isa in (ISAS[at % len(ISAS)],) if SOAK == 1 else ISAS:
+            bound = Bound(rows_times_columns(rows, 103, 20, fused_activation=function), Device(isa=isa, threads=1), at_end=True)
+            bound.arrays["a_tensor"][...] = terms
+            bound.arrays["b_tensor"][...] = np.where(np.arange(20) % 2, 1, -1)
+            bound.check()
+            compared += bound.executed
+    ran(compared, len(every) * 20 * rows)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_rests_that_are_lost_beside_a_large_term(isa: str) -> None:
+    """All sums of a block cancel but for -1.09 * 2^90 + 2.4, so that twice as much and 1 is next to a tie."""
+    a = [2.0**4, -(2.0**-20), -4, 1.5 * 2**-20, 1.5 * 2**-20, 28, 28, -(2.0**-20), 2.0**-21]
+    b = "1.832f84p-35 1.d64d0ep-14 -1.2a8776p88 -1.51e516p12 -1.813526p110 1.ea3a08p-9 1.11372cp-127 -1.40c89cp-2 1.299f46p22"
+    function = named("ACTIVATION_LINEAR")(alpha=-2.0, beta=1.0)
+    bound = Bound(rows_times_columns(17, 9, 22, fused_activation=function), Device(isa=isa, threads=1), at_end=True)
+    bound.arrays["a_tensor"][...] = a
+    bound.arrays["b_tensor"][...] = np.array([float.fromhex(x) for x in b.split()])[:, None]
+    bound.check()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_every_instruction_set(isa: str, ran: Ran) -> None:
+    cases = 0
+    for case in range(7 * SOAK):
+        rng = np.random.default_rng((3, case))
+        cases += run(drawn(rng), rng, Device(isa=isa, threads=1), ["ordinary", "specials", "cancelling"])
+    ran(cases, 1000)
+
+
+# --- the edges of a plan ---
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_sizes_around_every_edge(isa: str, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """Rows of every tile, columns around a vector, a panel and a group, and sums of few terms."""
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", 4)
+    lanes = next(t for t in targets() if t.name == isa).vector_bytes // 8
+    near = sorted({max(n + d, 1) for n in (1, lanes, 2 * lanes, 3 * lanes) for d in (-1, 0, 1)})
+    far = [plan.GROUP - 1, plan.GROUP, plan.GROUP + 1, 2 * plan.GROUP + 1]
+    rng, compared, device = np.random.default_rng(11), 0, Device(isa=isa, threads=1)
+    for at, rows in enumerate(range(1, 18)):
+        for k in (1, 2, 3, 17)[at % 2 :: 2] if SOAK == 1 else (1, 2, 3, 17):
+            few = [near[(at + k) % len(near)], near[(at + k + 5) % len(near)]] + ([far[at // 4 % 4]] if k == at % 4 else [])
+            for n in few if SOAK == 1 else [*near, *far]:
+                compared += run(rows_times_columns(rows, k, n), rng, device, [pick(rng, hostile_data.KINDS)])
+    ran(compared, 2_000)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every loop of a plan runs on small tensors, and all have several threads."""
+    monkeypatch.setattr(plan, "ALONE", 0)
+    monkeypatch.setattr(plan, "GROUP", 48)
+    monkeypatch.setattr(plan, "DEPTH", 7)
+    monkeypatch.setattr(plan, "CHUNK", 1 << 12)
+    monkeypatch.setattr(plan, "BLOCK", 1 << 11)
+    monkeypatch.setattr(plan, "LONG", 1 << 16)  # several phases
+    monkeypatch.setattr(direct_plan, "STRIP", 40)
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", 4)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("threads", "far"), [pair for k, pair in enumerate(product((1, 3, 4), (0, 1 << 13, 1 << 20))) if SOAK > 1 or k % 4 == 0]
+)
+def test_blocks_of_every_kind(threads: int, far: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """far: bytes of columns that are packed at once where rows are packed again for them, and of these rows."""
+    monkeypatch.setattr(plan, "FAR", far)
+    compared = 0
+    for case in range(2 * SOAK):
+        rng = np.random.default_rng((5, case))
+        device = Device(threads=threads, isa=ISAS[case % len(ISAS)])
+        compared += run(gemm(rng, (60, 30, 200)), rng, device, [pick(rng, hostile_data.KINDS)])
+        compared += run(convolution(rng, most=14, channels=9), rng, device, [pick(rng, hostile_data.KINDS), "cancelling"])
+    ran(compared, 5_000)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("names", [("a_tensor",), ("b_tensor",), ("a_tensor", "b_tensor")])
+def test_owned_factors_are_packed_once(names: tuple[str, ...], threads: int, ran: Ran) -> None:
+    """Of any layout, in several batches, some of which have the same: they are packed at `initialize`."""
+    compared = 0
+    for case in range(4 * SOAK):
+        rng = np.random.default_rng((12, case))
+        desc: Any = gemm(rng, (40, 40, 130))
+        if case % 4 == 3:  # strides of 0
+            tensors = [TensorDesc(F32, (3, 2, *n), strides=(0, n[0] * n[1], n[1], 1)) for n in ((33, 5), (5, 60))]
+            desc = named("GEMM")(a_tensor=tensors[0], b_tensor=tensors[1], output_tensor=TensorDesc(F32, (3, 2, 33, 60)))
+        owned = {name: dataclasses.replace(getattr(desc, name), flags=TensorFlags.OWNED_BY_DML) for name in names}
+        desc = dataclasses.replace(desc, **owned)
+        device = Device(threads=threads, isa=ISAS[case % len(ISAS)])
+        for kind in ("ordinary", "cancelling", "specials"):
+            compiled = device.compile(desc)
+            assert compiled.kernel_name == "contract.floats:compiled"
+            arrays = {name: np.zeros(t.sizes, t.data_type.dtype) for name, field, t in desc.tensors() if field.role == "input"}
+            for array in arrays.values():
+                fill(rng, array, kind)
+            for name, _, t in desc.tensors():
+                if name in arrays:  # along strides of 0 lies one element
+                    arrays[name][...] = arrays[name][tuple(slice(None) if s else slice(1) for s in strides(t))]
+            compiled.initialize(**{name: laid_out(arrays[name], getattr(desc, name)) for name in names})
+            output = place(desc.output_tensor.sizes, strides(desc.output_tensor), arrays["a_tensor"].dtype, at_end=True)[0]
+            others = {name: laid_out(x, getattr(desc, name)) for name, x in arrays.items() if name not in names}
+            compiled.bind(**others, output_tensor=output).execute()
+            wanted = expected(desc, arrays)["output_tensor"]
+            assert (output.view(f"u{output.itemsize}") == wanted.view(f"u{output.itemsize}")).all(), (desc, kind)
+            compared += output.size
+    ran(compared, 4_000)
+
+
+def laid_out(x: Any, t: TensorDesc) -> Any:
+    """An array as a tensor lies."""
+    array = place(t.sizes, strides(t), x.dtype, at_end=True)[0]
+    array[...] = x
+    return array
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_memory_of_owned_factors(threads: int) -> None:
+    """Threads share what is packed, and batches that lie in one place have it once."""
+    flags = TensorFlags.OWNED_BY_DML
+    for batches, step in ((1, 0), (5, 0), (5, 6000)):
+        b = TensorDesc(F32, (batches, 1, 60, 100), strides=(step, 6000, 100, 1), flags=flags)
+        a, output = (TensorDesc(F32, (batches, 1, 40, n)) for n in (60, 100))
+        lowered = lower_of(named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output), threads)
+        least = (5 if step else 1) * (100 * 60 * 4 + 100 * 8)
+        assert lowered.packing
+        assert least <= lowered.packed <= 1.3 * least
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("most", [0, 17])
+def test_few_rows_with_packing_and_without(most: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """most: rows that are summed without packing, in strips of columns."""
+    monkeypatch.setattr(direct_plan, "MOST_ROWS", most)
+    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", most)
+    compared = 0
+    for case in range(4 * SOAK):
+        rng = np.random.default_rng((6, case))
+        device = Device(threads=1 + case % 2, isa=ISAS[case % len(ISAS)])
+        compared += run(gemm(rng, (5, 40, 150)), rng, device, [pick(rng, hostile_data.KINDS), "cancelling"])
+        compared += run(convolution(rng, most=14, channels=2), rng, device, [pick(rng, hostile_data.KINDS), "specials"])
+    ran(compared, 2_500)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_winograd_between_unmapped_pages(threads: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """Of any layout and any padding, where it pays and where it does not."""
+    made: list[object] = []
+
+    class Noted(WinogradPlan):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(family, "WinogradPlan", Noted)
+    monkeypatch.setattr(family, "pays", lambda found: True)
+    monkeypatch.setattr(plan, "ALONE", 0)
+    compared = 0
+    for case in range(8 * SOAK):
+        rng = np.random.default_rng((8, case))
+        desc = convolution(rng, most=15, channels=10, square=True)
+        device = Device(threads=threads, isa=ISAS[case % len(ISAS)])
+        compared += run(desc, rng, device, [pick(rng, hostile_data.KINDS), "cancelling", "specials"])
+    assert len(made) >= 4 * SOAK
+    ran(compared, 10_000)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_list_that_holds_few(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
+    """LISTED bounds the rows of a block."""
+    monkeypatch.setattr(plan, "LISTED", 48)
+    monkeypatch.setattr(plan, "BLOCK", 1 << 20)
+    compared = 0
+    for m, k, n in ((1, 3, 200), (8, 9, 49), (17, 30, 100), (40, 20, 200)):
+        for threads in (1, 2):
+            compared += run(
+                rows_times_columns(m, k, n), np.random.default_rng(m), Device(threads=threads), ["cancelling", "wide"]
+            )
+    ran(compared, 40_000)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("threads", [2, 3])
+def test_batches_are_shared_among_threads(threads: int, ran: Ran) -> None:
+    """Any number of batches, in one dimension and in two, of which threads take parts."""
+    compared = 0
+    for batch in ((5, 1), (1, 7), (3, 5), (4, 3), (7, 2), (2, 11)):
+        tensors = [TensorDesc(F32, (*batch, *sizes)) for sizes in ((3, 5), (5, 4), (3, 4))]
+        names = ("a_tensor", "b_tensor", "output_tensor")
+        desc = named("GEMM")(**dict(zip(names, tensors, strict=True)))
+        compared += run(desc, np.random.default_rng(1), Device(threads=threads), ["ordinary", "ties", "cancelling"])
+    ran(compared, 1000)
+
+
+def test_a_plan_does_not_grow_with_batches() -> None:
+    sizes = [tuple(TensorDesc(F32, (1, n, 8, 8)) for _ in range(3)) for n in (3_001, 3_000_001)]
+    steps = []
+    for a, b, output in sizes:
+        lowered = lower_of(named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output), threads=2)
+        steps.append([len(piece) for phase in lowered.rounds[0].phases for piece in phase])
+    # more work has more phases, between which a caller can be interrupted
+    assert set(steps[1]) == set(steps[0])
+    assert len(steps[1]) < 10
+
+
+def lower_of(desc: Desc, threads: int) -> Any:
+    made = family.lower(stated(desc), check(desc), Machine(None, threads))
+    assert isinstance(made, Lowered), made
+    return made
+
+
+def test_dimensions_in_any_order() -> None:
+    """Three spatial dimensions with the batch innermost: four that columns vary along."""
+    sizes, out = (3, 2, 4, 5, 3), (3, 2, 4, 5, 3)
+    strides = (1, 3, 6, 24, 120)  # the batch lies innermost
+    desc = named("CONVOLUTION")(
+        input_tensor=TensorDesc(F32, sizes), filter_tensor=TensorDesc(F32, (2, 2, 3, 3, 3)),
+        output_tensor=TensorDesc(F32, out, strides=strides), strides=(1,) * 3, dilations=(1,) * 3, start_padding=(1,) * 3,
+        end_padding=(1,) * 3, output_padding=(0,) * 3,
+    )  # fmt: skip
+    assert run(desc, np.random.default_rng(2), Device(threads=1)) == 6 * 360
+
+
+# --- scratch, threads, processes ---
+
+
+def test_a_call_leaves_nothing_behind() -> None:
+    """The same data give the same bits after any other data, many of which list all their elements."""
+    rng = np.random.default_rng(9)
+    bound = Bound(rows_times_columns(20, 33, 50), Device(threads=1), at_end=True)
+    for kind in (*hostile_data.KINDS, "ordinary", "cancelling", "ordinary", "specials", "ordinary"):
+        bound.fill(rng, kind)
+        bound.check()
+        bound.check()
+    assert bound.executed == 22 * 1000
+
+
+def test_several_calls_at_once(ran: Ran) -> None:
+    """Threads with operators of their own, each with a pool's help or without."""
+    failures: list[BaseException] = []
+    done: list[int] = []
+
+    def work(seed: int) -> None:
+        try:
+            for case in range(3 * SOAK):
+                rng = np.random.default_rng((seed, case))
+                m, k, n = (60, 70, 110) if case % 2 else (20, 30, 40)
+                done.append(run(rows_times_columns(m, k, n), rng, Device(threads=1 + seed % 3), ["ordinary", "cancelling"]))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+    ran(sum(done), 10_000)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_goes_on_with_what_was_bound() -> None:
+    rng = np.random.default_rng(4)
+    bound = Bound(rows_times_columns(70, 80, 130), Device(threads=2), at_end=False)
+    bound.fill(rng, "ordinary")
+    bound.check()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            bound.fill(rng, "cancelling")
+            bound.check()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    bound.check()
+
+
+@pytest.mark.parametrize("state", STATES.values(), ids=STATES)
+def test_the_callers_floating_point_state_does_not_matter(mxcsr: Context, state: int) -> None:
+    for number, (isa, threads) in enumerate((isa, threads) for isa in ISAS for threads in (1, 2)):
+        bound = Bound(rows_times_columns(20, 21, 70, alpha=0.1), Device(isa=isa, threads=threads), at_end=True)
+        for kind in ("wide", "specials", "ties"):
+            bound.fill(np.random.default_rng(number), kind)
+            with mxcsr(state):
+                bound.bound.execute()
+            got = bound.output.copy()
+            bound.check()
+            assert got.tobytes() == bound.output.tobytes()

@@ -1,0 +1,216 @@
+"""Every matmul kernel gives the oracle's bits: over sizes, types, scales and layouts chosen to hurt, by the million.
+
+ANYDML_MATMUL_OUTPUTS says how many outputs of each kernel are compared in generated products, 60,000 by default;
+`make soak` raises it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+
+import hard_cases
+import numpy as np
+import pytest
+from every_kernel import SOAK, Kernel, Ran, compiled_by, machines_for, run, some
+from hard_cases import TYPE_COMBINATIONS, QuantizedCase
+from hypothesis import given, settings
+from matmul_judge import (
+    OUTPUTS,
+    SOAKING,
+    by_any_kernel,
+    by_quantized_kernel,
+    is_quantized,
+    is_shared,
+    is_slow,
+    judge,
+    judge_all,
+)
+from matmul_scales import KINDS
+from tensors import SETTINGS
+
+from anydml import DataType, QuantizedLinearMatrixMultiply, TensorDesc, check
+from anydml.kernels.kernel import Machine
+from matmul_cases import DATA, LONG, PLACES, SCALES, ZERO_POINTS, Recipe, make, random_recipe, recipes
+
+SLOWER = 80  # times as many outputs are asked of other kernels than of the reference
+
+# Hypothesis shows a failing case together with its operator's whole specification, and then warns that this is long.
+pytestmark = [
+    pytest.mark.usefixtures("_any_size"),
+    pytest.mark.filterwarnings("ignore:Generating overly large repr"),
+]
+
+
+@by_any_kernel
+def test_generated_products(kernel: Kernel, machine: Machine, ran: Ran) -> None:
+    rng = random.Random(f"{kernel.name} {machine.isa}")
+    outputs = cases = taken = 0
+    # the widest instruction set computes as many as are promised, the others more of them
+    further = machine != machines_for(kernel)[-1] and not SOAKING
+    wanted, least = (OUTPUTS // SLOWER, 15) if is_slow(kernel) else (OUTPUTS // 4, 8) if further else (OUTPUTS, 25)
+    large_share = 0 if is_slow(kernel) else min(0.5, 0.1 + OUTPUTS / 2e8)
+    while outputs < wanted or cases < least:
+        recipe = random_recipe(rng, quantized=is_quantized(kernel), large_share=large_share)
+        if is_slow(kernel):
+            recipe = replace(recipe, m=min(recipe.m, 60), n=min(recipe.n, 60))
+        compared = judge(kernel, machine, make(recipe))
+        outputs, cases, taken = outputs + compared, cases + 1, taken + (compared > 0)
+        assert taken * 2 >= cases - 20, "most of what is drawn is refused"
+    print(f"{cases} products")
+    ran(outputs, wanted)
+
+
+@by_any_kernel
+def test_products_of_any_kind(kernel: Kernel, machine: Machine, ran: Ran) -> None:
+    """The generated products' twin: smaller, but it shrinks."""
+    outputs = 0
+
+    @settings(SETTINGS, max_examples=some(60, kernel))
+    @given(recipes(quantized=is_quantized(kernel)))
+    def exact(recipe: Recipe) -> None:
+        nonlocal outputs
+        outputs += judge(kernel, machine, make(recipe))
+
+    exact()
+    ran(outputs, 500)
+
+
+@by_any_kernel
+def test_every_height_and_width(kernel: Kernel, machine: Machine, ran: Ran) -> None:
+    """Every remainder of a tile in either direction, against the other's full tiles, remainders and single ones."""
+
+    def sizes() -> Iterator[Recipe]:
+        heights = [(m, n) for m in range(1, 43) for n in (1, 15, 31, 32, 33, 65)]
+        widths = [(m, n) for n in range(1, 101) for m in (1, 2, 13, 14, 15, 29)]
+        for at, (m, n) in enumerate(heights + widths):
+            yield Recipe(
+                is_quantized(kernel),
+                TYPE_COMBINATIONS[at % 8],
+                *(m, 1 + at * 7 % 40, n),
+                data=DATA[at % 6],
+                scales=KINDS[at % 9],
+                finer=frozenset((*SCALES, *ZERO_POINTS) if at % 4 == 0 else (SCALES[at % 3], ZERO_POINTS[at // 3 % 3])),
+                layouts={"output_tensor": "padded" if at % 5 == 0 else "packed"},
+                place=PLACES[at % 3],
+                threads=1 + at % 3,
+            )
+
+    judge_all(kernel, machine, sizes(), ran, 90)
+
+
+@by_any_kernel
+def test_every_length(kernel: Kernel, machine: Machine, ran: Ran) -> None:
+    """Every remainder of K, and K about where blocks end; with data at the ends of its types, which sums up the fastest."""
+
+    def lengths() -> Iterator[Recipe]:
+        ks = [*range(1, 301), *range(509, 516), *range(1020, 1030), 2047, 2048, 2049, 4095, 4096, 4097, 8191, 16_385]
+        every = enumerate(product(ks, ("ends", "corners", "any")))
+        # one kind of data for each K, and in a longer run all of them
+        for at, (k, data) in every if SOAK > 1 else (x for x in every if x[0] % 3 == (x[0] // 3 + x[0] // 24) % 3):
+            yield Recipe(
+                is_quantized(kernel),
+                TYPE_COMBINATIONS[at % 8],
+                *(1 + at % 16, k, 1 + at * 5 % 35),
+                data=data,
+                scales=("ordinary", "close", "odd", "mixed")[at // 3 % 4],
+                finer=frozenset(ZERO_POINTS[: at % 4]),
+                absent=frozenset(ZERO_POINTS if at % 6 == 0 else ()),
+                ends=at % 2 == 0,
+                layouts={"a_tensor": ("packed", "padded", "transposed", "stepped")[at % 4]},
+                place=PLACES[at % 3],
+                threads=1 + at % 2,
+            )
+
+    judge_all(kernel, machine, lengths(), ran, 90)
+
+
+@by_any_kernel
+def test_sums_beyond_32_bits(kernel: Kernel, machine: Machine, ran: Ran) -> None:
+    """K on both sides of where int32 and uint32 wrap, for each pair of types, from full scale down to what cancels."""
+
+    def long() -> Iterator[Recipe]:
+        for at, (k, types, ends) in enumerate(product(LONG, TYPE_COMBINATIONS, (False, True))):
+            yield Recipe(
+                is_quantized(kernel),
+                types,
+                *(1 + at % 2 * 14, k, 3 + at % 3 * 15) if k < 34_000 else (1 + at % 3, k, 1 + at % 5),
+                data="ends" if at % 3 == 0 else "corners",
+                scales=("ordinary", "close", "mixed")[at // 5 % 3],
+                finer=frozenset(ZERO_POINTS if at % 5 == 0 else ()),
+                absent=frozenset(() if ends else ZERO_POINTS[:2]),
+                ends=ends,
+                layouts={"b_tensor": "transposed"} if at % 4 == 0 else {},
+                threads=1 + at % 2,
+            )
+
+    judge_all(kernel, machine, long(), ran, 1)
+
+
+@by_quantized_kernel
+def test_every_kind_of_scales_with_every_granularity(kernel: Kernel, machine: Machine, ran: Ran) -> None:
+    def kinds() -> Iterator[Recipe]:
+        for at, (kind, fine) in enumerate(product(KINDS, range(64))):
+            yield Recipe(
+                True,
+                TYPE_COMBINATIONS[at * 3 % 8],
+                *((14, 8 + at % 11, 37), (1, 9, 200), (31, 8, 32))[at % 3],
+                batch=((), (2,), (2, 2))[at % 7 % 3],
+                data=DATA[at % 6],
+                scales=kind,
+                finer=frozenset(x for bit, x in enumerate((*SCALES, *ZERO_POINTS)) if fine >> bit & 1),
+                per_batch=frozenset(x for bit, x in enumerate((*SCALES, *ZERO_POINTS)) if at >> bit & 3 == 3),
+                owned=frozenset(("b_tensor", *SCALES[: at % 4]) if at % 2 else ()),
+            )
+
+    judge_all(kernel, machine, kinds(), ran, 90)
+
+
+@by_quantized_kernel
+def test_rows_of_ties(kernel: Kernel, machine: Machine, ran: Ran) -> None:
+    """Long rows of which every output must be decided exactly, and rows of which none need be, in turn."""
+
+    def rows() -> Iterator[Recipe]:
+        for at, kind in enumerate(("odd", "near tie", "powers", "mixed", "close") * 4):
+            sizes = ((1, 12, 5000), (2, 8, 4099), (40, 16, 515), (600, 9, 33))[at // 5]
+            finer = frozenset(("a_scale_tensor", "output_scale_tensor") if at % 2 else ())
+            yield Recipe(True, TYPE_COMBINATIONS[at % 8], *sizes, data="coarse", scales=kind, finer=finer, threads=1 + at % 3)
+
+    judge_all(kernel, machine, rows(), ran, 90)
+
+
+@by_quantized_kernel
+def test_sums_one_apart_around_ties(kernel: Kernel, machine: Machine, ran: Ran) -> None:
+    """Each row has a tie among sums one apart, of up to 28 bits: an estimate with too small a bound for its error, however
+    little, takes the wrong side of some."""
+
+    def sweeps() -> Iterator[Recipe]:
+        for at, (k, types, fine) in enumerate(product((9, 257, 1025, 4096), TYPE_COMBINATIONS, range(3))):
+            finer = frozenset((("output_scale_tensor",), ("a_scale_tensor", "output_scale_tensor"), ())[fine])
+            yield Recipe(True, types, 60 if fine < 2 else 7, k, 200, scales="sweep", finer=finer, threads=1 + at % 2)
+
+    judge_all(kernel, machine, sweeps(), ran, 90)
+
+
+@by_quantized_kernel
+@pytest.mark.parametrize("generate", hard_cases.GENERATORS, ids=lambda generate: generate.__name__)
+def test_hard_cases(generate: Callable[[], Iterator[QuantizedCase]], kernel: Kernel, machine: Machine, ran: Ran) -> None:
+    outputs = 0
+    step = 13 if is_slow(kernel) or is_shared(kernel) else 3 if generate is hard_cases.long_sums else 1
+    for case, wanted in hard_cases.with_expected(generate)[::step]:
+        named = zip(QuantizedLinearMatrixMultiply.spec.inputs, case.operands, strict=True)
+        inputs = {field.name: x for field, x in named if x is not None}
+        desc = QuantizedLinearMatrixMultiply(
+            **{name: TensorDesc.of(x) for name, x in inputs.items()},
+            output_tensor=TensorDesc(DataType.of(case.output_type), wanted.shape),
+        )
+        operator = compiled_by(kernel, machine, check(desc))
+        assert operator is None or operator.kernel_name == kernel.name
+        if operator is not None:
+            output = np.zeros(wanted.shape, wanted.dtype)
+            run(operator, inputs, output)
+            np.testing.assert_array_equal(output, wanted, err_msg=case.name)
+            outputs += output.size
+    ran(outputs, 25)

@@ -1,0 +1,118 @@
+"""The bounds of a recurrence's sums: what the kernel has in its scratch after a step, beside exact sums."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import SOAK
+from numpy.typing import NDArray
+from test_recurrences import ISAS, filled, needs_code, plain
+
+from anydml.devices.link import link
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import At
+from anydml.kernels.code import targets
+from anydml.kernels.contract.geometry import Scratch
+from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.match.recurrences import recurrence
+from anydml.kernels.match.states import Before, Scaled
+from anydml.kernels.match.stepped import SteppedElement
+from anydml.kernels.recurrence import family
+from anydml.kernels.recurrence.plan import Planner
+from anydml.kernels.recurrence.shape import names
+from anydml.schema.check import check
+from anydml.schema.statement import meaning
+
+WIDE = np.longdouble
+Array = NDArray[Any]
+
+
+def of_place(place: SteppedElement, inputs: dict[str, Any], units: int, terms: int) -> Array:
+    """Weights, by unit and term."""
+    array = inputs[place.name]
+    start, unit, term = (np.array(x) for x in (place.start, place.unit, place.term))
+    return np.array([[array[tuple(start + j * unit + k * term)] for k in range(terms)] for j in range(units)], np.float64)
+
+
+def exactly(rows: Array, weights: Array) -> Array:
+    """Sums of products that float64 holds, rounded once."""
+    return np.array([[math.fsum((row * weight).tolist()) for weight in weights] for row in rows])
+
+
+class Step:
+    """The first step of a desc: a plan, and what its call has left in the scratch."""
+
+    def __init__(self, desc: Any, inputs: dict[str, Any], outputs: dict[str, Any], isa: str) -> None:
+        found, checked = recurrence(meaning(desc)), check(desc)
+        assert not isinstance(found, str)
+        target = targets.named(isa)
+        assert target is not None
+        self.sequences, self.units = found.sizes[2:]
+        self.planner = Planner(found, 0, range(self.sequences), checked.tensors, target, Scratch("scratch"), At("constants"))
+        opened = self.planner.piece().open
+        self.numbers: dict[str, Any] = dict(zip(names(opened.shape), opened.arguments, strict=True))
+        made = family.lower(meaning(desc), checked, Machine(isa, 1))
+        assert isinstance(made, Lowered)
+        memory = np.zeros(made.scratch + 128, np.uint8)
+        link(made).bind({**inputs, **outputs, "scratch": memory})()
+        start = -address_of(memory) % 64
+        self.memory = memory[start : start + made.scratch // 8 * 8]
+
+    def floats(self, name: str, count: int) -> Array:
+        """Numbers of the scratch from where an argument says."""
+        first = self.numbers[name].offset
+        found: Array = self.memory[first : first + 8 * count].view(np.float64)
+        return found
+
+    def source(self, n: int, blocks: int) -> tuple[Array, Array]:
+        """Sums of a source, by block, sequence and unit, and their bounds."""
+        row, block = self.numbers[f"sums_row{n}"] // 8, self.numbers[f"block{n}"] // 8
+        sums = self.floats(f"sums{n}", row * self.sequences).reshape(self.sequences, row)
+        columns = self.floats(f"columns{n}", row)
+        factor = np.array([self.numbers[f"factor{n}"]]).view(np.float64)[0]
+        norms = self.floats(f"norms{n}", self.sequences) * factor
+        if f"lost{n}" in self.numbers:
+            norms = norms + self.floats(f"lost{n}", self.sequences)
+        parts = [slice(k * block, k * block + self.units) for k in range(blocks)]
+        return np.array([sums[:, p] for p in parts]), np.array([norms[:, None] * columns[p] for p in parts])
+
+
+@needs_code
+@pytest.mark.parametrize("isa", ISAS if SOAK > 1 else ISAS[:: max(1, len(ISAS) - 1)])
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+@pytest.mark.parametrize("sequences", [1, 9])
+def test_sums_are_within_their_bounds(name: str, isa: str, sequences: int, ran: Any) -> None:
+    width, hidden = 150, 70
+    desc = plain(name, 1, sequences, width, hidden)
+    rng = np.random.default_rng(sequences)
+    inputs, outputs = filled(desc, rng)
+    for array in inputs.values():  # of magnitudes far apart, half of which cancel
+        array *= np.ldexp(np.float32(1), rng.integers(-6, 3, array.shape))
+        array.reshape(-1)[1::2] = -array.reshape(-1)[: array.size // 2 * 2 : 2]
+    step = Step(desc, inputs, outputs, isa)
+    read = inputs["input_tensor"][0, 0].astype(np.float64)
+    before = inputs["hidden_init_tensor"][0, 0].astype(np.float64)
+    compared, used = 0, 0.0
+    gate = np.zeros((sequences, hidden), WIDE)  # the second one of a GRU
+    for n, (source, places) in enumerate(step.planner.blocks.items()):
+        weights = [of_place(p, inputs, hidden, step.planner.terms[source]) for p in places]
+        sums, bounds = step.source(n, len(places))
+        if isinstance(source, Scaled):
+            bias = inputs["bias_tensor"][0, 0, 0].astype(WIDE).reshape(2, 3, hidden).sum(0)[1]
+            rows = before / (1 + np.exp(-(gate + bias)))
+            wanted = np.array([rows @ w.T.astype(WIDE) for w in weights])
+        else:
+            rows = before if isinstance(source, Before) else read
+            wanted = np.array([exactly(rows, w) for w in weights])
+            for p, found in zip(places, wanted, strict=True):
+                gate += found if p.start[2] == hidden else 0
+        off = np.abs(sums - wanted).astype(np.float64)
+        assert (off <= bounds).all()
+        assert (bounds < 2.0**-30 * (np.abs(rows).sum() + 1)).all()
+        used = max(used, float((off / bounds).max()))
+        compared += off.size
+    assert used > 2.0**-12  # they are not too large either
+    ran(compared, sequences * hidden * 6)

@@ -1,0 +1,109 @@
+"""RNN, GRU and LSTM on data as layers have them: the oracle's bits, from machine code alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import SOAK, bits, expected
+from drawn_contractions import activations, named, pick
+from every_kernel import CallsOf, Ran
+from layers_data import KINDS, recurrent
+from test_recurrences import COMPILED, FLOATS, GATES, results, tensors, usual
+
+import anydml as dml
+from anydml import DataType, TensorDesc
+from anydml.kernels.code import targets
+from anydml.kernels.recurrence.undecided import Deciding
+
+ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
+pytestmark = [
+    pytest.mark.skipif(not ISAS, reason="there is no code for this processor"),
+    pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value"),
+]
+Rng = np.random.Generator
+
+
+STEPS, SEQUENCES, WIDTH, HIDDEN = 3, 2, 3, 5
+FORMS: dict[str, dict[str, Any]] = {
+    "RNN": dict(name="RNN", data_type=DataType.FLOAT32),
+    "RNN of halves": dict(name="RNN", data_type=DataType.FLOAT16, direction="BIDIRECTIONAL", lengths=True),
+    "GRU": dict(name="GRU", data_type=DataType.FLOAT32),
+    "GRU of halves": dict(name="GRU", data_type=DataType.FLOAT16, direction="BACKWARD", linear_before_reset=True),
+    "GRU, linear before reset": dict(name="GRU", data_type=DataType.FLOAT32, linear_before_reset=True, lengths=True),
+    "LSTM": dict(name="LSTM", data_type=DataType.FLOAT32),
+    "LSTM of halves": dict(name="LSTM", data_type=DataType.FLOAT16, direction="BACKWARD", lengths=True),
+    "LSTM, coupled and clipped": dict(
+        name="LSTM", data_type=DataType.FLOAT32, direction="BACKWARD", couple_input_forget=True,
+        use_clip_threshold=True, clip_threshold=3.0,
+    ),
+}  # fmt: skip
+
+
+def made(
+    name: str,
+    data_type: DataType,
+    functions: list[Any] | None = None,
+    *,
+    lengths: bool = False,
+    hidden: int = HIDDEN,
+    **options: Any,
+) -> Any:
+    """A desc of packed tensors with all inputs, or all but lengths."""
+    directions = 2 if options.get("direction") == "BIDIRECTIONAL" else 1
+    shape = name, directions, STEPS, SEQUENCES
+    sizes = tensors(*shape, WIDTH, hidden) | results(*shape, hidden)
+    given: dict[str, Any] = {field: TensorDesc(data_type, size) for field, size in sizes.items()}
+    if lengths:
+        given["sequence_lengths_tensor"] = TensorDesc(DataType.UINT32, (1, 1, 1, SEQUENCES))
+    return named(name)(**given, activation_descs=functions or usual(name, directions), **options)
+
+
+def agree(desc: Any, compiled: Any, rng: Rng, kind: str) -> int:
+    """Assert that all states have the oracle's bits; how many there are."""
+    written = {f.name for f in desc.spec.outputs}
+    inputs, outputs = {}, {}
+    for found in desc.tensors():
+        t, dtype = found.desc, found.desc.data_type.dtype
+        if found.name in written:
+            outputs[found.name] = np.full(t.sizes, 7, dtype)
+        elif dtype == np.uint32:
+            inputs[found.name] = rng.integers(0, STEPS + 2, t.sizes).astype(np.uint32)
+        else:
+            inputs[found.name] = recurrent(found.name, t.sizes, dtype, rng, kind)
+    compiled.bind(**inputs, **outputs).execute()
+    want = expected(desc, inputs)
+    for field, have in outputs.items():
+        different = np.flatnonzero(bits(have) != bits(want[field]))
+        assert not different.size, f"{field} at {different[:3]} of {have.size}, {kind}: {desc}"
+    return sum(have.size for have in outputs.values())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_state_is_left_to_python(form: str, calls_of: CallsOf, ran: Ran) -> None:
+    """With the usual functions, on every kind of data."""
+    number = list(FORMS).index(form)
+    rng = np.random.default_rng(number)
+    left = calls_of(Deciding, "_exactly")
+    desc, compared = made(**FORMS[form]), 0
+    for isa in ISAS if SOAK > 1 else ISAS[:: 1 - 2 * (number % 2)][:1]:
+        compiled = dml.Device("cpu", isa=isa, threads=1).compile(desc)
+        assert compiled.kernel_name == COMPILED
+        for kind in KINDS * SOAK:
+            compared += agree(desc, compiled, rng, kind)
+            assert not left, kind
+    ran(compared, 20 * len(KINDS))
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_other_functions_agree_on_every_kind(name: str, ran: Ran) -> None:
+    rng = np.random.default_rng(len(name))
+    compared = 0
+    for turn in range(2 * SOAK):
+        functions = [pick(rng, activations()[:-1]) for _ in range(GATES[name][1])]
+        desc = made(name, FLOATS[turn % 2], functions, hidden=2)
+        compiled = dml.Device("cpu", isa=pick(rng, ISAS), threads=1).compile(desc)
+        for kind in KINDS:
+            compared += agree(desc, compiled, rng, kind)
+    ran(compared, 10 * len(KINDS))

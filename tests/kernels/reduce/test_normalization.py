@@ -1,0 +1,356 @@
+"""Normalisations: compiled, beside the oracle on data of every kind, and beside float64 where that is exact enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import hostile_data
+import numpy as np
+import pytest
+from agreement import SOAK, expected
+from every_kernel import without_dot_products
+
+import anydml as dml
+from anydml import DataType, TensorDesc, operators
+from anydml.kernels.code import engine
+from anydml.kernels.elementwise import family as elementwise
+from anydml.kernels.elementwise import standardised
+from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED, regrouped
+from anydml.kernels.elementwise.undecided import UndecidedElements
+from anydml.kernels.match.maps import maps
+from anydml.kernels.reduce import emit, family
+from anydml.operators.activation_gelu import ActivationGelu
+from anydml.operators.activation_leaky_relu import ActivationLeakyRelu
+from anydml.operators.activation_relu import ActivationRelu
+from anydml.operators.activation_shrink import ActivationShrink
+from anydml.schema.expression import Tensor, each, sqrt
+from anydml.schema.node import Expr
+from anydml.schema.operator import Desc
+from anydml.schema.statement import nest
+
+Rng = np.random.Generator
+FLOATS = ("FLOAT32", "FLOAT16")
+ACTIVATIONS = (None, None, ActivationGelu(), ActivationLeakyRelu(alpha=0.25), ActivationShrink(bias=0.5, threshold=0.25))
+
+
+def named(name: str) -> Any:
+    """The desc class of an operator."""
+    found = operators.find(name)
+    assert found is not None, f"there is no {name}"
+    return found
+
+
+def pick(rng: Rng, values: Sequence[Any]) -> Any:
+    return values[int(rng.integers(0, len(values)))]
+
+
+def made(name: str, rng: Rng, data_type: str, sizes: tuple[int, ...], parameters: dict[str, Any], **others: Any) -> Any:
+    """A desc, and its inputs: parameters of the sizes given, None for those that are absent."""
+    x = TensorDesc(DataType[data_type], sizes)
+    tensors = {f"{p}_tensor": None if n is None else TensorDesc(x.data_type, n) for p, n in parameters.items()}
+    desc = named(name)(input_tensor=x, output_tensor=x, **tensors, **others)
+    there = {"input_tensor": x} | {p: t for p, t in tensors.items() if t is not None}
+    return desc, {p: hostile_data.values(data_type, t.sizes, rng, pick(rng, hostile_data.KINDS)) for p, t in there.items()}
+
+
+def all_outputs_agree(desc: Any, inputs: dict[str, Any], kernel: str, **device: Any) -> int:
+    """Every output of a call beside the oracle's, bit by bit; how many elements these are."""
+    compiled = dml.Device("cpu", **device).compile(desc)
+    assert compiled.kernel_name == kernel
+    there = [f.name for f in desc.spec.outputs]
+    outputs = {name: np.empty(getattr(desc, name).sizes, getattr(desc, name).data_type.dtype) for name in there}
+    compiled.bind(**inputs, **outputs).execute()
+    wanted = expected(desc, inputs)
+    for name, found in outputs.items():
+        integers = f"u{found.itemsize}"
+        np.testing.assert_array_equal(found.view(integers), wanted[name].view(integers), err_msg=f"{name} of {desc!r}")
+    return sum(int(x.size) for x in outputs.values())
+
+
+def on_cpu(desc: Desc, kernel: str, inputs: dict[str, Any]) -> Any:
+    compiled = dml.Device("cpu").compile(desc)
+    assert compiled.kernel_name == kernel
+    output = np.empty(desc.output_tensor.sizes, desc.output_tensor.data_type.dtype)  # type: ignore[attr-defined]
+    compiled.bind(**inputs, output_tensor=output).execute()
+    return output
+
+
+def agree(desc: Desc, kernel: str, inputs: dict[str, Any]) -> int:
+    found, wanted = on_cpu(desc, kernel, inputs), expected(desc, inputs)["output_tensor"]
+    integers = f"u{found.itemsize}"
+    np.testing.assert_array_equal(found.view(integers), wanted.view(integers), err_msg=repr(desc))
+    return int(found.size)
+
+
+@pytest.mark.parametrize("data_type", FLOATS)
+def test_means_and_variances_beside_the_oracle(data_type: str, ran: Any) -> None:
+    rng = np.random.default_rng(1)
+    compared = 0
+    for _ in range(12 * SOAK):
+        sizes = tuple(int(n) for n in rng.integers(2, 6, 3))
+        axes = pick(rng, ((2,), (1, 2), (0, 2), (0, 1, 2)))
+        parameters = {p: pick(rng, (None, sizes, (1, sizes[1], 1), (1, 1, sizes[2]))) for p in ("scale", "bias")}
+        flags = dict(use_mean=bool(rng.integers(0, 2)), use_variance=True, epsilon=pick(rng, (1e-5, 0.0, 1.0)))
+        activation = pick(rng, ACTIVATIONS)
+        desc, inputs = made(
+            "MEAN_VARIANCE_NORMALIZATION2", rng, data_type, sizes, parameters, axes=axes, fused_activation=activation, **flags
+        )
+        compared += agree(desc, "reduce:compiled", inputs)
+    ran(compared, 250)
+
+
+@pytest.mark.parametrize("data_type", FLOATS)
+def test_given_means_and_variances_beside_the_oracle(data_type: str, ran: Any) -> None:
+    rng = np.random.default_rng(2)
+    compared = 0
+    for _ in range(8 * SOAK):
+        sizes = tuple(int(n) for n in rng.integers(2, 6, 3))
+        names = ("mean", "variance", "scale", "bias")
+        parameters = {p: pick(rng, (sizes, (1, sizes[1], 1), (1, 1, sizes[2]))) for p in names}
+        desc, inputs = made(
+            "BATCH_NORMALIZATION", rng, data_type, sizes, parameters, epsilon=pick(rng, (1e-5, 0.0, -1.0)),
+            fused_activation=pick(rng, ACTIVATIONS),
+        )  # fmt: skip
+        compared += agree(desc, "elementwise:compiled", inputs)
+    ran(compared, 200)
+
+
+def test_lines_of_a_network_are_those_of_float64_rounded() -> None:
+    """Which no result here is so near to a tie that float64 would tell another side."""
+    rng = np.random.default_rng(3)
+    desc, _ = made("MEAN_VARIANCE_NORMALIZATION2", rng, "FLOAT32", (20, 300), {"scale": (1, 300), "bias": (1, 300)}, axes=(1,))
+    x, scale, bias = (rng.standard_normal(n).astype(np.float32) for n in ((20, 300), (1, 300), (1, 300)))
+    centred = x.astype(float) - x.astype(float).mean(1, keepdims=True)
+    variance = (centred**2).mean(1, keepdims=True) + float(np.float32(1e-5))
+    found = on_cpu(desc, "reduce:compiled", dict(input_tensor=x, scale_tensor=scale, bias_tensor=bias))
+    np.testing.assert_array_equal(found, (scale * centred / np.sqrt(variance) + bias).astype(np.float32))
+
+
+def test_a_line_of_equal_elements_has_no_variance() -> None:
+    x = np.full((1, 4), 0.1, np.float32)
+    without = dml.mean_variance_normalization2(x, axes=(1,), epsilon=0.0)
+    assert np.isnan(without).all()
+    assert dml.mean_variance_normalization2(x, axes=(1,)).tolist() == [[0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("data_type", FLOATS)
+def test_lines_by_their_norms_beside_the_oracle(data_type: str, ran: Any) -> None:
+    rng = np.random.default_rng(4)
+    compared = 0
+    for _ in range(10 * SOAK):
+        sizes = tuple(int(n) for n in rng.integers(2, 8, 2))
+        epsilon, p = pick(rng, (1e-5, 0.0, 1.0)), int(rng.integers(1, 3))
+        desc, inputs = made("LP_NORMALIZATION", rng, data_type, sizes, {}, axis=1, epsilon=epsilon, p=p)
+        inputs["input_tensor"][0] = 0
+        compared += agree(desc, "reduce:compiled", inputs)
+    ran(compared, 100)
+
+
+# --- of training ---
+
+PER_CHANNEL = (((6, 3, 4, 5), (1, 3, 1, 1)), ((2, 37), (1, 37)), ((40, 3), (40, 1)))  # of images; down columns; along rows
+
+
+def training(operator: str, data_type: str, sizes: tuple[int, ...], per: tuple[int, ...]) -> Any:
+    """A desc of one of the operators of training, and the descs of its inputs."""
+    x, p = TensorDesc(DataType[data_type], sizes), TensorDesc(DataType[data_type], per)
+    if operator == "BATCH_NORMALIZATION_TRAINING":
+        tensors = dict(input_tensor=x, scale_tensor=p, bias_tensor=p, fused_add_tensor=x)
+        outputs = dict(output_tensor=x, output_mean_tensor=p, output_variance_tensor=p)
+    else:
+        tensors = dict(input_tensor=x, input_gradient_tensor=x, mean_tensor=p, variance_tensor=p, scale_tensor=p)
+        outputs = dict(output_gradient_tensor=x, output_scale_gradient_tensor=p, output_bias_gradient_tensor=p)
+    return named(operator)(**tensors, **outputs, epsilon=2.0**-10), tensors
+
+
+@pytest.mark.parametrize(("sizes", "per"), PER_CHANNEL)
+@pytest.mark.parametrize(
+    "operator", ["BATCH_NORMALIZATION_TRAINING", "BATCH_NORMALIZATION_GRAD", "BATCH_NORMALIZATION_TRAINING_GRAD"]
+)
+def test_training_beside_the_oracle(operator: str, sizes: tuple[int, ...], per: tuple[int, ...], ran: Any) -> None:
+    rng = np.random.default_rng(5)
+    compared = 0
+    for data_type in FLOATS if SOAK > 1 or len(sizes) > 2 else FLOATS[:1]:
+        desc, tensors = training(operator, data_type, sizes, per)
+        for kind in hostile_data.KINDS * SOAK:
+            inputs = {name: hostile_data.values(data_type, t.sizes, rng, kind) for name, t in tensors.items()}
+            compared += all_outputs_agree(desc, inputs, "reduce:compiled", threads=1 + compared % 2)
+    ran(compared, 600)
+
+
+# --- which elements a line standardises ---
+
+SIZES = (3, 40)
+INDEX = each(SIZES)
+X, Y = (Tensor(name, SIZES, DataType.FLOAT32) for name in "xy")
+M, V, S, B = (Tensor(name, (3, 1), DataType.FLOAT32).broadcast(INDEX) for name in "mvsb")
+ROOT = sqrt(V + 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "roles"),
+    [
+        (S * (X[INDEX] - M) / ROOT + B, [("mab", "x")]),
+        (B + (X[INDEX] - M) / ROOT * S, [("mab", "x")]),
+        (X[INDEX] * S / ROOT, [("a", "x")]),
+        ((X[INDEX] - M) / ROOT * Y[INDEX] + B + Y[INDEX], [("mab", "xgb")]),
+        (S * (X[INDEX] - M - (Y[INDEX] - B) * V / ROOT) / ROOT, [("mnca", "xz")]),
+        (S * X[INDEX] + B, []),  # which is exact, or rounded once
+        ((X[INDEX] - M) * S, []),
+        (X[INDEX] / V, []),
+        ((X[INDEX] - Y[INDEX]) / ROOT, []),
+        (X[INDEX] * Y[INDEX] * X[INDEX] / ROOT, []),
+        ((X[INDEX] - M) / ROOT * (Y[INDEX] - M) + B, [("ma", "x")]),  # a factor of it
+    ],
+)
+def test_elements_that_are_standardised(body: Expr, roles: list[tuple[str, str]]) -> None:
+    made = maps({"output": nest(INDEX, body)})
+    assert not isinstance(made, str)
+    (m,) = made
+    same = frozenset(k for k, stream in enumerate(m.streams) if stream.name not in ("x", "y"))
+    formula = regrouped(m.formula, same)
+    found = [node for node in formula if node.op in (ELEMENT, SLOPED)]
+    assert [(formula[node.args[0]].data, node.data) for node in found] == roles
+
+
+# --- elements that a line standardises, by each of the ways to decide them ---
+
+ISAS = [target.name for target in without_dot_products()]
+BOUNDS = {"at once": {}, "by ends": {"KNOWN": 2.0**-60}, "in pairs": {"ROUNDED": 2.0**-26}}
+
+
+PARAMETERS = ("mean", "variance", "scale", "bias")
+
+
+def standardising(data_type: str) -> list[tuple[Any, str]]:
+    """Descs whose elements are (x - m) a g + b, with the names of their kernels."""
+    t = DataType[data_type]
+    lines, one = TensorDesc(t, (4, 37)), TensorDesc(t, (1, 37))
+    planes, channel = TensorDesc(t, (2, 3, 5, 9)), TensorDesc(t, (1, 3, 1, 1))
+    mean = named("MEAN_VARIANCE_NORMALIZATION2")
+    both = dict(input_tensor=planes, output_tensor=planes)
+    given = {f"{p}_tensor": channel for p in PARAMETERS}
+    return [
+        (mean(input_tensor=lines, scale_tensor=one, bias_tensor=one, output_tensor=lines, axes=(1,)), "reduce:compiled"),
+        (mean(**both, scale_tensor=channel, bias_tensor=channel, axes=(2, 3)), "reduce:compiled"),
+        (named("BATCH_NORMALIZATION")(**both, **given), "elementwise:compiled"),
+        (named("BATCH_NORMALIZATION")(**both, **given, fused_activation=ActivationRelu()), "elementwise:compiled"),
+        (training("BATCH_NORMALIZATION_TRAINING_GRAD", data_type, (3, 2, 41), (1, 2, 1))[0], "reduce:compiled"),
+    ]
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_standardised_elements(isa: str, bounds: str, monkeypatch: pytest.MonkeyPatch, in_python: list[int], ran: Any) -> None:
+    for name, value in BOUNDS[bounds].items():
+        monkeypatch.setattr(standardised, name, value)
+    rng = np.random.default_rng(6)
+    compared = 0
+    for data_type in FLOATS if SOAK > 1 or (bounds == "at once" and isa == ISAS[0]) else FLOATS[:1]:
+        for desc, kernel in standardising(data_type):
+            tensors = {t.name: t.desc for t in desc.tensors() if not t.name.startswith("output")}
+            inputs = {name: rng.standard_normal(t.sizes).astype(t.data_type.dtype) for name, t in tensors.items()}
+            if "variance_tensor" in inputs:
+                inputs["variance_tensor"] = np.abs(inputs["variance_tensor"])
+            compared += all_outputs_agree(desc, inputs, kernel, isa=isa)
+            decided = sum(in_python)
+            assert decided == 0, "random elements are no ties"
+            for kind in ("specials", "ties", "small"):
+                hurt = {name: hostile_data.values(data_type, t.sizes, rng, kind) for name, t in tensors.items()}
+                compared += all_outputs_agree(desc, hurt, kernel, isa=isa)
+            in_python.clear()
+    ran(compared, 2000)
+
+
+def test_a_row_far_from_zero_is_one_pass() -> None:
+    """Its variance is that of what the elements are apart."""
+    x = (1e6 + np.arange(300) % 7 / 16).astype(np.float32)[None]
+    (found,) = dml.mean_variance_normalization2(x, axes=(1,))
+    exact = x.astype(float)[0] - x.astype(float).mean()
+    np.testing.assert_array_equal(found, (exact / np.sqrt((exact**2).mean() + float(np.float32(1e-5)))).astype(np.float32))
+
+
+ZEROS = ([-0.0] * 3, [0.0, -0.0, -0.0], [-0.0, 0.0, 0.0], [0.0] * 3, [1.0] * 3, [-2.0, -2.0, 1.0])
+
+
+def test_the_signs_of_zeros_are_those_of_the_oracle(ran: Any) -> None:
+    """Rows of zeros of either sign, and of equal elements, as elements and as gradients."""
+    rows, one = TensorDesc(DataType.FLOAT32, (len(ZEROS) ** 2, 3)), TensorDesc(DataType.FLOAT32, (len(ZEROS) ** 2, 1))
+    x, g = (np.array([pair[k] for pair in product(ZEROS, repeat=2)], np.float32) for k in (0, 1))
+    compared = 0
+    for operator in ("BATCH_NORMALIZATION_TRAINING", "BATCH_NORMALIZATION_TRAINING_GRAD"):
+        desc, tensors = training(operator, "FLOAT32", rows.sizes, one.sizes)
+        for scale in (1.0, -1.0, -0.0):
+            inputs = {name: np.full(t.sizes, scale, np.float32) for name, t in tensors.items()}
+            inputs |= {"input_tensor": x, next(name for name, t in tensors.items() if t == rows and name != "input_tensor"): g}
+            inputs |= {name: np.abs(array) for name, array in inputs.items() if name == "variance_tensor"}
+            compared += all_outputs_agree(desc, inputs, "reduce:compiled")
+    ran(compared, 1000)
+
+
+def test_long_rows_are_those_of_float64_rounded() -> None:
+    """Of many lines, and of many blocks: no result here is so near to a tie that float64 would tell another side."""
+    for sizes in ((37, 2, 300), (1, 2, 9000)):
+        desc, tensors = training("BATCH_NORMALIZATION_TRAINING", "FLOAT32", sizes, (1, 2, 1))
+        rng = np.random.default_rng(7)
+        inputs = {name: rng.standard_normal(t.sizes, np.float32) for name, t in tensors.items()}
+        outputs = {f.name: np.empty(getattr(desc, f.name).sizes, np.float32) for f in desc.spec.outputs}
+        dml.Device("cpu").compile(desc).bind(**inputs, **outputs).execute()
+        x, scale, bias, added = (inputs[f"{name}_tensor"].astype(float) for name in ("input", "scale", "bias", "fused_add"))
+        mean = x.mean((0, 2), keepdims=True)
+        variance = ((x - mean) ** 2).mean((0, 2), keepdims=True)
+        made = scale * (x - mean) / np.sqrt(variance + desc.epsilon) + bias + added
+        for name, exact in zip(("output", "output_mean", "output_variance"), (made, mean, variance), strict=True):
+            np.testing.assert_array_equal(outputs[f"{name}_tensor"], exact.astype(np.float32), err_msg=name)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_outputs_that_take_turns(threads: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int]) -> None:
+    """Row by row, with calls that stop for what is left open: zeros that are differences, and no second stage; full lists."""
+    monkeypatch.setattr(emit, "FINE", ())
+    for name, value in dict(TURNS=1, BLOCK=1, ALONE=1, ROOM_OF_BLOCK=2).items():
+        monkeypatch.setattr(family, name, value)
+    rng = np.random.default_rng(8)
+    for operator in ("BATCH_NORMALIZATION_TRAINING", "BATCH_NORMALIZATION_TRAINING_GRAD"):
+        desc, tensors = training(operator, "FLOAT32", (3, 5, 8), (1, 5, 1))
+        for kind in ("ordinary", "specials", "small"):
+            inputs = {name: hostile_data.values("FLOAT32", t.sizes, rng, kind) for name, t in tensors.items()}
+            for channel in (1, 3):
+                inputs["input_tensor"][:, channel] = (-1, 0, 1, 0, 2, 0, -2, 0)
+                for name in inputs.keys() & {"bias_tensor", "fused_add_tensor"}:
+                    inputs[name][:, channel] = 0
+                if "input_gradient_tensor" in inputs:
+                    inputs["input_gradient_tensor"][1, channel, 2] = np.inf
+            in_python.clear()
+            all_outputs_agree(desc, inputs, "reduce:compiled", threads=threads)
+            assert sum(in_python) > 2
+
+
+@pytest.mark.usefixtures("own_code")
+@pytest.mark.parametrize("past_cache", [False, True])
+def test_a_map_by_lines_goes_on_where_its_list_was_full(past_cache: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(9)
+    channel = TensorDesc(DataType.FLOAT32, (1, 3, 1))
+    planes = TensorDesc(DataType.FLOAT32, (2, 3, 101))
+    given = {f"{p}_tensor": channel for p in PARAMETERS}
+    desc = named("BATCH_NORMALIZATION")(input_tensor=planes, output_tensor=planes, **given)
+    inputs = {"input_tensor": rng.standard_normal(planes.sizes, np.float32)}
+    inputs |= {name: rng.random(channel.sizes, np.float32) + np.float32(0.5) for name in given}
+    wanted = on_cpu(desc, "elementwise:compiled", inputs)
+    stops: list[int] = []
+    decide = UndecidedElements.decide
+
+    def counting(*arguments: Any) -> None:
+        stops.append(1)
+        decide(*arguments)
+
+    monkeypatch.setattr(UndecidedElements, "decide", counting)
+    monkeypatch.setattr(standardised, "ROUNDED", 2.0**-26)
+    for name, value in dict(ROOM=2, STREAM=0 if past_cache else 1 << 60, LONG_ROW=1).items():
+        monkeypatch.setattr(elementwise, name, value)
+    engine.compiled.cache_clear()
+    found = on_cpu(desc, "elementwise:compiled", inputs)
+    np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
+    assert len(stops) > 10

@@ -1,0 +1,120 @@
+"""The kernels of windows for Arm, emulated: bit for bit the reference's results, in buffers between inaccessible pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import emulated
+import numpy as np
+import pytest
+from agreement import bits_of, expected
+from emulated import Bytes, Case, Recorder, steps_of
+from numpy.typing import NDArray
+from tensors import laid_over
+from test_arm_matmul import PROCESSORS, memory_of
+from test_pooled_bytes import asked_for, bytes_of, graph_of, over_all, pooled
+from test_windows import USUAL, drawn, of_kinds, pooling
+
+import anydml
+from anydml import check
+from anydml.graphs.check import check_graph
+from anydml.graphs.plan import Pooling, works_of
+from anydml.graphs.pooled import poolings
+from anydml.kernels.code.targets import ARM
+from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.windows import family, quantised
+from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
+from anydml.kernels.windows.undecided import STATE_WORDS
+from anydml.schema.statement import stated
+
+pytestmark = emulated.needed
+GENERIC = ARM[0]  # there is nothing in windows that the other rows of the table do otherwise
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    return emulated.recording(monkeypatch, GENERIC, family)
+
+
+def case_of(desc: Any, x: NDArray[Any], general: bool, monkeypatch: pytest.MonkeyPatch) -> Case:
+    monkeypatch.setattr(family, "GENERAL", 1 << 30 if general else 0)
+    made = family.lower(stated(desc), check(desc), Machine(None, 1))
+    assert isinstance(made, Lowered), made
+    buffers: dict[str, Bytes] = {"input_tensor": memory_of(desc.input_tensor, x), "scratch": np.zeros(made.scratch, np.uint8)}
+    wanted: dict[str, Bytes] = {}
+    for name, result in expected(desc, {"input_tensor": x}).items():
+        t = getattr(desc, name)
+        buffers[name] = np.full(t.element_bytes, 0xA5, np.uint8)
+        wanted[name] = buffers[name].copy()
+        bits_of(laid_over(t, wanted[name]))[...] = bits_of(result)
+    ((phase,),) = (rounds.phases for rounds in made.rounds)
+    steps = steps_of([phase])
+    return Case(str(desc), buffers, steps, wanted, judge=partial(judged, made, desc, x, wanted))
+
+
+def judged(
+    made: Lowered, desc: Any, x: NDArray[Any], wanted: Mapping[str, Bytes], status: int, written: Mapping[str, Bytes]
+) -> None:
+    """Assert that the outputs are as they are wanted once what is listed has been decided, as after any call."""
+    scratch = written["scratch"].view(np.int64)
+    count = int(scratch[2])
+    assert STATE_WORDS > 2
+    if made.decide is None:
+        assert status == 0
+    else:
+        assert status == (1 if count else 0)
+    for name, want in wanted.items():
+        got = written[name].copy()
+        if made.decide is not None:
+            made.decide(scratch, {"input_tensor": x, name: laid_over(getattr(desc, name), got)})
+        np.testing.assert_array_equal(got, want, str(desc))
+
+
+def test_every_kind(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = []
+    for at, (name, data_type, fields) in enumerate(of_kinds()):
+        for general in (False, True):
+            sizes, given = USUAL[(at + general) % len(USUAL)]
+            desc = pooling(name, data_type, sizes, **given, **fields)
+            for kind in ("ordinary", "ties", "specials"):
+                with np.errstate(all="ignore"):
+                    cases.append(case_of(desc, drawn(data_type, sizes, at, kind), general, monkeypatch))
+    emulated.run(emulated.build(tmp_path, GENERIC, recorder.texts), PROCESSORS[GENERIC.name], cases)
+    assert len(cases) > 90
+
+
+def test_means_between_bytes(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regions of graphs: both kinds of sums, estimates that leave all open, whole images and lines of any kind."""
+    monkeypatch.setattr(quantised, "wanted", lambda name, stage: GENERIC)
+    cases = []
+    for general, slack in ((False, 0.0), (False, 0.75), (True, 0.75)):
+        monkeypatch.setattr(family, "GENERAL", 1 << 30 if general else 0)
+        for kind in (ESTIMATED, DEQUANTIZED):
+            asked_for(monkeypatch, kind, slack)
+            for x, averaged in (
+                (bytes_of((1, 2, 9, 20)), pooled(strides=(2, 2), window_size=(3, 3), start_padding=(1, 1))),
+                (bytes_of((1, 2, 7, 30), np.int8), pooled(3.0, strides=(1, 1), window_size=(2, 2), dilations=(2, 1))),
+                (bytes_of((2, 5, 7, 7)), over_all(2, 3)),
+                (bytes_of((2, 4, 4, 18)), over_all(1, 2)),
+            ):
+                graph = graph_of(x, (0.1, 0.1), (x.dtype.type(3), np.uint8(9)), averaged)
+                checked = check_graph(graph.desc)
+                (work,) = poolings(checked, works_of(checked))
+                assert isinstance(work.region, Pooling)
+                tensors = {name: use.tensor for name, use in (*work.reads.items(), *work.writes.items())}
+                made = quantised.lower(work.region, tensors, Machine(None, 1))
+                assert isinstance(made, Lowered), made
+                assert made.constants is not None
+                ((phase,),) = (rounds.phases for rounds in made.rounds)
+                (read,), (written,) = work.reads, work.writes
+                buffers = {read: memory_of(tensors[read], x), "constants": made.constants}
+                buffers |= {"scratch": np.zeros(made.scratch, np.uint8)}
+                y = np.zeros(tensors[written].sizes, np.uint8)
+                anydml.Device("reference").compile(graph.desc).bind(x=x, output=y).execute()
+                buffers[written] = np.full(y.size, 0xA5, np.uint8)
+                cases.append(Case(f"{kind} {slack} {x.shape}", buffers, steps_of([phase]), {written: y.ravel()}))
+    emulated.run(emulated.build(tmp_path, GENERIC, recorder.texts), PROCESSORS[GENERIC.name], cases)
+    assert len(cases) == 24

@@ -1,0 +1,246 @@
+"""Strategies for tensor descs of every layout, and for the arrays and buffers that are bound to them.
+
+Valid by construction: nothing is drawn and thrown away.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import guard_pages
+import ml_dtypes  # whose import makes dtypes of the names int4 and uint4
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from anydml import DataType, TensorDesc, TensorFlags
+from anydml.schema.types import ELEVEN
+
+# A case takes as long as it takes, on machines that do other work besides; and a failure of `make test` is to be had again.
+SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="ANYDML_SOAK" not in os.environ)
+
+assert ml_dtypes
+
+SEEDS = st.integers(0, 2**16)
+"""Seeds of what is chosen at random, a layout or the bytes in a buffer: to draw each choice would take most of the time."""
+
+
+# --- tensor descs ---
+
+
+# by rank; `make soak` draws tensors of several vectors a row, too
+MOST = {1: 9, 2: 6, 3: 4, 4: 3} if "ANYDML_SOAK" not in os.environ else {1: 70, 2: 19, 3: 8, 4: 5, 5: 3}
+SIZES = {rank: st.tuples(*[st.integers(1, MOST.get(rank, 2))] * rank) for rank in range(9)}
+
+
+def sizes_of(rank: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """Sizes that keep a tensor small, whatever its rank."""
+    return SIZES[rank]
+
+
+def nested_strides(rng: random.Random, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Strides in any order of the dimensions and with gaps, so that no two elements meet: legal for an output too."""
+    strides = [0] * len(sizes)
+    reach = 0
+    for dimension in rng.sample(range(len(sizes)), len(sizes)):
+        if sizes[dimension] == 1:  # counts nowhere
+            strides[dimension] = rng.choice((1, 0, 7, 2**32 - 1))
+            continue
+        strides[dimension] = reach + 1 + rng.choice((0, 0, 1, 2))
+        reach += (sizes[dimension] - 1) * strides[dimension]
+    return tuple(strides)
+
+
+def loose_strides(rng: random.Random, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Strides that only an input may have: zero, interleaved, overlapping."""
+    return tuple(rng.choice((0, 0, 1, 2, 5)) for _ in sizes)
+
+
+def tensor_desc(draw: st.DrawFn, data_type: DataType, sizes: tuple[int, ...], *, output: bool = False) -> TensorDesc:
+    """A legal desc of a tensor with these sizes: packed, strided, padded, aligned, owned."""
+    seed = draw(SEEDS)
+    if seed == 0:  # what a failing example shrinks to
+        return TensorDesc(data_type, sizes)
+    rng = random.Random(seed)
+    ways = [None, nested_strides] if output else [None, nested_strides, loose_strides]
+    if output and data_type.element_bits == 4:
+        ways = [None]
+    way = rng.choice(ways)
+    strides = None if way is None else way(rng, sizes)
+    smallest = TensorDesc(data_type, sizes, strides=strides).smallest_total
+    return TensorDesc(
+        data_type,
+        sizes,
+        strides=strides,
+        flags=TensorFlags.NONE if output else rng.choice((TensorFlags.NONE,) * 3 + (TensorFlags.OWNED_BY_DML,)),
+        total_tensor_size_in_bytes=rng.choice((0, 0, smallest, smallest + 4, smallest + 17)),
+        guaranteed_base_offset_alignment=rng.choice((0, 0, 0, data_type.element_bits // 8, 16, 64)),
+    )
+
+
+# --- what is bound ---
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """Something to bind to a tensor.
+
+    value: what is bound. tensor: the elements, in the desc's sizes, wherever they lie. memory: every byte near them that
+    can be looked at, gaps, padding and surroundings included. form: how it is bound, for messages.
+    """
+
+    value: Any
+    tensor: NDArray[Any]
+    memory: NDArray[np.uint8]
+    form: str
+
+
+def is_four_bit(t: TensorDesc) -> bool:
+    return t.data_type.element_bits == 4
+
+
+def bound_as(t: TensorDesc) -> np.dtype[Any]:
+    """The dtype of what is bound: bytes where two elements are in each."""
+    return np.dtype(np.uint8) if is_four_bit(t) else t.data_type.dtype
+
+
+def array_for(t: TensorDesc) -> NDArray[Any]:
+    """A packed array to bind to an output."""
+    return np.full((t.element_bytes,) if is_four_bit(t) else t.sizes, 85, bound_as(t))
+
+
+def elements_of(t: TensorDesc, bound: NDArray[Any]) -> NDArray[Any]:
+    """The elements of what is bound, in the desc's sizes: of 4 bits as ml_dtypes' arrays, read one by one."""
+    if not is_four_bit(t):
+        return bound
+    made = np.zeros(t.sizes, np.int8)
+    for c in np.ndindex(t.sizes):
+        at = sum(i * s for i, s in zip(c, t.explicit_strides, strict=True))
+        half = int(bound[at // 2]) // (16 if at % 2 else 1) % 16
+        made[c] = half - 16 if t.data_type == DataType.INT4 and half > 7 else half
+    return made.astype(t.data_type.name.lower())
+
+
+def bytes_of(t: TensorDesc, elements: NDArray[Any]) -> NDArray[Any]:
+    """The array to bind to a packed tensor of these elements; a half byte that is left is 0."""
+    if not is_four_bit(t):
+        return elements
+    made = np.zeros(t.element_bytes, np.uint8)
+    for at, x in enumerate(elements.astype(np.int64).ravel().tolist()):
+        made[at // 2] += x % 16 * (16 if at % 2 else 1)
+    return made
+
+
+def laid_over(t: TensorDesc, memory: NDArray[np.uint8], offset: int = 0) -> NDArray[Any]:
+    """The tensor's elements where they lie in a buffer; the bytes of elements of 4 bits."""
+    if is_four_bit(t):
+        return memory[offset : offset + t.element_bytes]
+    dtype = t.data_type.dtype
+    # of a dimension of size 1 the stride counts nowhere, and need not be one that NumPy would take
+    strides = [0 if n == 1 else s * dtype.itemsize for n, s in zip(t.sizes, t.explicit_strides, strict=True)]
+    tensor: NDArray[Any] = np.ndarray(t.sizes, dtype, memory.data, offset, strides)
+    return tensor
+
+
+def binding(draw: st.DrawFn, t: TensorDesc, *, writable: bool = False, elements: NDArray[Any] | None = None) -> Binding:
+    """An array or buffer for a tensor desc, in any form there is, at any offset that its alignment allows.
+
+    Half of the arrays fill the bytes next to an unmapped page, before or behind it: who reads beyond them is stopped, too.
+    elements: of the tensor's data type, repeated as often as needed; without them, whatever lies in memory.
+    """
+    dtype, alignment = bound_as(t), t.guaranteed_base_offset_alignment
+    itemsize = dtype.itemsize
+    forms = ["uint8 buffer"] if is_four_bit(t) else ["tensor", "typed buffer", "uint8 buffer"]
+    if not alignment:  # where the bytes of an object lie is not for us to choose
+        forms += ["bytearray", "memoryview"] if writable else ["bytes", "bytearray", "memoryview"]
+    seed = draw(SEEDS)
+    rng, generator = random.Random(seed), np.random.default_rng(seed)
+    form = rng.choice(forms) if seed else forms[0]  # what a failing example shrinks to
+    # odd offsets on purpose: no alignment is asked
+    lead = alignment * rng.randint(0, 2) if alignment else rng.choice((0, 1, 3, itemsize, 16))
+    needed = max(t.element_bytes, t.total_tensor_size_in_bytes)
+    needed = -(-needed // itemsize) * itemsize
+    if guard_pages.AVAILABLE and rng.random() < 0.5 and form not in ("bytes", "bytearray", "memoryview"):
+        lead = 0
+        memory = guard_pages.guarded(needed, at_end=rng.random() < 0.7 and needed % max(alignment, 1) == 0)
+        memory[...] = generator.integers(0, 256, needed, np.uint8)
+    else:
+        needed += itemsize * rng.randint(0, 2)
+        room: NDArray[np.uint8] = generator.integers(0, 256, needed + lead + 64 + 16, np.uint8)
+        memory = room[-room.ctypes.data % 64 :]  # from here on, offsets say how far the address is aligned
+    tensor = laid_over(t, memory, lead)
+    if elements is not None:
+        bits = f"u{itemsize}"
+        # overlapping elements are written over one another, each time with one of these
+        tensor.view(bits)[...] = np.resize(elements.view(bits), tensor.shape)
+    buffer = memory[lead : lead + needed]
+    if form in ("bytes", "bytearray", "memoryview"):
+        content = bytes(buffer) if form == "bytes" else bytearray(buffer)
+        held = np.frombuffer(content, np.uint8)
+        return Binding(memoryview(content) if form == "memoryview" else content, laid_over(t, held), held, form)
+    values = {"tensor": tensor, "uint8 buffer": buffer, "typed buffer": buffer.view(dtype)}
+    return Binding(values[form], tensor, memory, form)
+
+
+# --- any tensor whatever ---
+
+NONSENSE = st.one_of(
+    st.integers(-2, 9),
+    st.sampled_from(
+        (-(2**64), -(2**32), -(2**31) - 1, -(2**31), 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 2**64, 2**70)
+    ),
+)
+"""Numbers that fit and numbers that do not."""
+
+
+ANY_SIZES = st.lists(st.one_of(st.integers(1, 4), NONSENSE), max_size=9)
+ANY_STRIDES = st.one_of(st.none(), st.sampled_from(("zeros", "as many")), st.lists(NONSENSE, max_size=9))
+ANY_FLAGS = st.sampled_from((TensorFlags.NONE, TensorFlags.OWNED_BY_DML))
+ANY_DATA_TYPE = st.sampled_from(DataType)
+ANY_NUMBER = st.one_of(st.just(0), NONSENSE)
+
+
+@st.composite
+def any_tensor(draw: st.DrawFn) -> TensorDesc:
+    """Any tensor desc that can be constructed."""
+    sizes, strides = draw(ANY_SIZES), draw(ANY_STRIDES)
+    if isinstance(strides, str):  # under strides of zero, sizes may be huge
+        strides = [0 if strides == "zeros" else draw(NONSENSE) for _ in sizes]
+    return TensorDesc(
+        draw(ANY_DATA_TYPE),
+        tuple(sizes),
+        strides=None if strides is None else tuple(strides),
+        flags=draw(ANY_FLAGS),
+        total_tensor_size_in_bytes=draw(ANY_NUMBER),
+        guaranteed_base_offset_alignment=draw(ANY_NUMBER),
+    )
+
+
+ANY_TENSOR = any_tensor()
+
+
+# --- arrays as they come ---
+
+
+@st.composite
+def strided_arrays(draw: st.DrawFn) -> NDArray[Any]:
+    """An array that lies in memory in any way NumPy knows: permuted, stepped, broadcast, backwards, at odd addresses."""
+    sizes = draw(st.integers(1, 5).flatmap(sizes_of))
+    dtype = draw(st.sampled_from(ELEVEN)).dtype
+    steps = tuple(draw(st.sampled_from((1, 1, 2, -1, -2))) for _ in sizes)
+    order = draw(st.permutations(range(len(sizes))))
+    stored = [sizes[i] * abs(steps[i]) for i in order]
+    lead, count = draw(st.integers(0, 3)), int(np.prod(stored))
+    memory = np.resize(np.arange(251, dtype=np.uint8), lead + count * dtype.itemsize)
+    x: NDArray[Any] = np.ndarray(stored, dtype, memory.data, lead)
+    x = x.transpose(np.argsort(order))[tuple(slice(None, None, step) for step in steps)]
+    assert x.shape == sizes
+    if draw(st.booleans()):
+        return x
+    at = draw(st.integers(0, x.ndim - 1))
+    return np.broadcast_to(x[(slice(None),) * at + (slice(0, 1),)], sizes)
