@@ -16,17 +16,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import guard_pages
 import numpy as np
 import pytest
-from every_kernel import CallsOf, Compared, Kernel, Ran
 from numpy.typing import NDArray
 
+import guard_pages
 from anydml.devices import link
 from anydml.kernels.code import engine
 from anydml.kernels.code.llvm import unavailable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.reduce import undecided
+from every_kernel import CallsOf, Compared, Kernel, Ran
 
 # tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
 engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)

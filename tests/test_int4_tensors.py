@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tensors import SEEDS, SETTINGS, bytes_of, elements_of, nested_strides, sizes_of
 
 import anydml as dml
 from anydml import BindingError, DataType, DescError, TensorDesc
 from anydml.int4_tensors import pack, unpacked
 from anydml.schema.enumerations import QuantizationType
 from anydml.testing import assert_exact
+from tensors import SEEDS, SETTINGS, bytes_of, elements_of, nested_strides, sizes_of
 
 INT4, UINT4 = np.dtype(ml_dtypes.int4), np.dtype(ml_dtypes.uint4)
 TYPES = [DataType.INT4, DataType.UINT4]

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import Ran
 
 from anydml.kernels.code.targets import targets
 from anydml.kernels.elementwise.functions import paired, wide
+from every_kernel import Ran
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import prove

@@ -23,19 +23,19 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+import numpy as np
+
+import anydml as dml
 import digest_cases
 import fitting_graphs
 import map_chains
-import numpy as np
 import quantised_graphs
-from random_graphs import random_net
-from wired_graphs import EXAMPLES, Wired
-
-import anydml as dml
 from anydml.devices.device import usual
 from anydml.kernels.call import pool
 from anydml.kernels.code import engine, processor, sources
 from anydml.kernels.code.targets import Target, targets
+from random_graphs import random_net
+from wired_graphs import EXAMPLES, Wired
 
 NETS, FITTING, CHAINS, QUANTISED = 24, 24, 12, 24  # graphs
 

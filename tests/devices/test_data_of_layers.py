@@ -6,20 +6,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nest_cases
 import numpy as np
 import pytest
-from agreement import SOAK, bits, expected
-from every_kernel import CallsOf, Ran, without_dot_products
 from test_windows import F16, F32, pooling
 
 import anydml as dml
+import nest_cases
+from agreement import SOAK, bits, expected
 from anydml import DataType, TensorDesc
 from anydml.functional.run import announced_by
 from anydml.kernels.code import llvm
 from anydml.kernels.evaluate.evaluator import Evaluator
 from anydml.kernels.windows import family
 from anydml.schema.enumerations import AxisDirection
+from every_kernel import CallsOf, Ran, without_dot_products
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.cliff_cases import CASES, IN_HALF, KINDS, Array, Data

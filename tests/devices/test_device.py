@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import plan_of
 
 import anydml as dml
 from anydml.feature_level import FeatureLevel
@@ -27,6 +26,7 @@ from anydml.kernels.numpy import contract as numpy_contract
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import stated
 from anydml.tensor import DataType
+from every_kernel import plan_of
 
 
 @pytest.mark.parametrize(

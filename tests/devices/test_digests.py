@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from agreement import SOAK
-from digest_cases import STORED, cases, result
-from every_kernel import Ran
 
 import anydml as dml
+from agreement import SOAK
 from anydml.kernels.code import targets
+from digest_cases import STORED, cases, result
+from every_kernel import Ran
 
 ISAS = [target.name for target in targets.targets()]
 PARTS = 8

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import quantised_graphs
-from quantised_graphs import INT8, UINT8, Recipe
 
 import anydml as dml
+import quantised_graphs
 from anydml.kernels.code import llvm
+from quantised_graphs import INT8, UINT8, Recipe
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 PERF = Path(f"/tmp/perf-{os.getpid()}.map")

@@ -18,19 +18,14 @@ from functools import cache
 from itertools import cycle, product
 from typing import Any
 
-import hard_cases
 import numpy as np
 import pytest
-from agreement import bits
-from every_kernel import SOAK, Kernel, without_dot_products
-from hard_cases import TYPE_COMBINATIONS, QuantizedCase
-from map_operators import drawn_for, of_types
-from matmul_judge import assert_exact, bound, by_any_kernel, compiled
-from matmul_scales import KINDS
 from numpy.typing import NDArray
 from test_elementwise_layouts import SAMPLES, example_with
 
 import anydml as dml
+import hard_cases
+from agreement import bits
 from anydml.devices.device import NAMES as DEVICES
 from anydml.exact.float32 import products_in_float32, round_to_float32
 from anydml.functional import parameters
@@ -39,7 +34,12 @@ from anydml.kernels.elementwise import family
 from anydml.kernels.kernel import Machine
 from anydml.kernels.reference import evaluated
 from anydml.schema.operator import Desc, rejections
+from every_kernel import SOAK, Kernel, without_dot_products
+from hard_cases import TYPE_COMBINATIONS, QuantizedCase
+from map_operators import drawn_for, of_types
 from matmul_cases import SCALES, Case, Recipe, fitting, make
+from matmul_judge import assert_exact, bound, by_any_kernel, compiled
+from matmul_scales import KINDS
 
 pytestmark = pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64") or sys.platform not in ("linux", "darwin", "win32"),

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK
 
 import anydml as dml
 from anydml import fork_safety
@@ -25,6 +24,7 @@ from anydml.kernels.code import engine, llvm
 from anydml.kernels.kernel import Arrays, Built
 from anydml.lazy import computed_once
 from anydml.schema.operator import example_desc
+from every_kernel import SOAK
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import without_dot_products
 from numpy.typing import NDArray
 
 import anydml as dml
@@ -16,6 +15,7 @@ from anydml import TensorDesc
 from anydml.devices.compiled import BoundOperator
 from anydml.devices.graph_table import LONG, Section, Table, merged
 from anydml.kernels.elementwise import undecided
+from every_kernel import without_dot_products
 
 Array = NDArray[Any]
 pytestmark = pytest.mark.skipif(not without_dot_products(), reason="no code is emitted for this processor")

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK
 
 import anydml as dml
 from anydml import TensorDesc
@@ -29,6 +28,7 @@ from anydml.kernels.contract import source as matmul_source
 from anydml.kernels.contract import work as matmul_work
 from anydml.kernels.contract.epilogue import plan as matmul_records_plan
 from anydml.schema.operator import Desc, example_desc
+from every_kernel import SOAK
 
 MOST = 50 << 20  # bytes that a compilation may take
 STEPS = 4000  # of a plan, for four threads

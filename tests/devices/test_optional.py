@@ -13,9 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from every_kernel import Ran
 from numpy.typing import NDArray
-from quantised_graphs import INT8, UINT8, Recipe, make
 
 import anydml as dml
 from anydml import DataType, OptimizationWarning, PerformanceWarning, TensorDesc, optional
@@ -25,6 +23,8 @@ from anydml.devices.families import DEVICES, FUSED, IN_GRAPHS, MEANS, REGIONS
 from anydml.kernels.code import llvm
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Refused
+from every_kernel import Ran
+from quantised_graphs import INT8, UINT8, Recipe, make
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="without LLVM, graphs are not optimised")
 Array = NDArray[Any]

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from digest_cases import STORED, cases, result
-from every_kernel import SOAK, Ran
-from quantised_graphs import INT8, UINT8, Recipe, make
 
 import anydml as dml
 from anydml.kernels.code import llvm
 from anydml.kernels.evaluate.tally import TALLY
 from anydml.schema.enumerations import ReduceFunction
+from digest_cases import STORED, cases, result
+from every_kernel import SOAK, Ran
+from quantised_graphs import INT8, UINT8, Recipe, make
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 PARTS = 16

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from every_kernel import SOAK, Ran
 
 import anydml as dml
 from anydml import operators
@@ -17,6 +16,7 @@ from anydml.explain.bounds import ranges, unit_of
 from anydml.explain.rounding import Rounding
 from anydml.schema.operator import Example
 from anydml.schema.statement import stated
+from every_kernel import SOAK, Ran
 
 Array = npt.NDArray[Any]
 F32 = np.float32

@@ -11,21 +11,21 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import hard_cases
 import numpy as np
 import pytest
-from every_kernel import SOAK, flat
-from hard_cases import QuantizedCase, quantized_cases
 from hypothesis import given, settings
 from numpy.typing import NDArray
-from tensors import elements_of
 
 import anydml as dml
+import hard_cases
 import oracle
 from anydml import operators
 from anydml.explain.compare import compare
 from anydml.explain.comparison import Comparison, Difference
 from anydml.schema.operator import Desc, Example
+from every_kernel import SOAK, flat
+from hard_cases import QuantizedCase, quantized_cases
+from tensors import elements_of
 
 Array = NDArray[Any]
 Parts = tuple[Any, dict[str, Array], Array]  # a desc, its inputs, its output

@@ -9,20 +9,20 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-import hard_cases
 import numpy as np
 import pytest
-from hard_cases import QuantizedCase, quantized_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tensors import SETTINGS, strided_arrays
 
 import anydml as dml
+import hard_cases
 import oracle
 from anydml.devices.device import NAMES as DEVICES
 from anydml.exact.float32 import round_to_float32
 from anydml.functional import parameters, run
+from hard_cases import QuantizedCase, quantized_cases
+from tensors import SETTINGS, strided_arrays
 
 Array = NDArray[Any]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import Ran
 
 import anydml as dml
+from every_kernel import Ran
 
 X = np.arange(-3, 3, dtype=np.float32).reshape(1, 2, 3)
 VIEWS: dict[str, Callable[[Any], Any]] = {

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran
-from fitting_graphs import fit_to, given_to
 from numpy.typing import NDArray
-from quantised_graphs import DECIMALS
-from wired_graphs import Made, Wired, Wiring, example_of, tensor_of, valid, with_tensors
 
 import anydml as dml
 from anydml import DataType, TensorDesc, operators
 from anydml.graphs.desc import tensor_names
 from anydml.kernels.code import llvm
 from anydml.schema.operator import Desc
+from every_kernel import SOAK, Ran
+from fitting_graphs import fit_to, given_to
+from quantised_graphs import DECIMALS
+from wired_graphs import Made, Wired, Wiring, example_of, tensor_of, valid, with_tensors
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 TRIES = 200  # of descs, before an operator is said to have none with floats

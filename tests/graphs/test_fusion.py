@@ -6,12 +6,11 @@ import random
 from types import SimpleNamespace
 from typing import Any, cast
 
-import hostile_data
 import numpy as np
 import pytest
-from every_kernel import without_dot_products
 from numpy.typing import NDArray
 
+import hostile_data
 from anydml import DataType, TensorDesc, operators
 from anydml.devices.link import link
 from anydml.graphs.fusion import Producer, fused
@@ -23,6 +22,7 @@ from anydml.kernels.reduce import family as rows
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Tensor
 from anydml.schema.statement import Nest, stated
+from every_kernel import without_dot_products
 
 F32, F16 = DataType.FLOAT32, DataType.FLOAT16
 I32, U8 = DataType.INT32, DataType.UINT8

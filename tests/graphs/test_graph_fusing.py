@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
 
 import anydml as dml
+import hostile_data
 from anydml import GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge, TensorDesc
 from anydml.devices.graph import CompiledGraph
 

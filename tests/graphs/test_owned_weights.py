@@ -8,8 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from every_kernel import SOAK
-from quantised_graphs import sure_of_nothing
 
 import anydml as dml
 from anydml import TensorDesc
@@ -19,6 +17,8 @@ from anydml.graphs.quantised_parts import most_norms, norms
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.quantised import family
+from every_kernel import SOAK
+from quantised_graphs import sure_of_nothing
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 NAME = "contract.quantised:compiled"

@@ -10,8 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran
-from guard_pages import AVAILABLE, place
 from numpy.typing import NDArray
 
 import anydml as dml
@@ -27,6 +25,8 @@ from anydml.kernels.windows import estimate, quantised
 from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
 from anydml.schema.expression import Mean, Tensor, each, over
 from anydml.schema.statement import nest
+from every_kernel import SOAK, Ran
+from guard_pages import AVAILABLE, place
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 Array = NDArray[Any]

@@ -10,9 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran
-from guard_pages import AVAILABLE, place
-from quantised_graphs import INT8, UINT8, Array, Building, Case, Recipe, make, random_recipe, real, sure_of_nothing
 
 import anydml as dml
 from anydml import TensorDesc
@@ -27,6 +24,9 @@ from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.quantised import bounds, family
 from anydml.kernels.kernel import Refused
+from every_kernel import SOAK, Ran
+from guard_pages import AVAILABLE, place
+from quantised_graphs import INT8, UINT8, Array, Building, Case, Recipe, make, random_recipe, real, sure_of_nothing
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 NAME = "contract.quantised:compiled"

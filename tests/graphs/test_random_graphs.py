@@ -8,22 +8,22 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import guard_pages
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran
-from fitting_graphs import fitting_graph
-from map_chains import chain_of_maps
 from numpy.typing import NDArray
-from random_graphs import random_net
-from wired_graphs import EXAMPLES, Wired, random_wiring
 
 import anydml as dml
+import guard_pages
 from anydml import TensorDesc
 from anydml.devices import graph_call
 from anydml.graphs import layouts
 from anydml.graphs.memory import LINE, Layout, Life, laid_out, most_alive
 from anydml.kernels.code.targets import targets
+from every_kernel import SOAK, Ran
+from fitting_graphs import fitting_graph
+from map_chains import chain_of_maps
+from random_graphs import random_net
+from wired_graphs import EXAMPLES, Wired, random_wiring
 
 NETS, LAYOUTS, FITTING, CHAINS = 80, 300, 16, 20
 WIRINGS = {"cpu": 40, "reference": 80}

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran
 
 import anydml as dml
 from anydml import TensorDesc
@@ -26,6 +25,7 @@ from anydml.exact.formats import FLOAT32, nearest
 from anydml.graphs import memory
 from anydml.graphs.order import ordered
 from anydml.kernels.code import llvm
+from every_kernel import SOAK, Ran
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="without LLVM, each node is computed by itself")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from agreement import SOAK
 
 import anydml as dml
+from agreement import SOAK
 from anydml.devices.graph import CompiledGraph
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets

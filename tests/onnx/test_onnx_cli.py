@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
 from test_onnx_model import cnn, info, model_of, node
 
 import anydml.onnx
-import onnx
 from anydml.cli.main import commands
 
 

@@ -10,13 +10,12 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
+import onnx
 import pytest
 from click.testing import CliRunner
-from every_kernel import SOAK, Ran
-from faulty_networks import NODES, followed, network, tensors, with_fault
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import anydml as dml
-import onnx
 from anydml.cli import compare_models
 from anydml.cli.main import commands
 from anydml.onnx.compare_models import cut
@@ -24,7 +23,8 @@ from anydml.onnx.compare_page import page as page_of
 from anydml.onnx.compare_results import BEYOND, EQUAL, ROUNDING, Deviation, ModelComparison, NodeComparison
 from anydml.onnx.compare_runtimes import recorded
 from anydml.onnx.comparing import compare
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from every_kernel import SOAK, Ran
+from faulty_networks import NODES, followed, network, tensors, with_fault
 
 Array = npt.NDArray[Any]
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"

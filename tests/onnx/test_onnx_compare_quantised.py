@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pytest
 
 pytest.importorskip("onnx")
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
 from anydml import deviations
 from anydml.onnx import load
 from anydml.onnx.comparing import compare
-from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 Array = npt.NDArray[Any]
 F32 = np.float32

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto, helper
 
 import anydml.onnx
-import onnx
-from onnx import TensorProto, helper
 
 MICROSOFT = "com.microsoft"
 Array = Any  # of NumPy

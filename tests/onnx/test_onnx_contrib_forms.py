@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 from test_onnx_contrib import Case, model_of, results
 
 import anydml.onnx
-import onnx
-from onnx import TensorProto, helper
 
 R = np.random.default_rng(2718)
 Array = Any

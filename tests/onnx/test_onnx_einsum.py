@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import anydml.onnx
-import onnx
-from onnx import TensorProto, helper
 
 R = np.random.default_rng(31)
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
+from onnx import ModelProto, TensorProto, helper
 from test_onnx_cli import invoked
 
 import anydml.onnx
-import onnx
-from onnx import ModelProto, TensorProto, helper
 
 X = np.array([[1, -2, 3], [4, 5, -6]], np.float32)
 FLOAT = TensorProto.FLOAT

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
+from onnx import ModelProto, TensorProto, helper
 
 import anydml.onnx
-import onnx
 from anydml.cli.main import commands
-from onnx import ModelProto, TensorProto, helper
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 

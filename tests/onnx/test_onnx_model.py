@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import anydml as dml
 import anydml.onnx
-import onnx
 from anydml.onnx import build
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML
 from anydml.onnx.read import MOST_NODES
-from onnx import TensorProto, helper, numpy_helper
 
 FLOAT, INT64, BOOL, DOUBLE = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.DOUBLE
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
+from onnx import helper
 
 import anydml.onnx
-import onnx
-from onnx import helper
 
 R = np.random.default_rng(161)
 Array = Any

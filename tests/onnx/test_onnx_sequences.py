@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto, helper
 
 import anydml.onnx
-from onnx import TensorProto, helper
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 X = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import ModelProto, TensorProto, helper
 
 import anydml.onnx
-from onnx import ModelProto, TensorProto, helper
 
 Array = Any  # of NumPy
 FLOAT16 = np.dtype(np.float16)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx.backend.test.case.node as nodes
 import pytest
+
 from every_kernel import SOAK, Ran
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))

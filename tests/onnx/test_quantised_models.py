@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import pytest
-from every_kernel import SOAK, Ran
-from quantised_models import models
+from onnx import ModelProto
 
 import anydml.onnx
-from onnx import ModelProto
+from every_kernel import SOAK, Ran
+from quantised_models import models
 
 COUNT = 300 if SOAK == 1 else 10_000
 

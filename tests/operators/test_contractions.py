@@ -9,12 +9,12 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, agree, computed, expected
 from numpy.typing import NDArray
 
+import hostile_data
+from agreement import SOAK, agree, computed, expected
 from anydml import DataError, DataType, DescError, Device, FeatureLevel, TensorDesc, check, operators
 from anydml.schema.operator import Desc, example_desc
 from anydml.tensor import limits

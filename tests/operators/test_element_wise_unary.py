@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from agreement import SOAK, agree, bits, computed
 from numpy.typing import NDArray
 from test_moves_and_maps import ATTRIBUTES, SPECIAL_ATTRIBUTES, drawn, named, shaped
 
 import anydml as dml
 import oracle
+from agreement import SOAK, agree, bits, computed
 from anydml import DataType, TensorDesc
 from anydml.schema.enumerations import IsInfinityMode, RoundingMode
 from anydml.schema.kinds import ScaleBias, stored_in

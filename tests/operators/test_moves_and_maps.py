@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, agree, computed, matches
 from numpy.typing import NDArray
 
+import hostile_data
+from agreement import SOAK, agree, computed, matches
 from anydml import DataType, Device, TensorDesc, operators
 from anydml.schema.check import check
 from anydml.schema.enumerations import PaddingMode

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hard_cases import QuantizedCase, expected, quantized_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 import anydml as dml
 import oracle
 from anydml import program
+from hard_cases import QuantizedCase, expected, quantized_cases
 
 Array = NDArray[Any]
 SETTINGS = settings(

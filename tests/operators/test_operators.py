@@ -14,7 +14,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import anydml as dml
 from agreement import bits_of, expected
+from anydml import Checked, DescError, Device, FeatureLevel, TensorDesc, Violation, check, operators, program
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.families import DEVICES
+from anydml.kernels.code.llvm import unavailable
+from anydml.kernels.kernel import Machine
+from anydml.schema.operator import Desc, example_desc
 from every_kernel import (
     SOAK,
     Compared,
@@ -32,20 +43,9 @@ from every_kernel import (
     some,
     takes,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from map_operators import excused
-from numpy.typing import NDArray
 from strategies import arrays_for, descs, outputs_for
 from tensors import SETTINGS, Binding, array_for, bound_as, is_four_bit, laid_over
-
-import anydml as dml
-from anydml import Checked, DescError, Device, FeatureLevel, TensorDesc, Violation, check, operators, program
-from anydml.devices.compiled import CompiledOperator
-from anydml.devices.families import DEVICES
-from anydml.kernels.code.llvm import unavailable
-from anydml.kernels.kernel import Machine
-from anydml.schema.operator import Desc, example_desc
 
 OPERATORS = operators.every()
 MOSTLY = 50  # per cent of what is drawn, at least, is to be taken by each kernel; one that refuses it all must not pass

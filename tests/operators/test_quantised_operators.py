@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, agree, computed
 from numpy.typing import NDArray
 
+import hostile_data
+from agreement import SOAK, agree, computed
 from anydml import DataType, Device, TensorDesc, operators
 from anydml.exact import reals
 from anydml.schema.operator import Desc

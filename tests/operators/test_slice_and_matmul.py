@@ -8,19 +8,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import hard_cases
 import numpy as np
 import pytest
-from agreement import bits_of, expected
-from every_kernel import SOAK, Ran, run
-from hard_cases import QuantizedCase
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import arrays_for, descs
-from tensors import SETTINGS
 
+import hard_cases
 import oracle
+from agreement import bits_of, expected
 from anydml import (
     DataType,
     DescError,
@@ -36,6 +32,10 @@ from anydml import (
 )
 from anydml.devices.device import NAMES as DEVICES
 from anydml.kernels.reference import evaluated
+from every_kernel import SOAK, Ran, run
+from hard_cases import QuantizedCase
+from strategies import arrays_for, descs
+from tensors import SETTINGS
 
 # Hypothesis shows a failing desc together with its operator's whole specification, and then warns that this is long.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")

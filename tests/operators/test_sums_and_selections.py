@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, agree, computed
 from numpy.typing import NDArray
 
 import anydml as dml
+import hostile_data
+from agreement import SOAK, agree, computed
 from anydml import DataType, TensorDesc, operators
 from anydml.errors import DataError
 from anydml.exact import reals

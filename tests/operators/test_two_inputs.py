@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, agree, bits
 from flint import fmpq
 from numpy.typing import NDArray
 
 import anydml as dml
+import hostile_data
 import oracle
+from agreement import SOAK, agree, bits
 from anydml import DataType, Device, TensorDesc, operators
 from anydml.exact import functions
 from anydml.exact.formats import FLOAT64

@@ -7,15 +7,15 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-import hard_cases
 import numpy as np
 import pytest
-from hard_cases import INT8, UINT8, QuantizedCase, nearest_float32, quantized_cases, scales_of
 from hypothesis import given, settings
-from oracle_many import BEYOND, quantize_many
 
+import hard_cases
 import oracle
+from hard_cases import INT8, UINT8, QuantizedCase, nearest_float32, quantized_cases, scales_of
 from oracle import Tensor
+from oracle_many import BEYOND, quantize_many
 
 SQUARE = Tensor((1, 1, 4, 4), tuple(range(1, 17)))
 

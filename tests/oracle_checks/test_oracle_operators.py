@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import gmpy2
-import hostile_data
 import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import hostile_data
 import oracle
 from oracle import arithmetic, numbers
 from oracle.arithmetic import multiply, negative, sign, subtract

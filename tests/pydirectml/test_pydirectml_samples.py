@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from float64_graphs import evaluate
 from PIL import Image
 
 from anydml import pydirectml
+from float64_graphs import evaluate
 
 SAMPLES = Path(os.environ.get("ANYDML_PYDIRECTML_SAMPLES", "") or Path(__file__).parents[3] / "DirectML" / "Python" / "samples")
 LARGEST = SAMPLES / "mobile_net_data" / "mobilenetv20_output_pred_weight.npy"

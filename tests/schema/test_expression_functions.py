@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expression_functions import READERS, Reader
 
 import anydml
 from anydml import operators
 from anydml.devices.families import DEVICES
 from anydml.kernels.reduce.stages import COSTLY
 from anydml.schema import expression
+from expression_functions import READERS, Reader
 
 ROOT = Path(anydml.__file__).parent
 FUNCTIONS = {

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_kernel import Operator, Ran
 
 from anydml import DataType, DescError, FeatureLevel, TensorDesc, TensorFlags, Violation, check, operators
 from anydml.schema.directml import NAMES
 from anydml.schema.field import Field
 from anydml.schema.operator import Desc, example_desc
 from anydml.spelling import snake_case
+from every_kernel import Operator, Ran
 
 OPERATORS = operators.every()
 DOCUMENTED = {o["name"]: o for o in json.loads((Path(__file__).parents[1] / "support" / "operators.json").read_text())}

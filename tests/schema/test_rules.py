@@ -8,17 +8,17 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from every_kernel import SOAK, Operator, Ran
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import any_desc
-from tensors import SETTINGS
 
 from anydml import DataType, DescError, FeatureLevel, Slice1, TensorDesc, Violation, check, operators
 from anydml.schema.constraint import Constraint, places
 from anydml.schema.operator import Desc, example_desc, rejections
 from anydml.schema.tensor_rules import BREAKS, ON_OUTPUTS, TENSOR_RULES
 from anydml.spelling import class_name, snake_case
+from every_kernel import SOAK, Operator, Ran
+from strategies import any_desc
+from tensors import SETTINGS
 
 # Hypothesis shows a failing desc together with its operator's whole specification, and then warns that this is long.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from every_kernel import SOAK, flat, nested
 from numpy.typing import NDArray
-from tensors import array_for, bytes_of, elements_of
 
 import anydml as dml
 import oracle
 from anydml.schema.operator import Desc
 from anydml.tensor import DataType
+from every_kernel import SOAK, flat, nested
+from tensors import array_for, bytes_of, elements_of
 
 Arrays = Mapping[str, NDArray[Any]]
 __all__ = ["SOAK", "agree", "attributes", "bits", "bits_of", "computed", "expected", "matches"]

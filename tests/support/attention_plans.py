@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from drawn_descs import FLOATS, Plain, Plan
 from hypothesis import strategies as st
 
 from anydml import DataType, FeatureLevel
+from drawn_descs import FLOATS, Plain, Plan
 
 FLOAT_TYPES = (DataType.FLOAT32, DataType.FLOAT16)
 INPUTS = ("query", "key", "value", "stacked_query_key", "stacked_key_value", "stacked_query_key_value")

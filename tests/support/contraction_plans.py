@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from drawn_descs import FLOATS, Plain, Plan, activations, table_of
-from hard_cases import parameter_sizes
 from hypothesis import strategies as st
 
 from anydml import DataType, FeatureLevel, operators
 from anydml.schema.operator import Desc
+from drawn_descs import FLOATS, Plain, Plan, activations, table_of
+from hard_cases import parameter_sizes
 
 EIGHT_BIT = (DataType.INT8, DataType.UINT8)
 FLOAT_TYPES = (DataType.FLOAT32, DataType.FLOAT16)

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from every_kernel import run
 from numpy.typing import NDArray
-from tensors import bound_as
-from wired_graphs import valid, with_tensors
 
 import anydml as dml
 from anydml import DataType, TensorDesc, operators
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.operator import Desc, example_desc
+from every_kernel import run
+from tensors import bound_as
+from wired_graphs import valid, with_tensors
 
 Array = NDArray[Any]
 STORED = Path(__file__).with_name("digests.json")

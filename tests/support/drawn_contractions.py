@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from agreement import expected
-from guard_pages import place
 from numpy.typing import NDArray
 
+import hostile_data
+from agreement import expected
 from anydml import DataType, Device, TensorDesc, operators
 from anydml.kernels.contract.floats import undecided
 from anydml.schema.operator import Desc
+from guard_pages import place
 
 Rng = np.random.Generator
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)

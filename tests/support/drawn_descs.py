@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
-from tensors import sizes_of, tensor_desc
 
 from anydml import DataType, FeatureLevel, TensorDesc, TensorFlags, operators
 from anydml.functional.inference import leaves_open
@@ -22,6 +21,7 @@ from anydml.schema.field import Field
 from anydml.schema.operator import Desc
 from anydml.schema.support import Supported
 from anydml.spelling import snake_case
+from tensors import sizes_of, tensor_desc
 
 Plan = dict[str, Any]
 """Field -> its value; for a tensor a Plain, a tuple of them in an array, None where absent. Outputs may be left out."""

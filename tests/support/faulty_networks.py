@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from onnx import ModelProto, NodeProto, numpy_helper
 
 from anydml.onnx.compare_models import cut, named
 from anydml.onnx.model import load
-from onnx import ModelProto, NodeProto, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from digits import export  # of the folder above

@@ -8,16 +8,16 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-import hostile_data
 import numpy as np
 from numpy.typing import NDArray
-from tensors import nested_strides
-from wired_graphs import EXAMPLES, MAPS, Made, Wired, Wiring, example_of, valid, with_tensors
 
 import anydml as dml
+import hostile_data
 from anydml import DataType, TensorDesc, TensorFlags, operators
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.operator import Desc
+from tensors import nested_strides
+from wired_graphs import EXAMPLES, MAPS, Made, Wired, Wiring, example_of, valid, with_tensors
 
 Array = NDArray[Any]
 TRIES = 12  # of operators, before one of them takes a tensor

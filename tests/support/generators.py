@@ -10,18 +10,18 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from hypothesis import strategies as st
+
 import attention_plans
 import contraction_plans
 import moving_plans
 import normalization_plans
 import sampling_plans
-from drawn_descs import FLOATS, Plain, Plan, activations, planned, table_of
-from hypothesis import strategies as st
-from tensors import sizes_of
-
 from anydml import DataType, FeatureLevel, operators
 from anydml.schema.enumerations import PaddingMode
 from anydml.schema.operator import Desc
+from drawn_descs import FLOATS, Plain, Plan, activations, planned, table_of
+from tensors import sizes_of
 
 SIX = (DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT16, DataType.UINT32, DataType.UINT16)
 EIGHT = (*SIX, DataType.INT8, DataType.UINT8)

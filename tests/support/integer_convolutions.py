@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import oracle_many
 from numpy.typing import NDArray
 
+import oracle_many
 from matmul_cases import PLACES, Placed, place, strides_of
 from oracle import contractions
 

@@ -6,16 +6,16 @@ import random
 from dataclasses import replace
 from typing import Any
 
-import hostile_data
 import numpy as np
 from numpy.typing import NDArray
-from wired_graphs import MAPS, Wired, Wiring, example_of, valid, with_tensors
 
 import anydml as dml
+import hostile_data
 from anydml import DataType, TensorDesc
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.kinds import ScaleBias
 from anydml.schema.types import ELEVEN
+from wired_graphs import MAPS, Wired, Wiring, example_of, valid, with_tensors
 
 Array = NDArray[Any]
 TRIES = 100  # of operators, before one of them takes a type

@@ -7,12 +7,10 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
-import hostile_data
 import numpy as np
-from drawn_descs import groups, rules_at
-from every_kernel import SOAK
 from numpy.typing import NDArray
 
+import hostile_data
 from anydml import DataType, DescError, FeatureLevel, TensorDesc, check, operators
 from anydml.devices.device import Device
 from anydml.kernels.elementwise.functions import wide
@@ -23,6 +21,8 @@ from anydml.schema.kinds import Scalar, ScaleBias, stored_in
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
 from anydml.schema.traversal import bound_by, walk
+from drawn_descs import groups, rules_at
+from every_kernel import SOAK
 
 Array = NDArray[Any]
 Types = Mapping[str, DataType]

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-import guard_pages
-import hard_cases
-import matmul_scales
 import numpy as np
-import oracle_many
-from hard_cases import DType, NearTie, limits, parameter_sizes
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import guard_pages
+import hard_cases
+import matmul_scales
 import oracle
+import oracle_many
+from hard_cases import DType, NearTie, limits, parameter_sizes
 
 Array = NDArray[Any]
 

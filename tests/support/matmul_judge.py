@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK, Kernel, Operator, Ran, compiled_by, kernels_of, machines_for
 from numpy.typing import NDArray
 
 from anydml import DataType, MatrixMultiplyInteger, QuantizedLinearMatrixMultiply, TensorDesc, TensorFlags, check
 from anydml.devices.compiled import BoundOperator, CompiledOperator
 from anydml.kernels.kernel import Machine
+from every_kernel import SOAK, Kernel, Operator, Ran, compiled_by, kernels_of, machines_for
 from matmul_cases import Case, Placed, Recipe, fitting, make
 
 OUTPUTS = int(os.environ.get("ANYDML_MATMUL_OUTPUTS", "60000"))

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from hard_cases import NearTie, scales_of
 from numpy.typing import NDArray
+
+from hard_cases import NearTie, scales_of
 from oracle_many import four_sizes
 
 Array = NDArray[Any]

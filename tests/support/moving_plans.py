@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from drawn_descs import FLOATS, Plain, Plan, planned, scalars
 from hypothesis import strategies as st
-from tensors import sizes_of
 
 from anydml import DataType, FeatureLevel, operators
+from drawn_descs import FLOATS, Plain, Plan, planned, scalars
+from tensors import sizes_of
 
 
 def by_kinds(draw: st.DrawFn, name: str, level: FeatureLevel) -> Plan:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import hostile_data
 import numpy as np
 from numpy.typing import NDArray
 
+import hostile_data
 from anydml import DataType, TensorDesc, operators
 from anydml.schema.operator import Desc
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from drawn_descs import Plain, Plan, planned
 from hypothesis import strategies as st
 
 from anydml import FeatureLevel, operators
+from drawn_descs import Plain, Plan, planned
 
 EPSILONS = st.sampled_from((1e-5, 0.0, 1e-3, 1.0, 2.0**-149, -0.5, float("inf")))
 

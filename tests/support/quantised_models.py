@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
 import onnxruntime as ort
+from onnx import ModelProto, TensorProto, helper
 from onnxruntime.quantization import QuantizationMode, QuantType
 from onnxruntime.quantization.calibrate import CalibrationMethod, TensorData, TensorsData
 from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 from onnxruntime.quantization.registry import IntegerOpsRegistry, QDQRegistry, QLinearOpsRegistry
-
-import onnx
-from onnx import ModelProto, TensorProto, helper
 
 Array = Any  # of NumPy
 STYLES = ("pytorch", "keras", "tflite")

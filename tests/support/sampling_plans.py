@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from drawn_descs import FLOATS, Plain, Plan, table_of
 from hypothesis import strategies as st
-from tensors import sizes_of
 
 from anydml import DataType, FeatureLevel, TensorDesc
+from drawn_descs import FLOATS, Plain, Plan, table_of
+from tensors import sizes_of
 
 SCALES = st.one_of(
     st.sampled_from((1.0, 1.0, 1.0, 2.0, 3.0, 0.5, 0.25, 1.5, 1 / 3, 2 / 3, 0.1)),

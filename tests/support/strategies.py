@@ -8,21 +8,21 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-import hostile_data
 import numpy as np
-from drawn_descs import FLOATS, activations, laid_out
-from generators import plan_of
-from hard_cases import SCALE_BITS, nearest_float32
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tensors import ANY_TENSOR, NONSENSE, SEEDS, Binding, binding, is_four_bit
 
+import hostile_data
 import oracle
 from anydml import FeatureLevel, TensorDesc
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.kinds import Integer, Scalar
 from anydml.schema.operator import Desc
 from anydml.spelling import snake_case
+from drawn_descs import FLOATS, activations, laid_out
+from generators import plan_of
+from hard_cases import SCALE_BITS, nearest_float32
+from tensors import ANY_TENSOR, NONSENSE, SEEDS, Binding, binding, is_four_bit
 
 DescAndLevel = tuple[Desc, FeatureLevel]
 

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import guard_pages
 import ml_dtypes  # whose import makes dtypes of the names int4 and uint4
 import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import guard_pages
 from anydml import DataType, TensorDesc, TensorFlags
 from anydml.schema.types import ELEVEN
 

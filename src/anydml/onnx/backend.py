@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import onnx
+from onnx import ModelProto, NodeProto
 from onnx.backend.base import Backend as Base
 from onnx.backend.base import BackendRep
 
-import onnx
 from anydml.onnx.model import Model, load
 from anydml.onnx.values import Array
-from onnx import ModelProto, NodeProto
 
 
 class Prepared(BackendRep):

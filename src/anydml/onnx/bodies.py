@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import onnx
+
 from anydml.onnx.nodes import Body, Node
 from anydml.onnx.values import Value
 

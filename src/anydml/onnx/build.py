@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from anydml.devices.memory import memory_bytes
 from anydml.functional.graph import built, computed
@@ -28,7 +29,6 @@ from anydml.onnx.segments import Segment, State, member
 from anydml.onnx.types import DTYPES, FOUR_BIT, output_types, type_of
 from anydml.onnx.values import Value, known
 from anydml.tensor import TensorDesc
-from onnx import TensorProto
 
 MOST_DEEP = 24  # bodies within bodies
 TURNS = ("Loop", "Scan")  # these run by themselves, one turn after another

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-
 import onnx
+
 from anydml.errors import Error
 from anydml.explain.bounded import Unbounded
 from anydml.explain.causes import causes

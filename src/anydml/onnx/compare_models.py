@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-
 import onnx
-from anydml.onnx.values import Array
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from anydml.onnx.values import Array
 
 KNOWN = 64  # integers in a tensor that a node may need before it runs, such as sizes
 

@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from onnx import ModelProto, NodeProto, helper
 
 from anydml.errors import Error
 from anydml.explain.comparison import Cause
 from anydml.onnx import compare_models as models
 from anydml.onnx.compare_judge import Cut
 from anydml.onnx.values import Array
-from onnx import ModelProto, NodeProto, helper
 
 INTEGER = {"Conv": ("QLinearConv", 0), "MatMul": ("QLinearMatMul", 1)}  # with the weight's dimension along which scales differ
 

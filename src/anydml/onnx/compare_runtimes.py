@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
+from onnx import ModelProto, TensorProto, numpy_helper
 
 from anydml.errors import BindingError, Fault
 from anydml.onnx.model import Model
 from anydml.onnx.values import Array
-from onnx import ModelProto, TensorProto, numpy_helper
 
 Run = Callable[[ModelProto, Mapping[str, Array]], Mapping[str, Array] | Sequence[Array]]
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
 import onnx
+from onnx import ModelProto, NodeProto
+
 from anydml.errors import BindingError, Error, Fault
 from anydml.onnx import compare_models as models
 from anydml.onnx import compare_quantised
@@ -32,7 +33,6 @@ from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
 from anydml.onnx.read import by_name
 from anydml.onnx.values import Array
-from onnx import ModelProto, NodeProto
 
 EXPLAINED = 8  # the most differing nodes whose cause is sought
 Progress = Callable[[str, int, int], None]  # (the task, how much of it is done, the total)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto
 
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.nodes import Node, Scope
 from anydml.onnx.read import Read, Signature, constants_of
 from anydml.onnx.types import BOOL, DTYPES
 from anydml.onnx.values import Array, axis_of
-from onnx import GraphProto, ModelProto, TensorProto
 
 MOST_TURNS = 10_000  # of a loop, by default
 Typed = tuple[Array, int]  # elements, and their ONNX type

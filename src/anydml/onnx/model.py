@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from onnx import ModelProto, TensorProto
 
 from anydml.devices.device import Device, device_of, usual
 from anydml.errors import BindingError, Fault
@@ -22,7 +23,6 @@ from anydml.onnx.read import Read, Signature, by_name, given_array, read, shown
 from anydml.onnx.segments import Segment, State, member
 from anydml.onnx.types import BOOL, DTYPES, type_of
 from anydml.onnx.values import Array
-from onnx import ModelProto, TensorProto
 
 FLOAT = int(TensorProto.FLOAT)
 CACHED = 16  # graphs of a model, by the sizes of its inputs; and graphs of later segments, by the values they depend on

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
 import onnx
-from anydml.onnx.types import dtype_of, schema_of
+from numpy.typing import NDArray
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
+
+from anydml.onnx.types import dtype_of, schema_of
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from google.protobuf.message import DecodeError, Message
-
 import onnx
+from google.protobuf.message import DecodeError, Message
+from onnx import ModelProto, TensorProto, ValueInfoProto
+
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, Refusal, Refused, invalid
 from anydml.onnx.mend import checkable, mended
 from anydml.onnx.nodes import Scope, array_of
 from anydml.onnx.types import DTYPES, type_name
 from anydml.onnx.values import Array
-from onnx import ModelProto, TensorProto, ValueInfoProto
 
 OLDEST = 6  # opset: many operators have other attributes in older ones
 MOST_NODES = 20_000  # of a model

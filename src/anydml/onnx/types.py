@@ -8,11 +8,11 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
-
 import onnx
-from anydml.onnx.errors import Refused
+from numpy.typing import NDArray
 from onnx import TensorProto
+
+from anydml.onnx.errors import Refused
 
 BOOL = TensorProto.BOOL
 DTYPES: dict[int, np.dtype[Any]] = {

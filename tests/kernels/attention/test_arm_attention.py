@@ -7,17 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import emulated
 import numpy as np
 import pytest
-from agreement import bits_of
-from emulated import Bytes, Case, steps_of
-from every_kernel import SOAK
 from numpy.typing import NDArray
-from tensors import laid_over
 from test_arm_matmul import PROCESSORS, memory_of
 from test_attention import FORMS, MASKS, described, made
 
+import emulated
+from agreement import bits_of
 from anydml.kernels.attention import family
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
@@ -25,6 +22,9 @@ from anydml.kernels.reference import evaluated
 from anydml.schema.check import check
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
+from emulated import Bytes, Case, steps_of
+from every_kernel import SOAK
+from tensors import laid_over
 
 pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in attention that the other rows of the table do otherwise

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import guard_pages
-import hostile_data
 import numpy as np
 import pytest
-from agreement import bits
-from every_kernel import SOAK, without_dot_products
 from numpy.typing import NDArray
 
 import anydml as dml
+import guard_pages
+import hostile_data
 import oracle
+from agreement import bits
 from anydml import TensorDesc, operators
 from anydml.kernels.attention import finer, layout, undecided, weights
 from anydml.kernels.attention.function import Function
@@ -28,6 +27,7 @@ from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Max, Sum, Tensor, each, equal, exp, negation
 from anydml.schema.operator import Desc
 from anydml.schema.statement import nest, stated
+from every_kernel import SOAK, without_dot_products
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 

@@ -11,13 +11,13 @@ import time
 
 import numpy as np
 import pytest
-import step_kernels as kernels
-from step_kernels import TARGET, UNUSED, adding, phase, two_processors, words
 
 import anydml as dml
+import step_kernels as kernels
 from anydml.kernels.call import pool, pool_emit
 from anydml.kernels.call.steps import prepared, runner
 from anydml.kernels.code import engine
+from step_kernels import TARGET, UNUSED, adding, phase, two_processors, words
 
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 

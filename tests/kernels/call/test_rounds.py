@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import expected
-from every_kernel import run
 
 import anydml as dml
+from agreement import expected
 from anydml import TensorDesc, check
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
@@ -29,6 +28,7 @@ from anydml.kernels.reduce import family as rows
 from anydml.kernels.windows import family as windows
 from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.statement import stated
+from every_kernel import run
 
 
 def test_rounds_go_through_all_units_once() -> None:

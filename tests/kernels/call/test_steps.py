@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import step_kernels as kernels
-from step_kernels import TARGET, UNUSED, adding, phase, two_processors, words
 
+import step_kernels as kernels
 from anydml.errors import OptimizationWarning
 from anydml.kernels.call import pool, pool_emit
 from anydml.kernels.call.steps import StepTable, prepared, runner
 from anydml.kernels.code import engine, targets
 from anydml.kernels.code.engine import Uncompilable
+from step_kernels import TARGET, UNUSED, adding, phase, two_processors, words
 
 DEFAULT, OTHER = 0x1F80, 0x1F80 | 0x8040 | 0x2000  # nearest; down, with subnormals 0
 x86 = pytest.mark.skipif(TARGET.architecture != "x86", reason="MXCSR is a register of x86")

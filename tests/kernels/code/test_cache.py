@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK, CallsOf, Ran
 
 import anydml as dml
 from anydml import config
@@ -27,6 +26,7 @@ from anydml.kernels.call import pool_emit
 from anydml.kernels.code import cache, engine, llvm, sources, store, targets
 from anydml.kernels.code.engine import Uncompilable
 from anydml.tensor import DataType
+from every_kernel import SOAK, CallsOf, Ran
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="without LLVM there is no machine code to keep")
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has access lists in the place of owners and modes")

@@ -14,7 +14,6 @@ from itertools import cycle, product
 from typing import Any
 
 import pytest
-from every_kernel import DOT_PRODUCTS, SOAK
 
 from anydml import operators
 from anydml.kernels.call import pool_emit, steps
@@ -59,6 +58,7 @@ from anydml.kernels.scan.group import ScanKey
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import stated
 from anydml.tensor import DataType
+from every_kernel import DOT_PRODUCTS, SOAK
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import emulated
 import pytest
-from emulated import Recorder
-from every_kernel import SOAK
-from integer_convolutions import make, random_recipe
 from test_arm_matmul import PROCESSORS, ROWS, case_of
 from test_integer_convolutions import desc_of
 
+import emulated
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
+from emulated import Recorder
+from every_kernel import SOAK
+from integer_convolutions import make, random_recipe
 
 pytestmark = emulated.needed
 

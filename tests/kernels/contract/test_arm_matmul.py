@@ -8,20 +8,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import emulated
-import hard_cases
 import numpy as np
 import pytest
-from agreement import bits_of, expected
-from emulated import Case, Recorder
-from every_kernel import SOAK, plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import arrays_for, descs
-from tensors import SETTINGS, laid_over
 from test_slice_and_matmul import quantized_desc
 
+import emulated
+import hard_cases
+from agreement import bits_of, expected
 from anydml import DataType, MatrixMultiplyInteger, QuantizedLinearMatrixMultiply, Slice1, TensorDesc, TensorFlags, check
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
@@ -29,6 +25,10 @@ from anydml.kernels.code.targets import ARM, Target
 from anydml.kernels.contract.plan import CONSTANTS
 from anydml.kernels.copy import copies
 from anydml.schema.operator import Desc
+from emulated import Case, Recorder
+from every_kernel import SOAK, plan_of
+from strategies import arrays_for, descs
+from tensors import SETTINGS, laid_over
 
 # the oldest processor of each row: what a row does not allow ends the program there
 PROCESSORS = {"generic": "cortex-a72", "dotprod": "cortex-a76", "i8mm": "max"}

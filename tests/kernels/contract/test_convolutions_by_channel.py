@@ -8,8 +8,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from every_kernel import SOAK
-from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 from test_integer_convolutions import desc_of, judge
 
 from anydml import check
@@ -19,6 +17,8 @@ from anydml.kernels.contract import by_taps, partition, taps
 from anydml.kernels.contract.by_channel import by_channel
 from anydml.kernels.match.convolution import Convolution, convolution
 from anydml.schema.statement import stated
+from every_kernel import SOAK
+from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 
 SERVED = [target for target in targets() if target.architecture == "x86"]
 PLAIN = Recipe((EIGHT_BIT[0], EIGHT_BIT[1], EIGHT_BIT[0]), 1, 5, 1, 1, ((20, 3, 1, 1, 1, 1), (19, 3, 1, 1, 1, 1)))

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK
-from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 from test_integer_convolutions import desc_of, judge
 
 from anydml import Device, check
@@ -19,6 +17,8 @@ from anydml.kernels.contract.convolved import Convolved, convolved
 from anydml.kernels.contract.places import MOST, lines_of, serves
 from anydml.kernels.match.convolution import Convolution, convolution
 from anydml.schema.statement import stated
+from every_kernel import SOAK
+from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 
 SERVED = [target for target in targets() if serves(target)]
 OWNED = frozenset(("filter_tensor",))

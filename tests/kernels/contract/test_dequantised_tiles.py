@@ -7,15 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import emulated
 import numpy as np
 import pytest
-from every_kernel import DOT_PRODUCTS, SOAK, Ran
-from quantised_graphs import INT8, UINT8, Array, Case, Recipe, make
 from test_arm_matmul import PROCESSORS, one_by_one
 from test_quantised_graphs import outputs
 
 import anydml as dml
+import emulated
 from anydml import TensorDesc
 from anydml.graphs.check import check_graph
 from anydml.graphs.plan import Region, works_of
@@ -25,6 +23,8 @@ from anydml.kernels.code.targets import ARM, Target, targets
 from anydml.kernels.contract.quantised import bounds, family
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.tensor import TensorFlags
+from every_kernel import DOT_PRODUCTS, SOAK, Ran
+from quantised_graphs import INT8, UINT8, Array, Case, Recipe, make
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 OFF = 0.04

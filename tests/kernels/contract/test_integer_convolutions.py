@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK, run
-from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 
 from anydml import DataError, DataType, Device, TensorDesc, TensorFlags, check, operators
 from anydml.devices.compiled import CompiledOperator
@@ -28,6 +26,8 @@ from anydml.schema.expression import Sum, Tensor, each
 from anydml.schema.node import Expr
 from anydml.schema.operator import Desc
 from anydml.schema.statement import nest
+from every_kernel import SOAK, run
+from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 from matmul_cases import PLACES
 from oracle import contractions
 

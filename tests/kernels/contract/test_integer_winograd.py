@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from every_kernel import SOAK
-from integer_convolutions import EIGHT_BIT, Case, Recipe, make
 from test_integer_convolutions import desc_of, judge
 
 from anydml import check
@@ -18,6 +16,8 @@ from anydml.kernels.contract import by_winograd, partition
 from anydml.kernels.contract.by_winograd import Squares, squared
 from anydml.kernels.match.convolution import Convolution, convolution
 from anydml.schema.statement import stated
+from every_kernel import SOAK
+from integer_convolutions import EIGHT_BIT, Case, Recipe, make
 from matmul_cases import PLACES
 
 OWNED = frozenset(("filter_tensor", "filter_zero_point_tensor"))

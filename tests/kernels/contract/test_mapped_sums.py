@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import run
 
 import oracle
 from anydml import DataType, Device, MatrixMultiplyIntegerToFloat, TensorDesc, check
@@ -15,6 +14,7 @@ from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.family import contraction
 from anydml.kernels.kernel import Machine
 from anydml.schema.statement import stated
+from every_kernel import run
 
 by_target = pytest.mark.parametrize("isa", [target.name for target in targets()])
 

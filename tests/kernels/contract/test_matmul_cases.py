@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import matmul_scales
 import numpy as np
-from every_kernel import SOAK
-from hard_cases import TYPE_COMBINATIONS, limits
 from numpy.typing import NDArray
 
+import matmul_scales
 import oracle
+from every_kernel import SOAK
+from hard_cases import TYPE_COMBINATIONS, limits
 from matmul_cases import INPUT_LAYOUTS, PLACES, SCALES, Case, make, random_recipe
 
 Array = NDArray[Any]

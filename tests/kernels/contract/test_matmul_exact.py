@@ -11,12 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
-import hard_cases
 import numpy as np
 import pytest
+from hypothesis import given, settings
+
+import hard_cases
+from anydml import DataType, QuantizedLinearMatrixMultiply, TensorDesc, check
+from anydml.kernels.kernel import Machine
 from every_kernel import SOAK, Kernel, Ran, compiled_by, machines_for, run, some
 from hard_cases import TYPE_COMBINATIONS, QuantizedCase
-from hypothesis import given, settings
+from matmul_cases import DATA, LONG, PLACES, SCALES, ZERO_POINTS, Recipe, make, random_recipe, recipes
 from matmul_judge import (
     OUTPUTS,
     SOAKING,
@@ -30,10 +34,6 @@ from matmul_judge import (
 )
 from matmul_scales import KINDS
 from tensors import SETTINGS
-
-from anydml import DataType, QuantizedLinearMatrixMultiply, TensorDesc, check
-from anydml.kernels.kernel import Machine
-from matmul_cases import DATA, LONG, PLACES, SCALES, ZERO_POINTS, Recipe, make, random_recipe, recipes
 
 SLOWER = 80  # times as many outputs are asked of other kernels than of the reference
 

@@ -9,11 +9,17 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-import guard_pages
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+
+import guard_pages
+from anydml import DataError
+from anydml.kernels.contract import partition as matmul_partition
+from anydml.kernels.kernel import Machine
 from every_kernel import Kernel, Ran
 from hard_cases import TYPE_COMBINATIONS, scales_of
+from matmul_cases import DATA, INPUT_LAYOUTS, OUTPUT_LAYOUTS, PLACES, SCALES, UNEVEN_LAYOUTS, ZERO_POINTS, Case, Recipe, make
 from matmul_judge import (
     SOAKING,
     assert_exact,
@@ -26,12 +32,6 @@ from matmul_judge import (
     judge_all,
     memory_of,
 )
-from numpy.typing import NDArray
-
-from anydml import DataError
-from anydml.kernels.contract import partition as matmul_partition
-from anydml.kernels.kernel import Machine
-from matmul_cases import DATA, INPUT_LAYOUTS, OUTPUT_LAYOUTS, PLACES, SCALES, UNEVEN_LAYOUTS, ZERO_POINTS, Case, Recipe, make
 
 pytestmark = pytest.mark.usefixtures("_any_size")
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import guard_pages
 import numpy as np
 import pytest
-from every_kernel import plan_of
 
 import anydml as dml
+import guard_pages
 from anydml.kernels.code import engine, llvm, targets
 from anydml.kernels.contract import packing as matmul_pack
 from anydml.kernels.contract import thin as matmul_thin
 from anydml.schema.check import check
 from anydml.tensor import TensorFlags
+from every_kernel import plan_of
 
 TARGETS = [target for target in targets.targets() if matmul_thin.serves(target)]
 

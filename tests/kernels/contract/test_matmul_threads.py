@@ -10,14 +10,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from every_kernel import SOAK, Kernel, Ran
-from hard_cases import TYPE_COMBINATIONS
-from matmul_judge import bound, by_any_kernel, compiled, is_quantized, is_slow, judge_all
 
 from anydml.devices.compiled import BoundOperator
 from anydml.kernels.contract import partition as matmul_partition
 from anydml.kernels.kernel import Machine
+from every_kernel import SOAK, Kernel, Ran
+from hard_cases import TYPE_COMBINATIONS
 from matmul_cases import OUTPUT_LAYOUTS, PLACES, SCALES, ZERO_POINTS, Case, Recipe, make, random_recipe
+from matmul_judge import bound, by_any_kernel, compiled, is_quantized, is_slow, judge_all
 
 pytestmark = pytest.mark.usefixtures("_any_size")
 

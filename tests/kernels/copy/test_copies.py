@@ -7,13 +7,12 @@ import random
 import threading
 from typing import Any
 
-import guard_pages
 import numpy as np
 import pytest
-from every_kernel import SOAK
 from numpy.typing import NDArray
 
 import anydml as dml
+import guard_pages
 from anydml.kernels.call.steps import At, Sheet, prepared
 from anydml.kernels.code import engine, llvm, targets
 from anydml.kernels.copy import copies, strided
@@ -21,6 +20,7 @@ from anydml.kernels.copy import family as kernels
 from anydml.kernels.copy.plan import canonical
 from anydml.kernels.copy.plan import plan as planned
 from anydml.schema.enumerations import PaddingMode
+from every_kernel import SOAK
 
 # one row for each width of vectors: rows of one width differ in instructions that no copy uses (test_instructions.py)
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import guard_pages
 import numpy as np
 import pytest
-from agreement import SOAK, expected
 
 import anydml as dml
+import guard_pages
+from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import targets
 from anydml.kernels.match.bands import NO_BAND, bands

@@ -9,18 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import emulated
 import numpy as np
 import pytest
-from agreement import bits_of
-from emulated import Bytes, Case, Open, Recorder, steps_of
-from every_kernel import SOAK, newest_of
-from map_operators import MAPPED, drawn_for, variants
 from numpy.typing import NDArray
-from tensors import laid_over
 from test_arm_matmul import PROCESSORS, memory_of
 from test_elementwise_layouts import SAMPLES, example_with, nested, sizes_of
 
+import emulated
+from agreement import bits_of
 from anydml import TensorDesc, check
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import ARM
@@ -30,6 +26,10 @@ from anydml.kernels.reference import evaluated
 from anydml.schema.field import INPUT
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
+from emulated import Bytes, Case, Open, Recorder, steps_of
+from every_kernel import SOAK, newest_of
+from map_operators import MAPPED, drawn_for, variants
+from tensors import laid_over
 
 pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in a map that the other rows do otherwise

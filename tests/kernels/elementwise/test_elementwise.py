@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from agreement import bits, expected
+from anydml import DataType, Device
+from anydml.devices.compiled import CompiledOperator
+from anydml.kernels.reference import evaluated
+from anydml.schema.operator import Desc
 from every_kernel import SOAK, Compared, Ran, without_dot_products
 from map_operators import (
     MAPPED,
@@ -22,11 +27,6 @@ from map_operators import (
     variants,
     with_other_numbers,
 )
-
-from anydml import DataType, Device
-from anydml.devices.compiled import CompiledOperator
-from anydml.kernels.reference import evaluated
-from anydml.schema.operator import Desc
 
 COMPILED = "elementwise:compiled"
 # outputs that are compared, of all operators together

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran
-from map_operators import MAPPED, legal, of_types
 from numpy.typing import NDArray
 from test_elementwise import COMPILED, ISAS, agrees, compiled_on, device
 
@@ -18,6 +16,8 @@ from anydml.kernels.code.targets import targets
 from anydml.schema import field
 from anydml.schema.kinds import Scalar, ScaleBias, stored_in
 from anydml.schema.operator import Desc, example_desc
+from every_kernel import SOAK, Ran
+from map_operators import MAPPED, legal, of_types
 
 F32, F16 = DataType.FLOAT32, DataType.FLOAT16
 INF, NAN = np.inf, np.nan

@@ -8,13 +8,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran, without_dot_products
-from number_kernels import Shown, number, shown
 from numpy.typing import NDArray
 
+import hostile_data
 from anydml import DataType
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
@@ -22,6 +20,8 @@ from anydml.kernels.elementwise.numbers import FAR
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
 from anydml.schema.node import Constant
+from every_kernel import SOAK, Ran, without_dot_products
+from number_kernels import Shown, number, shown
 
 Array = NDArray[Any]
 F32, F16 = DataType.FLOAT32, DataType.FLOAT16

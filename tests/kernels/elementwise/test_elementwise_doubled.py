@@ -11,8 +11,6 @@ from pathlib import Path
 import gmpy2
 import numpy as np
 import pytest
-from every_kernel import DOT_PRODUCTS, SOAK
-from function_kernels import Doubles, Function, applied, emitted
 from gmpy2 import mpfr
 from test_elementwise_functions import MPFR, by_turns, every_target, exactly
 from test_instructions import FORBIDDEN, PAGE, TRIPLES, frame, instructions
@@ -23,6 +21,8 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import doubled, wide
 from anydml.kernels.elementwise.functions.approximate import Approximate
 from anydml.kernels.elementwise.functions.pairs import Pair
+from every_kernel import DOT_PRODUCTS, SOAK
+from function_kernels import Doubles, Function, applied, emitted
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 import prove_float64 as prove

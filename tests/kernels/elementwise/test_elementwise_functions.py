@@ -11,8 +11,6 @@ from typing import Any
 import gmpy2
 import numpy as np
 import pytest
-from every_kernel import SOAK, without_dot_products
-from function_kernels import Doubles, applied
 from gmpy2 import mpfr
 
 from anydml.kernels.code.targets import Target, targets
@@ -20,6 +18,8 @@ from anydml.kernels.code.values import Body, Kind
 from anydml.kernels.elementwise.functions import coefficients
 from anydml.kernels.elementwise.functions.polynomials import Polynomial, Quotient
 from anydml.kernels.elementwise.functions.wide import BINARY, UNARY
+from every_kernel import SOAK, without_dot_products
+from function_kernels import Doubles, applied
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 import approximations

@@ -9,14 +9,12 @@ from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
-import guard_pages
 import numpy as np
 import pytest
-from agreement import bits, bits_of
-from every_kernel import SOAK, Ran, without_dot_products
-from map_operators import drawn, of_types
 from numpy.typing import NDArray
 
+import guard_pages
+from agreement import bits, bits_of
 from anydml import DataType, Device, TensorDesc, check, operators
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
@@ -31,6 +29,8 @@ from anydml.schema.field import INPUT
 from anydml.schema.node import number
 from anydml.schema.operator import Desc
 from anydml.schema.statement import nest
+from every_kernel import SOAK, Ran, without_dot_products
+from map_operators import drawn, of_types
 
 Array = NDArray[Any]
 COMPILED = "elementwise:compiled"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from every_kernel import without_dot_products
 
 import anydml as dml
 from anydml.kernels.code import llvm
+from every_kernel import without_dot_products
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 ISAS = [row.name for row in without_dot_products()]

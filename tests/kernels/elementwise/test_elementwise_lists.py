@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import bits, bits_of
-from every_kernel import Ran, without_dot_products
 from numpy.typing import NDArray
 from test_elementwise_layouts import named
 from test_fork_safety import Slow, beside, in_child
 
+from agreement import bits, bits_of
 from anydml import DataType, Device, TensorDesc, check
 from anydml.devices.compiled import BoundOperator, CompiledOperator
 from anydml.devices.link import link
@@ -25,6 +24,7 @@ from anydml.schema.expression import Tensor, each
 from anydml.schema.expression import pow as power
 from anydml.schema.node import number
 from anydml.schema.statement import nest
+from every_kernel import Ran, without_dot_products
 
 Array = NDArray[Any]
 COMPILED = "elementwise:compiled"

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tensors import SETTINGS
 
 from anydml import DataType, operators
 from anydml.kernels.elementwise.combined import combined
@@ -41,6 +40,7 @@ from anydml.schema.expression import (
 from anydml.schema.node import Constant, number
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import Nest, move, nest, stated
+from tensors import SETTINGS
 
 F32 = DataType.FLOAT32
 SIZES = (3, 5)

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import bits
-from every_kernel import SOAK, Ran, without_dot_products
 from numpy.typing import NDArray
 
 import anydml as dml
+from agreement import bits
 from anydml import DataType, Device, TensorDesc
 from anydml.kernels.elementwise import undecided
 from anydml.kernels.reference import evaluated
 from anydml.schema.kinds import ScaleBias
 from anydml.schema.operator import Desc
 from anydml.schema.types import EIGHT
+from every_kernel import SOAK, Ran, without_dot_products
 
 N = 400 * SOAK
 ISAS = [t.name for t in without_dot_products() if t.name != "generic"]  # without fused operations, some quotients stay open

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import bits
-from every_kernel import SOAK, Ran
-from map_operators import drawn
 from numpy.typing import NDArray
 from test_elementwise import COMPILED, ISAS, compiled_on, device
 
 import anydml as dml
+from agreement import bits
 from anydml import DataType, TensorDesc
 from anydml.kernels.elementwise import undecided
 from anydml.schema.kinds import ScaleBias
 from anydml.schema.operator import Desc
 from anydml.tensor import limits
+from every_kernel import SOAK, Ran
+from map_operators import drawn
 
 N = 180 * SOAK
 INTEGERS = (DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16, DataType.INT32, DataType.UINT32)

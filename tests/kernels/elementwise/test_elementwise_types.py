@@ -8,15 +8,13 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran, without_dot_products
-from number_kernels import applied, elements
 from numpy.typing import NDArray
 from test_elementwise_bounds import a_formula, as_half, as_single, drawn, exact, nearest
 
 import anydml as dml
+import hostile_data
 from anydml import DataType, TensorDesc
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
@@ -26,6 +24,8 @@ from anydml.kernels.match.maps import Formula, Node
 from anydml.schema.node import Constant
 from anydml.schema.types import ELEVEN
 from anydml.tensor import limits
+from every_kernel import SOAK, Ran, without_dot_products
+from number_kernels import applied, elements
 
 Array = NDArray[Any]
 INTEGERS = [t for t in ELEVEN if t.dtype.kind in "iu"]

@@ -7,22 +7,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import emulated
 import gmpy2
 import numpy as np
 import pytest
-from agreement import SOAK, bits
-from every_kernel import without_dot_products
 from gmpy2 import mpfr
 from numpy.typing import NDArray
 from test_arm_elementwise import GENERIC, case_of
 from test_arm_matmul import PROCESSORS
 
 import anydml as dml
+import emulated
+from agreement import SOAK, bits
 from anydml.kernels.code import llvm
 from anydml.kernels.elementwise import family
 from anydml.kernels.elementwise.undecided import UndecidedElements
 from anydml.tensor import DataType
+from every_kernel import without_dot_products
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="without LLVM there are no kernels that could be wrong")
 

@@ -7,13 +7,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from agreement import bits, expected
-from every_kernel import SOAK, Ran, without_dot_products
 
+from agreement import bits, expected
 from anydml import DataType, Device, TensorDesc
 from anydml.operators.fill_value_sequence import FillValueSequence
 from anydml.schema.types import TEN
 from anydml.tensor import limits
+from every_kernel import SOAK, Ran, without_dot_products
 
 FLOATS = (0.0, -0.0, 1.0, -3.7, 2.0**-149, 2.0**-24, 65504.0, -3.4e38, math.inf, -math.inf, math.nan)
 

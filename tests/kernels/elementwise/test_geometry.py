@@ -7,9 +7,9 @@ from math import prod
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tensors import SETTINGS
 
 from anydml.kernels.elementwise import geometry
+from tensors import SETTINGS
 
 
 @st.composite

@@ -7,16 +7,14 @@ from math import prod
 from types import SimpleNamespace
 from typing import Any
 
-import guard_pages
 import numpy as np
 import pytest
-from agreement import bits, bits_of, expected
-from every_kernel import SOAK, Ran, flat, without_dot_products
-from map_operators import drawn
 from numpy.typing import NDArray
 from test_elementwise_layouts import loose, nested, sizes_of
 from test_elementwise_lists import cubes
 
+import guard_pages
+from agreement import bits, bits_of, expected
 from anydml import DataType, Device, TensorDesc, operators
 from anydml.devices.link import link
 from anydml.int4_tensors import pack
@@ -29,6 +27,8 @@ from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Tensor, each, exp, pow
 from anydml.schema.statement import Nest, move, nest
 from anydml.tensor import packed_strides
+from every_kernel import SOAK, Ran, flat, without_dot_products
+from map_operators import drawn
 
 Array = NDArray[Any]
 COMPILED = "elementwise:compiled"

@@ -8,18 +8,18 @@ from dataclasses import replace
 from itertools import islice, product
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran
 from numpy.typing import NDArray
-from wired_graphs import tensor_of
 
 import anydml as dml
+import hostile_data
 from anydml import DataType, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge, TensorDesc, operators
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.kinds import ScaleBias
 from anydml.schema.operator import Desc
+from every_kernel import SOAK, Ran
+from wired_graphs import tensor_of
 
 COUNT = 1024
 KINDS = ("ordinary", "specials", "ties", "wide", "wide", "wide", "small", "wide")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import SOAK, bits, expected
-from every_kernel import without_dot_products
 from numpy.typing import NDArray
 
 import anydml as dml
+from agreement import SOAK, bits, expected
 from anydml.kernels.code import llvm
 from anydml.kernels.elementwise.undecided import UndecidedElements
 from anydml.tensor import DataType
+from every_kernel import without_dot_products
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="without LLVM there are no kernels that could be wrong")
 

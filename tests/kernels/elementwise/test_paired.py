@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import without_dot_products
 
 from anydml import DataType, Device, TensorDesc, operators
 from anydml.kernels.code import engine
@@ -22,6 +21,7 @@ from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.reference import evaluated
 from anydml.schema.node import Constant
+from every_kernel import without_dot_products
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 import prove_pairs

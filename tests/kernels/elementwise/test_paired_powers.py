@@ -8,7 +8,6 @@ from typing import Any
 import gmpy2
 import numpy as np
 import pytest
-from every_kernel import without_dot_products
 from numpy.typing import NDArray
 
 from anydml import DataType, Device, TensorDesc, operators
@@ -21,6 +20,7 @@ from anydml.kernels.elementwise.shape import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Node
+from every_kernel import without_dot_products
 
 F32 = DataType.FLOAT32
 POW = maps.formula((Node("stream", (), (0, F32)), Node("stream", (), (1, F32)), Node("pow", (0, 1), None)))

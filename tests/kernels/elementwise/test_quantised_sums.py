@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK
 
 import anydml as dml
 from anydml import TensorDesc
@@ -14,6 +13,7 @@ from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.elementwise import family
 from anydml.kernels.elementwise.estimated import quantised_sum
+from every_kernel import SOAK
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 Array = np.ndarray[Any, Any]

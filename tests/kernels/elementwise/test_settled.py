@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import bits, expected
 from numpy.typing import NDArray
 from test_elementwise import COMPILED, ISAS, compiled_on, device
 
 import anydml as dml
+from agreement import bits, expected
 from anydml import DataType, TensorDesc
 from anydml.kernels.elementwise import settled, undecided
 from anydml.kernels.elementwise.combined import combined

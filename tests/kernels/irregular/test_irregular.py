@@ -7,13 +7,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import guard_pages
 import numpy as np
 import pytest
-from every_kernel import SOAK
 from numpy.typing import NDArray
 
 import anydml as dml
+import guard_pages
 from anydml import DataType, TensorDesc, operators
 from anydml.exact.philox import philox
 from anydml.kernels.code import targets
@@ -24,6 +23,7 @@ from anydml.kernels.numpy.irregular import positions
 from anydml.kernels.numpy.random import words
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
+from every_kernel import SOAK
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 INDICES = ("UINT32", "INT32", "UINT64", "INT64")

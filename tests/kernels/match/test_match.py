@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tensors import SETTINGS
 
 import anydml as dml
 from anydml import TensorDesc, operators
@@ -29,6 +28,7 @@ from anydml.schema.node import Expr, Variable, lift, number
 from anydml.schema.operator import example_desc
 from anydml.schema.statement import Nest, Statement, move, nest, stated
 from anydml.tensor import DataType
+from tensors import SETTINGS
 
 MACHINE = Machine(None, 1)
 

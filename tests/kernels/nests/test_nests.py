@@ -6,16 +6,15 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
-import guard_pages
-import hostile_data
-import nest_cases
 import numpy as np
 import pytest
-from agreement import SOAK, expected
-from every_kernel import CallsOf
 from numpy.typing import NDArray
 
 import anydml as dml
+import guard_pages
+import hostile_data
+import nest_cases
+from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, check, operators
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
@@ -28,6 +27,7 @@ from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index
 from anydml.schema.node import number
 from anydml.schema.statement import nest
+from every_kernel import CallsOf
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 CANARY = 0xA5

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import SOAK, expected
-from every_kernel import CallsOf
 from numpy.typing import NDArray
 
 import anydml as dml
+from agreement import SOAK, expected
 from anydml import TensorDesc, operators
 from anydml.kernels.code import engine, frames, targets
 from anydml.kernels.nests import emit, family, undecided
+from every_kernel import CallsOf
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 NAME = "nests:compiled"

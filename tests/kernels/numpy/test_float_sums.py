@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, expected
 
 import anydml as dml
+import hostile_data
+from agreement import SOAK, expected
 from anydml import TensorDesc, operators
 from anydml.kernels.evaluate.expanded import expanded
 from anydml.kernels.evaluate.float_sums import total

@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import emulated
-import hostile_data
 import numpy as np
 import pytest
-from agreement import bits_of, expected
-from emulated import Bytes, Case, Recorder, steps_of
 from numpy.typing import NDArray
-from tensors import laid_over
 from test_arm_matmul import PROCESSORS, memory_of
 
+import emulated
+import hostile_data
+from agreement import bits_of, expected
 from anydml import DataType, TensorDesc, check, operators
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.irregular import family as irregular
@@ -22,6 +20,8 @@ from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.order import family as order
 from anydml.kernels.scan import family as scan
 from anydml.schema.statement import stated
+from emulated import Bytes, Case, Recorder, steps_of
+from tensors import laid_over
 
 pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in these that the other rows of the table do otherwise

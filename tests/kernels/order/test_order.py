@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import guard_pages
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, expected
 
 import anydml as dml
+import guard_pages
+import hostile_data
+from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import targets
 from anydml.kernels.match.nonzeros import NO_LIST, Nonzeros, nonzeros

@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import emulated
 import numpy as np
 import pytest
-from agreement import bits_of
-from emulated import Bytes, Case, Recorder, steps_of
 from test_arm_matmul import PROCESSORS
 from test_recurrences import GATES, filled, plain
 
+import emulated
+from agreement import bits_of
 from anydml import check
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.recurrence import family
 from anydml.kernels.reference import evaluated
 from anydml.schema.statement import stated
+from emulated import Bytes, Case, Recorder, steps_of
 
 pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in a row that the other rows of the table do otherwise

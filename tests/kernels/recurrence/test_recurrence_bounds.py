@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import SOAK
 from numpy.typing import NDArray
 from test_recurrences import ISAS, filled, needs_code, plain
 
+from agreement import SOAK
 from anydml.devices.link import link
 from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import At

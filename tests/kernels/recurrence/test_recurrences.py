@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-import guard_pages
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, bits, expected
-from drawn_contractions import activations, named, pick
 from numpy.typing import NDArray
 from test_instructions import FORBIDDEN, TRIPLES, frame, instructions
 
 import anydml as dml
+import guard_pages
+import hostile_data
+from agreement import SOAK, bits, expected
 from anydml import DataType, TensorDesc
 from anydml.kernels.call.steps import At
 from anydml.kernels.code import engine, llvm, targets
@@ -31,6 +30,7 @@ from anydml.schema.expression import Indices, Sum, Tensor, each, select, tanh
 from anydml.schema.node import number
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, meaning, nest, stored
+from drawn_contractions import activations, named, pick
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 COMPILED = "recurrence:compiled"

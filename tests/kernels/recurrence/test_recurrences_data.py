@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import SOAK, bits, expected
-from drawn_contractions import activations, named, pick
-from every_kernel import CallsOf, Ran
-from layers_data import KINDS, recurrent
 from test_recurrences import COMPILED, FLOATS, GATES, results, tensors, usual
 
 import anydml as dml
+from agreement import SOAK, bits, expected
 from anydml import DataType, TensorDesc
 from anydml.kernels.code import targets
 from anydml.kernels.recurrence.undecided import Deciding
+from drawn_contractions import activations, named, pick
+from every_kernel import CallsOf, Ran
+from layers_data import KINDS, recurrent
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 pytestmark = [

@@ -8,18 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import emulated
-import hostile_data
 import numpy as np
 import pytest
-from agreement import bits_of
-from emulated import Bytes, Case, Open, Recorder, steps_of
-from every_kernel import SOAK
 from numpy.typing import NDArray
-from tensors import laid_over
 from test_arm_matmul import PROCESSORS, memory_of
 from test_rows import ACROSS, EVERY, LAYOUTS, MAPPED, TYPES, desc_of
 
+import emulated
+import hostile_data
+from agreement import bits_of
 from anydml import DataType, TensorDesc, check, operators
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
@@ -29,6 +26,9 @@ from anydml.kernels.reduce.undecided import STATE_WORDS
 from anydml.kernels.reference import evaluated
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
+from emulated import Bytes, Case, Open, Recorder, steps_of
+from every_kernel import SOAK
+from tensors import laid_over
 
 pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in a row that the other rows of the table do otherwise

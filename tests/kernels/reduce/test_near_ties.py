@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
-import near_ties
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran, without_dot_products
 
 import anydml as dml
+import near_ties
 import oracle
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import llvm
 from anydml.kernels.reduce import family
+from every_kernel import SOAK, Ran, without_dot_products
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="without LLVM there are no kernels that could be wrong")
 

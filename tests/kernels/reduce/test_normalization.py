@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, expected
-from every_kernel import without_dot_products
 
 import anydml as dml
+import hostile_data
+from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import engine
 from anydml.kernels.elementwise import family as elementwise
@@ -29,6 +28,7 @@ from anydml.schema.expression import Tensor, each, sqrt
 from anydml.schema.node import Expr
 from anydml.schema.operator import Desc
 from anydml.schema.statement import nest
+from every_kernel import without_dot_products
 
 Rng = np.random.Generator
 FLOATS = ("FLOAT32", "FLOAT16")

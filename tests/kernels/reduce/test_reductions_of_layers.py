@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import near_ties
 import numpy as np
 import pytest
-from every_kernel import SOAK, without_dot_products
 from numpy.typing import NDArray
 
 import anydml as dml
+import near_ties
 import oracle
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import llvm
 from anydml.kernels.reduce import careful_rest, doubled, family
+from every_kernel import SOAK, without_dot_products
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 

@@ -6,16 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import guard_pages
-import hostile_data
 import numpy as np
 import pytest
-from agreement import bits
-from every_kernel import SOAK, without_dot_products
 from flint import arb, ctx
 from numpy.typing import NDArray
 
 import anydml as dml
+import guard_pages
+import hostile_data
+from agreement import bits
 from anydml import DataType, TensorDesc, operators
 from anydml.errors import DescError
 from anydml.kernels.call.steps import prepared, table
@@ -30,6 +29,7 @@ from anydml.schema.check import check
 from anydml.schema.expression import Max, Sum, Tensor, each, exp, over, rank
 from anydml.schema.operator import Desc
 from anydml.schema.statement import move, nest, stated
+from every_kernel import SOAK, without_dot_products
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran
 from test_rows import F32, FUNCTIONS, ISAS, check_between_pages, desc_of, drawn, exact, executed, same
 
 from anydml import DataType
 from anydml.kernels.code import llvm
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.reduce import across, family, sums
+from every_kernel import SOAK, Ran
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 

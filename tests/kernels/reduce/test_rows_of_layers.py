@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import SOAK, expected
-from every_kernel import without_dot_products
 from numpy.typing import NDArray
 
 import anydml as dml
+from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.elementwise import standardised
 from anydml.kernels.reduce import softmax
+from every_kernel import without_dot_products
 
 ISAS = [target.name for target in without_dot_products()]
 TYPES = (DataType.FLOAT32, DataType.FLOAT16)

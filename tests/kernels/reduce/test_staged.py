@@ -6,17 +6,14 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
-import guard_pages
 import numpy as np
 import pytest
-from agreement import bits, bits_of, expected
-from every_kernel import SOAK, Ran, without_dot_products
-from map_operators import drawn
 from numpy.typing import NDArray
-from tensors import array_for
 from test_elementwise_layouts import loose, nested, sizes_of
 from test_elementwise_lists import cubes
 
+import guard_pages
+from agreement import bits, bits_of, expected
 from anydml import DataType, Device, TensorDesc
 from anydml.devices.link import link
 from anydml.kernels.elementwise import family
@@ -31,6 +28,9 @@ from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear
 from anydml.schema.expression import Max, Mean, Min, Sum, Tensor, each, over, pow, select
 from anydml.schema.node import number
 from anydml.schema.statement import Nest, Statement, nest, stated, stored
+from every_kernel import SOAK, Ran, without_dot_products
+from map_operators import drawn
+from tensors import array_for
 
 Array = NDArray[Any]
 COMPILED = "reduce:compiled"

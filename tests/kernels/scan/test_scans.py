@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import guard_pages
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, expected
-from every_kernel import CallsOf
 from numpy.typing import NDArray
 
 import anydml as dml
+import guard_pages
+import hostile_data
+from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.exact.formats import FLOAT16, FLOAT32
 from anydml.kernels.code import targets
 from anydml.kernels.scan import emit, exact, family
+from every_kernel import CallsOf
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 KINDS = {"SUMMATION": "sum", "PRODUCT": "product"}

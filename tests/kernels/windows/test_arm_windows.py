@@ -7,18 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import emulated
 import numpy as np
 import pytest
-from agreement import bits_of, expected
-from emulated import Bytes, Case, Recorder, steps_of
 from numpy.typing import NDArray
-from tensors import laid_over
 from test_arm_matmul import PROCESSORS, memory_of
 from test_pooled_bytes import asked_for, bytes_of, graph_of, over_all, pooled
 from test_windows import USUAL, drawn, of_kinds, pooling
 
 import anydml
+import emulated
+from agreement import bits_of, expected
 from anydml import check
 from anydml.graphs.check import check_graph
 from anydml.graphs.plan import Pooling, works_of
@@ -29,6 +27,8 @@ from anydml.kernels.windows import family, quantised
 from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
 from anydml.kernels.windows.undecided import STATE_WORDS
 from anydml.schema.statement import stated
+from emulated import Bytes, Case, Recorder, steps_of
+from tensors import laid_over
 
 pytestmark = emulated.needed
 GENERIC = ARM[0]  # there is nothing in windows that the other rows of the table do otherwise

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import guard_pages
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from test_windows import F16, F32, ISAS, drawn, executed, pooling, same
 from test_windows_sums import far_apart
 
 import anydml as dml
+import guard_pages
 from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
 from anydml.kernels.windows import family

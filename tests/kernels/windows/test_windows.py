@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import guard_pages
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, bits, expected
-from every_kernel import without_dot_products
 from numpy.typing import NDArray
 from test_pooling import case, named
 
 import anydml as dml
+import guard_pages
+import hostile_data
+from agreement import SOAK, bits, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import llvm
 from anydml.kernels.match.windows import windows
@@ -22,6 +21,7 @@ from anydml.kernels.windows import family
 from anydml.schema.expression import Max, Sum, Tensor, each, first_largest
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import move, nest, stated
+from every_kernel import without_dot_products
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 

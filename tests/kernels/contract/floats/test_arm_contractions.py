@@ -7,24 +7,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import emulated
-import hostile_data
 import numpy as np
 import pytest
-from agreement import bits_of, expected
-from drawn_contractions import Rng, convolution, fill, gemm, named, pick
-from emulated import Bytes, Case, Open, Recorder
-from every_kernel import SOAK
 from numpy.typing import NDArray
-from tensors import laid_over
 from test_arm_matmul import PROCESSORS, memory_of, one_by_one
 
+import emulated
+import hostile_data
+from agreement import bits_of, expected
 from anydml import DataType, TensorDesc, check
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.contract.floats import family, plan
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.statement import stated
+from drawn_contractions import Rng, convolution, fill, gemm, named, pick
+from emulated import Bytes, Case, Open, Recorder
+from every_kernel import SOAK
+from tensors import laid_over
 
 pytestmark = [
     emulated.needed,

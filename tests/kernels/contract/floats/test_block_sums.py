@@ -7,15 +7,15 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-import hostile_data
 import numpy as np
 import pytest
-from every_kernel import SOAK, Ran, without_dot_products
 from numpy.typing import NDArray
 
+import hostile_data
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import doubled, magnitudes, tile
+from every_kernel import SOAK, Ran, without_dot_products
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None, reason="nothing can be compiled"),

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from drawn_contractions import Bound, Rng, activation, gemm, named, pick, rows_times_columns, run, some, tensor, with_lines
-from every_kernel import SOAK, Ran, without_dot_products
-from guard_pages import AVAILABLE
 from numpy.typing import NDArray
 
+import hostile_data
 from anydml import DataType, Device, TensorDesc
 from anydml.kernels.code import engine, llvm, targets
 from anydml.kernels.code.values import Value
@@ -19,6 +16,9 @@ from anydml.kernels.contract.floats import direct_plan, few, planes, planes_plan
 from anydml.kernels.contract.floats.careful import Careful
 from anydml.kernels.contract.floats.planes_plan import Planes
 from anydml.schema.operator import Desc
+from drawn_contractions import Bound, Rng, activation, gemm, named, pick, rows_times_columns, run, some, tensor, with_lines
+from every_kernel import SOAK, Ran, without_dot_products
+from guard_pages import AVAILABLE
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),

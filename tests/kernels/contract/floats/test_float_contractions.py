@@ -12,15 +12,12 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from agreement import expected
-from drawn_contractions import Bound, Rng, activations, convolution, fill, gemm, named, pick, rows_times_columns, run, strides
-from every_kernel import SOAK, Compared, Ran, without_dot_products
-from guard_pages import AVAILABLE, place
 from test_floating_point_state import STATES, Context, mxcsr
 
+import hostile_data
+from agreement import expected
 from anydml import DataType, Device, TensorDesc, TensorFlags, check
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
@@ -29,6 +26,9 @@ from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
+from drawn_contractions import Bound, Rng, activations, convolution, fill, gemm, named, pick, rows_times_columns, run, strides
+from every_kernel import SOAK, Compared, Ran, without_dot_products
+from guard_pages import AVAILABLE, place
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hostile_data
 import numpy as np
 import pytest
-from drawn_contractions import Bound, Rng, convolution, gemm, named, pick, rows_times_columns
-from every_kernel import SOAK, Ran, without_dot_products
-from guard_pages import AVAILABLE
 
+import hostile_data
 from anydml import Device
 from anydml.kernels.code import llvm
 from anydml.kernels.contract.floats.formula import Stored
+from drawn_contractions import Bound, Rng, convolution, gemm, named, pick, rows_times_columns
+from every_kernel import SOAK, Ran, without_dot_products
+from guard_pages import AVAILABLE
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),

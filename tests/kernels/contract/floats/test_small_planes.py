@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from drawn_contractions import Bound, Rng, activation, left_open, named, pick, run, some
-from every_kernel import SOAK, Ran, without_dot_products
-from guard_pages import AVAILABLE
 from test_whole_images import with_zeros
 from test_windows import executed, pooling, same
 
 import anydml as dml
+import hostile_data
 from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
 from anydml.kernels.contract.floats import flat_panels
 from anydml.kernels.windows import family, narrow
+from drawn_contractions import Bound, Rng, activation, left_open, named, pick, run, some
+from every_kernel import SOAK, Ran, without_dot_products
+from guard_pages import AVAILABLE
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),

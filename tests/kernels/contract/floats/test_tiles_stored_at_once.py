@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from drawn_contractions import Rng, named, pick, run
-from every_kernel import SOAK, Compared, without_dot_products
-from guard_pages import AVAILABLE
 
 import anydml as dml
+import hostile_data
 from anydml import DataType, Device, TensorDesc
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
@@ -20,6 +17,9 @@ from anydml.kernels.contract.floats import at_once
 from anydml.kernels.contract.floats.epilogue import EpilogueKey
 from anydml.kernels.contract.floats.plan import MANY
 from anydml.schema.operator import Desc
+from drawn_contractions import Rng, named, pick, run
+from every_kernel import SOAK, Compared, without_dot_products
+from guard_pages import AVAILABLE
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from drawn_contractions import Bound, left_open, named, rows_times_columns
-from guard_pages import AVAILABLE
 
+import hostile_data
 from anydml import Convolution, DataType, Device, TensorDesc
 from anydml.kernels.call.steps import Step
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.emit import Text, arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import plan
+from drawn_contractions import Bound, left_open, named, rows_times_columns
+from guard_pages import AVAILABLE
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),

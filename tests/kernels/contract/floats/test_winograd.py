@@ -7,22 +7,22 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-import hostile_data
 import numpy as np
 import pytest
-from agreement import SOAK, bits
-from drawn_contractions import NAME, run
-from guard_pages import AVAILABLE
 from numpy.typing import NDArray
-from tensors import array_for
 from test_undecided_contractions import counting
 
+import hostile_data
+from agreement import SOAK, bits
 from anydml import DataType, Device, TensorDesc, TensorFlags, operators
 from anydml.kernels.call.steps import Step
 from anydml.kernels.code import engine, targets
 from anydml.kernels.contract.floats import family, plan, winograd
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.schema.operator import Desc
+from drawn_contractions import NAME, run
+from guard_pages import AVAILABLE
+from tensors import array_for
 
 Array = NDArray[Any]
 # one for each size of vectors: others differ in what integers need

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_contractions import NAME
 from numpy.typing import NDArray
 from test_winograd import ISAS, convolution, drawn
 
@@ -20,6 +19,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import epilogue, family
 from anydml.kernels.contract.floats.epilogue import EpilogueKey
+from drawn_contractions import NAME
 
 FILTERS, CHANNELS, HEIGHT, WIDTH = 8, 3, 10, 9
 Array = NDArray[Any]
