@@ -45,6 +45,12 @@ READERS = (
     ),
     Reader("kernels.reduce.stages", ("COSTLY",), "reals", "values that rows keep for the next pass"),
     Reader("kernels.elementwise.functions.paired", ("FUNCTIONS",), "where it pays", "the function in pairs of float32"),
+    Reader(
+        "kernels.elementwise.functions.far_angles",
+        ("FUNCTIONS", "RELS"),
+        "where it pays",
+        "circular functions of far arguments",
+    ),
     Reader("kernels.elementwise.settled", ("ENDS",), "where it pays", "results that are known at once, such as far from 0"),
     Reader("kernels.elementwise.magnitudes", (), "where it pays", "signs and magnitudes that settle a formula"),
     Reader("kernels.elementwise.combined", (), "where it pays", "several nodes as one function"),
