@@ -33,7 +33,9 @@ def test_no_module_has_a_name_that_went() -> None:
 
 
 def test_no_page_says_what_the_glossary_has_another_word_for() -> None:
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(p for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "operators")]  # those are made of docstrings
+    made_of_docstrings = ROOT / "docs" / "operators"
+    written = [p for p in (ROOT / "docs").rglob("*.md") if p.parent != made_of_docstrings]
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *written]
     assert len(pages) > 40
     riddles = ("left open", "leaves open", "stays open", "is half between", "are half between", "lies as it")
     found = {
