@@ -63,9 +63,9 @@ def left(call: Callable[[], object]) -> int:
     """The outputs of a call that were decided in Python."""
     exactly, found = undecided.exactly, []
 
-    def counted(formula: Any, types: Any, inputs: Any) -> Any:
+    def counted(formula: Any, types: Any, target: Any, inputs: Any) -> Any:
         found.append(len(inputs))
-        return exactly(formula, types, inputs)
+        return exactly(formula, types, target, inputs)
 
     undecided.exactly = counted
     try:

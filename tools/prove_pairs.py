@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
-from anydml.kernels.code.targets import Target
+from anydml.kernels.code.targets import EXACT, Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.functions import paired
@@ -90,7 +91,8 @@ def _finer(formula: Formula, target: Target, x: Words) -> Words:
     numbers = np.array([entries.ctypes.data, x.size], np.int64)
     left = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)(numbers.ctypes.data)
     if left:
-        made[(entries[:left, 0] - made.ctypes.data) // 4] = exactly(formula, TYPES, entries[:left, 1:]).view(np.uint32)
+        found = exactly(formula, TYPES, replace(target, stage=EXACT), entries[:left, 1:])
+        made[(entries[:left, 0] - made.ctypes.data) // 4] = found.view(np.uint32)
     return made
 
 

@@ -225,10 +225,10 @@ def left(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
     found: list[int] = []
     real = undecided._decide
 
-    def counting(open_: undecided.AttentionBits, nest: Any, data_type: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
+    def counting(open_: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
         first, words = open_.place // 8, open_.rows * open_.row // 8
         found.append(int(np.unpackbits(scratch[first : first + words].view(np.uint8)).sum()))
-        real(open_, nest, data_type, scratch, arrays)
+        real(open_, decision, scratch, arrays)
 
     monkeypatch.setattr(undecided, "_decide", counting)
     return found

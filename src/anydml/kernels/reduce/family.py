@@ -27,6 +27,7 @@ from anydml.kernels.reduce.shape import ReductionKey, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
 from anydml.kernels.reduce.undecided import STATE_WORDS, OpenRows, words
+from anydml.kernels.undecided.decision import Decision
 from anydml.schema.check import Checked
 from anydml.schema.statement import Nest, Statement
 
@@ -172,7 +173,9 @@ def _reduced(
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         ends = [*range(first, end, block or count), end]
         pieces.append([step(*pair) for pair in pairwise(ends)])
-    return Run([pieces], 8 * size * steps, OpenRows(r, nest, output.data_type, steps, size, turns=block is not None))
+    return Run(
+        [pieces], 8 * size * steps, OpenRows(r, Decision(nest, output.data_type, target), steps, size, turns=block is not None)
+    )
 
 
 def _counting(r: Rows, inner: Sequence[MapDimension]) -> list[MapDimension]:

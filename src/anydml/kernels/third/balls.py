@@ -1,7 +1,8 @@
 """Numbers of 250 bits with a bound of their error, and their arithmetic, as functions in LLVM's language.
 
 A number is a record of 64 bytes: its kind; the exponent e, the radius r and the midpoint m of a finite one, which lies within
-(m - r) 2^e .. (m + r) 2^e. Sums, products, quotients and roots that fit are exact: their radius is 0. A zero with a radius of 0 is +0.
+(m - r) 2^e .. (m + r) 2^e. Sums, products, quotients and roots that fit are exact: their radius is 0. A zero with that
+radius is +0.
 """
 
 from __future__ import annotations

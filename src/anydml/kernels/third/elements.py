@@ -48,7 +48,7 @@ class TapedElements:
             many = min(take, count - start)
             pointers = (self._code, self._constants, numbers, integers, places[start:])
             outputs = address_of(results[start:]), address_of(decided[start:])
-            row = [*map(address_of, pointers), tape.dims, many, *outputs, BUDGET]
+            row = [*(address_of(p) for p in pointers), tape.dims, many, *outputs, BUDGET]
             arguments = np.array([row], np.int64)
             began = time.perf_counter()
             prepared([table(code, arguments)], target, (pointers, arguments), keeps_gil=False)()

@@ -28,7 +28,16 @@ _TRUTHS = ("is_less", "is_less_equal", "is_equal")
 _TO_INTEGER = ("nearest_integer", "exact_integer", "exponent")
 _INTEGERS = {"iadd": "add i64", "isub": "sub i64", "imul": "mul i64", "iless": "icmp slt i64", "iless_equal": "icmp sle i64",
              "iequal": "icmp eq i64"}  # fmt: skip
-_WIDTHS = {"INT8": "i8", "UINT8": "i8", "INT16": "i16", "UINT16": "i16", "INT32": "i32", "UINT32": "i32", "INT64": "i64", "UINT64": "i64"}
+_WIDTHS = {
+    "INT8": "i8",
+    "UINT8": "i8",
+    "INT16": "i16",
+    "UINT16": "i16",
+    "INT32": "i32",
+    "UINT32": "i32",
+    "INT64": "i64",
+    "UINT64": "i64",
+}
 
 
 class _Operands(NamedTuple):

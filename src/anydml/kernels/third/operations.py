@@ -29,7 +29,10 @@ SPECIAL = {  # kinds as float64
 
 
 def field(a: str, name: str, offset: int, kind: str = "i64") -> str:
-    return f"  %{a}.{name}.at = getelementptr i8, ptr %{a}, i64 {offset}\n  %{a}.{name} = load {kind}, ptr %{a}.{name}.at, align 8\n"
+    """Instructions that load a field of a number."""
+    return f"""  %{a}.{name}.at = getelementptr i8, ptr %{a}, i64 {offset}
+  %{a}.{name} = load {kind}, ptr %{a}.{name}.at, align 8
+"""
 
 
 # a float64 of the same kind and sign: +-1 for other numbers than zeros. 3 where the sign is not known

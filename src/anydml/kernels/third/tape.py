@@ -43,7 +43,7 @@ def of_constant(name: str) -> bytes:
         pi, log2 = arb.pi(), arb(2).log()
         made = {"log2": log2, "inverse of log2": 1 / log2, "half pi": pi / 2, "inverse of half pi": 2 / pi, "pi": pi,
                 "erf": 2 / pi.sqrt()}[name]  # fmt: skip
-        scaled = int((made * arb(2) ** (balls.BITS - 4)).mid().floor().unique_fmpz())
+        scaled = int(str((made * arb(2) ** (balls.BITS - 4)).mid().floor().unique_fmpz()))
     finally:
         ctx.prec = before
     return record(scaled, 2, 4 - balls.BITS)
@@ -64,7 +64,7 @@ class Integer(int):
 
 
 class Tape:
-    """Instructions in order. The first `dims` integers are the element's indices, the next ones whatever the caller puts there."""
+    """Instructions in order. The first `dims` integers are the element's indices, the next ones what the caller puts there."""
 
     def __init__(self, dims: int) -> None:
         self.dims, self.numbers, self.integers = dims, 0, dims
@@ -122,7 +122,8 @@ class Tape:
 
     def code(self) -> NDArray[np.int64]:
         words = [
-            (CODES[code], to, a, b.place if isinstance(b, Label) and b.place is not None else b) for code, to, a, b in self._lines
+            (CODES[code], to, a, b.place if isinstance(b, Label) and b.place is not None else b)
+            for code, to, a, b in self._lines
         ]
         return np.array(words, np.int64).reshape(-1, WORDS)
 

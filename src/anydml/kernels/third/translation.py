@@ -209,7 +209,9 @@ class _Translation:
     def _select(self, e: Expr) -> Number | Integer:
         condition = self._integer(e.args[0])
         if e.sort in (INDEX, TRUTH):
-            return self._branch(condition, lambda: self._integer(e.args[1]), lambda: self._integer(e.args[2]), self.tape.integer())
+            return self._branch(
+                condition, lambda: self._integer(e.args[1]), lambda: self._integer(e.args[2]), self.tape.integer()
+            )
         return self._branch(condition, lambda: self._number(e.args[1]), lambda: self._number(e.args[2]), self.tape.number())
 
     # --- tensors ---

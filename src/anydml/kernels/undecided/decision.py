@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.fork_safety import guard
-from anydml.kernels.code.targets import Target
+from anydml.kernels.code.targets import EXACT, Target
 from anydml.kernels.evaluate.tally import TALLY
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
@@ -25,6 +25,15 @@ class Decision:
         self._nest, self._data_type, self._target = nest, data_type, target
         self._evaluators: Evaluators | None = None  # made when it is first needed
 
+    def store(
+        self, output: NDArray[Any], arrays: Mapping[str, NDArray[Any]], indices: Sequence[Sequence[int]] | NDArray[np.int64]
+    ) -> None:
+        """Store the elements at rows of indices."""
+        if len(indices):
+            places = np.array(indices, np.int64).reshape(len(indices), output.ndim)
+            bits = f"u{output.itemsize}"
+            output.view(bits)[tuple(places.T)] = self.at(arrays, places).view(bits)
+
     def at(self, arrays: Mapping[str, NDArray[Any]], indices: Sequence[Sequence[int]] | NDArray[np.int64]) -> NDArray[Any]:
         """The elements at rows of indices, one after another."""
         places = np.array(indices, np.int64).reshape(len(indices), len(self._nest.index))
@@ -32,7 +41,7 @@ class Decision:
         shown = np.dtype(f"u{dtype.itemsize}") if dtype.kind == "f" else dtype
         found = np.zeros(len(places), shown)
         left = np.arange(len(places))
-        if not self._target.exact:
+        if self._target.stage != EXACT:
             with guard:
                 from anydml.kernels.third.elements import taped
 
