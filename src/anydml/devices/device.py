@@ -50,11 +50,13 @@ class Device:
     OMP_NUM_THREADS, or the processors that this process may use. isa: the instruction set to compile for, by default the
     best that the processor reports: on x86-64 "generic", "avx2", "avx_vnni", "avx512bw" or "avx512_vnni", on Arm "generic",
     "dotprod" or "i8mm". stage: the stage at which elements begin whose rounding a kernel may leave undecided, to look for a
-    wrong bit: "first" (bounds of float64, mostly), "second" (the same with finer bounds) or "exact" (evaluated exactly, in
-    Python). A kernel without a second stage for a formula begins at the exact one. Results that are never undecided, such as
-    moves and integers, have one stage. Requantised sums of integers have two, of which the second is exact, in machine code.
+    wrong bit: "first" (bounds of float64, mostly), "second" (the same with finer bounds), "third" (numbers of 250 bits with
+    bounds, element by element) or "exact" (evaluated exactly, in Python). A kernel without a second stage for a formula begins
+    at the third one, and a formula that the third stage does not have begins at the exact one. Results that are never
+    undecided, such as moves and integers, have one stage. Requantised sums of integers have two, of which the second is exact,
+    in machine code.
     Convolutions of single planes of floats, whose stages are one kernel, use the kernel of packed rows instead. Running sums
-    along contiguous lines and means of windows always begin at the first stage. There is no third stage yet.
+    along contiguous lines and means of windows always begin at the first stage.
     No choice changes a bit.
     UnsupportedError for a name, level, instruction set or stage that does not exist here.
     """

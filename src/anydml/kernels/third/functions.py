@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import factorial
 
-from anydml.kernels.third import balls
 from anydml.kernels.third.balls import FINITE, INFINITE, NAN, NEGATIVE_INFINITE, NEGATIVE_ZERO
-from anydml.kernels.third.tape import Integer, Label, Number, Tape, of_constant, record
+from anydml.kernels.third.operations import TRUNCATE
+from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Tape, of_constant, record
 
 REMAINDER = -280  # the exponent of what series leave out
 TERMS = 23  # of exp: 2^(-9 * 23) / 23! < 2^-280
@@ -18,19 +18,19 @@ TINY = record(1 << 59, 1 << 59, -FAR)  # of 0 .. 2^(60 - FAR), as e^x of numbers
 ROUGH = (0.0, 0.99949556, -0.49190896, 0.28947478, -0.13606275, 0.03215845)
 FARTHEST_ERF = 20  # from there on erf is 1 up to 2^-500
 
-Function = Callable[[Tape, Number], Number]
+Function = Callable[[Tape, NumberRegister], NumberRegister]
 
 
-def is_kind(t: Tape, x: Number, kind: int) -> Integer:
+def is_kind(t: Tape, x: NumberRegister, kind: int) -> IntegerRegister:
     return t.count("iequal", t.count("kind", x), t.fixed(kind))
 
 
-def has_sign(t: Tape, x: Number, sign: int) -> Integer:
+def has_sign(t: Tape, x: NumberRegister, sign: int) -> IntegerRegister:
     """Whether a finite number has a sign, or is an exact zero."""
     return t.count("iequal", t.count("sign", x), t.fixed(sign))
 
 
-def within(t: Tape, x: Number, bound: Fraction | int) -> None:
+def within(t: Tape, x: NumberRegister, bound: Fraction | int) -> None:
     """The element stays undecided unless a finite number is smaller in magnitude than a bound."""
     passed = Label()
     t.unless(t.count("not", t.count("is_less", absolute(t, x), t.value(bound))), passed)
@@ -38,11 +38,13 @@ def within(t: Tape, x: Number, bound: Fraction | int) -> None:
     t.place(passed)
 
 
-def absolute(t: Tape, x: Number) -> Number:
+def absolute(t: Tape, x: NumberRegister) -> NumberRegister:
     return t.make("maximum", x, t.make("negate", x))
 
 
-def cases(t: Tape, x: Number, ends: Mapping[int, float | int | Function], finite: Function, zero: float | Function) -> Number:
+def cases(
+    t: Tape, x: NumberRegister, ends: Mapping[int, float | int | Function], finite: Function, zero: float | Function
+) -> NumberRegister:
     """A function from its values at kinds of numbers, at an exact zero, and of other finite numbers. NaN is NaN."""
     out, done = t.number(), Label()
 
@@ -72,11 +74,11 @@ def cases(t: Tape, x: Number, ends: Mapping[int, float | int | Function], finite
     return out
 
 
-def _same(_: Tape, x: Number) -> Number:
+def _same(_: Tape, x: NumberRegister) -> NumberRegister:
     return x
 
 
-def polynomial(t: Tape, x: Number, coefficients: tuple[Fraction | float | int, ...]) -> Number:
+def polynomial(t: Tape, x: NumberRegister, coefficients: tuple[Fraction | float | int, ...]) -> NumberRegister:
     """A polynomial by Horner's rule, its constant coefficient first."""
     *others, last = (t.value(Fraction(c)) for c in coefficients)
     total = last
@@ -88,7 +90,7 @@ def polynomial(t: Tape, x: Number, coefficients: tuple[Fraction | float | int, .
 # --- exponentials and logarithms ---
 
 
-def _exp(t: Tape, x: Number) -> Number:
+def _exp(t: Tape, x: NumberRegister) -> NumberRegister:
     """e^x of a finite number."""
     out, done, near = t.number(), Label(), Label()
     t.unless(t.count("is_less", x, t.value(-FAR)), near)
@@ -108,11 +110,11 @@ def _exp(t: Tape, x: Number) -> Number:
     return out
 
 
-def exp(t: Tape, x: Number) -> Number:
+def exp(t: Tape, x: NumberRegister) -> NumberRegister:
     return cases(t, x, {INFINITE: float("inf"), NEGATIVE_INFINITE: 0}, _exp, 1)
 
 
-def _log(t: Tape, x: Number) -> Number:
+def _log(t: Tape, x: NumberRegister) -> NumberRegister:
     """The logarithm of a finite number that is not 0."""
     out, done, positive, other = t.number(), Label(), Label(), Label()
     t.unless(has_sign(t, x, -1), positive)
@@ -138,7 +140,7 @@ def _log(t: Tape, x: Number) -> Number:
     return out
 
 
-def log(t: Tape, x: Number) -> Number:
+def log(t: Tape, x: NumberRegister) -> NumberRegister:
     return cases(t, x, {INFINITE: float("inf"), NEGATIVE_INFINITE: float("nan")}, _log, float("-inf"))
 
 
@@ -148,19 +150,19 @@ def _odd(function: Function, ends: Mapping[int, float | int | Function]) -> Func
 
 
 def _of_exponentials(name: str) -> Function:
-    def found(t: Tape, x: Number) -> Number:
+    def found(t: Tape, x: NumberRegister) -> NumberRegister:
         y = _exp(t, x)
         return t.scaled(t.make(name, y, t.make("divide", t.value(1), y)), -1)
 
     return found
 
 
-def _tanh(t: Tape, x: Number) -> Number:
+def _tanh(t: Tape, x: NumberRegister) -> NumberRegister:
     one, y = t.value(1), _exp(t, t.make("negate", t.scaled(absolute(t, x), 1)))
     return with_sign(t, t.make("divide", t.make("subtract", one, y), t.make("add", one, y)), x)
 
 
-def with_sign(t: Tape, magnitude: Number, x: Number) -> Number:
+def with_sign(t: Tape, magnitude: NumberRegister, x: NumberRegister) -> NumberRegister:
     """A magnitude with the sign of a finite number, which has to be known."""
     out, above, done = t.number(), Label(), Label()
     t.unless(t.count("is_less", x, t.value(0)), above)
@@ -172,17 +174,17 @@ def with_sign(t: Tape, magnitude: Number, x: Number) -> Number:
     return out
 
 
-def _asinh(t: Tape, x: Number) -> Number:
+def _asinh(t: Tape, x: NumberRegister) -> NumberRegister:
     size = absolute(t, x)
     root = t.make("root", t.make("add", t.make("multiply", x, x), t.value(1)))
     return with_sign(t, log(t, t.make("add", size, root)), x)
 
 
-def acosh(t: Tape, x: Number) -> Number:
+def acosh(t: Tape, x: NumberRegister) -> NumberRegister:
     return log(t, t.make("add", x, t.make("root", t.make("subtract", t.make("multiply", x, x), t.value(1)))))
 
 
-def _atanh(t: Tape, x: Number) -> Number:
+def _atanh(t: Tape, x: NumberRegister) -> NumberRegister:
     one = t.value(1)
     return t.scaled(log(t, t.make("divide", t.make("add", one, x), t.make("subtract", one, x))), -1)
 
@@ -190,7 +192,7 @@ def _atanh(t: Tape, x: Number) -> Number:
 # --- circular functions ---
 
 
-def _turned(t: Tape, x: Number) -> tuple[Number, Number, Integer]:
+def _turned(t: Tape, x: NumberRegister) -> tuple[NumberRegister, NumberRegister, IntegerRegister]:
     """The sine and cosine of what is left of an angle, and the quarters that were taken from it."""
     n = t.count("nearest_integer", t.make("multiply", x, t.constant(of_constant("inverse of half pi"))))
     u = t.make("subtract", x, t.make("multiply", t.make("position", n), t.constant(of_constant("half pi"))))
@@ -202,7 +204,7 @@ def _turned(t: Tape, x: Number) -> tuple[Number, Number, Integer]:
     return sine, t.make("widen", polynomial(t, square, cosines), REMAINDER), t.count("imod", n, t.fixed(4))
 
 
-def _quarter(t: Tape, sine: Number, cosine: Number, n: Integer) -> Number:
+def _quarter(t: Tape, sine: NumberRegister, cosine: NumberRegister, n: IntegerRegister) -> NumberRegister:
     """The sine of an angle by its quarter."""
     out, done = t.number(), Label()
     for k in range(4):
@@ -216,22 +218,22 @@ def _quarter(t: Tape, sine: Number, cosine: Number, n: Integer) -> Number:
     return out
 
 
-def _sin(t: Tape, x: Number) -> Number:
+def _sin(t: Tape, x: NumberRegister) -> NumberRegister:
     return _quarter(t, *_turned(t, x))
 
 
-def _cos(t: Tape, x: Number) -> Number:
+def _cos(t: Tape, x: NumberRegister) -> NumberRegister:
     sine, cosine, n = _turned(t, x)
     return _quarter(t, sine, cosine, t.count("imod", t.count("iadd", n, t.fixed(1)), t.fixed(4)))
 
 
-def _tan(t: Tape, x: Number) -> Number:
+def _tan(t: Tape, x: NumberRegister) -> NumberRegister:
     sine, cosine, n = _turned(t, x)
     next_ = t.count("imod", t.count("iadd", n, t.fixed(1)), t.fixed(4))
     return t.make("divide", _quarter(t, sine, cosine, n), _quarter(t, sine, cosine, next_))
 
 
-def _atan(t: Tape, x: Number) -> Number:
+def _atan(t: Tape, x: NumberRegister) -> NumberRegister:
     out, small, done = t.number(), Label(), Label()
     one = t.value(1)
     t.unless(t.count("is_less", one, t.make("middle", absolute(t, x))), small)  # either formula holds for both
@@ -244,7 +246,7 @@ def _atan(t: Tape, x: Number) -> Number:
     return out
 
 
-def _atan_small(t: Tape, x: Number) -> Number:
+def _atan_small(t: Tape, x: NumberRegister) -> NumberRegister:
     """Of a number up to about 1: four times half of the angle."""
     one, y = t.value(1), x
     for _ in range(4):
@@ -257,7 +259,7 @@ def _atan_small(t: Tape, x: Number) -> Number:
 
 
 def _right_angle(sign: int) -> Function:
-    def found(t: Tape, _: Number) -> Number:
+    def found(t: Tape, _: NumberRegister) -> NumberRegister:
         angle = t.constant(of_constant("half pi"))
         return angle if sign > 0 else t.make("negate", angle)
 
@@ -267,12 +269,12 @@ def _right_angle(sign: int) -> Function:
 atan = _odd(_atan, {INFINITE: _right_angle(1), NEGATIVE_INFINITE: _right_angle(-1)})
 
 
-def _asin(t: Tape, x: Number) -> Number:
+def _asin(t: Tape, x: NumberRegister) -> NumberRegister:
     root = t.make("root", t.make("subtract", t.value(1), t.make("multiply", x, x)))
     return atan(t, t.make("divide", x, root))
 
 
-def acos(t: Tape, x: Number) -> Number:
+def acos(t: Tape, x: NumberRegister) -> NumberRegister:
     one = t.value(1)
     ratio = t.make("divide", t.make("subtract", one, x), t.make("add", one, x))
     return t.scaled(atan(t, t.make("root", ratio)), 1)
@@ -281,7 +283,7 @@ def acos(t: Tape, x: Number) -> Number:
 # --- error functions ---
 
 
-def _erf(t: Tape, x: Number) -> Number:
+def _erf(t: Tape, x: NumberRegister) -> NumberRegister:
     """2 / sqrt(pi) x e^(-x^2) (1 + 2 x^2 / 3 + (2 x^2)^2 / 15 + ...), whose terms are all positive."""
     out, near, done, again, enough = t.number(), Label(), Label(), Label(), Label()
     one = t.value(1)
@@ -311,7 +313,7 @@ def _erf(t: Tape, x: Number) -> Number:
     return out
 
 
-def _erfc(t: Tape, x: Number) -> Number:
+def _erfc(t: Tape, x: NumberRegister) -> NumberRegister:
     out, near, done = t.number(), Label(), Label()
     t.unless(t.count("is_less", t.value(FARTHEST_ERF), x), near)
     t.assign(out, t.constant(record(1 << 59, 1 << 59, -560)))
@@ -325,7 +327,7 @@ def _erfc(t: Tape, x: Number) -> Number:
 def _shifted(function: Function, before: int, after: int) -> Function:
     """A function of x + before, and a number added to that."""
 
-    def found(t: Tape, x: Number) -> Number:
+    def found(t: Tape, x: NumberRegister) -> NumberRegister:
         made = function(t, t.make("add", x, t.value(before)) if before else x)
         return t.make("add", made, t.value(after)) if after else made
 
@@ -360,7 +362,7 @@ UNARY: dict[str, Function] = {
 # --- powers ---
 
 
-def whole_power(t: Tape, x: Number, n: int) -> Number:
+def whole_power(t: Tape, x: NumberRegister, n: int) -> NumberRegister:
     """x^n as a product; 1 / x^-n for negative n."""
     if n < 0:
         return t.make("divide", t.value(1), whole_power(t, x, -n))
@@ -371,12 +373,12 @@ def whole_power(t: Tape, x: Number, n: int) -> Number:
     return x if square is None else t.make("multiply", square, x) if n & 1 else square
 
 
-def rational_power(t: Tape, x: Number, y: Fraction) -> Number:
+def rational_power(t: Tape, x: NumberRegister, y: Fraction) -> NumberRegister:
     """x^y for a constant whose denominator is a power of two: roots, which are exact where they can be."""
     if y.denominator == 1:
         return whole_power(t, x, int(y))
 
-    def finite(t: Tape, x: Number) -> Number:
+    def finite(t: Tape, x: NumberRegister) -> NumberRegister:
         root = x
         for _ in range(y.denominator.bit_length() - 1):
             root = t.make("root", root)
@@ -386,15 +388,11 @@ def rational_power(t: Tape, x: Number, y: Fraction) -> Number:
     return cases(t, x, {INFINITE: large, NEGATIVE_INFINITE: large}, finite, 0 if y > 0 else float("inf"))
 
 
-def power(t: Tape, x: Number, y: Number) -> Number:
+def power(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
     """x^y of a positive number and a finite one."""
     out, done = t.number(), Label()
     one = t.value(1)
-    for number in (x, y):
-        known = Label()
-        t.unless(t.count("not", is_kind(t, number, FINITE)), known)
-        t.do("fail")
-        t.place(known)
+    _finite(t, x, y)
     for is_one in (has_sign(t, y, 0), has_sign(t, t.make("subtract", x, one), 0)):
         other = Label()
         t.unless(is_one, other)
@@ -410,4 +408,61 @@ def power(t: Tape, x: Number, y: Number) -> Number:
     return out
 
 
-__all__ = ["UNARY", "balls", "power", "rational_power", "whole_power"]
+def _finite(t: Tape, *numbers: NumberRegister) -> None:
+    """The element stays undecided unless all numbers are finite and not -0."""
+    for x in numbers:
+        known = Label()
+        t.unless(t.count("not", is_kind(t, x, FINITE)), known)
+        t.do("fail")
+        t.place(known)
+
+
+def _not_zero(t: Tape, x: NumberRegister) -> None:
+    some = Label()
+    t.unless(has_sign(t, x, 0), some)
+    t.do("fail")
+    t.place(some)
+
+
+def atan2(t: Tape, y: NumberRegister, x: NumberRegister) -> NumberRegister:
+    """The angle of (x, y), where neither is zero or infinite."""
+    out, right, done = t.number(), Label(), Label()
+    for number in (y, x):
+        _finite(t, number)
+        _not_zero(t, number)
+    angle = _atan(t, t.make("divide", y, x))
+    t.unless(t.count("is_less", x, t.value(0)), right)
+    t.assign(out, t.make("add", angle, with_sign(t, t.constant(of_constant("pi")), y)))
+    t.jump(done)
+    t.place(right)
+    t.assign(out, angle)
+    t.place(done)
+    return out
+
+
+def fmod(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
+    """C's fmod, where the remainder is not zero."""
+    _finite(t, x, y)
+    _not_zero(t, y)
+    whole = t.make("to_whole", t.make("divide", x, y), TRUNCATE)
+    rest = t.make("subtract", x, t.make("multiply", y, whole))
+    _finite(t, rest)
+    _not_zero(t, rest)
+    return rest
+
+
+def floor_mod(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
+    """Python's %, where the remainder is not zero."""
+    rest, out, same, done = fmod(t, x, y), t.number(), Label(), Label()
+    t.unless(t.count("is_less", t.make("multiply", rest, y), t.value(0)), same)
+    t.assign(out, t.make("add", rest, y))
+    t.jump(done)
+    t.place(same)
+    t.assign(out, rest)
+    t.place(done)
+    return out
+
+
+BINARY: dict[str, Callable[[Tape, NumberRegister, NumberRegister], NumberRegister]] = {
+    "pow": power, "atan2": atan2, "fmod": fmod, "floor_mod": floor_mod,
+}  # fmt: skip

@@ -55,11 +55,11 @@ class Label:
     place: int | None = None
 
 
-class Number(int):
+class NumberRegister(int):
     """The place of a register of a number."""
 
 
-class Integer(int):
+class IntegerRegister(int):
     """The place of a register of an integer or a truth."""
 
 
@@ -71,24 +71,24 @@ class Tape:
         self._lines: list[tuple[str, int, int, int | Label]] = []
         self._constants: dict[bytes, int] = {}
 
-    def number(self) -> Number:
+    def number(self) -> NumberRegister:
         self.numbers += 1
-        return Number(self.numbers - 1)
+        return NumberRegister(self.numbers - 1)
 
-    def integer(self) -> Integer:
+    def integer(self) -> IntegerRegister:
         self.integers += 1
-        return Integer(self.integers - 1)
+        return IntegerRegister(self.integers - 1)
 
     def do(self, code: str, to: int = 0, a: int = 0, b: int | Label = 0) -> None:
         self._lines.append((code, to, a, b))
 
-    def make(self, code: str, a: int, b: int = 0) -> Number:
+    def make(self, code: str, a: int, b: int = 0) -> NumberRegister:
         """A new number that an instruction makes."""
         to = self.number()
         self.do(code, to, a, b)
         return to
 
-    def count(self, code: str, a: int, b: int = 0) -> Integer:
+    def count(self, code: str, a: int, b: int = 0) -> IntegerRegister:
         """A new integer or truth that an instruction makes."""
         to = self.integer()
         self.do(code, to, a, b)
@@ -100,25 +100,25 @@ class Tape:
     def jump(self, label: Label) -> None:
         self.do("jump", 0, 0, label)
 
-    def unless(self, truth: Integer, label: Label) -> None:
+    def unless(self, truth: IntegerRegister, label: Label) -> None:
         """Go to a label where a truth does not hold; where that is undecided, the element is."""
         self.do("jump_unless", 0, truth, label)
 
-    def fixed(self, n: int) -> Integer:
+    def fixed(self, n: int) -> IntegerRegister:
         return self.count("set", n)
 
-    def constant(self, made: bytes) -> Number:
+    def constant(self, made: bytes) -> NumberRegister:
         return self.make("constant", self._constants.setdefault(made, len(self._constants)))
 
-    def value(self, x: Fraction | float | int) -> Number:
+    def value(self, x: Fraction | float | int) -> NumberRegister:
         return self.constant(of_value(x if isinstance(x, float) else Fraction(x)))
 
-    def assign(self, to: Number, x: Number) -> None:
+    def assign(self, to: NumberRegister, x: NumberRegister) -> None:
         self.do("copy", to, x)
 
-    def scaled(self, x: Number, by: int | Integer) -> Number:
+    def scaled(self, x: NumberRegister, by: int | IntegerRegister) -> NumberRegister:
         """x 2^by; by: a register, or a number of Python's."""
-        return self.make("scale", x, by if isinstance(by, Integer) else self.fixed(by))
+        return self.make("scale", x, by if isinstance(by, IntegerRegister) else self.fixed(by))
 
     def code(self) -> NDArray[np.int64]:
         words = [

@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeVar
 
 from anydml.kernels.third import operations
 from anydml.kernels.third.balls import INFINITE, NAN, NEGATIVE_INFINITE
-from anydml.kernels.third.functions import UNARY, is_kind, power, rational_power, whole_power
+from anydml.kernels.third.functions import BINARY, UNARY, is_kind, rational_power, whole_power
 from anydml.kernels.third.interpreter import FORMS
-from anydml.kernels.third.tape import Integer, Label, Number, Tape
+from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Tape
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 from anydml.schema.statement import Nest
@@ -28,7 +28,7 @@ LONGEST_TAPE = 20_000  # instructions
 
 _STEP = {"sum": "add", "product": "multiply", "max": "maximum", "min": "minimum"}
 _START: dict[str, float | int] = {"sum": -0.0, "product": 1, "max": float("-inf"), "min": float("inf")}
-R = TypeVar("R", Number, Integer)
+R = TypeVar("R", NumberRegister, IntegerRegister)
 
 
 class Untranslatable(Exception):
@@ -60,8 +60,8 @@ class _Translation:
     def __init__(self, nest: Nest, data_type: DataType) -> None:
         self.nest, self.data_type = nest, data_type
         self.tape = Tape(len(nest.index))
-        self.variables: dict[Variable, Integer] = {v: Integer(d) for d, v in enumerate(nest.variables)}
-        self.known: dict[Expr, Number | Integer] = {}
+        self.variables: dict[Variable, IntegerRegister] = {v: IntegerRegister(d) for d, v in enumerate(nest.variables)}
+        self.known: dict[Expr, NumberRegister | IntegerRegister] = {}
         self.reads: dict[Tensor, Read] = {}
 
     def made(self) -> Translated:
@@ -76,7 +76,7 @@ class _Translation:
             raise Untranslatable("the tape is too long")
         return Translated(self.tape, tuple(self.reads.values()))
 
-    def _stored(self, x: Number) -> Integer:
+    def _stored(self, x: NumberRegister) -> IntegerRegister:
         t = self.tape
         if self.data_type in FORMS:
             return t.count(f"encode_{self.data_type.name}", x)
@@ -96,25 +96,25 @@ class _Translation:
 
     # --- values ---
 
-    def _value(self, e: Expr) -> Number | Integer:
+    def _value(self, e: Expr) -> NumberRegister | IntegerRegister:
         if e not in self.known:
             makes = {INDEX: self._index, TRUTH: self._truth}.get(e.sort, self._make)
             self.known[e] = self._select(e) if e.op == "select" else makes(e)
         return self.known[e]
 
-    def _number(self, e: Expr) -> Number:
+    def _number(self, e: Expr) -> NumberRegister:
         found = self._value(e)
-        assert isinstance(found, Number), e.op
+        assert isinstance(found, NumberRegister), e.op
         return found
 
-    def _integer(self, e: Expr) -> Integer:
+    def _integer(self, e: Expr) -> IntegerRegister:
         if e.op == "constant":
             return self.tape.fixed(int(e.data.value))
         found = self._value(e)
-        assert isinstance(found, Integer), e.op
+        assert isinstance(found, IntegerRegister), e.op
         return found
 
-    def _index(self, e: Expr) -> Integer:
+    def _index(self, e: Expr) -> IntegerRegister:
         t = self.tape
         if e.op == "variable":
             return self.variables[e.data]
@@ -126,7 +126,7 @@ class _Translation:
             return t.count(_INDEX[e.op], self._integer(e.args[0]), self._integer(e.args[1]))
         raise Untranslatable(f"{e.op} of indices")
 
-    def _truth(self, e: Expr) -> Integer:
+    def _truth(self, e: Expr) -> IntegerRegister:
         t = self.tape
         if e.op in ("both", "either"):
             return t.count(e.op, self._integer(e.args[0]), self._integer(e.args[1]))
@@ -140,7 +140,7 @@ class _Translation:
             return t.count(_TRUTHS[e.op], self._number(e.args[0]), self._number(e.args[1]))
         raise Untranslatable(f"{e.op} as a truth")
 
-    def _make(self, e: Expr) -> Number:
+    def _make(self, e: Expr) -> NumberRegister:
         t, op = self.tape, e.op
         if op == "constant":
             return t.value(e.data.value)
@@ -165,14 +165,16 @@ class _Translation:
                 halves = exponent.denominator & exponent.denominator - 1 == 0
                 if halves and abs(exponent.numerator) <= MOST_FACTORS and exponent:
                     return rational_power(t, self._number(x), exponent)
-            return power(t, self._number(x), self._number(y))
+            return BINARY[op](t, self._number(x), self._number(y))
+        if op in BINARY:
+            return BINARY[op](t, self._number(e.args[0]), self._number(e.args[1]))
         if op == "round" and e.data in FORMS:
             return t.make(f"decode_{e.data.name}", t.count(f"encode_{e.data.name}", self._number(e.args[0])))
         if op == "limits":
             return self._limits(e)
         raise Untranslatable(f"{op} of numbers")
 
-    def _limits(self, e: Expr) -> Number:
+    def _limits(self, e: Expr) -> NumberRegister:
         t, (x, body), values = self.tape, e.args, dict(e.data)
         number, out, done = self._number(x), t.number(), Label()
         for side, kind in (("low", NEGATIVE_INFINITE), ("high", INFINITE)):
@@ -189,7 +191,7 @@ class _Translation:
 
     # --- branches ---
 
-    def _branch(self, condition: Integer, yes: Callable[[], R], no: Callable[[], R], out: R) -> R:
+    def _branch(self, condition: IntegerRegister, yes: Callable[[], R], no: Callable[[], R], out: R) -> R:
         """One of two values, of which the other one is not computed."""
         t, other, done = self.tape, Label(), Label()
         t.unless(condition, other)
@@ -203,10 +205,10 @@ class _Translation:
     def _take(self, out: R, make: Callable[[], R]) -> None:
         """Compute in a branch, behind which nothing of it is known."""
         known = dict(self.known)
-        self.tape.do("copy" if isinstance(out, Number) else "icopy", out, make())
+        self.tape.do("copy" if isinstance(out, NumberRegister) else "icopy", out, make())
         self.known = known
 
-    def _select(self, e: Expr) -> Number | Integer:
+    def _select(self, e: Expr) -> NumberRegister | IntegerRegister:
         condition = self._integer(e.args[0])
         if e.sort in (INDEX, TRUTH):
             return self._branch(
@@ -216,7 +218,7 @@ class _Translation:
 
     # --- tensors ---
 
-    def _read(self, e: Expr) -> Number:
+    def _read(self, e: Expr) -> NumberRegister:
         mode = e.data[1]
         if mode == "otherwise":
             inside = self._inside(e)
@@ -225,7 +227,7 @@ class _Translation:
             return self._branch(inside, lambda: self._element(e), lambda: self._number(e.args[-1]), self.tape.number())
         return self._element(e)
 
-    def _places(self, e: Expr) -> list[tuple[Integer, int, bool]]:
+    def _places(self, e: Expr) -> list[tuple[IntegerRegister, int, bool]]:
         """Of each index of a read: its register, the tensor's size, and whether it may lie outside."""
         found = []
         for a, n in zip(e.args, e.data[0].sizes, strict=False):
@@ -233,7 +235,7 @@ class _Translation:
             found.append((self._integer(a), n, not named and not (a.op == "constant" and 0 <= a.data.value < n)))
         return found
 
-    def _inside(self, e: Expr) -> Integer | None:
+    def _inside(self, e: Expr) -> IntegerRegister | None:
         """The truth that all indices of a read lie inside; None if they do."""
         t, found = self.tape, None
         for place, size, may in self._places(e):
@@ -243,20 +245,20 @@ class _Translation:
                 found = here if found is None else t.count("both", found, here)
         return found
 
-    def _element(self, e: Expr) -> Number:
+    def _element(self, e: Expr) -> NumberRegister:
         t, tensor = self.tape, e.data[0]
         read = self.reads[tensor]
-        address: Integer = Integer(read.first)
+        address: IntegerRegister = IntegerRegister(read.first)
         for d, (place, size, may) in enumerate(self._places(e)):
             if may:
                 t.do("inside", 0, place, size)
-            address = t.count("iadd", address, t.count("imul", place, Integer(read.first + 1 + d)))
+            address = t.count("iadd", address, t.count("imul", place, IntegerRegister(read.first + 1 + d)))
         name = DataType.of(tensor.data_type.unpacked_dtype).name
         return t.make(f"load_{name}", address)
 
     # --- reductions ---
 
-    def _reduction(self, e: Expr) -> Number:
+    def _reduction(self, e: Expr) -> NumberRegister:
         """The loops of a reduction. Its result is kept as long as what it depends on does not change."""
         t, kind = self.tape, e.data[0]
         if kind not in _START:
@@ -291,7 +293,13 @@ class _Translation:
         return out
 
     def _loops(
-        self, bound: list[Variable], e: Expr, out: Number, some: Integer, guards: Sequence[Expr], condition: Expr | None
+        self,
+        bound: list[Variable],
+        e: Expr,
+        out: NumberRegister,
+        some: IntegerRegister,
+        guards: Sequence[Expr],
+        condition: Expr | None,
     ) -> None:
         t = self.tape
         if not bound:
@@ -310,7 +318,9 @@ class _Translation:
         t.jump(again)
         t.place(over)
 
-    def _term(self, e: Expr, out: Number, some: Integer, guards: Sequence[Expr], condition: Expr | None) -> None:
+    def _term(
+        self, e: Expr, out: NumberRegister, some: IntegerRegister, guards: Sequence[Expr], condition: Expr | None
+    ) -> None:
         t, left_out = self.tape, Label()
         for guard in guards:
             inside = self._inside(guard)
