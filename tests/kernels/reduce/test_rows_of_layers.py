@@ -87,6 +87,7 @@ def descs(data_type: DataType) -> dict[str, tuple[Any, str]]:
         "layer": made(mean, **layer),
         "layer without Epsilon": made(mean, **layer, epsilon=0.0),
         "bare": made(mean, **both, axes=(1,)),
+        "less the mean": made(mean, **both, axes=(1,), use_variance=False),
         "RMS": made(mean, **both, axes=(1,), use_mean=False),
         "instance": made(mean, **planes, scale_tensor=channel, bias_tensor=channel, axes=(2, 3)),
         "batch": made("BATCH_NORMALIZATION", **planes, **given),
@@ -222,7 +223,9 @@ def test_log_softmax_by_wide_bounds(isa: str, monkeypatch: pytest.MonkeyPatch, i
     assert sum(in_python) > 20
 
 
-@pytest.mark.parametrize("name", ["layer", "bare", "training", "gradient of elements", "gradient of gradients"])
+@pytest.mark.parametrize(
+    "name", ["layer", "bare", "less the mean", "training", "gradient of elements", "gradient of gradients"]
+)
 def test_rows_in_twice_the_precision(name: str, monkeypatch: pytest.MonkeyPatch, in_python: list[int], ran: Any) -> None:
     """With bounds that decide nothing, elements and the zeros among them are decided by the second stage, whole rows too."""
     monkeypatch.setattr(standardised, "ROUNDED", 2.0**-26)
