@@ -222,8 +222,8 @@ def resampled(d: Any, x: Tensor, rounding: Rounding, *, antialiased: bool = Fals
     taps = {at: filters[at](dimensions[at], i[at], u) for at, u in zip(moved, k, strict=True)}
     body = x[[taps[at].at if at in taps else axis.nearest(i[at], floor) for at, axis in enumerate(dimensions)]]
     if taps:
-        weight, counts = (reduce(join, (tap[part] for tap in taps.values())) for part, join in ((1, mul), (2, both)))
-        body = Sum(k, body * weight, counts)
+        weight = reduce(mul, (tap.weight for tap in taps.values()))
+        body = Sum(k, body * weight, reduce(both, (tap.counts for tap in taps.values())))
         totals = [tap.total for tap in taps.values() if tap.total is not None]
         body = body / reduce(mul, totals) if totals else body
     return nest(i, body if x.data_type in FLOATS else half_to_even(body))
