@@ -146,7 +146,8 @@ def test_ties_of_means_of_few_elements_are_known(dtype: str) -> None:
     for kind in ("near", "whole", "above", "below"):
         x = elements(kind, (1, 2, 24, 24), dtype, rng)
         output = TensorDesc.of(np.empty((1, 2, 7, 7), dtype))
-        desc: Any = operators.find("RESAMPLE3")(
+        operator: Any = operators.find("RESAMPLE3")
+        desc = operator(
             input_tensor=TensorDesc.of(x), output_tensor=output, interpolation_mode="LINEAR", rounding_direction="DECREASING",
             scales=(1, 1, 0.3, 0.3), input_pixel_offsets=(0.5,) * 4, output_pixel_offsets=(-0.5,) * 4, antialiased=True,
         )  # fmt: skip

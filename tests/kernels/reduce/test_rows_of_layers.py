@@ -157,7 +157,7 @@ def test_products_that_cancel(left: list[int], ran: Any) -> None:
     ahead, every = (place < 4).astype(float), (place % 2).astype(float)  # both are 1 in two places: 2 = 4 * 11 / 22
     for x, g in ((ahead, every), (place - 7, np.abs(place - 10.5)), (np.zeros(22), every), (ahead, np.zeros(22))):
         for factor in (1.0, -1.0, 0.1):
-            channels = [np.float32([row * factor + 0.0, row]).reshape(2, 2, 1, 11).swapaxes(0, 1) for row in (x, g)]
+            channels = [np.array([row * factor + 0.0, row], np.float32).reshape(2, 2, 1, 11).swapaxes(0, 1) for row in (x, g)]
             images = [np.ascontiguousarray(a) for a in channels]
             inputs = inputs_of(desc, which, images[0]) | {"input_gradient_tensor": images[1]}
             compared += agree(desc, inputs, ISAS[-1], f"{x[:4]} by {factor}")
