@@ -169,11 +169,15 @@ class Axis(NamedTuple):
 
 
 class Tap(NamedTuple):
-    """An element of a weighted sum. weight: its weight; counts: the condition for the term to exist."""
+    """An element of a weighted mean. weight: its weight; counts: the condition for the term to exist; total: of all weights.
+
+    The sum is divided once, by the totals of all dimensions: so it is one of exact products, and a mean that is a tie is known.
+    """
 
     at: Expr
     weight: Expr
     counts: Expr
+    total: Expr | None = None  # 1
 
 
 def linear(axis: Axis, o: Expr, k: Expr) -> Tap:
@@ -197,7 +201,7 @@ def box(axis: Axis, o: Expr, k: Expr) -> Tap:
     at = index(axis.within(first)) + k
     start = select(equal(at, 0), first, maximum(first, at))
     times = select(equal(at, axis.size - 1), end, minimum(end, at + 1)) - start
-    return Tap(at, times / (end - first), both(at < axis.size, times > 0))
+    return Tap(at, times, both(at < axis.size, times > 0), end - first)
 
 
 def axes(d: Any, source: Sequence[Any], target: Sequence[Any]) -> list[Axis]:
@@ -218,8 +222,10 @@ def resampled(d: Any, x: Tensor, rounding: Rounding, *, antialiased: bool = Fals
     taps = {at: filters[at](dimensions[at], i[at], u) for at, u in zip(moved, k, strict=True)}
     body = x[[taps[at].at if at in taps else axis.nearest(i[at], floor) for at, axis in enumerate(dimensions)]]
     if taps:
-        weight, counts = (reduce(join, (tap[part] for tap in taps.values())) for part, join in ((1, mul), (2, both)))
-        body = Sum(k, body * weight, counts)
+        weight = reduce(mul, (tap.weight for tap in taps.values()))
+        body = Sum(k, body * weight, reduce(both, (tap.counts for tap in taps.values())))
+        totals = [tap.total for tap in taps.values() if tap.total is not None]
+        body = body / reduce(mul, totals) if totals else body
     return nest(i, body if x.data_type in FLOATS else half_to_even(body))
 
 

@@ -22,7 +22,7 @@ from anydml.kernels.match.several import several
 from anydml.kernels.reduce import across, emit, softmax, whole
 from anydml.kernels.reduce.joint import JOINT, with_joint
 from anydml.kernels.reduce.layout import shape_of
-from anydml.kernels.reduce.moments import MOMENTS, with_moments
+from anydml.kernels.reduce.moments import MOMENTS, MOMENTS_OF, with_moments
 from anydml.kernels.reduce.shape import ReductionKey, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
@@ -40,7 +40,6 @@ BLOCK = processor.caches().second // 2  # bytes of all tensors of rows that outp
 TURNS = processor.caches().last  # bytes from which they do
 IN_TURNS = 1 << 27  # elements up to which they do: signals are not handled in between
 LONGEST = 1 << 28  # elements of a row that is added up or multiplied, which no signal ends
-MOMENTS_OF = 1 << 24  # elements of one whose moments are taken
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:

@@ -117,8 +117,10 @@ def _usual(scales: Array) -> bool:
 
 def _dequantised(x: Array, scales: Array, zero: Array | None) -> Array:
     """ELEMENT_WISE_DEQUANTIZE_LINEAR of constants, by usual scales: without compiling one for each of their sizes."""
-    integers = x.astype(np.int16 if x.dtype in EIGHT_BIT else np.int64)  # which the zero point is taken from
-    return products_in_float32(integers if zero is None else np.subtract(integers, zero, dtype=integers.dtype), scales)
+    wide = np.int16 if x.dtype in EIGHT_BIT else np.int64  # which holds all differences, and products with 24 bits
+    if zero is not None and zero.any():
+        x = np.subtract(x, zero, dtype=wide)
+    return products_in_float32(x if x.dtype.itemsize < 4 else x.astype(wide), scales)
 
 
 def dynamic_quantize_linear(n: Node, x: Value) -> tuple[Value, Value, Value]:
