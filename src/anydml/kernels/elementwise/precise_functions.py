@@ -42,6 +42,7 @@ _LIMITS: Mapping[str, Mapping[float, float]] = {
     "exp": {-math.inf: 0.0, math.inf: math.inf},
     "expm1": {-math.inf: -1.0, math.inf: math.inf},
     "softplus": {-math.inf: 0.0, math.inf: math.inf},
+    "gelu": {math.inf: math.inf},
     "erfc": {-math.inf: 2.0, math.inf: 0.0},
 }
 _KEEPING_ZERO = {"tanh", "expm1", "sinh", "asinh", "atan", "erf", "sin", "tan", "asin", "atanh", "log1p", "gelu"}
@@ -139,7 +140,8 @@ def function(op: str, args: list[Precise]) -> Precise:
         beyond = -x.head if level.below else x.head
         near = Precise(Pair(x.head.lift(level.limit), x.head.lift(level.rest)), x.head.lift(level.err), None)
         made = select(Condition((beyond - a.err * SLACK).compared("ogt", level.start), None), near, made)
-    return _at_ends(op, a, made)._replace(guard=either(a.guard, made.guard))
+    found_at_ends = _at_ends(op, a, made)  # where an argument out there is no longer far
+    return found_at_ends._replace(guard=either(a.guard, found_at_ends.guard))
 
 
 def _at_ends(op: str, a: Precise, made: Precise) -> Precise:
