@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import doubled
+from anydml.kernels.elementwise.functions.doubled import ROOT_HALF
 from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.numbers import SLACK, either
 from anydml.kernels.elementwise.precise_arithmetic import (
@@ -33,8 +35,8 @@ LEAST = 2.0**-300  # above it, the cube of an argument is a normal float64
 ROOTS, SQUARES = 3, 8  # of a power that may be exact: its exponent is a number of eighths, or an integer below 2^8
 NEAR = 2.0**-48  # more than the roundings of a term, and what follows it
 LEVEL = 1.0  # where 1 - |tanh(x)| begins to be computed
-EXPONENTS = 689.0  # from where on e^-x is less than 2^-990
-BEYOND = 750.0  # from where on it is less than 2^-1080
+# from where on what decays is less than 2^-990, and from where on it is less than 2^-1080
+DECAYED: Mapping[str, tuple[float, float]] = {"sigmoid": (689.0, 750.0), "exp": (689.0, 750.0), "erfc": (26.2, 27.4)}
 
 _LIMITS: Mapping[str, Mapping[float, float]] = {
     "sigmoid": {-math.inf: 0.0, math.inf: 1.0},
@@ -42,7 +44,6 @@ _LIMITS: Mapping[str, Mapping[float, float]] = {
     "exp": {-math.inf: 0.0, math.inf: math.inf},
     "expm1": {-math.inf: -1.0, math.inf: math.inf},
     "softplus": {-math.inf: 0.0, math.inf: math.inf},
-    "gelu": {math.inf: math.inf},
     "erfc": {-math.inf: 2.0, math.inf: 0.0},
 }
 _KEEPING_ZERO = {"tanh", "expm1", "sinh", "asinh", "atan", "erf", "sin", "tan", "asin", "atanh", "log1p", "gelu"}
@@ -59,10 +60,7 @@ class Level(NamedTuple):
 
 
 _LEVELS: Mapping[str, tuple[Level, ...]] = {
-    **{op: (Level(True, 500.0, 0.0, 0.0, 2.0**-700),) for op in ("exp", "softplus")},  # e^-500 is below 2^-721
-    # e^-625 is below 2^-901
-    "erfc": (Level(False, 25.0, 0.0, 0.0, 2.0**-700), Level(True, 25.0, 2.0, -(2.0**-901), 2.0**-901)),
-    "expm1": (Level(True, 150.0, -1.0, 2.0**-216, 2.0**-216),),  # e^-150 is below 2^-216
+    op: (Level(True, 500.0, 0.0, 0.0, 2.0**-700),) for op in ("exp", "softplus")  # e^-500 is below 2^-721
 }
 
 
@@ -92,6 +90,13 @@ DOMAINS: Mapping[str, Domain] = {
 def function(op: str, args: list[Precise]) -> Precise:
     if op in ("sigmoid", "tanh"):
         return _saturating(op, args[0])
+    if op in _LEVELLING:
+        return _LEVELLING[op](args[0])
+    return _smooth(op, args)
+
+
+def _smooth(op: str, args: list[Precise]) -> Precise:
+    """A function from its value and its slope."""
     kind = KINDS.get(op)
     if kind is None or (op not in doubled.UNARY and op not in doubled.BINARY):
         raise Uncompilable(f"{op} is not compiled in twice float64's precision")
@@ -133,15 +138,13 @@ def function(op: str, args: list[Precise]) -> Precise:
             steep = a.err.compared("uge", STEEP) | a.err.compared("uge", x.head.magnitude() * STEEP)
         made = Precise(Pair(found.head, found.tail), err + change, either(far, steep & ~exact))
     if op in _TINY:
-        size = x.head.magnitude()
-        tiny = size.compared("olt", TINY) & size.compared("ogt", LEAST)
-        made = select(Condition(tiny, None), _TINY[op](a), made)
+        made = select(_tiny(a), _TINY[op](a), made)
     for level in _LEVELS.get(op, ()):
         beyond = -x.head if level.below else x.head
         near = Precise(Pair(x.head.lift(level.limit), x.head.lift(level.rest)), x.head.lift(level.err), None)
         made = select(Condition((beyond - a.err * SLACK).compared("ogt", level.start), None), near, made)
-    found_at_ends = _at_ends(op, a, made)  # where an argument out there is no longer far
-    return found_at_ends._replace(guard=either(a.guard, found_at_ends.guard))
+    made = _at_ends(op, a, made)  # whose arguments are no longer far out
+    return made._replace(guard=either(a.guard, made.guard))
 
 
 def _at_ends(op: str, a: Precise, made: Precise) -> Precise:
@@ -179,29 +182,75 @@ def _where(mask: Value, make: Callable[[], doubled.Doubled]) -> tuple[Value, Val
     return head, tail
 
 
+def _decaying(op: str, x: Pair, off: Value, computed: Value) -> Precise:
+    """sigmoid(x) or e^x, or erfc(x), in the lanes of a mask and where it is next to nothing.
+
+    off: of x. It has all its digits down to 2^-990. Beyond, it lies between 0 and that, and then between 0 and 2^-1070: that
+    counts as nothing beside numbers of a magnitude of 1.
+    """
+    body = off.body
+    distance = (x.head if op == "erfc" else -x.head) - off * SLACK
+    far, beyond = (distance.compared("ogt", start) for start in DECAYED[op])
+    y, tail = _where(computed & ~far, lambda: doubled.UNARY[op](x.head, x.tail))
+    slope = y * (x.head.magnitude() * 2.0 + 1.5) if op == "erfc" else y  # of sigmoid, y (1 - y)
+    err = y * (doubled.REL * SLACK) + off * slope * 2.0 + LEAST_BOUND
+    err = body.chosen(far, body.chosen(beyond, LEAST_BOUND, err.lift(2.0**-990)), err)
+    return Precise(Pair(y, tail).where(~far, 0.0), err, ~far & ~off.compared("olt", STEEP))
+
+
+def _expm1(a: Precise) -> Precise:
+    """e^x - 1, of which what it lacks to -1 is known to as many digits as 1 is."""
+    x = a.pair
+    below = x.head.compared("olt", -LEVEL)
+    made = subtract(_decaying("exp", x.where(below, 0.0), a.err, below & finite(x.head)), _constant(a, 1.0))
+    made = _at_ends("expm1", a, select(Condition(below, None), made, _smooth("expm1", [a])))
+    return made._replace(guard=either(a.guard, made.guard))
+
+
+def _erfc(a: Precise) -> Precise:
+    """erfc(x), below -1 as 2 - erfc(-x), so that what it lacks to 2 is known to as many digits as 1 is."""
+    x = a.pair
+    below = x.head.compared("olt", -LEVEL)
+    made = _decaying("erfc", (-x).where(below, x), a.err, finite(x.head))
+    made = select(Condition(below, None), subtract(_constant(a, 2.0), made), made)
+    made = _at_ends("erfc", a, select(_tiny(a), _TINY["erfc"](a), made))
+    return made._replace(guard=either(a.guard, made.guard))
+
+
+def _gelu(a: Precise) -> Precise:
+    """x erfc(-x / sqrt(2)) / 2, but for a few terms of a series beside 0; at -infinity, NaN."""
+    zero = a.err.lift(0.0)
+    factor = Precise(-Pair(zero, zero)._lift(ROOT_HALF), zero.lift(2.0**-104), None)
+    half = Precise(a.pair.scaled(0.5), a.err * 0.5, a.guard, a.signed)
+    made = multiply(half, _erfc(multiply(a, factor)))
+    made = _at_ends("gelu", a, select(_tiny(a), _TINY["gelu"](a), made))
+    return made._replace(guard=either(a.guard, made.guard))
+
+
+def _tiny(a: Precise) -> Condition:
+    size = a.pair.head.magnitude()
+    return Condition(size.compared("olt", TINY) & size.compared("ogt", LEAST), None)
+
+
+def _constant(a: Precise, value: float) -> Precise:
+    zero = a.err.lift(0.0)
+    return Precise(Pair(zero.lift(value), zero), zero, None)
+
+
 def _saturating(op: str, a: Precise) -> Precise:
     """sigmoid(x), for x > 0 as 1 - sigmoid(-x), and tanh(x) as 1 - 2 sigmoid(-2 x) from `LEVEL` on, with its sign.
 
     So what such a result lacks to 1 is known to as many digits as 1 is, and tells on which side of a tie a result lies, down to
-    2^-990. Beyond, it lies between 0 and 2^-990 or, from 750 on, 2^-1070: that counts as nothing beside numbers of a magnitude
-    of 1. Of 1/2 + x / 4, and of x, the next term is known to be nothing at least.
+    2^-990. Of 1/2 + x / 4, and of x, the next term is known to be nothing at least.
     """
-    body, x = a.pair.head.body, a.pair
+    x = a.pair
     size = x.magnitude() if op == "sigmoid" else x.magnitude().scaled(2.0)
     off = a.err if op == "sigmoid" else a.err * 2.0
-    distance = size.head - off * SLACK
-    far, beyond = distance.compared("ogt", EXPONENTS), distance.compared("ogt", BEYOND)
     tiny = x.head.magnitude().compared("olt", TINY)
     least = x.head.magnitude().compared("ole", LEAST)
     inner = x.head.magnitude().compared("ole", LEVEL)
-    computed = ~far & finite(x.head) & ~(tiny if op == "sigmoid" else inner)
-    y, tail = _where(computed, lambda: doubled.UNARY["sigmoid"](-size.head, -size.tail))
-    # of y, the derivative is y (1 - y)
-    err = y * (doubled.REL * SLACK) + off * y * 2.0 + LEAST_BOUND
-    err = body.chosen(far, body.chosen(beyond, LEAST_BOUND, err.lift(2.0**-990)), err)
-    rest = Pair(y, tail).where(~far, 0.0)
-    below = Precise(rest, err, ~far & ~off.compared("olt", STEEP))
-    one = Precise(Pair(y.lift(1.0), y.lift(0.0)), y.lift(0.0), None)
+    below = _decaying("sigmoid", -size, off, finite(x.head) & ~(tiny if op == "sigmoid" else inner))
+    one = _constant(a, 1.0)
     if op == "sigmoid":
         made = select(Condition(x.head.compared("ogt", 0.0), None), subtract(one, below), below)
         made = select(Condition(tiny, None), _TINY[op](a), made)
@@ -328,3 +377,4 @@ _TINY: Mapping[str, Callable[[Precise], Precise]] = {
     "sigmoid": _sigmoid,
     "erfc": _linear(1.0, -2 / math.sqrt(math.pi)),
 }
+_LEVELLING: Mapping[str, Callable[[Precise], Precise]] = {"expm1": _expm1, "erfc": _erfc, "gelu": _gelu}
