@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
@@ -18,6 +17,8 @@ from anydml.kernels.elementwise.precise_arithmetic import (
     LEAST_BOUND,
     Condition,
     Precise,
+    absolute,
+    add,
     all_signed,
     divide,
     finite,
@@ -60,7 +61,8 @@ class Level(NamedTuple):
 
 
 _LEVELS: Mapping[str, tuple[Level, ...]] = {
-    op: (Level(True, 500.0, 0.0, 0.0, 2.0**-700),) for op in ("exp", "softplus")  # e^-500 is below 2^-721
+    op: (Level(True, 500.0, 0.0, 0.0, 2.0**-700),)
+    for op in ("exp", "softplus")  # e^-500 is below 2^-721
 }
 
 
@@ -225,6 +227,15 @@ def _gelu(a: Precise) -> Precise:
     made = multiply(half, _erfc(multiply(a, factor)))
     made = _at_ends("gelu", a, select(_tiny(a), _TINY["gelu"](a), made))
     return made._replace(guard=either(a.guard, made.guard))
+
+
+def softsign(a: Precise) -> Precise:
+    """x / (1 + |x|), of x > 1 as 1 - 1 / (1 + x), so that what it lacks to 1 is known to as many digits as 1 is."""
+    x, one = a.pair.head, _constant(a, 1.0)
+    under = add(one, absolute(a))
+    outer = subtract(one, divide(one, under))
+    outer = outer._replace(pair=outer.pair.negated(x.compared("olt", 0.0)))
+    return select(Condition(x.magnitude().compared("ogt", LEVEL), None), outer, divide(a, under))
 
 
 def _tiny(a: Precise) -> Condition:
