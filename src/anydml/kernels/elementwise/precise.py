@@ -38,7 +38,8 @@ from anydml.kernels.elementwise.precise_arithmetic import (
     to_whole,
     whole_of,
 )
-from anydml.kernels.elementwise.precise_functions import function, softsign
+from anydml.kernels.elementwise.precise_functions import function
+from anydml.kernels.elementwise.precise_levels import softsign
 from anydml.kernels.elementwise.rounding import rounded_to_whole, saturated
 from anydml.kernels.match.maps import Formula
 from anydml.schema.node import Constant
