@@ -40,6 +40,7 @@ from anydml.kernels.elementwise.precise_arithmetic import (
 )
 from anydml.kernels.elementwise.precise_functions import function
 from anydml.kernels.elementwise.precise_levels import softsign
+from anydml.kernels.elementwise.precise_patterns import between, is_softsign, weighted
 from anydml.kernels.elementwise.rounding import rounded_to_whole, saturated
 from anydml.kernels.match.maps import Formula
 from anydml.schema.node import Constant
@@ -73,26 +74,17 @@ def computed(
     for place, (op, args, data) in enumerate(formula):
         if place in known:
             items.append(known[place])
-        elif op == "div" and _is_softsign(formula, place):
+        elif op == "div" and is_softsign(formula, place):
             x = items[args[0]]
             assert isinstance(x, Precise)
             items.append(softsign(x))
         else:
             items.append(item(body, op, [items[a] for a in args], data, streams, lanes, extremes=extremes))
+            if op == "add" and (parts := weighted(formula, place)) is not None:
+                items[-1] = between(items[-1], *(items[a] for a in parts))
     x = items[-1]
     assert isinstance(x, Precise)
     return x
-
-
-def _is_softsign(formula: Formula, place: int) -> bool:
-    """Whether a quotient is x / (1 + |x|)."""
-    x, under = formula[place].args
-    total = formula[under]
-    if total.op != "add":
-        return False
-    parts = [formula[a] for a in total.args]
-    one = any(p.op == "constant" and p.data.value == 1 for p in parts)
-    return one and any(p.op == "absolute" and p.args == (x,) for p in parts)
 
 
 def finished(
