@@ -110,7 +110,7 @@ def test_other_functions_agree_on_every_kind(name: str, ran: Ran) -> None:
 
 
 # functions, and whether they are the gates' alone: states grow, cancel and become infinite
-GIVEN = {
+GIVEN: dict[str, tuple[str, bool, dict[str, Any]]] = {
     "RELU": ("GRU", True, dict(data_type=DataType.FLOAT32)),
     "ELU": ("GRU", False, dict(data_type=DataType.FLOAT32, direction="BACKWARD")),
     "CELU": ("LSTM", False, dict(data_type=DataType.FLOAT16)),
