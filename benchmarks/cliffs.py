@@ -5,13 +5,11 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 import anydml as dml
-from anydml.functional.run import announced_by
 from benchmarks.cliff_cases import ALL_KINDS, CASES, Call, Data
 
 MOST = 5.0  # times what normal data take: what lies above is a cliff
@@ -45,9 +43,7 @@ def _row(name: str, call: Call, dtype: np.dtype[Any]) -> dict[str, Any]:
     times: dict[str, float] = {}
     compiled = None
     for kind in ALL_KINDS:
-        announced = announced_by(partial(call, Data(kind, dtype)))
-        assert announced is not None
-        desc, inputs, outputs = announced
+        desc, inputs, outputs = call(Data(kind, dtype))
         compiled = compiled or dml.Device("cpu", threads=1).compile(desc)
         each = [o for several in outputs if several is not None for o in (several if isinstance(several, list) else [several])]
         made = {name: np.empty(d.sizes, d.data_type.dtype) for name, d, _ in each}

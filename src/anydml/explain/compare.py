@@ -18,7 +18,7 @@ from anydml.errors import BindingError, Fault
 from anydml.explain.causes import causes
 from anydml.explain.comparison import Comparison, Difference, Value
 from anydml.explain.quotient import Quotient
-from anydml.functional.run import described
+from anydml.functional.describing import described
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.numpy.contract import aligned
 from anydml.kernels.reference import elements_of
@@ -80,7 +80,8 @@ def case_of(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
     arguments = tuple(map(_forward, arguments))
     keywords = {name: _forward(value) for name, value in keywords.items()}
     output = keywords.pop("output", None)
-    desc, inputs, shapes = described(function_or_desc, *arguments, **keywords)
+    call = described(function_or_desc, *arguments, **keywords)
+    desc, inputs, shapes = call.desc, call.inputs, call.shapes
     if output is None and len(shapes) == 1:
         (output,) = shapes
     if output not in shapes and f"{output}_tensor" in shapes:  # the name in the result's tuple

@@ -18,7 +18,7 @@ from anydml.errors import BindingError, DescError, Fault
 from anydml.functional import graph_files
 from anydml.functional.call import call
 from anydml.functional.run import allocate
-from anydml.functional.tracing import Building, GraphTensor, traced
+from anydml.functional.tracing import Building, GraphTensor
 from anydml.gc_pause import paused
 from anydml.graphs import show
 from anydml.graphs.check import check_graph
@@ -269,7 +269,7 @@ def computed(t: GraphTensor) -> GraphTensor:
     """A packed tensor that an operator writes, for an output: no edge leads from an input to an output."""
     copied = t.packed()
     if copied._source[0] is None:
-        copied = traced(lambda given, device: call("ELEMENT_WISE_IDENTITY", given, (None,), None, device), (t,))
+        copied = call("ELEMENT_WISE_IDENTITY", (t,), (None,))
     return copied
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anydml.functional import functions as dml
-from anydml.functional.slice import slice1
+from anydml.functional.functions import slice1
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.mapping.shape import fits
 from anydml.onnx.nodes import Node

@@ -9,7 +9,7 @@ import numpy as np
 
 from anydml.exact.float32 import products_in_float32
 from anydml.functional import functions as dml
-from anydml.functional.matrix_multiply import matrix_multiply_integer, quantized_linear_matrix_multiply
+from anydml.functional.functions import matrix_multiply_integer, quantized_linear_matrix_multiply
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.mapping.maths import converted
 from anydml.onnx.mapping.products import batched
