@@ -248,7 +248,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     with pytest.raises(dml.BindingError) as refused:
         recorded(tmp_path)
     assert len(refused.value.faults) == 2
-    with pytest.raises(dml.BindingError, match="is no folder"):
+    with pytest.raises(dml.BindingError, match="is not a folder"):
         recorded(tmp_path / "missing")
 
 

@@ -133,7 +133,7 @@ def test_values_cut_a_model_into_graphs() -> None:
         np.testing.assert_array_equal(found["taken"], array[array != 0])
         powers = dml.element_wise_exp(array)
         np.testing.assert_array_equal(found["y"], (powers if condition else -powers).reshape(sizes))
-    with pytest.raises(anydml.onnx.ModelError, match="its values decide about sizes"):
+    with pytest.raises(anydml.onnx.ModelError, match="its values determine sizes"):
         model.graph(x=(4,))
     with pytest.raises(anydml.onnx.ModelError, match="cannot become") as error:
         model.run(x=np.ones(4, np.float32), condition=np.array(True), sizes=np.array([3, 1], np.int64))

@@ -49,10 +49,10 @@ def checkable(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:
     if vague:
         notes.append("it leaves out types or sizes of values, which follow from its nodes")
     if old:
-        notes.append("its constants are no inputs, which its version of the format asks for")
+        notes.append("its constants are not inputs, as its version of the format requires")
     if not proto.graph.name:
         notes.append("its graph has no name")
-    notes += [f"{name} is no operator of ONNX's operator set {version}; it is taken as onnxruntime has it" for name in foreign]
+    notes += [f"{name} is not in ONNX's operator set {version}; it is computed as in onnxruntime" for name in foreign]
     if not notes:
         return proto, ()
     copy = ModelProto()
