@@ -6891,25 +6891,23 @@ def gru(
         OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
         OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
             min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) > 0, else 0
-        H[t, i, j, k] = float32((1 - P[i, j, k, t]) * tanh((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] *
-            Weight[0, i, (2 * Recurrence.Sizes[3]) + k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] *
-            1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, Recurrence.Sizes[3] + u,
-            k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, Recurrence.Sizes[3] + u, u]
-            if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i,
-            Recurrence.Sizes[3] + u, u]) + Bias[0, 0, i, Recurrence.Sizes[3] + u] + Bias[0, 0, i, Recurrence.Sizes[3] +
-            u + (3 * Recurrence.Sizes[3])]))) * Recurrence[0, i, (2 * Recurrence.Sizes[3]) + k, u] if t > 0, else sum
-            over u < Recurrence.Sizes[3] of 1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] *
-            Weight[0, i, Recurrence.Sizes[3] + u, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] *
-            Recurrence[0, i, Recurrence.Sizes[3] + u, u] if t > 0, else sum over u < Recurrence.Sizes[3] of
-            HiddenInit[0, i, j, u] * Recurrence[0, i, Recurrence.Sizes[3] + u, u]) + Bias[0, 0, i, Recurrence.Sizes[3] +
-            u] + Bias[0, 0, i, Recurrence.Sizes[3] + u + (3 * Recurrence.Sizes[3])]))) * HiddenInit[0, i, j, u] *
-            Recurrence[0, i, (2 * Recurrence.Sizes[3]) + k, u]) + Bias[0, 0, i, (2 * Recurrence.Sizes[3]) + k] + Bias[0,
-            0, i, (2 * Recurrence.Sizes[3]) + k + (3 * Recurrence.Sizes[3])]) + P[i, j, k, t] * (H[t - 1, i, j, k] if t
-            > 0, else HiddenInit[0, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else 0)
-            where P[i, j, k, t] = 1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, k,
-            k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, k, u] if t > 0, else sum
-            over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i, k, u]) + Bias[0, 0, i, k] +
-            Bias[0, 0, i, k + (3 * Recurrence.Sizes[3])])))
+        H[t, i, j, k] = float32((1 - Update[t, i, j, k]) * Candidate[t, i, j, k] + Update[t, i, j, k] * (H[t - 1, i, j,
+            k] if t > 0, else HiddenInit[0, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else 0)
+            where Update[t, r, b, j] = 1 / (1 + exp(-((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0, r,
+            j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Recurrence[0, r, j, u] if t > 0, else sum
+            over u < Recurrence.Sizes[3] of HiddenInit[0, r, b, u] * Recurrence[0, r, j, u]) + Bias[0, 0, r, j] +
+            Bias[0, 0, r, j + (3 * Recurrence.Sizes[3])])))
+            where Candidate[t, r, b, j] = tanh((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0, r, (2 *
+            Recurrence.Sizes[3]) + j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Reset[t, r, b, u] *
+            Recurrence[0, r, (2 * Recurrence.Sizes[3]) + j, u] if t > 0, else sum over u < Recurrence.Sizes[3] of
+            Reset[t, r, b, u] * HiddenInit[0, r, b, u] * Recurrence[0, r, (2 * Recurrence.Sizes[3]) + j, u]) + Bias[0,
+            0, r, (2 * Recurrence.Sizes[3]) + j] + Bias[0, 0, r, (2 * Recurrence.Sizes[3]) + j + (3 *
+            Recurrence.Sizes[3])])
+            where Reset[t, r, b, j] = 1 / (1 + exp(-((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0, r,
+            Recurrence.Sizes[3] + j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Recurrence[0, r,
+            Recurrence.Sizes[3] + j, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, r, b, u] *
+            Recurrence[0, r, Recurrence.Sizes[3] + j, u]) + Bias[0, 0, r, Recurrence.Sizes[3] + j] + Bias[0, 0, r,
+            Recurrence.Sizes[3] + j + (3 * Recurrence.Sizes[3])])))
 
     Parameters
     ----------
@@ -7446,29 +7444,33 @@ def lstm(
             min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) > 0, else 0
         OutputCellSingle[i, j, k, l] = C[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
             min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) > 0, else 0
-        C[t, i, j, k] = float32(1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, (2 *
-            Recurrence.Sizes[3]) + k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i,
-            (2 * Recurrence.Sizes[3]) + k, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u]
-            * Recurrence[0, i, (2 * Recurrence.Sizes[3]) + k, u]) + Peephole[0, 0, i, (2 * Recurrence.Sizes[3]) + k] *
-            (C[t - 1, i, j, k] if t > 0, else CellMemInit[0, i, j, k]) + Bias[0, 0, i, (2 * Recurrence.Sizes[3]) + k] +
-            Bias[0, 0, i, (2 * Recurrence.Sizes[3]) + k + (4 * Recurrence.Sizes[3])]))) * (C[t - 1, i, j, k] if t > 0,
-            else CellMemInit[0, i, j, k]) + 1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] *
-            Weight[0, i, k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, k, u] if t
-            > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i, k, u]) + Peephole[0,
-            0, i, k] * (C[t - 1, i, j, k] if t > 0, else CellMemInit[0, i, j, k]) + Bias[0, 0, i, k] + Bias[0, 0, i, k +
-            (4 * Recurrence.Sizes[3])]))) * tanh((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, (3 *
-            Recurrence.Sizes[3]) + k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i,
-            (3 * Recurrence.Sizes[3]) + k, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u]
-            * Recurrence[0, i, (3 * Recurrence.Sizes[3]) + k, u]) + Bias[0, 0, i, (3 * Recurrence.Sizes[3]) + k] +
-            Bias[0, 0, i, (3 * Recurrence.Sizes[3]) + k + (4 * Recurrence.Sizes[3])]) if t < min(SequenceLengths[0, 0,
-            0, j], Input.Sizes[1]), else 0)
-        H[t, i, j, k] = float32(1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i,
-            Recurrence.Sizes[3] + k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i,
-            Recurrence.Sizes[3] + k, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u] *
-            Recurrence[0, i, Recurrence.Sizes[3] + k, u]) + Peephole[0, 0, i, Recurrence.Sizes[3] + k] * C[t, i, j, k] +
-            Bias[0, 0, i, Recurrence.Sizes[3] + k] + Bias[0, 0, i, Recurrence.Sizes[3] + k + (4 *
-            Recurrence.Sizes[3])]))) * tanh(C[t, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else
+        C[t, i, j, k] = float32(ForgetGate[t, i, j, k] * (C[t - 1, i, j, k] if t > 0, else CellMemInit[0, i, j, k]) +
+            InputGate[t, i, j, k] * CellGate[t, i, j, k] if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else
             0)
+            where ForgetGate[t, r, b, j] = 1 / (1 + exp(-((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0,
+            r, (2 * Recurrence.Sizes[3]) + j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] *
+            Recurrence[0, r, (2 * Recurrence.Sizes[3]) + j, u] if t > 0, else sum over u < Recurrence.Sizes[3] of
+            HiddenInit[0, r, b, u] * Recurrence[0, r, (2 * Recurrence.Sizes[3]) + j, u]) + Peephole[0, 0, r, (2 *
+            Recurrence.Sizes[3]) + j] * (C[t - 1, r, b, j] if t > 0, else CellMemInit[0, r, b, j]) + Bias[0, 0, r, (2 *
+            Recurrence.Sizes[3]) + j] + Bias[0, 0, r, (2 * Recurrence.Sizes[3]) + j + (4 * Recurrence.Sizes[3])])))
+            where InputGate[t, r, b, j] = 1 / (1 + exp(-((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0,
+            r, j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Recurrence[0, r, j, u] if t > 0, else
+            sum over u < Recurrence.Sizes[3] of HiddenInit[0, r, b, u] * Recurrence[0, r, j, u]) + Peephole[0, 0, r, j]
+            * (C[t - 1, r, b, j] if t > 0, else CellMemInit[0, r, b, j]) + Bias[0, 0, r, j] + Bias[0, 0, r, j + (4 *
+            Recurrence.Sizes[3])])))
+            where CellGate[t, r, b, j] = tanh((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0, r, (3 *
+            Recurrence.Sizes[3]) + j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Recurrence[0, r, (3
+            * Recurrence.Sizes[3]) + j, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, r, b, u] *
+            Recurrence[0, r, (3 * Recurrence.Sizes[3]) + j, u]) + Bias[0, 0, r, (3 * Recurrence.Sizes[3]) + j] + Bias[0,
+            0, r, (3 * Recurrence.Sizes[3]) + j + (4 * Recurrence.Sizes[3])])
+        H[t, i, j, k] = float32(OutputGate[t, i, j, k] * tanh(C[t, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j],
+            Input.Sizes[1]), else 0)
+            where OutputGate[t, r, b, j] = 1 / (1 + exp(-((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0,
+            r, Recurrence.Sizes[3] + j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Recurrence[0, r,
+            Recurrence.Sizes[3] + j, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, r, b, u] *
+            Recurrence[0, r, Recurrence.Sizes[3] + j, u]) + Peephole[0, 0, r, Recurrence.Sizes[3] + j] * C[t, r, b, j] +
+            Bias[0, 0, r, Recurrence.Sizes[3] + j] + Bias[0, 0, r, Recurrence.Sizes[3] + j + (4 *
+            Recurrence.Sizes[3])])))
 
     Parameters
     ----------
@@ -9533,14 +9535,11 @@ def resample(
     """Reads a tensor at other places than its elements': RESAMPLE1 with the offsets of centres, 0.5 and -0.5.
 
         Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] > 0 and Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] -
-            1, max(0, floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2]) + u)), min(Input.Sizes[3] -
-            1, max(0, floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3]) + v))] * P[k, u] * Q[l, v]
-            where P[k, u] = 1 - ((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2] - floor((k -
-            OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])) if u = 0, else (k - OutputPixelOffsets[2]) /
-            Scales[2] - InputPixelOffsets[2] - floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])
-            where Q[l, v] = 1 - ((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3] - floor((l -
-            OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])) if v = 0, else (l - OutputPixelOffsets[3]) /
-            Scales[3] - InputPixelOffsets[3] - floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])
+            1, max(0, floor(X2[k]) + u)), min(Input.Sizes[3] - 1, max(0, floor(X3[l]) + v))] * P[k, u] * Q[l, v]
+            where P[k, u] = 1 - (X2[k] - floor(X2[k])) if u = 0, else X2[k] - floor(X2[k])
+            where Q[l, v] = 1 - (X3[l] - floor(X3[l])) if v = 0, else X3[l] - floor(X3[l])
+            where X2[o] = (o - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2]
+            where X3[o] = (o - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3]
 
     Parameters
     ----------
@@ -9610,14 +9609,11 @@ def resample1(
     float32 operations; all else is exact, and rounded once, integers half to even.
 
         Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] > 0 and Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] -
-            1, max(0, floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2]) + u)), min(Input.Sizes[3] -
-            1, max(0, floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3]) + v))] * P[k, u] * Q[l, v]
-            where P[k, u] = 1 - ((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2] - floor((k -
-            OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])) if u = 0, else (k - OutputPixelOffsets[2]) /
-            Scales[2] - InputPixelOffsets[2] - floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])
-            where Q[l, v] = 1 - ((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3] - floor((l -
-            OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])) if v = 0, else (l - OutputPixelOffsets[3]) /
-            Scales[3] - InputPixelOffsets[3] - floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])
+            1, max(0, floor(X2[k]) + u)), min(Input.Sizes[3] - 1, max(0, floor(X3[l]) + v))] * P[k, u] * Q[l, v]
+            where P[k, u] = 1 - (X2[k] - floor(X2[k])) if u = 0, else X2[k] - floor(X2[k])
+            where Q[l, v] = 1 - (X3[l] - floor(X3[l])) if v = 0, else X3[l] - floor(X3[l])
+            where X2[o] = (o - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2]
+            where X3[o] = (o - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3]
 
     Parameters
     ----------
@@ -9785,14 +9781,11 @@ def resample3(
     rounded once, integers half to even.
 
         Output[i, j] = sum over u < 2, v < 2 where P[i, u] > 0 and Q[j, v] > 0 of Input[min(Input.Sizes[0] - 1, max(0,
-            floor((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0]) + u)), min(Input.Sizes[1] - 1, max(0,
-            floor((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1]) + v))] * P[i, u] * Q[j, v]
-            where P[i, u] = 1 - ((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0] - floor((i -
-            OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0])) if u = 0, else (i - OutputPixelOffsets[0]) /
-            Scales[0] - InputPixelOffsets[0] - floor((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0])
-            where Q[j, v] = 1 - ((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1] - floor((j -
-            OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1])) if v = 0, else (j - OutputPixelOffsets[1]) /
-            Scales[1] - InputPixelOffsets[1] - floor((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1])
+            floor(X0[i]) + u)), min(Input.Sizes[1] - 1, max(0, floor(X1[j]) + v))] * P[i, u] * Q[j, v]
+            where P[i, u] = 1 - (X0[i] - floor(X0[i])) if u = 0, else X0[i] - floor(X0[i])
+            where Q[j, v] = 1 - (X1[j] - floor(X1[j])) if v = 0, else X1[j] - floor(X1[j])
+            where X0[o] = (o - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0]
+            where X1[o] = (o - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1]
 
     Parameters
     ----------
@@ -10220,34 +10213,30 @@ def roi_align(
 ) -> NDArray[Any]:
     """Reads samples of each region of an image: ROI_ALIGN1 with the offsets of centres, and not aligned to corners.
 
-        Output[i, j, k, l] = (sum over u < 2, v < 2 where u < min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2]))))
-            and v < min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))) of (sum over p < 2, q < 2 where R'[i, k,
-            l, p, q, u, v] > 0 of Input[BatchIndices[i], j, min(U[i, k, u] + p, Input.Sizes[2] - 1), min(W[i, l, v] + q,
-            Input.Sizes[3] - 1)] * R'[i, k, l, p, q, u, v] if Q[i, k, u] >= -1 and Q[i, k, u] <= Input.Sizes[2] and S[i,
-            l, v] >= -1 and S[i, l, v] <= Input.Sizes[3], else OutOfBoundsInputValue)) / (min(2, max(2,
-            ceil(float32(abs(P[i]) / Output.Sizes[2])))) * min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))))
-            where P[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[i, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 1] * SpatialScaleY))))))
-            where Q[i, k, u] = P[i] * (min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * k + u -
-            OutputPixelOffset) / (min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * Output.Sizes[2]) + ROI[i,
-            1] * SpatialScaleY - InputPixelOffset
-            where R[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[i, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 0] * SpatialScaleX))))))
-            where S[i, l, v] = R[i] * (min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * l + v -
-            OutputPixelOffset) / (min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * Output.Sizes[3]) + ROI[i,
-            0] * SpatialScaleX - InputPixelOffset
-            where T[i, k, u] = min(Input.Sizes[2] - 1, max(0, Q[i, k, u]))
-            where U[i, k, u] = floor(T[i, k, u])
-            where V[i, l, v] = min(Input.Sizes[3] - 1, max(0, S[i, l, v]))
-            where W[i, l, v] = floor(V[i, l, v])
-            where P'[i, k, u] = T[i, k, u] - U[i, k, u]
-            where Q'[i, l, v] = V[i, l, v] - W[i, l, v]
-            where R'[i, k, l, p, q, u, v] = (1 - P'[i, k, u] if p = 0, else P'[i, k, u]) * (1 - Q'[i, l, v] if q = 0,
-            else Q'[i, l, v])
+        Output[i, j, k, l] = (sum over u < 2, v < 2 where u < SamplesY[i] and v < SamplesX[i] of (sum over p < 2, q < 2
+            where P[i, k, l, p, q, u, v] > 0 of Input[BatchIndices[i], j, IndexY[i, SamplesY[i] * k + u, p], IndexX[i,
+            SamplesX[i] * l + v, q]] * P[i, k, l, p, q, u, v] if PlaceY[i, SamplesY[i] * k + u] >= -1 and PlaceY[i,
+            SamplesY[i] * k + u] <= Input.Sizes[2] and PlaceX[i, SamplesX[i] * l + v] >= -1 and PlaceX[i, SamplesX[i] *
+            l + v] <= Input.Sizes[3], else OutOfBoundsInputValue)) / (SamplesY[i] * SamplesX[i])
+            where P[i, k, l, p, q, u, v] = WeightY[i, SamplesY[i] * k + u, p] * WeightX[i, SamplesX[i] * l + v, q]
+            where SamplesY[r] = min(2, max(2, ceil(float32(abs(ExtentY[r]) / Output.Sizes[2]))))
+            where SamplesX[r] = min(2, max(2, ceil(float32(abs(ExtentX[r]) / Output.Sizes[3]))))
+            where PlaceY[r, s] = ExtentY[r] * (s - OutputPixelOffset) / (SamplesY[r] * Output.Sizes[2]) + ROI[r, 1] *
+            SpatialScaleY - InputPixelOffset
+            where PlaceX[r, s] = ExtentX[r] * (s - OutputPixelOffset) / (SamplesX[r] * Output.Sizes[3]) + ROI[r, 0] *
+            SpatialScaleX - InputPixelOffset
+            where IndexY[r, s, p] = min(floor(MovedY[r, s]) + p, Input.Sizes[2] - 1)
+            where IndexX[r, s, p] = min(floor(MovedX[r, s]) + p, Input.Sizes[3] - 1)
+            where WeightY[r, s, p] = 1 - FractionY[r, s] if p = 0, else FractionY[r, s]
+            where WeightX[r, s, p] = 1 - FractionX[r, s] if p = 0, else FractionX[r, s]
+            where ExtentY[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 3] *
+            SpatialScaleY))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 1] * SpatialScaleY))))))
+            where ExtentX[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 2] *
+            SpatialScaleX))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 0] * SpatialScaleX))))))
+            where MovedY[r, s] = min(Input.Sizes[2] - 1, max(0, PlaceY[r, s]))
+            where MovedX[r, s] = min(Input.Sizes[3] - 1, max(0, PlaceX[r, s]))
+            where FractionY[r, s] = MovedY[r, s] - floor(MovedY[r, s])
+            where FractionX[r, s] = MovedX[r, s] - floor(MovedX[r, s])
 
     Parameters
     ----------
@@ -10361,28 +10350,28 @@ def roi_align1(
     OutOfBoundsInputValue; others beyond the edge are moved there. Size and n are those of float32 operations; all else is
     exact, and rounded once.
 
-        Output[i, j, k, l] = (sum over u < 1, v < 1 where u < min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2]))))
-            and v < min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) of (sum over p < 2, q < 2 where (1 if p =
-            0, else 0) * (1 if q = 0, else 0) > 0 of Input[BatchIndices[i], j, min(Input.Sizes[2] - 1, max(0,
-            floor(min(Input.Sizes[2] - 1, max(0, Q[i, k, u])) + 0.5))), min(Input.Sizes[3] - 1, max(0,
-            floor(min(Input.Sizes[3] - 1, max(0, S[i, l, v])) + 0.5)))] * (1 if p = 0, else 0) * (1 if q = 0, else 0) if
-            Q[i, k, u] >= -1 and Q[i, k, u] <= Input.Sizes[2] and S[i, l, v] >= -1 and S[i, l, v] <= Input.Sizes[3],
-            else OutOfBoundsInputValue)) / (min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * min(1, max(1,
-            ceil(float32(abs(R[i]) / Output.Sizes[3])))))
-            where P[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[i, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 1] * SpatialScaleY))))))
-            where Q[i, k, u] = P[i] * (min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * k + u -
-            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * Output.Sizes[2]) + ROI[i,
-            1] * SpatialScaleY - InputPixelOffset
-            where R[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[i, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 0] * SpatialScaleX))))))
-            where S[i, l, v] = R[i] * (min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * l + v -
-            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * Output.Sizes[3]) + ROI[i,
-            0] * SpatialScaleX - InputPixelOffset
+        Output[i, j, k, l] = (sum over u < 1, v < 1 where u < SamplesY[i] and v < SamplesX[i] of (sum over p < 2, q < 2
+            where WeightY[i, SamplesY[i] * k + u, p] * WeightX[i, SamplesX[i] * l + v, q] > 0 of Input[BatchIndices[i],
+            j, IndexY[i, SamplesY[i] * k + u, p], IndexX[i, SamplesX[i] * l + v, q]] * WeightY[i, SamplesY[i] * k + u,
+            p] * WeightX[i, SamplesX[i] * l + v, q] if PlaceY[i, SamplesY[i] * k + u] >= -1 and PlaceY[i, SamplesY[i] *
+            k + u] <= Input.Sizes[2] and PlaceX[i, SamplesX[i] * l + v] >= -1 and PlaceX[i, SamplesX[i] * l + v] <=
+            Input.Sizes[3], else OutOfBoundsInputValue)) / (SamplesY[i] * SamplesX[i])
+            where SamplesY[r] = min(1, max(1, ceil(float32(abs(ExtentY[r]) / Output.Sizes[2]))))
+            where SamplesX[r] = min(1, max(1, ceil(float32(abs(ExtentX[r]) / Output.Sizes[3]))))
+            where PlaceY[r, s] = ExtentY[r] * (s - OutputPixelOffset) / (SamplesY[r] * Output.Sizes[2]) + ROI[r, 1] *
+            SpatialScaleY - InputPixelOffset
+            where PlaceX[r, s] = ExtentX[r] * (s - OutputPixelOffset) / (SamplesX[r] * Output.Sizes[3]) + ROI[r, 0] *
+            SpatialScaleX - InputPixelOffset
+            where WeightY[r, s, p] = 1 if p = 0, else 0
+            where WeightX[r, s, p] = 1 if p = 0, else 0
+            where IndexY[r, s, p] = min(Input.Sizes[2] - 1, max(0, floor(MovedY[r, s] + 0.5)))
+            where IndexX[r, s, p] = min(Input.Sizes[3] - 1, max(0, floor(MovedX[r, s] + 0.5)))
+            where ExtentY[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 3] *
+            SpatialScaleY))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 1] * SpatialScaleY))))))
+            where ExtentX[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 2] *
+            SpatialScaleX))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 0] * SpatialScaleX))))))
+            where MovedY[r, s] = min(Input.Sizes[2] - 1, max(0, PlaceY[r, s]))
+            where MovedX[r, s] = min(Input.Sizes[3] - 1, max(0, PlaceX[r, s]))
 
     Parameters
     ----------
@@ -10519,30 +10508,30 @@ def roi_align_grad(
     edge. Results are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over r < InputGradient.Sizes[0], y < InputGradient.Sizes[2], x <
-            InputGradient.Sizes[3] where BatchIndices[r] = i and T[k, l, r, x, y] > 0 of InputGradient[r, j, y, x] /
-            (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * min(1, max(1, ceil(float32(abs(Q[r]) /
-            InputGradient.Sizes[3]))))) * T[k, l, r, x, y]
-            where P[r] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[r, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[r, 1] * SpatialScaleY))))))
-            where Q[r] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[r, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[r, 0] * SpatialScaleX))))))
-            where R[r, u, y] = P[r] * (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * y + u -
-            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) *
-            InputGradient.Sizes[2]) + ROI[r, 1] * SpatialScaleY - InputPixelOffset
-            where S[r, u, x] = Q[r] * (min(1, max(1, ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) * x + u -
-            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) *
-            InputGradient.Sizes[3]) + ROI[r, 0] * SpatialScaleX - InputPixelOffset
-            where T[k, l, r, x, y] = (sum over u < 1, p < 2 where u < min(1, max(1, ceil(float32(abs(P[r]) /
-            InputGradient.Sizes[2])))) and R[r, u, y] >= -1 and R[r, u, y] <= OutputGradient.Sizes[2] and
-            min(OutputGradient.Sizes[2] - 1, max(0, floor(min(OutputGradient.Sizes[2] - 1, max(0, R[r, u, y])) + 0.5)))
-            = k and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0)) * (sum over u < 1, p < 2 where u < min(1, max(1,
-            ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) and S[r, u, x] >= -1 and S[r, u, x] <=
-            OutputGradient.Sizes[3] and min(OutputGradient.Sizes[3] - 1, max(0, floor(min(OutputGradient.Sizes[3] - 1,
-            max(0, S[r, u, x])) + 0.5))) = l and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0))
+            InputGradient.Sizes[3] where BatchIndices[r] = i and P[k, l, r, x, y] > 0 of InputGradient[r, j, y, x] /
+            (SamplesY[r] * SamplesX[r]) * P[k, l, r, x, y]
+            where P[k, l, r, x, y] = (sum over u < 1, p < 2 where u < SamplesY[r] and PlaceY[r, SamplesY[r] * y + u] >=
+            -1 and PlaceY[r, SamplesY[r] * y + u] <= OutputGradient.Sizes[2] and IndexY[r, SamplesY[r] * y + u, p] = k
+            and WeightY[r, SamplesY[r] * y + u, p] > 0 of WeightY[r, SamplesY[r] * y + u, p]) * (sum over u < 1, p < 2
+            where u < SamplesX[r] and PlaceX[r, SamplesX[r] * x + u] >= -1 and PlaceX[r, SamplesX[r] * x + u] <=
+            OutputGradient.Sizes[3] and IndexX[r, SamplesX[r] * x + u, p] = l and WeightX[r, SamplesX[r] * x + u, p] > 0
+            of WeightX[r, SamplesX[r] * x + u, p])
+            where SamplesY[r] = min(1, max(1, ceil(float32(abs(ExtentY[r]) / InputGradient.Sizes[2]))))
+            where SamplesX[r] = min(1, max(1, ceil(float32(abs(ExtentX[r]) / InputGradient.Sizes[3]))))
+            where PlaceY[r, s] = ExtentY[r] * (s - OutputPixelOffset) / (SamplesY[r] * InputGradient.Sizes[2]) + ROI[r,
+            1] * SpatialScaleY - InputPixelOffset
+            where IndexY[r, s, p] = min(OutputGradient.Sizes[2] - 1, max(0, floor(MovedY[r, s] + 0.5)))
+            where WeightY[r, s, p] = 1 if p = 0, else 0
+            where PlaceX[r, s] = ExtentX[r] * (s - OutputPixelOffset) / (SamplesX[r] * InputGradient.Sizes[3]) + ROI[r,
+            0] * SpatialScaleX - InputPixelOffset
+            where IndexX[r, s, p] = min(OutputGradient.Sizes[3] - 1, max(0, floor(MovedX[r, s] + 0.5)))
+            where WeightX[r, s, p] = 1 if p = 0, else 0
+            where ExtentY[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 3] *
+            SpatialScaleY))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 1] * SpatialScaleY))))))
+            where ExtentX[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 2] *
+            SpatialScaleX))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 0] * SpatialScaleX))))))
+            where MovedY[r, s] = min(OutputGradient.Sizes[2] - 1, max(0, PlaceY[r, s]))
+            where MovedX[r, s] = min(OutputGradient.Sizes[3] - 1, max(0, PlaceX[r, s]))
         OutputROIGradient = 0
 
     Parameters
@@ -10666,34 +10655,19 @@ def roi_pooling(
     the image is left out; a part without elements gives 0. The first NaN counts as the largest element, or else the first of
     those that are equal, and its bits are the output's.
 
-        Output[i, j, k, l] = Input[ROI[0, 0, i, 0], j, min(Input.Sizes[2], max(0, k * max(round_half_away(ROI[0, 0, i,
-            4] * SpatialScale) - round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0,
-            0, i, 2] * SpatialScale))) + P[i, j, k, l] // Input.Sizes[3], min(Input.Sizes[3], max(0, l *
-            max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1,
-            1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) + P[i, j, k, l] mod Input.Sizes[3]] if
-            min(Input.Sizes[2], max(0, k * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) - round_half_away(ROI[0,
-            0, i, 2] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 2] * SpatialScale))) <
-            min(Input.Sizes[2], max(0, ((k + 1) * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) -
-            round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 2] *
-            SpatialScale))) and min(Input.Sizes[3], max(0, l * max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) -
-            round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 1] *
-            SpatialScale))) < min(Input.Sizes[3], max(0, ((l + 1) * max(round_half_away(ROI[0, 0, i, 3] * SpatialScale)
-            - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 1] *
-            SpatialScale))), else 0
-            where P[i, j, k, l] = position of the largest over y < Input.Sizes[2], x < Input.Sizes[3] where y <
-            min(Input.Sizes[2], max(0, ((k + 1) * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) -
-            round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 2] *
-            SpatialScale))) - min(Input.Sizes[2], max(0, k * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) -
-            round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 2] *
-            SpatialScale))) and x < min(Input.Sizes[3], max(0, ((l + 1) * max(round_half_away(ROI[0, 0, i, 3] *
-            SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) + 2 - 1) // 2 +
-            round_half_away(ROI[0, 0, i, 1] * SpatialScale))) - min(Input.Sizes[3], max(0, l *
-            max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1,
-            1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) of Input[ROI[0, 0, i, 0], j, min(Input.Sizes[2],
-            max(0, k * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) - round_half_away(ROI[0, 0, i, 2] *
-            SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 2] * SpatialScale))) + y, min(Input.Sizes[3],
-            max(0, l * max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] *
-            SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) + x]
+        Output[i, j, k, l] = Input[ROI[0, 0, i, 0], j, BeginY[i, k] + P[i, j, k, l] // Input.Sizes[3], BeginX[i, l] +
+            P[i, j, k, l] mod Input.Sizes[3]] if BeginY[i, k] < EndY[i, k] and BeginX[i, l] < EndX[i, l], else 0
+            where P[i, j, k, l] = position of the largest over y < Input.Sizes[2], x < Input.Sizes[3] where y < EndY[i,
+            k] - BeginY[i, k] and x < EndX[i, l] - BeginX[i, l] of Input[ROI[0, 0, i, 0], j, BeginY[i, k] + y, BeginX[i,
+            l] + x]
+            where BeginY[r, o] = min(Input.Sizes[2], max(0, o * ExtentY[r] // 2 + StartY[r]))
+            where EndY[r, o] = min(Input.Sizes[2], max(0, ((o + 1) * ExtentY[r] + 2 - 1) // 2 + StartY[r]))
+            where BeginX[r, o] = min(Input.Sizes[3], max(0, o * ExtentX[r] // 2 + StartX[r]))
+            where EndX[r, o] = min(Input.Sizes[3], max(0, ((o + 1) * ExtentX[r] + 2 - 1) // 2 + StartX[r]))
+            where ExtentY[r] = max(round_half_away(ROI[0, 0, r, 4] * SpatialScale) - StartY[r] + 1, 1)
+            where StartY[r] = round_half_away(ROI[0, 0, r, 2] * SpatialScale)
+            where ExtentX[r] = max(round_half_away(ROI[0, 0, r, 3] * SpatialScale) - StartX[r] + 1, 1)
+            where StartX[r] = round_half_away(ROI[0, 0, r, 1] * SpatialScale)
 
     Parameters
     ----------

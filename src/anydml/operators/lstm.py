@@ -5,6 +5,7 @@ Source: ns-directml-dml_lstm_operator_desc. Its equations are those of ONNX's LS
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from anydml.schema.recurrent import (
     recurrent_rules,
 )
 from anydml.schema.rules import fusable_activation, not_owned, same
-from anydml.schema.statement import Nest, stored
+from anydml.schema.statement import Nest, named, stored
 from anydml.schema.support import support
 from anydml.schema.types import FLOATS
 from anydml.tensor import DataType, TensorDesc
@@ -41,6 +42,7 @@ from anydml.tensor import DataType, TensorDesc
 FLOAT_INPUTS = "InputTensor WeightTensor RecurrenceTensor BiasTensor HiddenInitTensor CellMemInitTensor PeepholeTensor"
 FLOAT_OUTPUTS = "OutputSequenceTensor OutputSingleTensor OutputCellSingleTensor"
 INPUT_GATE, OUTPUT_GATE, FORGET_GATE, CELL = range(4)  # their order in weights and biases; peepholes have the first three
+NAMES = ("InputGate", "OutputGate", "ForgetGate", "CellGate")  # in formulas
 
 
 def row(*values: float) -> NDArray[Any]:
@@ -107,21 +109,28 @@ class Layer(Network):
 
     def step(self, i: Indices, cells: Tensor, states: Tensor) -> tuple[Expr, Expr]:
         t, r, b, _ = i
-        old = select(t > 0, *self.before(cells, self.cell_init, i))
+
+        def old(*at: Expr) -> Expr:
+            return select(at[0] > 0, *self.before(cells, self.cell_init, at))
+
         new_gate = self.gate(INPUT_GATE, i, states, old)
         forget = 1 - new_gate if self.d.couple_input_forget else self.gate(FORGET_GATE, i, states, old)
-        cell = forget * old + new_gate * self.gate(CELL, i, states)
-        hidden = self.gate(OUTPUT_GATE, i, states, cells[i]) * self.function(2, r, cells[i])
+        cell = forget * old(*i) + new_gate * self.gate(CELL, i, states)
+        hidden = self.gate(OUTPUT_GATE, i, states, lambda *at: cells[at]) * self.function(2, r, cells[i])
         return self.within(t, b, cell), self.within(t, b, hidden)
 
-    def gate(self, place: int, i: Indices, states: Tensor, cell: Expr | None = None) -> Expr:
-        _, r, _, j = i
-        total = self.of_input(place, i) + self.of_state(place, i, states)
-        if self.peephole is not None and cell is not None:
-            total += self.peephole[0, 0, r, self.at(place, j)] * cell
-        total = self.biased(total, place, i)
-        clip = self.d.clip_threshold
-        return self.function(1 if place == CELL else 0, r, clamp(total, -clip, clip) if self.d.use_clip_threshold else total)
+    def gate(self, place: int, i: Indices, states: Tensor, cell: Callable[..., Expr] | None = None) -> Expr:
+        def element(*at: Expr) -> Expr:
+            _, r, _, j = at
+            total = self.of_input(place, at) + self.of_state(place, at, states)
+            if self.peephole is not None and cell is not None:
+                total += self.peephole[0, 0, r, self.at(place, j)] * cell(*at)
+            total = self.biased(total, place, at)
+            clip = self.d.clip_threshold
+            limited = clamp(total, -clip, clip) if self.d.use_clip_threshold else total
+            return self.function(1 if place == CELL else 0, r, limited)
+
+        return named(NAMES[place], "trbj", element, i)
 
 
 @operator("DML_OPERATOR_LSTM", 77, since=FeatureLevel.FL_1_0)

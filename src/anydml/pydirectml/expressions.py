@@ -85,9 +85,7 @@ class GraphBuilder:
         sources = [x.source for x in outputs]
         for at, source in enumerate(sources):
             if not isinstance(source, OutputSource):
-                raise ValueError(
-                    f"output {at} is an input of the graph, not a node's output; use activation_identity(input)"
-                )
+                raise ValueError(f"output {at} is an input of the graph, not a node's output; use activation_identity(input)")
         edges = [(source, node, at) for node, feeds in enumerate(self.feeds) for at, source in enumerate(feeds) if source]
         read = sorted({source.number for source, *_ in edges if isinstance(source, InputSource)})
         desc = GraphDesc(
