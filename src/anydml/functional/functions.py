@@ -231,7 +231,8 @@ def activation_hardmax1(
 ) -> NDArray[Any]:
     """Marks the largest element over all listed axes together: Output = 1 for the first of the largest, else 0.
 
-    The first is that in row-major order of the axes. NaN counts as larger than all, and zeros of both signs are equal.
+    The first is the one with the least row-major position along the axes. NaN is larger than all numbers, and zeros of both
+    signs are equal.
 
         Output[i, j, k] = 1 if j = (position of the largest over j' < Input.Sizes[1] of Input[i, j', k]), else 0
 
@@ -580,8 +581,8 @@ def activation_log_softmax1(
 ) -> NDArray[Any]:
     """Takes the logarithm of SOFTMAX over all listed axes together: Output = x - max - ln(sum(exp(x - max))).
 
-    It is exact and rounded once; max, the largest x of the sum, changes infinities alone: with +infinity in it, with NaN, or
-    with -infinity alone, all results are NaN.
+    The result is exact and rounded once. The largest x of the sum, max, only matters for infinities: all results are NaN if
+    an element is +infinity or NaN, or if all are -infinity.
 
         Output[i, j, k, l] = Input[i, j, k, l] - P[i, j, k] - log(sum over l' < Input.Sizes[3] of exp(Input[i, j, k, l']
             - P[i, j, k]))
@@ -779,9 +780,9 @@ def activation_relu_grad(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Passes the gradient of every element that RELU passes: OutputGradient = InputGradient if x > 0, else 0.
+    """Copies the gradient of every element that RELU keeps: OutputGradient = InputGradient if x > 0, else 0.
 
-    A gradient that passes is moved bit by bit. NaN is not greater than 0.
+    The bits of a gradient are copied unchanged. NaN is not greater than 0.
 
         OutputGradient = InputGradient if Input > 0, else 0
 
@@ -1080,8 +1081,8 @@ def activation_softmax1(
 ) -> NDArray[Any]:
     """Divides e^x by the sum of e^x over all listed axes together: Output = exp(x - max) / sum(exp(x - max)).
 
-    The quotient is exact and rounded once; max, the largest x of the sum, changes infinities alone: with +infinity in it,
-    with NaN, or with -infinity alone, all results are NaN. GEMM takes it as a fused activation from feature level 6_1 on.
+    The quotient is exact and rounded once. The largest x of the sum, max, only matters for infinities: all results are NaN if
+    an element is +infinity or NaN, or if all are -infinity. GEMM takes it as a fused activation from feature level 6_1 on.
 
         Output[i, j, k, l] = exp(Input[i, j, k, l] - P[i, j, k]) / (sum over l' < Input.Sizes[3] of exp(Input[i, j, k,
             l'] - P[i, j, k]))
@@ -1382,8 +1383,8 @@ def adam_optimizer(
     """Moves parameters X by a step of the Adam optimiser: X' = X - LearningRate * Alpha * M' / (sqrt(V') + Epsilon).
 
     With the gradient G, M' = Beta1 * M + (1 - Beta1) * G, V' = Beta2 * V + (1 - Beta2) * G^2, and
-    Alpha = sqrt(1 - Beta2^T) / (1 - Beta1^T) with T, the number of the step. X' is of the exact M' and V', and each output is
-    rounded once. At T = 0 Alpha is NaN: the first step is 1.
+    Alpha = sqrt(1 - Beta2^T) / (1 - Beta1^T), where T is the number of the step. X' is computed from the exact M' and V', and
+    each output is rounded once. The first step is T = 1; for T = 0, Alpha is NaN.
 
         OutputParameters[i, j, k, l] = InputParameters[i, j, k, l] - LearningRate * sqrt(1 - pow(Beta2, TrainingStep[0,
             0, 0, 0])) / (1 - pow(Beta1, TrainingStep[0, 0, 0, 0])) * (Beta1 * InputFirstMoment[i, j, k, l] + (1 -
@@ -1477,9 +1478,9 @@ def argmax(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Finds the place of the largest element along all listed axes together, counted in row-major order.
+    """Finds the row-major position of the largest element along all listed axes together.
 
-    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN counts above all.
+    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN is larger than all.
 
         Output[i, j] = position of the largest over i' < Input.Sizes[0] of Input[i', j]
 
@@ -1532,9 +1533,9 @@ def argmin(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Finds the place of the smallest element along all listed axes together, counted in row-major order.
+    """Finds the row-major position of the smallest element along all listed axes together.
 
-    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN counts below all.
+    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN is less than all.
 
         Output[i, j] = position of the smallest over i' < Input.Sizes[0] of Input[i', j]
 
@@ -1589,7 +1590,7 @@ def average_pooling(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Averages every place of a window that slides over the spatial dimensions: Output = sum of elements / their number.
+    """Averages every position of a window that slides over the spatial dimensions: Output = sum of elements / their number.
 
     It is AVERAGE_POOLING1 with Dilations of 1.
 
@@ -1664,11 +1665,11 @@ def average_pooling1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Averages every place of a window that slides over the spatial dimensions: Output = sum of elements / their number.
+    """Averages every position of a window that slides over the spatial dimensions: Output = sum of elements / their number.
 
-    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
-    the input is no term. Their number is that of the terms, or with IncludePadding that of all that lies in the padded input.
-    The quotient is exact, and rounded once.
+    The elements at position o are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to WindowSize - 1. Those
+    outside of the input are left out of the sum. The number counts the terms of the sum or, with IncludePadding, all elements
+    in the padded input. The quotient is exact, and rounded once.
 
         Output[i, j, k, l] = (sum over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k * Strides[0] + u *
             Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]) / max(sum over u <
@@ -1750,9 +1751,9 @@ def average_pooling_grad(
 ) -> NDArray[Any]:
     """Adds to every element the gradients of the means that it is part of, each divided by the mean's number of elements.
 
-    The elements at place o of the window are those at o * Stride + k - StartPadding, k from 0 to WindowSize - 1, that lie
-    in the tensor. Their number is that of AVERAGE_POOLING, with IncludePadding of all that lies in the padded tensor. Sums are
-    exact, and rounded once.
+    The elements at position o of the window are those at o * Stride + k - StartPadding, for k from 0 to WindowSize - 1, that
+    are inside the tensor. As in AVERAGE_POOLING, their number includes those in the padding if there is IncludePadding. Sums
+    are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over u < WindowSize[0], v < WindowSize[1] where (k + StartPadding[0] - u) //
             Strides[0] >= 0 and (k + StartPadding[0] - u) // Strides[0] < InputGradient.Sizes[2] and (l +
@@ -1842,7 +1843,7 @@ def batch_normalization(
 ) -> NDArray[Any]:
     """Normalises by a given mean and variance: Output = f(Scale * (x - Mean) / sqrt(Variance + Epsilon) + Bias).
 
-    Each size of Mean, Variance, Scale and Bias is the input's or 1, which is broadcast. The result is exact, and rounded once.
+    Each size of Mean, Variance, Scale and Bias is the input's, or 1 and broadcast. The result is exact, and rounded once.
 
         Output[i, j, k, l] = max(0, Scale[0, j, 0, 0] * (Input[i, j, k, l] - Mean[0, j, 0, 0]) / sqrt(Variance[0, j, 0,
             0] + Epsilon) + Bias[0, j, 0, 0])
@@ -1928,11 +1929,10 @@ def batch_normalization_grad(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> BatchNormalizationGradOutputs:
-    """Gives the gradients of the input, the scale and the bias of BATCH_NORMALIZATION from that of its output, g.
+    """Computes the gradients of the input, the scale and the bias of BATCH_NORMALIZATION from that of its output, g.
 
-    With S = sqrt(Variance + Epsilon) they are g * Scale / S, the sum of g * (x - Mean), divided by S, and the sum of g. Sums
-    run over the dimensions in which the parameters have size 1; Mean and Variance count as constants. Results are exact, and
-    rounded once.
+    With S = sqrt(Variance + Epsilon), these are g * Scale / S, (sum of g * (x - Mean)) / S, and the sum of g. Sums run over
+    the dimensions in which the parameters have size 1. Mean and Variance are constants. Results are exact, and rounded once.
 
         OutputGradient[i, j] = InputGradient[i, j] * Scale[0, 0] / sqrt(Variance[0, 0])
         OutputScaleGradient[i, j] = (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of InputGradient[i', j'] *
@@ -2021,8 +2021,8 @@ def batch_normalization_training(
 ) -> BatchNormalizationTrainingOutputs:
     """Normalises by the batch's mean m and variance v: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias + FusedAdd).
 
-    Means run over the dimensions in which the parameters have size 1; v is the mean of (x - m)^2. Both are outputs, too. The
-    results are exact, and rounded once.
+    Means run over the dimensions in which the parameters have size 1; v is the mean of (x - m)^2. The outputs include m and v.
+    Results are exact, and rounded once.
 
         Output[i, j] = Scale[0, 0] * (Input[i, j] - (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of Input[i', j'])
             / (Input.Sizes[0] * Input.Sizes[1])) / sqrt((sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of (Input[i',
@@ -2114,11 +2114,11 @@ def batch_normalization_training_grad(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> BatchNormalizationTrainingGradOutputs:
-    """Gives the gradients of the input, the scale and the bias of BATCH_NORMALIZATION_TRAINING from that of its output, g.
+    """Computes the gradients of the input, the scale and the bias of BATCH_NORMALIZATION_TRAINING from that of its output, g.
 
-    With c the elements less their mean and V = Variance + Epsilon, they are
-    Scale * (g - mean(g) - c * mean(g * c) / V) / sqrt(V), the sum of g * c, divided by sqrt(V), and the sum of g. Means and
-    sums run over the dimensions in which the parameters have size 1. Results are exact, and rounded once.
+    With c = x - Mean and V = Variance + Epsilon, these are Scale * (g - mean(g) - c * mean(g * c) / V) / sqrt(V),
+    (sum of g * c) / sqrt(V), and the sum of g. Means and sums run over the dimensions in which the parameters have size 1.
+    Results are exact, and rounded once.
 
         OutputGradient[i, j] = Scale[0, 0] * (InputGradient[i, j] - (sum over i' < InputGradient.Sizes[0], j' <
             InputGradient.Sizes[1] of InputGradient[i', j']) / (InputGradient.Sizes[0] * InputGradient.Sizes[1]) -
@@ -2203,8 +2203,8 @@ def cast(
 ) -> NDArray[Any]:
     """Converts every element to the output's data type: Output = Input, as nearly as the type holds it.
 
-    A float in an integer type is truncated toward zero and saturates, and NaN becomes 0. An integer in another integer type
-    wraps modulo 2^bits. What becomes a float is rounded half to even. Bits of the same type are moved as they are.
+    A float becomes an integer by truncation toward zero, and saturates; NaN becomes 0. An integer becomes one of another type
+    modulo 2^bits. Numbers become floats by rounding half to even. If both types are the same, bits are copied unchanged.
 
         Output = Input
 
@@ -2268,7 +2268,7 @@ def convolution(
     FORWARD: Output[n, m, o] = f(sum of Input[n, c, o * Stride + k * Dilation - StartPadding] * Filter[m, c, k] + Bias[m]),
     over the positions k of the filter and the channels c of m's group. BACKWARD adds Input[n, c, i] * Filter[c, m, k] to
     Output[n, m, i * Stride + k * Dilation - StartPadding]. In the mode CONVOLUTION, the filter is flipped along every
-    spatial dimension. What lies outside the input is no term; at the end, OutputPadding positions have no terms at all.
+    spatial dimension. Elements outside of the input are left out. The last OutputPadding positions of the output have no terms.
 
         Output[i, j, k, l] = max(0, (sum over c < Input.Sizes[1], u < Filter.Sizes[2], v < Filter.Sizes[3] of Input[i,
             c, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]
@@ -2365,8 +2365,8 @@ def convolution_integer(
     """Convolves 8-bit integers with filters, in groups: Output = sum of (Input - InputZeroPoint) * (Filter - FilterZeroPoint).
 
     Output[n, m, o] sums over the positions k of the filter and the channels c of m's group, with Input at o * Stride +
-    k * Dilation - StartPadding; what lies outside the input is no term, as if it were the zero point. An absent zero point
-    is 0. A sum that INT32 lacks wraps modulo 2^32.
+    k * Dilation - StartPadding. Elements outside of the input are left out, as if they were the zero point. An absent zero
+    point is 0. Sums outside of INT32 wrap modulo 2^32.
 
         Output[i, j, k, l] = sum over c < Input.Sizes[1], u < Filter.Sizes[2], v < Filter.Sizes[3] of (Input[i, c, k *
             Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]] -
@@ -2448,7 +2448,7 @@ def cumulative_product(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Multiplies the elements of each line up to every place: Output[i] = product of Input[k] over k <= i, or over k >= i.
+    """Multiplies the elements of each line up to every position: Output[i] = product of Input[k] over k <= i, or over k >= i.
 
     With HasExclusiveProduct the element itself is left out, so that the first product is 1. Each product is exact, and
     rounded once; integers wrap modulo 2^bits.
@@ -2506,7 +2506,7 @@ def cumulative_summation(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Adds up the elements of each line up to every place: Output[i] = sum of Input[k] over k <= i, or over k >= i.
+    """Adds up the elements of each line up to every position: Output[i] = sum of Input[k] over k <= i, or over k >= i.
 
     With HasExclusiveSum the element itself is left out, so that the first sum is 0. Each sum is exact, and
     rounded once; integers wrap modulo 2^bits.
@@ -2565,7 +2565,7 @@ def depth_to_space(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, (i * B + j) * C + c, h, w].
+    """Rearranges channels to blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, (i * B + j) * C + c, h, w].
 
     It is DEPTH_TO_SPACE1 in the order DEPTH_COLUMN_ROW.
 
@@ -2630,10 +2630,10 @@ def depth_to_space1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, k, h, w], B being BlockSize.
+    """Rearranges channels to blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, k, h, w].
 
-    The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the output's number of channels, and
-    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
+    B is BlockSize, and C the output's number of channels. The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW,
+    and (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i, (k mod 2 * 2 + l mod 2) * Output.Sizes[1] + j, k // 2, l // 2]
 
@@ -2700,9 +2700,10 @@ def dequantize(
 ) -> NDArray[Any]:
     """Dequantizes every element by its block: Output = (Input - ZeroPoint) * Scale.
 
-    A dimension in which the quantization tensors have n elements is cut into n blocks of equal size: 1 is a scale for all,
-    and the input's own size is one for each. The product is exact and rounded once. Without a zero point, it is 0 in a signed
-    type, and the middle of an unsigned one: 128 in UINT8, 8 in UINT4. (ONNX's would be 0, which is given as a tensor.)
+    In each dimension, the quantization tensors have a size n, and the input is divided into n blocks of equal size: with n = 1
+    all elements share a scale, and with the input's size each has its own. The product is exact and rounded once. An absent
+    zero point is 0 for a signed type, and the middle of an unsigned one: 128 for UINT8, 8 for UINT4. (In ONNX it is 0; give
+    a tensor for that.)
 
     Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes arrays of
     ml_dtypes' int4 and uint4.
@@ -2828,8 +2829,8 @@ def diagonal_matrix1(
 ) -> NDArray[Any]:
     """Fills diagonals of matrices with a number, and copies the other elements from an input, or fills them with 0.
 
-    The diagonals t = x - y are filled with DiagonalFillBegin <= t < DiagonalFillEnd; where the begin is greater than the end,
-    those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are copied unchanged.
+    Element [y, x] is on diagonal t = x - y. Diagonals with DiagonalFillBegin <= t < DiagonalFillEnd are filled; if the begin
+    is greater than the end, those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are copied unchanged.
 
         Output[i, j, k, l] = Value if l - k >= -2147483648 and l - k < 1, else Input[i, j, k, l]
 
@@ -2907,9 +2908,9 @@ def dynamic_quantize_linear(
 
     OutputScale = (max - min) / (Max - Min), OutputZeroPoint = clamp(round(Min - min / OutputScale), Min, Max), and
     Output = clamp(round(Input / OutputScale) + OutputZeroPoint, Min, Max). Here min and max are the smallest and the largest
-    element, 0 being counted as one and NaN as none; Min and Max are the limits of the output's type. The three quotients are
-    rounded to FLOAT32, as ONNX does it, and round takes ties to even. Where the scale would be 0, it is 1, and the zero
-    point 0. A quotient that is NaN gives Min.
+    number among the elements and 0, without NaN; Min and Max are the limits of the output's type. The three quotients are
+    rounded to FLOAT32, as in ONNX, and round takes ties to even. If the scale were 0, it is 1, and the zero point 0. A
+    quotient that is NaN gives Min.
 
         Output[i] = 0 if is_nan(float32(Input[i] / Scale[0])), else min(255, max(0, round(float32(Input[i] / Scale[0]))
             + ZeroPoint[0]))
@@ -3669,9 +3670,9 @@ def element_wise_bit_shift_left(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Moves the bits of every element of A up by as many places as B says: Output = A << B.
+    """Shifts the bits of every element of A to the left by B places: Output = A << B.
 
-    Bits that leave the width of the type are lost, so that 0 is left where B is that width or more.
+    Bits that exceed the width of the type are lost; the result is 0 if B is that width or more.
 
         Output = shift_left(A, B)
 
@@ -3718,9 +3719,9 @@ def element_wise_bit_shift_right(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Moves the bits of every element of A down by as many places as B says: Output = A >> B.
+    """Shifts the bits of every element of A to the right by B places: Output = A >> B.
 
-    Zeros come in from above, so that 0 is left where B is the width of the type or more.
+    Zeros are shifted in from the left; the result is 0 if B is the width of the type or more.
 
         Output = shift_right(A, B)
 
@@ -3990,8 +3991,8 @@ def element_wise_clip_grad(
 ) -> NDArray[Any]:
     """Passes the gradient where clipping keeps an element: OutputGradient = 0 if x <= Min or x >= Max, else InputGradient.
 
-    Where x is NaN the gradient passes. What passes is moved, bit by bit. Min and Max are compared as they are, also with
-    integers, whose type need not hold them: CLIP_GRAD1 cannot say that, and the operator has a statement of its own.
+    The gradient passes if x is NaN. Its bits are copied unchanged. Min and Max are floats, and are compared with integers
+    without conversion to their type; CLIP_GRAD1 cannot do that, so this operator has a statement of its own.
 
         OutputGradient = 0 if Input <= Min or Input >= Max, else InputGradient
 
@@ -4055,7 +4056,7 @@ def element_wise_clip_grad1(
 ) -> NDArray[Any]:
     """Passes the gradient where clipping keeps an element: OutputGradient = 0 if x <= Min or x >= Max, else InputGradient.
 
-    Where x is NaN the gradient passes. What passes is moved, bit by bit.
+    The gradient passes if x is NaN. Its bits are copied unchanged.
 
         OutputGradient = 0 if Input <= Min or Input >= Max, else InputGradient
 
@@ -4120,8 +4121,8 @@ def element_wise_constant_pow(
 ) -> NDArray[Any]:
     """Raises every element to one power: Output = pow(x, Exponent).
 
-    Where there is a ScaleBias, it is pow(x * Scale + Bias, Exponent). It is IEEE 754's pow: a negative number has powers
-    with integers as exponents alone, and x^0 and 1^y are 1 whatever x and y are.
+    With a ScaleBias, it is pow(x * Scale + Bias, Exponent). The function is IEEE 754's pow: a power of a negative number is
+    NaN unless the exponent is an integer, and x^0 and 1^y are 1 for all x and y.
 
         Output = pow(Input, Exponent)
 
@@ -4377,7 +4378,7 @@ def element_wise_divide(
 ) -> NDArray[Any]:
     """Divides two tensors element by element: Output = A / B.
 
-    The quotient of integers is truncated toward zero, and 0 where B is 0; the lowest one divided by -1 wraps to itself.
+    The quotient of integers is truncated toward zero, and is 0 if B is 0. The lowest integer divided by -1 wraps to itself.
 
         Output = A / B
 
@@ -4571,8 +4572,8 @@ def element_wise_identity(
 ) -> NDArray[Any]:
     """Copies every element: Output = x, or x * Scale + Bias where there is a ScaleBias.
 
-    Without a ScaleBias, bits are moved, those of a NaN too; with other strides on one side, elements are laid out anew. With
-    one, an integer is truncated toward zero and saturates.
+    Without a ScaleBias, bits are copied unchanged, also those of NaN; input and output may have different strides. With a
+    ScaleBias, integers are truncated toward zero and saturate.
 
         Output = Input
 
@@ -4868,7 +4869,7 @@ def element_wise_logical_equals(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Says where two elements are equal: Output = (A == B), 1 or 0.
+    """Compares two tensors element by element: Output = (A == B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
 
@@ -4922,7 +4923,7 @@ def element_wise_logical_greater_than(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Says where an element of A is greater than that of B: Output = (A > B), 1 or 0.
+    """Compares two tensors element by element: Output = (A > B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
 
@@ -4976,7 +4977,7 @@ def element_wise_logical_greater_than_or_equal(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Says where an element of A is greater than that of B, or equal: Output = (A >= B), 1 or 0.
+    """Compares two tensors element by element: Output = (A >= B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
 
@@ -5030,7 +5031,7 @@ def element_wise_logical_less_than(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Says where an element of A is less than that of B: Output = (A < B), 1 or 0.
+    """Compares two tensors element by element: Output = (A < B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
 
@@ -5084,7 +5085,7 @@ def element_wise_logical_less_than_or_equal(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Says where an element of A is less than that of B, or equal: Output = (A <= B), 1 or 0.
+    """Compares two tensors element by element: Output = (A <= B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
 
@@ -5431,10 +5432,10 @@ def element_wise_modulus_floor(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Takes the remainder of every quotient rounded down: Output = A - B * floor(A / B), as Python's %.
+    """Computes the remainder of a quotient that is rounded down: Output = A - B * floor(A / B), as Python's %.
 
-    The exact remainder has the sign of B, a zero too, and is rounded once; -3 modulo an infinity is that infinity. Modulo
-    0 is NaN, and 0 for integers.
+    The exact remainder is rounded once, and has the sign of B even if it is 0; -3 modulo +infinity is +infinity. If B is 0,
+    the result is NaN, or 0 for integers.
 
         Output = floor_mod(A, B)
 
@@ -5486,10 +5487,10 @@ def element_wise_modulus_truncate(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Takes the remainder of every quotient truncated toward zero: Output = A - B * trunc(A / B), as C's fmod.
+    """Computes the remainder of a quotient that is truncated toward zero: Output = A - B * trunc(A / B), as C's fmod.
 
-    The remainder is exact and has the sign of A, a zero too. An element modulo an infinity is itself. Modulo 0 is NaN,
-    and 0 for integers.
+    The remainder is exact, and has the sign of A even if it is 0. If B is infinite, the result is A; if B is 0, it is NaN, or
+    0 for integers.
 
         Output = fmod(A, B)
 
@@ -5640,9 +5641,10 @@ def element_wise_pow(
 ) -> NDArray[Any]:
     """Raises every element to a power: Output = pow(x, Exponent), or pow(x * Scale + Bias, Exponent) with a ScaleBias.
 
-    It is IEEE 754's pow: a negative number has powers with integers as exponents alone, and x^0 and 1^y are 1 whatever x and
-    y are. Powers of integers with integers wrap modulo 2^bits; with a negative exponent they are 0, but for bases of 1 and -1.
-    Where an integer has a ScaleBias or an exponent of a float type, the exact result is truncated toward zero and saturates.
+    The function is IEEE 754's pow: a power of a negative number is NaN unless the exponent is an integer, and x^0 and 1^y are
+    1 for all x and y. Powers of integers with integer exponents wrap modulo 2^bits; with negative exponents they are 0, except
+    for bases of 1 and -1. For an integer with a ScaleBias or a float exponent, the exact result is truncated toward zero and
+    saturates.
 
         Output = pow(Input, Exponent)
 
@@ -5703,8 +5705,8 @@ def element_wise_quantized_linear_add(
 ) -> NDArray[Any]:
     """Adds two quantized tensors element by element: Output = quantize(dequantize(A) + dequantize(B)).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is
-    exact but the one rounding, half to even. An absent zero point is 0; a quotient that is NaN gives Min.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is exact
+    except for this one rounding, half to even. An absent zero point is 0; a quotient that is NaN gives Min.
 
         Output[i] = 0 if is_nan(P[i]), else min(255, max(0, round(P[i]) + OutputZeroPoint[0]))
             where P[i] = ((A[i] - AZeroPoint[0]) * AScale[0] + (B[i] - BZeroPoint[0]) * BScale[0]) / OutputScale[0]
@@ -5782,8 +5784,8 @@ def element_wise_quantize_linear(
 ) -> NDArray[Any]:
     """Quantizes every element: Output = clamp(round(Input / Scale) + ZeroPoint, Min, Max).
 
-    The quotient is rounded to FLOAT32, as ONNX does it, and round takes ties to even. Min and Max are the
-    limits of the output's type. An absent zero point is 0; a quotient that is NaN gives Min.
+    The quotient is rounded to FLOAT32, as in ONNX, and round takes ties to even. Min and Max are the limits of the output's
+    type. An absent zero point is 0; a quotient that is NaN gives Min.
 
         Output = 0 if is_nan(float32(Input / Scale)), else min(255, max(0, round(float32(Input / Scale)) + ZeroPoint))
 
@@ -5883,10 +5885,10 @@ def element_wise_round(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Rounds every element to an integer: Output = round(x), where the mode says how.
+    """Rounds every element to an integer: Output = round(x), in the direction that the mode names.
 
-    HALVES_TO_NEAREST_EVEN and TOWARD_INFINITY take the nearest integer; of two, the first takes the even one, and the second
-    the one away from zero. TOWARD_ZERO cuts off what is behind the point. What rounds to 0 from below gives -0.
+    HALVES_TO_NEAREST_EVEN and TOWARD_INFINITY take the nearest integer; of a tie, the first takes the even integer, and the
+    second the one away from zero. TOWARD_ZERO truncates. Negative numbers that round to 0 give -0.
 
         Output = round(Input)
 
@@ -6437,11 +6439,11 @@ def fold(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Adds columns up to the image whose windows they are: Output[n, c, p] = sum of Input[n, c * K + k, b].
+    """Adds up columns, each the elements of a window, at their positions in an image: the reverse of UNFOLD.
 
-    The terms are those with p = b * Stride + k * Dilation - StartPadding.
-    Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
-    elements. What lies outside the image is left out. Sums are exact, and rounded once; integers wrap modulo 2^bits.
+    Output[n, c, p] = sum of Input[n, c * K + k, b] over all b and k with p = b * Stride + k * Dilation - StartPadding. Here b
+    is a position of the window and k one of its K elements, each counted in row-major order. Elements outside of the image
+    are left out. Sums are exact, and rounded once; integers wrap modulo 2^bits.
 
         Output[i, j, k, l] = sum over u < WindowSizes[0], v < WindowSizes[1] where (k + StartPadding[0] - u *
             Dilations[0]) // Strides[0] >= 0 and (k + StartPadding[0] - u * Dilations[0]) // Strides[0] <
@@ -6523,10 +6525,10 @@ def gather(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies the slices of Input along an axis that Indices name: NumPy's take(Input, Indices, Axis).
+    """Copies the slices of Input at indices along an axis: NumPy's take(Input, Indices, Axis).
 
-    The last IndexDimensions sizes of Indices stand in Input's sizes in the place of the axis; ones before them make as
-    many dimensions as the tensors have. A negative index counts from the end.
+    The output's sizes are Input's, in which the axis is replaced by the last IndexDimensions sizes of Indices, after leading
+    sizes of 1 up to the dimension count. A negative index counts from the end.
 
         Output[i] = Input[Indices[i]]
 
@@ -6588,7 +6590,7 @@ def gather_elements(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies the elements that indices along an axis name: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
+    """Copies the elements at indices along an axis: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
 
     A negative index counts from the end. Bits are copied unchanged.
 
@@ -6718,11 +6720,10 @@ def gather_nd1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies the subtensors of Input that tuples of indices name: Output[c, ..] = Input[b, Indices[c], ..].
+    """Copies the subtensors of Input at tuples of indices: Output[c, ..] = Input[b, Indices[c], ..].
 
-    The last dimension of Indices holds a tuple, which names an element along as many dimensions of Input behind the batches;
-    b is the first part of c, as many indices as BatchDimensionCount says. A negative index counts from the end. Bits are
-    moved as they are.
+    The last dimension of Indices holds tuples of indices in the dimensions of Input that follow those of batches. b is the
+    first BatchDimensionCount indices of c. A negative index counts from the end. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[0, k, Indices[0, k, l, 0], Indices[0, k, l, 1]]
 
@@ -6800,8 +6801,8 @@ def gemm(
     """Multiplies matrices, batch by batch: Output = f(Alpha * A @ B + Beta * C), with a fused activation f.
 
     A is {.., M, K}, B {.., K, N}, C and Output {.., M, N}; TransA and TransB swap the last two dimensions of A and B before
-    they are multiplied. Without C, Beta has no part. All of it is exact, f too, and rounded once. A factor of 0 multiplies
-    as any other: an infinity by it is NaN.
+    they are multiplied. Without C, Beta has no effect. Everything is exact, f included, and rounded once. An Alpha or Beta of
+    0 multiplies like any other factor: its product with an infinity is NaN.
 
         Output[i, j] = Alpha * (sum over k < A.Sizes[1] of A[i, k] * B[k, j]) + Beta * C[i, j]
 
@@ -6883,10 +6884,12 @@ def gru(
 ) -> GruOutputs:
     """Computes one layer of gated recurrent units, step by step: H' = (1 - z) * h + z * H.
 
-    With X the step's input, z = f(X Wz + H Rz + Wbz + Rbz), r likewise, and h = g(X Wh + (r * H) Rh + Wbh + Rbh), or with
-    LinearBeforeReset h = g(X Wh + r * (H Rh + Rbh) + Wbh). H' is rounded at each step, and nothing else is. BACKWARD goes
-    from a sequence's end to its start, and OutputSequence has every H' at its own step; what lies beyond a sequence's
-    length is 0.
+    X is the step's input, and H the state before it. The update gate is z = f(X Wz + H Rz + Wbz + Rbz), and the reset gate
+    is r = f(X Wr + H Rr + Wbr + Rbr). The candidate is h = g(X Wh + (r * H) Rh + Wbh + Rbh) or, with LinearBeforeReset,
+    h = g(X Wh + r * (H Rh + Rbh) + Wbh). Only H' is rounded, once at each step.
+
+    BACKWARD goes from a sequence's end to its start. OutputSequence has every H' at its own step. Elements after the end of
+    a sequence are 0.
 
         OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
         OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
@@ -6993,7 +6996,7 @@ def join(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays tensors one after another along an axis: Output[.., o + i, ..] = `Input[n][.., i, ..]`.
+    """Concatenates tensors along an axis: Output[.., o + i, ..] = `Input[n][.., i, ..]`.
 
     Here o is the sum of the sizes along the axis of the inputs before n. Bits are copied unchanged.
 
@@ -7054,11 +7057,11 @@ def local_response_normalization(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Divides by a power of the squares around: Output = x / (Bias + (Alpha / LocalSize) * sum of squares)^Beta.
+    """Divides by a power of a sum of squares: Output = x / (Bias + (Alpha / LocalSize) * sum of squares)^Beta.
 
-    The squares are those of LocalSize channels around with CrossChannel, else of LocalSize x LocalSize elements of the
-    channel; around i they go from i - (LocalSize - 1) / 2, rounded up, as far as LocalSize says, and what lies outside the
-    input is no term. The result is exact, and rounded once.
+    The sum runs over a window around x: LocalSize channels with CrossChannel, else LocalSize x LocalSize elements of the
+    channel. The window around index i begins at i - (LocalSize - 1) / 2, rounded up. Elements outside of the input are left
+    out. The result is exact, and rounded once.
 
         Output[i, j, k, l] = Input[i, j, k, l] / pow(Alpha / 3 * (sum over u < 3 of Input[i, j + u - 1, k, l] * Input[i,
             j + u - 1, k, l]) + Bias, Beta)
@@ -7132,11 +7135,11 @@ def local_response_normalization_grad(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Gives the gradient of LOCAL_RESPONSE_NORMALIZATION's input, from that of its output.
+    """Computes the gradient of LOCAL_RESPONSE_NORMALIZATION's input from that of its output, g.
 
-    With s[j] = Bias + (Alpha / LocalSize) * the sum of squares around j, it is
-    g[i] / s[i]^Beta - 2 * Alpha * Beta / LocalSize * x[i] * the sum of g[j] * x[j] / s[j]^(Beta + 1) over all j that have i
-    among the elements around them. The result is exact, and rounded once.
+    With s[j] = Bias + (Alpha / LocalSize) * (sum of squares in the window around j), it is
+    g[i] / s[i]^Beta - 2 * Alpha * Beta / LocalSize * x[i] * (sum of g[j] * x[j] / s[j]^(Beta + 1)), over all j whose window
+    contains i. The result is exact, and rounded once.
 
         OutputGradient[i, j, k, l] = InputGradient[i, j, k, l] / pow(Alpha / 3 * (sum over s < 3 of Input[i, j + s - 1,
             k, l] * Input[i, j + s - 1, k, l]) + Bias, Beta) - Alpha / 3 * Beta * 2 * Input[i, j, k, l] * (sum over u <
@@ -7214,7 +7217,7 @@ def lp_normalization(
 ) -> NDArray[Any]:
     """Divides each line along an axis by its norm: Output = x / (sum of |x|^P + Epsilon)^(1/P).
 
-    A line of zeros stays what it is. The quotient is exact, and rounded once.
+    A line of zeros is copied unchanged. The quotient is exact, and rounded once.
 
         Output[i, j] = Input[i, j] if P[i] = 0, else Input[i, j] / sqrt(P[i] + Epsilon)
             where P[i] = sum over j' < Input.Sizes[1] of Input[i, j'] * Input[i, j']
@@ -7342,10 +7345,10 @@ def lp_pooling1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Computes the p-norm of every place of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
+    """Computes the p-norm of every position of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
 
-    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
-    the input is no term. The norm is exact, and rounded once.
+    The elements at position o are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to WindowSize - 1. Elements
+    outside of the input are left out. The norm is exact, and rounded once.
 
         Output[i, j, k, l] = sqrt(sum over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k * Strides[0] + u *
             Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]] * Input[i, j, k *
@@ -7434,10 +7437,13 @@ def lstm(
 ) -> LstmOutputs:
     """Computes one layer of long short-term memory, step by step: C' = F * C + i * c and H' = o * h(C').
 
-    With X the step's input, i = f(X Wi + H Ri + Pi * C + Wbi + Rbi), F likewise, c = g(X Wc + H Rc + Wbc + Rbc), and
-    o = f(X Wo + H Ro + Po * C' + Wbo + Rbo). CoupleInputForget makes F = 1 - i. ClipThreshold clips what f and g are
-    applied to. H' and C' are rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
-    and OutputSequence has every H' at its own step; elements beyond a sequence's length are 0.
+    X is the step's input; H and C are the states before it. The input gate is i = f(X Wi + H Ri + Pi * C + Wbi + Rbi), the
+    forget gate is F = f(X Wf + H Rf + Pf * C + Wbf + Rbf) or, with CoupleInputForget, 1 - i. The cell gate is
+    c = g(X Wc + H Rc + Wbc + Rbc), and the output gate o = f(X Wo + H Ro + Po * C' + Wbo + Rbo). ClipThreshold clips the
+    arguments of f and g. Only H' and C' are rounded, once at each step.
+
+    BACKWARD goes from a sequence's end to its start. OutputSequence has every H' at its own step. Elements after the end of
+    a sequence are 0.
 
         OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
         OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
@@ -7576,7 +7582,7 @@ def matrix_multiply_integer(
 ) -> NDArray[Any]:
     """Multiplies 8-bit matrices, batch by batch: Output = sum over k of (A - AZeroPoint) * (B - BZeroPoint), in INT32.
 
-    A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0. A sum that INT32 lacks wraps modulo 2^32.
+    A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0. Sums outside of INT32 wrap modulo 2^32.
 
         Output[i, j] = sum over k < A.Sizes[1] of (A[i, k] - AZeroPoint[0]) * (B[k, j] - BZeroPoint[0])
 
@@ -7641,9 +7647,9 @@ def matrix_multiply_integer_to_float(
 ) -> NDArray[Any]:
     """Multiplies matrices of integers, batch by batch, into floats: Output = dequantize(A) @ dequantize(B) + Bias.
 
-    dequantize(x) = (x - ZeroPoint) * Scale. The sum over k of (A - AZeroPoint) * (B - BZeroPoint) is exact, times AScale,
-    times BScale, plus Bias, and rounded once. A is {.., M, K}, B {.., K, N}, Bias and Output {.., M, N}. An absent zero
-    point is 0.
+    dequantize(x) = (x - ZeroPoint) * Scale. The result, AScale * BScale * (the sum over k of (A - AZeroPoint) *
+    (B - BZeroPoint)) + Bias, is exact, and rounded once. A is {.., M, K}, B {.., K, N}, Bias and Output {.., M, N}. An absent
+    zero point is 0.
 
         Output[i, j] = (sum over k < A.Sizes[1] of (A[i, k] - AZeroPoint[0]) * (B[k, j] - BZeroPoint[0])) * AScale[0] *
             BScale[j] + Bias[i, j]
@@ -7718,7 +7724,7 @@ def max_pooling(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Selects the largest element of every place of a window that slides over the spatial dimensions.
+    """Selects the largest element at every position of a window that slides over the spatial dimensions.
 
     It is MAX_POOLING2 with Dilations of 1, and without indices.
 
@@ -7796,7 +7802,7 @@ def max_pooling1(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> MaxPooling1Outputs:
-    """Selects the largest element of every place of a window that slides over the spatial dimensions, and its position.
+    """Selects the largest element at every position of a window that slides over the spatial dimensions, and its index.
 
     It is MAX_POOLING2 with Dilations of 1.
 
@@ -7889,12 +7895,12 @@ def max_pooling2(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> MaxPooling2Outputs:
-    """Selects the largest element of every place of a window that slides over the spatial dimensions, and its position.
+    """Selects the largest element at every position of a window that slides over the spatial dimensions, and its index.
 
-    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
-    the input is none of them. The first NaN counts as the largest element, or else the first of those that are equal, zeros of
-    both signs among them. The output is that element, bit by bit; its index is its row-major position in the whole input,
-    modulo 2^32 in a tensor of UINT32.
+    The elements at position o are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to WindowSize - 1, that are
+    inside the input. The largest is the first NaN or, if there is none, the first of the largest numbers; zeros of both signs
+    are equal. The output has the bits of this element. Its index is its row-major position in the whole input, modulo 2^32 if
+    it is UINT32.
 
         Output[i, j, k, l] = Input[i, j, k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
             StartPadding[0], l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1]] where it
@@ -7985,10 +7991,11 @@ def max_pooling_grad(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Adds the gradient of every window's largest element to that element; what is the largest nowhere gets 0.
+    """Adds up, for every element, the gradients of the windows in which it is the largest; 0 if there are none.
 
-    The elements at place o of the window are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1, that
-    lie in the input. The largest is the first NaN, or else the first of those that are equal. Sums are exact, and rounded once.
+    The elements at position o of the window are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to
+    WindowSize - 1, that are inside the input. The largest is the first NaN or, if there is none, the first of the largest
+    numbers. Sums are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over u < WindowSize[0], v < WindowSize[1] where (k + StartPadding[0] - u *
             Dilations[0]) // Strides[0] >= 0 and (k + StartPadding[0] - u * Dilations[0]) // Strides[0] <
@@ -8065,10 +8072,10 @@ def max_unpooling(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Puts elements where indices say, and 0 elsewhere: Output, row by row, has Input[c] at the place Indices[c].
+    """Stores elements at indices, and 0 elsewhere: Output has Input[c] at the row-major position Indices[c].
 
-    An index counts elements of the whole output in row-major order. Of several elements for one place, the last counts. Bits
-    are moved as they are.
+    An index counts elements of the whole output in row-major order. Of several elements with one index, the last is stored.
+    Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[Q[i, j, k, l] // Input.Sizes[3] // Input.Sizes[2] // Input.Sizes[1], Q[i, j, k, l] //
             Input.Sizes[3] // Input.Sizes[2] mod Input.Sizes[1], Q[i, j, k, l] // Input.Sizes[3] mod Input.Sizes[2],
@@ -8308,8 +8315,8 @@ def mean_variance_normalization2(
 ) -> NDArray[Any]:
     """Normalises by the elements' own mean and variance: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias).
 
-    Here m is the mean of the elements along all the axes together, or 0 without UseMean, and v the mean of (x - m)^2; without
-    UseVariance nothing is divided. An absent Scale is 1, an absent Bias 0; their sizes are the input's or 1, which is
+    Here m is the mean of the elements along all the axes together, or 0 without UseMean, and v the mean of (x - m)^2. Without
+    UseVariance, there is no division. An absent Scale is 1, and an absent Bias 0; each of their sizes is the input's, or 1 and
     broadcast. Without UseMean this is RMS normalisation. The result is exact, and rounded once.
 
         Output[i, j, k, l] = max(0, Scale[0, 0, 0, 0] * (Input[i, j, k, l] - (sum over l' < Input.Sizes[3] of Input[i,
@@ -8575,9 +8582,9 @@ def multihead_attention1(
     """Computes attention of several heads: Output = softmax(Scale * Q K + RelativePositionBias + mask) V, for each head.
 
     Q, K and V are the queries, keys and values, plus their parts of Bias; keys and values of the past come before the new
-    ones. Q K is the sum of products over the elements of a head, and the softmax runs over the keys. Head n of queries has
-    head n * KeyValueHeadCount / QueryHeadCount, rounded down, of keys and values. With PastSequenceLengths L, new keys follow
-    the first L of the past, and query i sees keys up to L + i. The result is exact, and rounded once.
+    ones. Q K is the sum of products over the elements of a head, and the softmax runs over the keys. Head n of the queries uses
+    head n * KeyValueHeadCount / QueryHeadCount, rounded down, of the keys and values. With PastSequenceLengths L, the new keys
+    follow the first L past keys, and query i sees keys up to L + i. The result is exact, and rounded once.
 
         Output[i, j, k] = (sum over t < PastKey.Sizes[2] + Key.Sizes[1] where Scores[i, k // Output.Sizes[2], j, t] !=
             -inf of Weights[i, k // Output.Sizes[2], j, t] * Values[i, k // Output.Sizes[2], t, k mod Output.Sizes[2]])
@@ -8728,8 +8735,8 @@ def nonzero_coordinates(
 ) -> NonzeroCoordinatesOutputs:
     """Lists the coordinates of the elements that are not 0, in row-major order, and counts them.
 
-    A row of OutputCoordinates has the last coordinates of an element, as many as there are columns. The rows behind the last
-    element are 0. Zeros of both signs are 0; NaN is not.
+    A row of OutputCoordinates holds an element's coordinates along the last dimensions, as many as there are columns. Rows
+    after the last element are 0. Zeros of both signs are 0; NaN is not.
 
         OutputCount[i, j, k, l] = sum over a < Input.Sizes[0], b < Input.Sizes[1], c < Input.Sizes[2], d <
             Input.Sizes[3] of (1 if Input[a, b, c, d] != 0, else 0)
@@ -8792,10 +8799,10 @@ def one_hot(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Writes one value at the place of each line along an axis that an index names, and another elsewhere in the line.
+    """Writes the value On at the index of each line along an axis, and the value Off elsewhere in the line.
 
-    Off is the first element of Values, On the next one along the last of its dimensions that is larger than 1. A negative
-    index counts from the end; one that is out of range leaves its line without On. Bits are copied unchanged.
+    Off is the first element of Values, and On the next one along the last dimension with more than one element. A negative
+    index counts from the end; an index that is out of range leaves its line without On. Bits are copied unchanged.
 
         Output[i, j, k, l] = Values[0, 0, 0, 1] if Indices[i, j, k, 0] = l, else Values[0, 0, 0, 0]
 
@@ -8858,10 +8865,11 @@ def padding(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Surrounds a tensor with more elements: Output[c] = Input[c - StartPadding], and by the mode beyond the input.
+    """Adds elements around a tensor: Output[c] = Input[c - StartPadding] inside the input, and by the mode outside.
 
-    CONSTANT is PaddingValue there, in an integer tensor truncated toward zero and saturated. EDGE is the nearest element.
-    REFLECTION goes back and forth with the ends once each, SYMMETRIC with the ends twice each, and WRAP starts again.
+    CONSTANT gives PaddingValue, which is truncated toward zero and saturated in an integer tensor, and EDGE the nearest
+    element. REFLECTION mirrors the input at its first and last elements, which are not repeated; SYMMETRIC repeats them. WRAP
+    repeats the input from its beginning.
 
         Output[i, j, k, l] = Input[i - StartPadding[0], j - StartPadding[1], k - StartPadding[2], l - StartPadding[3]]
             where it exists, else PaddingValue
@@ -8933,10 +8941,10 @@ def padding1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Surrounds a tensor with more elements: Output[c] = Input[c - StartPadding], and by the mode beyond the input.
+    """Adds elements around a tensor: Output[c] = Input[c - StartPadding] inside the input, and by the mode outside.
 
-    CONSTANT is PaddingValue there. EDGE is the nearest element. REFLECTION goes back and forth with the ends once each,
-    SYMMETRIC with the ends twice each, and WRAP starts again. Bits are copied unchanged.
+    CONSTANT gives PaddingValue, and EDGE the nearest element. REFLECTION mirrors the input at its first and last elements,
+    which are not repeated; SYMMETRIC repeats them. WRAP repeats the input from its beginning. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i - StartPadding[0], j - StartPadding[1], k - StartPadding[2], l - StartPadding[3]]
             where it exists, else PaddingValue
@@ -9013,11 +9021,11 @@ def quantize(
 ) -> NDArray[Any]:
     """Quantizes every element by its block: Output = clamp(round(Input / Scale) + ZeroPoint, Min, Max).
 
-    A dimension in which the quantization tensors have n elements is cut into n blocks of equal size: 1 is a scale for all,
-    and the input's own size is one for each. The quotient is rounded to FLOAT32, as ONNX does it, and round takes ties to
-    even. Min and Max are the limits of the output's type; a quotient that is NaN gives Min. Without a zero point, it is 0 in
-    a signed type, and the middle of an unsigned one: 128 in UINT8, 8 in UINT4. (ONNX's would be 0, which is given as a
-    tensor.)
+    In each dimension, the quantization tensors have a size n, and the input is divided into n blocks of equal size: with n = 1
+    all elements share a scale, and with the input's size each has its own. The quotient is rounded to FLOAT32, as in ONNX, and
+    round takes ties to even. Min and Max are the limits of the output's type; a quotient that is NaN gives Min. An absent zero
+    point is 0 for a signed type, and the middle of an unsigned one: 128 for UINT8, 8 for UINT4. (In ONNX it is 0; give a
+    tensor for that.)
 
     Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes and returns arrays
     of ml_dtypes' int4 and uint4.
@@ -9093,11 +9101,11 @@ def quantized_linear_average_pooling(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Averages every place of a window over a quantized tensor: Output = quantize(sum of dequantized elements / their number).
+    """Averages a quantized tensor in a window that slides: Output = quantize(sum of dequantized elements / their number).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is exact
-    but the one rounding, half to even. The elements and their number are those of AVERAGE_POOLING1; padding is the real
-    number 0. An absent zero point is 0; a quotient that is NaN gives Min.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is
+    exact except for this one rounding, half to even. The elements and their number are those of AVERAGE_POOLING1; padding is
+    the real number 0. An absent zero point is 0; a quotient that is NaN gives Min.
 
         Output[i, j, k, l] = 0 if is_nan(P[i, j, k, l]), else min(255, max(0, round(P[i, j, k, l]) +
             OutputZeroPoint[0]))
@@ -9200,9 +9208,9 @@ def quantized_linear_convolution(
 ) -> NDArray[Any]:
     """Convolves quantized numbers, in groups: Output = quantize(dequantize(Input) convolved with dequantize(Filter) + Bias).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is exact
-    but the one rounding, half to even. Bias counts in units of InputScale * FilterScale. What lies outside the input is no
-    term, as if it were the zero point. An absent zero point is 0.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is
+    exact except for this one rounding, half to even. Bias is in units of InputScale * FilterScale. Elements outside of the
+    input are left out, as if they were the zero point. An absent zero point is 0.
 
         Output[i, j, k, l] = min(255, max(0, round(((sum over c < Input.Sizes[1], u < Filter.Sizes[2], v <
             Filter.Sizes[3] of (Input[i, c, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
@@ -9310,8 +9318,9 @@ def quantized_linear_matrix_multiply(
 ) -> NDArray[Any]:
     """Multiplies quantized matrices, batch by batch: Output = quantize(dequantize(A) @ dequantize(B)).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is
-    exact but the one rounding, half to even. A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is
+    exact except for this one rounding, half to even. A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point
+    is 0.
 
     The eager function `quantized_linear_matrix_multiply` takes its arguments in the order of ONNX's QLinearMatMul.
 
@@ -9408,8 +9417,8 @@ def random_generator(
 ) -> RandomGeneratorOutputs:
     """Fills a tensor with random bits: element k in row-major order is word k mod 4 of Philox 4x32-10 at step k // 4.
 
-    The state is a counter of four words, least significant first, and a key of two. Step n has the counter n further on,
-    modulo 2^128, and the same key. The output state is that after the steps that were taken: go on from there.
+    The state is a counter of four words, least significant first, and a key of two words. Step n uses the counter + n, modulo
+    2^128, and the same key. The output state has the counter after the last step, at which the next call continues.
 
         Output[i] = philox(InputState[0, 0, 0, 0] + InputState[0, 0, 0, 1] * 2^32 + InputState[0, 0, 0, 2] * 2^64 +
             InputState[0, 0, 0, 3] * 2^96 + i // 4, InputState[0, 0, 0, 4] + InputState[0, 0, 0, 5] * 2^32, i mod 4)
@@ -9602,11 +9611,12 @@ def resample1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Reads a tensor at other places than its elements': those of output o are x = (o - OutOffset) / Scale - InOffset.
+    """Resizes a tensor: output o is read at x = (o - OutputPixelOffset) / Scale - InputPixelOffset in each dimension.
 
-    NEAREST_NEIGHBOR moves the element at floor(x + 1/2); LINEAR counts the element at the floor of x 1 - (x - floor(x)), and
-    the next one x - floor(x), in each dimension. Elements at the edge go on beyond it. The x of NEAREST_NEIGHBOR is that of
-    float32 operations; all else is exact, and rounded once, integers half to even.
+    NEAREST_NEIGHBOR copies the element at floor(x + 1/2). LINEAR interpolates in each dimension: the element at floor(x) has
+    the weight 1 - (x - floor(x)), and the next one x - floor(x). Positions outside of the tensor have the element at the
+    nearest edge. For NEAREST_NEIGHBOR, x is computed in float32 operations. Everything else is exact, and rounded once,
+    integers half to even.
 
         Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] > 0 and Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] -
             1, max(0, floor(X2[k]) + u)), min(Input.Sizes[3] - 1, max(0, floor(X3[l]) + v))] * P[k, u] * Q[l, v]
@@ -9772,13 +9782,15 @@ def resample3(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Reads a tensor at other places than its elements': those of output o are x = (o - OutOffset) / Scale - InOffset.
+    """Resizes a tensor: output o is read at x = (o - OutputPixelOffset) / Scale - InputPixelOffset in each dimension.
 
-    NEAREST_NEIGHBOR moves the element at x rounded in the RoundingDirection; LINEAR counts the element at the floor of x
-    1 - (x - floor(x)), and the next one x - floor(x), in each dimension. Elements at the edge go on beyond it. Antialiased,
-    LINEAR takes in each dimension with 1 / Scale above 2 the mean of the elements from x - 1 / (2 Scale) to, but without,
-    x + 1 / (2 Scale). The x of these windows and of NEAREST_NEIGHBOR is that of float32 operations; all else is exact, and
-    rounded once, integers half to even.
+    NEAREST_NEIGHBOR copies the element at x, rounded in the RoundingDirection. LINEAR interpolates in each dimension: the
+    element at floor(x) has the weight 1 - (x - floor(x)), and the next one x - floor(x). Positions outside of the tensor have
+    the element at the nearest edge. With Antialiased, in dimensions where 1 / Scale is above 2, LINEAR takes the mean of the
+    elements from x - 1 / (2 * Scale) to before x + 1 / (2 * Scale) instead.
+
+    For NEAREST_NEIGHBOR and these means, x is computed in float32 operations. Everything else is exact, and rounded once,
+    integers half to even.
 
         Output[i, j] = sum over u < 2, v < 2 where P[i, u] > 0 and Q[j, v] > 0 of Input[min(Input.Sizes[0] - 1, max(0,
             floor(X0[i]) + u)), min(Input.Sizes[1] - 1, max(0, floor(X1[j]) + v))] * P[i, u] * Q[j, v]
@@ -9866,9 +9878,9 @@ def resample_grad(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Adds the gradient of what RESAMPLE1 reads up at the elements that it reads, each with the weight that it had.
+    """Adds up, for every element that RESAMPLE1 reads, the gradients of the results times the element's weight in each.
 
-    Elements that are read nowhere get 0. Sums are exact, and rounded once.
+    Elements that are not read get 0. Sums are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over u < InputGradient.Sizes[0] where min(OutputGradient.Sizes[0] - 1, max(0,
             floor(float32(float32(float32(u - OutputPixelOffsets[0]) / Scales[0]) - InputPixelOffsets[0]) + 0.5))) = i
@@ -9952,9 +9964,9 @@ def resample_grad1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Adds the gradient of what RESAMPLE2 reads up at the elements that it reads, each with the weight that it had.
+    """Adds up, for every element that RESAMPLE2 reads, the gradients of the results times the element's weight in each.
 
-    Elements that are read nowhere get 0. Sums are exact, and rounded once.
+    Elements that are not read get 0. Sums are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over u < InputGradient.Sizes[0] where u = i of (sum over v <
             InputGradient.Sizes[1] where v = j of (sum over w < InputGradient.Sizes[2] where min(OutputGradient.Sizes[2]
@@ -10109,8 +10121,8 @@ def rnn(
 ) -> RnnOutputs:
     """Computes one layer of a simple recurrent network, step by step: H' = f(X W + H R + Wb + Rb).
 
-    X is the step's input. H' is rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
-    and OutputSequence has every H' at its own step; elements beyond a sequence's length are 0.
+    X is the step's input, and H the state before it. Only H' is rounded, once at each step. BACKWARD goes from a sequence's
+    end to its start. OutputSequence has every H' at its own step. Elements after the end of a sequence are 0.
 
         OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
         OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
@@ -10211,7 +10223,7 @@ def roi_align(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Reads samples of each region of an image: ROI_ALIGN1 with the offsets of centres, and not aligned to corners.
+    """Reads samples of each region of an image: ROI_ALIGN1 with offsets of 0.5 and -0.5, and without AlignRegionsToCorners.
 
         Output[i, j, k, l] = (sum over u < 2, v < 2 where u < SamplesY[i] and v < SamplesX[i] of (sum over p < 2, q < 2
             where P[i, k, l, p, q, u, v] > 0 of Input[BatchIndices[i], j, IndexY[i, SamplesY[i] * k + u, p], IndexX[i,
@@ -10342,13 +10354,15 @@ def roi_align1(
 ) -> NDArray[Any]:
     """Reads samples of each region of an image, on a grid, and takes the mean or the largest of those of each output.
 
-    In a dimension, the region goes from X1 = x1 * SpatialScale to X2, and its size is X2 - X1; a negative one mirrors it. An
-    output has n = size / outputs samples, rounded up and within the two limits. Sample s of all lies at
-    x = (s - OutputPixelOffset) * size / (outputs * n) + X1 - InputPixelOffset; with AlignRegionsToCorners the divisor is
-    outputs * n - 1. LINEAR counts the element at the floor of x 1 - (x - floor(x)), and the next one the rest, in both
-    dimensions; NEAREST_NEIGHBOR takes the element at floor(x + 1/2). A place below -1 or above the image's size has
-    OutOfBoundsInputValue; others beyond the edge are moved there. Size and n are those of float32 operations; all else is
-    exact, and rounded once.
+    In each dimension, the region goes from X1 = x1 * SpatialScale to X2 = x2 * SpatialScale. Its size, X2 - X1, may be
+    negative, which mirrors the region. Each output has n samples: size / outputs, rounded up, and limited by the minimum and
+    maximum. Sample s is at x = (s - OutputPixelOffset) * size / (outputs * n) + X1 - InputPixelOffset; with
+    AlignRegionsToCorners the divisor is outputs * n - 1.
+
+    LINEAR interpolates in both dimensions: the element at floor(x) has the weight 1 - (x - floor(x)), and the next one
+    x - floor(x). NEAREST_NEIGHBOR takes the element at floor(x + 1/2). A sample with x below -1 or above the image's size has
+    OutOfBoundsInputValue; other samples outside of the image are moved to its edge. Size and n are computed in float32
+    operations; everything else is exact, and rounded once.
 
         Output[i, j, k, l] = (sum over u < 1, v < 1 where u < SamplesY[i] and v < SamplesX[i] of (sum over p < 2, q < 2
             where WeightY[i, SamplesY[i] * k + u, p] * WeightX[i, SamplesX[i] * l + v, q] > 0 of Input[BatchIndices[i],
@@ -10499,13 +10513,15 @@ def roi_align_grad(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> RoiAlignGradOutputs:
-    """Passes the gradient of what ROI_ALIGN1 reads back to the elements that it reads, and to the corners of its regions.
+    """Computes the gradients of the images and of the regions' corners from that of ROI_ALIGN1's output.
 
-    OutputGradient is the sum of the incoming gradients, each times the weight that the element had: with AVERAGE the sample's
-    divided by the number of samples; with MAX the first of the output's largest samples has all. Samples out of bounds pass
-    nothing back. OutputROIGradient has for x1, y1, x2, y2 the sums of gradients times the derivatives of the places of
-    samples, n being constant, and of the image there, which is 0 with NEAREST_NEIGHBOR and where a place was moved to the
-    edge. Results are exact, and rounded once.
+    OutputGradient is, for each element, the sum of the gradients of the outputs that read it, each times the element's weight.
+    With AVERAGE, this is its weight in a sample, divided by the number of samples; with MAX, its weight in the first of the
+    largest samples. Samples out of bounds are left out.
+
+    OutputROIGradient is, for each corner x1, y1, x2, y2, the sum of the gradients, each times the derivative of a sample's
+    position by the corner, where n is constant, and times the derivative of the image at that position. The latter is 0 with
+    NEAREST_NEIGHBOR, and where a position was moved to the edge. Results are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over r < InputGradient.Sizes[0], y < InputGradient.Sizes[2], x <
             InputGradient.Sizes[3] where BatchIndices[r] = i and P[k, l, r, x, y] > 0 of InputGradient[r, j, y, x] /
@@ -10650,10 +10666,10 @@ def roi_pooling(
 ) -> NDArray[Any]:
     """Selects the largest element of each part of each region of an image; the parts may overlap.
 
-    A region's corners times SpatialScale, rounded, halves away from 0, are its first and last elements. Of L elements in a
-    dimension, part o of P goes from o * L / P, rounded down, to, but without, (o + 1) * L / P, rounded up. Elements outside
-    the image is left out; a part without elements gives 0. The first NaN counts as the largest element, or else the first of
-    those that are equal, and its bits are the output's.
+    A region's first and last elements are its corners times SpatialScale, rounded half away from 0. If it has L elements in a
+    dimension and P parts, part o goes from element o * L / P, rounded down, to the one before (o + 1) * L / P, rounded up.
+    Elements outside of the image are left out; a part without elements gives 0. The largest is the first NaN or, if there is
+    none, the first of the largest numbers. Its bits are copied unchanged.
 
         Output[i, j, k, l] = Input[ROI[0, 0, i, 0], j, BeginY[i, k] + P[i, j, k, l] // Input.Sizes[3], BeginX[i, l] +
             P[i, j, k, l] mod Input.Sizes[3]] if BeginY[i, k] < EndY[i, k] and BeginX[i, l] < EndX[i, l], else 0
@@ -10725,7 +10741,7 @@ def scatter_elements(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies Input and replaces the elements that indices name: Output[.., Indices[.., i, ..], ..] = Updates[.., i, ..].
+    """Copies Input and replaces the elements at indices along an axis: Output[.., Indices[.., i, ..], ..] = Updates[.., i, ..].
 
     A negative index counts from the end. Of several updates of one element, the last counts. Bits are copied unchanged.
 
@@ -10794,9 +10810,9 @@ def scatter_nd(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies Input and replaces the subtensors that tuples of indices name: Output[Indices[c], ..] = Updates[c, ..].
+    """Copies Input and replaces the subtensors at tuples of indices: Output[Indices[c], ..] = Updates[c, ..].
 
-    The last dimension of Indices holds a tuple, which names an element along the first dimensions of Input that count. A
+    The last dimension of Indices holds tuples of indices in the first of Input's last InputDimensionCount dimensions. A
     negative index counts from the end. Of several updates of one element, the last counts. Bits are copied unchanged.
 
         Output[i, j, k, l] = Updates[0, 0, P[j, k], l] if Indices[0, 0, P[j, k], 0] = j and Indices[0, 0, P[j, k], 1] =
@@ -10940,10 +10956,10 @@ def slice1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies the elements that a window with a signed stride in each dimension meets.
+    """Copies the elements of a window, with a signed stride in each dimension: Output[c] = Input[start + stride * c].
 
-    Output[c] = Input[start + stride * c], where start is the window's first element, or its last where the stride is
-    negative. The output may be smaller than the window allows: it is then the leading part.
+    Here start is the window's first element, or its last one if the stride is negative. If the output is smaller than the
+    window allows, it has the first of the elements.
 
         Output[i, j, k, l] = Input[InputWindowOffsets[0] + InputWindowStrides[0] * i, InputWindowOffsets[1] +
             InputWindowStrides[1] * j, InputWindowOffsets[2] + InputWindowStrides[2] * k, InputWindowOffsets[3] +
@@ -11010,9 +11026,9 @@ def slice_grad(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Puts a gradient where SLICE1 read the elements that it belongs to, and 0 elsewhere.
+    """Copies the gradients of SLICE1's outputs to the elements that it read, and 0 to the others.
 
-    OutputGradient[start + stride * c] = InputGradient[c], where start is the window's first element, or its last where the
+    OutputGradient[start + stride * c] = InputGradient[c], where start is the window's first element, or its last one if the
     stride is negative. Bits are copied unchanged.
 
         OutputGradient[i, j, k, l] = InputGradient[(i - InputWindowOffsets[0]) // InputWindowStrides[0], (j -
@@ -11089,7 +11105,7 @@ def space_to_depth(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays blocks of an image out as channels: Output[n, (i * B + j) * C + c, h, w] = Input[n, c, h * B + i, w * B + j].
+    """Rearranges blocks of an image to channels: Output[n, (i * B + j) * C + c, h, w] = Input[n, c, h * B + i, w * B + j].
 
     It is SPACE_TO_DEPTH1 in the order DEPTH_COLUMN_ROW.
 
@@ -11169,10 +11185,10 @@ def space_to_depth1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays blocks of an image out as channels: Output[n, k, h, w] = Input[n, c, h * B + i, w * B + j], B being BlockSize.
+    """Rearranges blocks of an image to channels: Output[n, k, h, w] = Input[n, c, h * B + i, w * B + j].
 
-    The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the input's number of channels, and
-    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
+    B is BlockSize, and C the input's number of channels. The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW,
+    and (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i, j mod Input.Sizes[1], k * 2 + j // Input.Sizes[1] // 2, l * 2 + j //
             Input.Sizes[1] mod 2]
@@ -11252,7 +11268,7 @@ def split(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> list[NDArray[Any]]:
-    """Cuts a tensor into parts along an axis: `Output[n][.., i, ..]` = Input[.., o + i, ..].
+    """Splits a tensor along an axis: `Output[n][.., i, ..]` = Input[.., o + i, ..].
 
     Here o is the sum of the sizes along the axis of the outputs before n. Bits are copied unchanged.
 
@@ -11456,8 +11472,8 @@ def top_k1(
 ) -> TopK1Outputs:
     """Selects the K largest or smallest elements of each line along an axis, sorted, and their positions in the line.
 
-    OutputValue is Input at OutputIndex, bit by bit. Equal elements keep the order of their positions in both directions;
-    zeros of both signs are equal, and NaN counts above +infinity.
+    OutputValue has the bits of Input at OutputIndex. Equal elements keep the order of their positions in both directions;
+    zeros of both signs are equal, and NaN is larger than +infinity.
 
         OutputValue[i, j, k, l] = Input[i, j, k, position l in increasing order over l' < Input.Sizes[3] of Input[i, j,
             k, l']]
@@ -11528,11 +11544,10 @@ def unfold(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays the places of a window out as columns: Output[n, c * K + k, b] = Input[n, c, p].
+    """Copies the elements of each position of a window to a column: Output[n, c * K + k, b] = Input[n, c, p].
 
-    There p = b * Stride + k * Dilation - StartPadding.
-    Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
-    elements. What lies outside the input is 0. Bits are copied unchanged.
+    Here p = b * Stride + k * Dilation - StartPadding, where b is a position of the window and k one of its K elements, each
+    counted in row-major order. Elements outside of the input are 0. Bits are copied unchanged.
 
         Output[i, j, k] = Input[i, j // (WindowSizes[0] * WindowSizes[1]), k // ((Input.Sizes[3] + StartPadding[1] +
             EndPadding[1] - (Dilations[1] * (WindowSizes[1] - 1)) - 1) // Strides[1] + 1) * Strides[0] + j mod
@@ -11610,11 +11625,11 @@ def upsample_2d(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Enlarges images by whole factors, by the nearest element or by the means of the two nearest along both dimensions.
+    """Enlarges images by integer factors, with the nearest element or by interpolation of the two nearest in both dimensions.
 
-    The centre of output o lies at x = (o + 1/2) / Scale - 1/2 between the centres of the input's elements, the first and the
-    last of which go on beyond the edge. With LINEAR the element at the floor of x counts 1 - (x - floor(x)), and the next
-    one x - floor(x); sums are exact, and rounded once. With NEAREST_NEIGHBOR bits are copied unchanged.
+    Output o is read at x = (o + 1/2) / Scale - 1/2; positions outside of the image have the element at the nearest edge. With
+    LINEAR, the element at floor(x) has the weight 1 - (x - floor(x)), and the next one x - floor(x); sums are exact, and
+    rounded once. With NEAREST_NEIGHBOR, bits are copied unchanged.
 
         Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] * Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] - 1,
             max(0, (k * 2 + 1 - 2) // 4 + u)), min(Input.Sizes[3] - 1, max(0, (l * 2 + 1 - 2) // 4 + v))] * P[k, u] *

@@ -112,10 +112,12 @@ class Layer(Network):
 class Gru(Desc):
     """Computes one layer of gated recurrent units, step by step: H' = (1 - z) * h + z * H.
 
-    With X the step's input, z = f(X Wz + H Rz + Wbz + Rbz), r likewise, and h = g(X Wh + (r * H) Rh + Wbh + Rbh), or with
-    LinearBeforeReset h = g(X Wh + r * (H Rh + Rbh) + Wbh). H' is rounded at each step, and nothing else is. BACKWARD goes
-    from a sequence's end to its start, and OutputSequence has every H' at its own step; what lies beyond a sequence's
-    length is 0.
+    X is the step's input, and H the state before it. The update gate is z = f(X Wz + H Rz + Wbz + Rbz), and the reset gate
+    is r = f(X Wr + H Rr + Wbr + Rbr). The candidate is h = g(X Wh + (r * H) Rh + Wbh + Rbh) or, with LinearBeforeReset,
+    h = g(X Wh + r * (H Rh + Rbh) + Wbh). Only H' is rounded, once at each step.
+
+    BACKWARD goes from a sequence's end to its start. OutputSequence has every H' at its own step. Elements after the end of
+    a sequence are 0.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", INPUT)

@@ -93,10 +93,10 @@ class Side:
 class RoiPooling(Desc):
     """Selects the largest element of each part of each region of an image; the parts may overlap.
 
-    A region's corners times SpatialScale, rounded, halves away from 0, are its first and last elements. Of L elements in a
-    dimension, part o of P goes from o * L / P, rounded down, to, but without, (o + 1) * L / P, rounded up. Elements outside
-    the image is left out; a part without elements gives 0. The first NaN counts as the largest element, or else the first of
-    those that are equal, and its bits are the output's.
+    A region's first and last elements are its corners times SpatialScale, rounded half away from 0. If it has L elements in a
+    dimension and P parts, part o goes from element o * L / P, rounded down, to the one before (o + 1) * L / P, rounded up.
+    Elements outside of the image are left out; a part without elements gives 0. The largest is the first NaN or, if there is
+    none, the first of the largest numbers. Its bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The images, {BatchCount, ChannelCount, Height, Width}.")
