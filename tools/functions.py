@@ -1,6 +1,6 @@
-"""Writes what is made from the operator files: the eager functions and the table of public names. `make functions`.
+"""Writes the files that are made from the operator files: eager functions and the table of public names. `make functions`.
 
-A test makes the text again and compares.
+A test makes their text again and compares.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def files() -> dict[Path, str]:
 
 
 def _linted(text: str, path: Path) -> str:
-    """The text as `make lint` wants it: formatted, without imports that nothing needs."""
+    """The text as `make lint` requires it: formatted, without unused imports."""
     for command in (["check", "--quiet", "--fix", "--select", "F401,I"], ["format", "--quiet"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(path), "-"]
         text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True, encoding="utf-8").stdout
@@ -112,13 +112,13 @@ def _catalog(every: list[type[Desc]]) -> str:
 def _computed_by(cls: type[Desc]) -> str:
     """The kind of kernel that computes an example: "compiled", "NumPy" or "reference", the Python evaluation of formulas."""
     name = Device("cpu").compile(example_desc(cls)).kernel_name
-    if name.startswith("copy:"):  # as small as examples, copies are NumPy's
+    if name.startswith("copy:"):  # NumPy copies tensors as small as those of examples
         return "compiled"
     return {"numpy": "NumPy"}.get(kind := name.rpartition(":")[2], kind)
 
 
 def function(cls: type[Desc]) -> str:
-    """The definition of an operator's function, and of its outputs' tuple where there are several."""
+    """The definition of an operator's function, and of a tuple for its outputs if there are several."""
     spec = cls.spec
     name, several = spec.name.lower(), len(spec.outputs) > 1
     made = parameters(cls)
@@ -177,13 +177,13 @@ def docstring(cls: type[Desc], made: list[Parameter]) -> str:
     spec = cls.spec
     text = prose(textwrap.dedent("    " + spec.summary).strip())
     newest = example_desc(cls).as_newest()
-    lines = [line for f in formulas(newest).values() for line in f.split("\n")]  # the second one says what a letter stands for
+    lines = [line for f in formulas(newest).values() for line in f.split("\n")]  # further lines define the parts of the first
     formula = [textwrap.fill(line, WIDTH - 8, subsequent_indent="    ") for line in lines]
     parts = [text, textwrap.indent("\n".join(formula), "    "), "Parameters\n----------"]
     parts[-1] += "".join(f"\n{_entry(cls, p)}" for p in made)
     parts.append("Returns\n-------\n" + "\n".join(_returned(cls)))
     errors = [
-        ("BindingError", "Arguments do not fit one another, or an array is none that DirectML has."),
+        ("BindingError", "Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count."),
         ("DescError", "A documented rule of the operator is broken."),
     ]
     if spec.data_rules:
@@ -205,16 +205,16 @@ def _entry(cls: type[Desc], p: Parameter) -> str:
     kind = p.type.removesuffix(" | None")
     said = "optional" if p.default == "None" else "" if p.default is None else f"default {p.default}".replace("'", '"')
     if p.name == "out":
-        text = "Where to write: an array of the result's sizes and data type; without it, a fresh one."
+        text = "An array for the result, with its sizes and data type. By default, a new one."
     elif p.name == "device":
-        text = 'Where to compute: a device, or "cpu" or "reference"; without it, the cpu.'
+        text = 'A device, or "cpu" or "reference". By default, the cpu.'
     elif p.name == "axis" and p.field is None:
-        text = "One of axes alone."
+        text = "A single axis."
     elif p.name == "output_sizes":
-        text = "The sizes of the output, which do not follow from the inputs." if p.default is None else "The output's sizes."
+        text = "The sizes of the output, which the inputs do not determine." if p.default is None else "The output's sizes."
     elif p.name == "output_data_type":
         optional = p.default is not None and cls.spec.name not in SPECIAL
-        text = f"The data type of the output{', where no input says it' if optional else ''}."
+        text = f"The data type of the output{', if no input determines it' if optional else ''}."
     else:
         assert p.field is not None, (cls, p)
         text = prose(p.field.meaning)

@@ -56,9 +56,9 @@ def activation_celu(
     alpha : float, default 1.0
         The negated limit of the result at -infinity.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def activation_celu(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -103,9 +103,9 @@ def activation_elu(
     alpha : float, default 1.0
         The negated limit of the result at -infinity.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def activation_elu(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -147,9 +147,9 @@ def activation_gelu(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def activation_gelu(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -191,9 +191,9 @@ def activation_hardmax(
     input : NDArray[Any]
         The elements, {1, .., 1, BatchCount, Width}. 1 to 8 dimensions of float32 or float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def activation_hardmax(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -243,11 +243,11 @@ def activation_hardmax1(
     axes : Sequence[int] | int, optional
         The axes among whose elements one is the largest. Negative ones count from the end. By default, the last.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def activation_hardmax1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -302,9 +302,9 @@ def activation_hard_sigmoid(
     beta : float, default 0.5
         The value at 0.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -314,7 +314,7 @@ def activation_hard_sigmoid(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -354,9 +354,9 @@ def activation_hard_swish(
     beta : float, default 0.5
         The sigmoid at 0.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -366,7 +366,7 @@ def activation_hard_swish(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -398,9 +398,9 @@ def activation_identity(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -410,7 +410,7 @@ def activation_identity(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -445,9 +445,9 @@ def activation_leaky_relu(
     alpha : float, default 0.01
         The slope below 0.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -457,7 +457,7 @@ def activation_leaky_relu(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -495,9 +495,9 @@ def activation_linear(
     beta : float
         The term.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -507,7 +507,7 @@ def activation_linear(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -541,9 +541,9 @@ def activation_log_softmax(
     input : NDArray[Any]
         The elements x, {1, .., 1, BatchCount, Width}. 1 to 8 dimensions of float32 or float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -553,7 +553,7 @@ def activation_log_softmax(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -595,11 +595,11 @@ def activation_log_softmax1(
     axes : Sequence[int] | int, optional
         The axes that a sum runs over. Negative ones count from the end. By default, the last.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -609,7 +609,7 @@ def activation_log_softmax1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -647,9 +647,9 @@ def activation_parameterized_relu(
     slope : NDArray[Any] | float
         The slope below 0, for each element. 1 to 8 dimensions of float32, float16, int32, int16 or int8.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -659,7 +659,7 @@ def activation_parameterized_relu(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -700,9 +700,9 @@ def activation_parametric_softplus(
     beta : float
         The factor of x.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -712,7 +712,7 @@ def activation_parametric_softplus(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -744,9 +744,9 @@ def activation_relu(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32, float16, int32, int16 or int8.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -756,7 +756,7 @@ def activation_relu(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -793,9 +793,9 @@ def activation_relu_grad(
     input_gradient : NDArray[Any] | float
         The gradient of each of RELU's results. 1 to 8 dimensions of float32, float16, int32, int16 or int8.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -805,7 +805,7 @@ def activation_relu_grad(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -845,9 +845,9 @@ def activation_scaled_elu(
     gamma : float, default 1.0507010221481323
         The factor of the whole.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -857,7 +857,7 @@ def activation_scaled_elu(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -895,9 +895,9 @@ def activation_scaled_tanh(
     beta : float, default 0.5
         The factor of x.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -907,7 +907,7 @@ def activation_scaled_tanh(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -949,9 +949,9 @@ def activation_shrink(
     threshold : float, default 0.5
         Below this magnitude, the result is 0.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -961,7 +961,7 @@ def activation_shrink(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -993,9 +993,9 @@ def activation_sigmoid(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1005,7 +1005,7 @@ def activation_sigmoid(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1041,9 +1041,9 @@ def activation_softmax(
     input : NDArray[Any]
         The elements x, {1, .., 1, BatchCount, Width}. 1 to 8 dimensions of float32 or float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1053,7 +1053,7 @@ def activation_softmax(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1095,11 +1095,11 @@ def activation_softmax1(
     axes : Sequence[int] | int, optional
         The axes that a sum runs over. Negative ones count from the end. By default, the last.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1109,7 +1109,7 @@ def activation_softmax1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1145,9 +1145,9 @@ def activation_softplus(
     steepness : float, default 1.0
         How sharply the curve bends at 0.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1157,7 +1157,7 @@ def activation_softplus(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1189,9 +1189,9 @@ def activation_softsign(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1201,7 +1201,7 @@ def activation_softsign(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1238,9 +1238,9 @@ def activation_swish(
     sigmoid_input_scale : float, default 1.0
         The factor of x in the sigmoid.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1250,7 +1250,7 @@ def activation_swish(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1282,9 +1282,9 @@ def activation_tanh(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1294,7 +1294,7 @@ def activation_tanh(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1329,9 +1329,9 @@ def activation_thresholded_relu(
     alpha : float, default 1.0
         The threshold.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1341,7 +1341,7 @@ def activation_thresholded_relu(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1414,9 +1414,9 @@ def adam_optimizer(
     epsilon : float, default 1e-08
         A number added to the divisor, so that it is not zero.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1430,7 +1430,7 @@ def adam_optimizer(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1493,11 +1493,11 @@ def argmax(
     axis_direction : AxisDirection | str, default "INCREASING"
         INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1507,7 +1507,7 @@ def argmax(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1548,11 +1548,11 @@ def argmin(
     axis_direction : AxisDirection | str, default "INCREASING"
         INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1562,7 +1562,7 @@ def argmin(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1615,9 +1615,9 @@ def average_pooling(
     include_padding : bool, default False
         Whether the padding counts in the number of elements.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1627,7 +1627,7 @@ def average_pooling(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1694,9 +1694,9 @@ def average_pooling1(
     include_padding : bool, default False
         Whether the padding counts in the number of elements.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1706,7 +1706,7 @@ def average_pooling1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1781,11 +1781,11 @@ def average_pooling_grad(
     include_padding : bool, default False
         Whether the padding counts in the number of elements.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1795,7 +1795,7 @@ def average_pooling_grad(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1869,9 +1869,9 @@ def batch_normalization(
     fused_activation : Desc, optional
         The function f, applied to the exact result; if absent, none.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1881,7 +1881,7 @@ def batch_normalization(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -1954,9 +1954,9 @@ def batch_normalization_grad(
     epsilon : float, optional
         A number added to every variance, so that it is not zero; 0 if absent.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -1970,7 +1970,7 @@ def batch_normalization_grad(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2050,9 +2050,9 @@ def batch_normalization_training(
     fused_activation : Desc, optional
         The function f, applied to the exact result; if absent, none.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2066,7 +2066,7 @@ def batch_normalization_training(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2147,9 +2147,9 @@ def batch_normalization_training_grad(
     epsilon : float, default 1e-05
         A number added to every variance, so that it is not zero.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2163,7 +2163,7 @@ def batch_normalization_training_grad(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2216,9 +2216,9 @@ def cast(
     output_data_type : DataType | DTypeLike
         The data type of the output.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2229,7 +2229,7 @@ def cast(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2302,9 +2302,9 @@ def convolution(
     fused_activation : Desc, optional
         The function f, applied to the exact sum; if absent, none.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2314,7 +2314,7 @@ def convolution(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2394,9 +2394,9 @@ def convolution_integer(
     group_count : int, default 1
         Groups that the channels are divided into.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2406,7 +2406,7 @@ def convolution_integer(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2466,9 +2466,9 @@ def cumulative_product(
     has_exclusive_product : bool, default False
         Whether the element itself is left out.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2478,7 +2478,7 @@ def cumulative_product(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2524,9 +2524,9 @@ def cumulative_summation(
     has_exclusive_sum : bool, default False
         Whether the element itself is left out.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2536,7 +2536,7 @@ def cumulative_summation(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2579,9 +2579,9 @@ def depth_to_space(
     block_size : int
         Height and width of a block.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2592,7 +2592,7 @@ def depth_to_space(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2647,9 +2647,9 @@ def depth_to_space1(
     order : DepthSpaceOrder | str, default "DEPTH_COLUMN_ROW"
         The order of the channels of a block. One of DEPTH_COLUMN_ROW, COLUMN_ROW_DEPTH.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2660,7 +2660,7 @@ def depth_to_space1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2723,9 +2723,9 @@ def dequantize(
         SCALE, or SCALE_ZERO_POINT: what the quantization tensors are. By default, SCALE for one quantization tensor,
         SCALE_ZERO_POINT for two.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2735,7 +2735,7 @@ def dequantize(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2779,13 +2779,13 @@ def diagonal_matrix(
     value : float, default 1.0
         The number.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     output_data_type : DataType | DTypeLike
         The data type of the output.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2796,7 +2796,7 @@ def diagonal_matrix(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2848,9 +2848,9 @@ def diagonal_matrix1(
     diagonal_fill_end : int
         The diagonal behind the last one that is filled.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2861,7 +2861,7 @@ def diagonal_matrix1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2932,9 +2932,9 @@ def dynamic_quantize_linear(
     output_data_type : DataType | DTypeLike
         The data type of the output.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -2948,7 +2948,7 @@ def dynamic_quantize_linear(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -2995,9 +2995,9 @@ def element_wise_abs(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3007,7 +3007,7 @@ def element_wise_abs(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3044,9 +3044,9 @@ def element_wise_acos(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3056,7 +3056,7 @@ def element_wise_acos(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3093,9 +3093,9 @@ def element_wise_acosh(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3105,7 +3105,7 @@ def element_wise_acosh(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3142,9 +3142,9 @@ def element_wise_add(
         The right terms. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
         uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3154,7 +3154,7 @@ def element_wise_add(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3192,9 +3192,9 @@ def element_wise_add1(
     fused_activation : Desc, optional
         The function f, applied to the exact sum; if absent, none.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3204,7 +3204,7 @@ def element_wise_add1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3245,9 +3245,9 @@ def element_wise_asin(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3257,7 +3257,7 @@ def element_wise_asin(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3294,9 +3294,9 @@ def element_wise_asinh(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3306,7 +3306,7 @@ def element_wise_asinh(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3343,9 +3343,9 @@ def element_wise_atan(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3355,7 +3355,7 @@ def element_wise_atan(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3392,9 +3392,9 @@ def element_wise_atanh(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3404,7 +3404,7 @@ def element_wise_atanh(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3439,9 +3439,9 @@ def element_wise_atan_yx(
     b : NDArray[Any] | float
         The x coordinates. 1 to 8 dimensions of float32 or float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3451,7 +3451,7 @@ def element_wise_atan_yx(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3488,9 +3488,9 @@ def element_wise_bit_and(
         The elements on the right. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
         uint8, int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3501,7 +3501,7 @@ def element_wise_bit_and(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3536,9 +3536,9 @@ def element_wise_bit_count(
         The elements x. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8, int64
         or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3548,7 +3548,7 @@ def element_wise_bit_count(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3582,9 +3582,9 @@ def element_wise_bit_not(
         The elements x. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16, uint8, int64
         or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3595,7 +3595,7 @@ def element_wise_bit_not(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3633,9 +3633,9 @@ def element_wise_bit_or(
         The elements on the right. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
         uint8, int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3646,7 +3646,7 @@ def element_wise_bit_or(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3683,9 +3683,9 @@ def element_wise_bit_shift_left(
     b : NDArray[Any] | float
         The number of places. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3695,7 +3695,7 @@ def element_wise_bit_shift_left(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3732,9 +3732,9 @@ def element_wise_bit_shift_right(
     b : NDArray[Any] | float
         The number of places. 1 to 8 dimensions of uint32, uint16, uint8 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3744,7 +3744,7 @@ def element_wise_bit_shift_right(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3781,9 +3781,9 @@ def element_wise_bit_xor(
         The elements on the right. 1 to 8 dimensions of float64, float32, float16, int32, int16, int8, uint32, uint16,
         uint8, int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3794,7 +3794,7 @@ def element_wise_bit_xor(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3829,9 +3829,9 @@ def element_wise_ceil(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3841,7 +3841,7 @@ def element_wise_ceil(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3886,9 +3886,9 @@ def element_wise_clip(
     max : float, optional
         The upper bound. By default, no bound.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3898,7 +3898,7 @@ def element_wise_clip(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -3946,9 +3946,9 @@ def element_wise_clip1(
     max : float, optional
         The upper bound. By default, no bound.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -3958,7 +3958,7 @@ def element_wise_clip1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4009,9 +4009,9 @@ def element_wise_clip_grad(
     max : float
         The upper bound.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4022,7 +4022,7 @@ def element_wise_clip_grad(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4075,9 +4075,9 @@ def element_wise_clip_grad1(
     max : float
         The upper bound.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4088,7 +4088,7 @@ def element_wise_clip_grad1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4135,9 +4135,9 @@ def element_wise_constant_pow(
     exponent : float
         The exponent of every power.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4147,7 +4147,7 @@ def element_wise_constant_pow(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4184,9 +4184,9 @@ def element_wise_cos(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4196,7 +4196,7 @@ def element_wise_cos(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4231,9 +4231,9 @@ def element_wise_cosh(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4243,7 +4243,7 @@ def element_wise_cosh(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4284,9 +4284,9 @@ def element_wise_dequantize_linear(
         A zero point for each element, of the input's type. 1 to 8 dimensions of int32, int16, int8, uint32, uint16 or
         uint8.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4296,7 +4296,7 @@ def element_wise_dequantize_linear(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4337,9 +4337,9 @@ def element_wise_difference_square(
     b : NDArray[Any] | float
         The elements to subtract. 1 to 8 dimensions of float32, float16, int32 or uint32.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4349,7 +4349,7 @@ def element_wise_difference_square(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4390,9 +4390,9 @@ def element_wise_divide(
     b : NDArray[Any] | float
         The divisors. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4403,7 +4403,7 @@ def element_wise_divide(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4440,9 +4440,9 @@ def element_wise_erf(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4452,7 +4452,7 @@ def element_wise_erf(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4487,9 +4487,9 @@ def element_wise_exp(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4499,7 +4499,7 @@ def element_wise_exp(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4534,9 +4534,9 @@ def element_wise_floor(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4546,7 +4546,7 @@ def element_wise_floor(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4585,9 +4585,9 @@ def element_wise_identity(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4598,7 +4598,7 @@ def element_wise_identity(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4642,9 +4642,9 @@ def element_wise_if(
         The elements to take where the condition is false. 1 to 8 dimensions of float64, float32, float16, int32, int16,
         int8, uint32, uint16, uint8, int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4655,7 +4655,7 @@ def element_wise_if(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4695,9 +4695,9 @@ def element_wise_is_infinity(
     infinity_mode : IsInfinityMode | str, default "EITHER"
         The infinity to look for, or either. One of EITHER, POSITIVE, NEGATIVE.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4707,7 +4707,7 @@ def element_wise_is_infinity(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4739,9 +4739,9 @@ def element_wise_is_nan(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32 or float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4751,7 +4751,7 @@ def element_wise_is_nan(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4786,9 +4786,9 @@ def element_wise_log(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4798,7 +4798,7 @@ def element_wise_log(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4833,9 +4833,9 @@ def element_wise_logical_and(
     b : NDArray[Any] | float
         The truth values on the right. 1 to 8 dimensions of uint32, uint8 or bool.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4845,7 +4845,7 @@ def element_wise_logical_and(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4884,9 +4884,9 @@ def element_wise_logical_equals(
         The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4896,7 +4896,7 @@ def element_wise_logical_equals(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4938,9 +4938,9 @@ def element_wise_logical_greater_than(
         The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -4950,7 +4950,7 @@ def element_wise_logical_greater_than(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -4992,9 +4992,9 @@ def element_wise_logical_greater_than_or_equal(
         The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5004,7 +5004,7 @@ def element_wise_logical_greater_than_or_equal(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5046,9 +5046,9 @@ def element_wise_logical_less_than(
         The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5058,7 +5058,7 @@ def element_wise_logical_less_than(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5100,9 +5100,9 @@ def element_wise_logical_less_than_or_equal(
         The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5112,7 +5112,7 @@ def element_wise_logical_less_than_or_equal(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5147,9 +5147,9 @@ def element_wise_logical_not(
     input : NDArray[Any]
         The truth values x. 1 to 8 dimensions of uint32, uint8 or bool.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5159,7 +5159,7 @@ def element_wise_logical_not(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5194,9 +5194,9 @@ def element_wise_logical_or(
     b : NDArray[Any] | float
         The truth values on the right. 1 to 8 dimensions of uint32, uint8 or bool.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5206,7 +5206,7 @@ def element_wise_logical_or(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5241,9 +5241,9 @@ def element_wise_logical_xor(
     b : NDArray[Any] | float
         The truth values on the right. 1 to 8 dimensions of uint32, uint8 or bool.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5253,7 +5253,7 @@ def element_wise_logical_xor(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5290,9 +5290,9 @@ def element_wise_max(
         The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5303,7 +5303,7 @@ def element_wise_max(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5343,9 +5343,9 @@ def element_wise_mean(
     b : NDArray[Any] | float
         The elements on the right. 1 to 8 dimensions of float32, float16, int32 or uint32.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5355,7 +5355,7 @@ def element_wise_mean(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5392,9 +5392,9 @@ def element_wise_min(
         The elements on the right. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5405,7 +5405,7 @@ def element_wise_min(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5447,9 +5447,9 @@ def element_wise_modulus_floor(
     b : NDArray[Any] | float
         The divisors. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5460,7 +5460,7 @@ def element_wise_modulus_floor(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5502,9 +5502,9 @@ def element_wise_modulus_truncate(
     b : NDArray[Any] | float
         The divisors. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5515,7 +5515,7 @@ def element_wise_modulus_truncate(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5555,9 +5555,9 @@ def element_wise_multiply(
         The right factors. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
         uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5567,7 +5567,7 @@ def element_wise_multiply(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5602,9 +5602,9 @@ def element_wise_negate(
     input : NDArray[Any]
         The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8 or int64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5614,7 +5614,7 @@ def element_wise_negate(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5657,9 +5657,9 @@ def element_wise_pow(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every base; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5669,7 +5669,7 @@ def element_wise_pow(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5730,9 +5730,9 @@ def element_wise_quantized_linear_add(
     output_zero_point : NDArray[Any] | float, optional
         The output's zero point, one element. 1 to 8 dimensions of int8 or uint8.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5742,7 +5742,7 @@ def element_wise_quantized_linear_add(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5798,9 +5798,9 @@ def element_wise_quantize_linear(
     zero_point : NDArray[Any] | float, optional
         A zero point for each element, of the output's type. 1 to 8 dimensions of int8 or uint8.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5810,7 +5810,7 @@ def element_wise_quantize_linear(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5849,9 +5849,9 @@ def element_wise_recip(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5861,7 +5861,7 @@ def element_wise_recip(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5899,9 +5899,9 @@ def element_wise_round(
     rounding_mode : RoundingMode | str, default "HALVES_TO_NEAREST_EVEN"
         The integer that is taken. One of HALVES_TO_NEAREST_EVEN, TOWARD_ZERO, TOWARD_INFINITY.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5911,7 +5911,7 @@ def element_wise_round(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5944,9 +5944,9 @@ def element_wise_sign(
         The elements x. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8, int64 or
         uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -5956,7 +5956,7 @@ def element_wise_sign(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -5993,9 +5993,9 @@ def element_wise_sin(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6005,7 +6005,7 @@ def element_wise_sin(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6040,9 +6040,9 @@ def element_wise_sinh(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6052,7 +6052,7 @@ def element_wise_sinh(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6087,9 +6087,9 @@ def element_wise_sqrt(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6099,7 +6099,7 @@ def element_wise_sqrt(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6136,9 +6136,9 @@ def element_wise_subtract(
         The elements to subtract. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16, uint8,
         int64 or uint64.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6149,7 +6149,7 @@ def element_wise_subtract(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6186,9 +6186,9 @@ def element_wise_tan(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6198,7 +6198,7 @@ def element_wise_tan(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6235,9 +6235,9 @@ def element_wise_tanh(
     scale_bias : tuple[float, float], optional
         A factor and a term, applied exactly to every x; if absent, x is used.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6247,7 +6247,7 @@ def element_wise_tanh(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6288,9 +6288,9 @@ def element_wise_threshold(
     min : float
         The lower bound.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6300,7 +6300,7 @@ def element_wise_threshold(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6336,11 +6336,11 @@ def fill_value_constant(
     value : float
         The number.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6351,7 +6351,7 @@ def fill_value_constant(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6393,11 +6393,11 @@ def fill_value_sequence(
     value_delta : float
         The difference between neighbouring numbers.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6408,7 +6408,7 @@ def fill_value_sequence(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6471,11 +6471,11 @@ def fold(
     end_padding : Sequence[int], optional
         Elements after the image, for windows to end in. By default, zeros.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6486,7 +6486,7 @@ def fold(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6545,9 +6545,9 @@ def gather(
         How many dimensions of Indices count, the last ones; those before have size 1. By default, as many as the
         indices have.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6558,7 +6558,7 @@ def gather(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -6606,9 +6606,9 @@ def gather_elements(
     axis : int, optional
         The axis of Input that the indices count along. A negative one counts from the end. By default, 0.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6619,7 +6619,7 @@ def gather_elements(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -6672,9 +6672,9 @@ def gather_nd(
         How many dimensions of Indices count, the last ones; those before have size 1. By default, as many as the
         indices have.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6685,7 +6685,7 @@ def gather_nd(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -6743,9 +6743,9 @@ def gather_nd1(
     batch_dimension_count : int, default 0
         How many of the first dimensions that count are batches.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6756,7 +6756,7 @@ def gather_nd1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -6826,9 +6826,9 @@ def gemm(
     fused_activation : Desc, optional
         The function f, applied to the exact sum; if absent, none.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6838,7 +6838,7 @@ def gemm(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -6937,9 +6937,9 @@ def gru(
     linear_before_reset : bool, default False
         Whether r is a factor of H Rh + Rbh, and not of H.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -6951,7 +6951,7 @@ def gru(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7011,9 +7011,9 @@ def join(
     axis : int
         The dimension to join along. A negative one counts from the end.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7024,7 +7024,7 @@ def join(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7081,9 +7081,9 @@ def local_response_normalization(
     bias : float, default 1.0
         A term of the sum.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7093,7 +7093,7 @@ def local_response_normalization(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7163,9 +7163,9 @@ def local_response_normalization_grad(
     bias : float, default 1.0
         A term of the sum.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7175,7 +7175,7 @@ def local_response_normalization_grad(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7233,9 +7233,9 @@ def lp_normalization(
     p : int, default 2
         1: the sum of magnitudes; 2: the length.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7245,7 +7245,7 @@ def lp_normalization(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7297,9 +7297,9 @@ def lp_pooling(
     p : int, default 2
         The norm's exponent: 1 for sums of magnitudes, 2 for lengths.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7309,7 +7309,7 @@ def lp_pooling(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7371,9 +7371,9 @@ def lp_pooling1(
     p : int, default 2
         The norm's exponent: 1 for sums of magnitudes, 2 for lengths.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7383,7 +7383,7 @@ def lp_pooling1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7513,9 +7513,9 @@ def lstm(
     couple_input_forget : bool, default False
         Whether the forget gate F is 1 - i.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7529,7 +7529,7 @@ def lstm(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7597,9 +7597,9 @@ def matrix_multiply_integer(
     b_zero_point : NDArray[Any] | int, optional
         B's zero point; {.., 1, N} per column. 1 to 4 dimensions of int8 or uint8.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7609,7 +7609,7 @@ def matrix_multiply_integer(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7674,9 +7674,9 @@ def matrix_multiply_integer_to_float(
         A matrix to add, {BatchCount, ChannelCount, M, N}; strides of 0 broadcast. 2 to 4 dimensions of float32 or
         float16.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7686,7 +7686,7 @@ def matrix_multiply_integer_to_float(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7748,9 +7748,9 @@ def max_pooling(
     end_padding : Sequence[int], optional
         Elements of padding after the input. By default, zeros.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7761,7 +7761,7 @@ def max_pooling(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7835,9 +7835,9 @@ def max_pooling1(
     end_padding : Sequence[int], optional
         Elements of padding after the input. By default, zeros.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7850,7 +7850,7 @@ def max_pooling1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -7933,9 +7933,9 @@ def max_pooling2(
     dilations : Sequence[int], optional
         Elements of the input from one element of a window to the next. By default, ones.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -7948,7 +7948,7 @@ def max_pooling2(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -8023,9 +8023,9 @@ def max_pooling_grad(
     dilations : Sequence[int], optional
         Elements of the input from one element of a window to the next. By default, ones.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8035,7 +8035,7 @@ def max_pooling_grad(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -8094,11 +8094,11 @@ def max_unpooling(
     indices : NDArray[Any]
         The place of each in the output, from 0 on. 4 dimensions of uint64 or uint32.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8109,7 +8109,7 @@ def max_unpooling(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -8175,9 +8175,9 @@ def mean_variance_normalization(
     fused_activation : Desc, optional
         The function f, applied to the exact result; if absent, none.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8187,7 +8187,7 @@ def mean_variance_normalization(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -8256,11 +8256,11 @@ def mean_variance_normalization1(
     fused_activation : Desc, optional
         The function f, applied to the exact result; if absent, none.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8270,7 +8270,7 @@ def mean_variance_normalization1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -8345,11 +8345,11 @@ def mean_variance_normalization2(
     fused_activation : Desc, optional
         The function f, applied to the exact result; if absent, none.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8359,7 +8359,7 @@ def mean_variance_normalization2(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -8475,9 +8475,9 @@ def multihead_attention(
         The meaning of the mask. One of NONE, KEY_SEQUENCE_LENGTH, KEY_SEQUENCE_END_START,
         KEY_QUERY_SEQUENCE_LENGTH_START_END, BOOLEAN.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8491,7 +8491,7 @@ def multihead_attention(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -8644,9 +8644,9 @@ def multihead_attention1(
         The meaning of the mask. One of NONE, KEY_SEQUENCE_LENGTH, KEY_SEQUENCE_END_START,
         KEY_QUERY_SEQUENCE_LENGTH_START_END, BOOLEAN.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8660,7 +8660,7 @@ def multihead_attention1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -8754,9 +8754,9 @@ def nonzero_coordinates(
     input : NDArray[Any]
         The elements. 1 to 8 dimensions of float32, float16, int32, int16, int8, uint32, uint16 or uint8.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8768,7 +8768,7 @@ def nonzero_coordinates(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -8816,11 +8816,11 @@ def one_hot(
     axis : int, optional
         The axis along which the lines lie. A negative one counts from the end. By default, the last.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8831,7 +8831,7 @@ def one_hot(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -8888,9 +8888,9 @@ def padding(
     end_padding : Sequence[int]
         Elements after the input, in each dimension.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8901,7 +8901,7 @@ def padding(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -8965,9 +8965,9 @@ def padding1(
     end_padding : Sequence[int]
         Elements after the input, in each dimension.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -8978,7 +8978,7 @@ def padding1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -9047,11 +9047,11 @@ def quantize(
         SCALE, or SCALE_ZERO_POINT: what the quantization tensors are. By default, SCALE for one quantization tensor,
         SCALE_ZERO_POINT for two.
     output_data_type : DataType | DTypeLike, optional
-        The data type of the output, where no input says it.
+        The data type of the output, if no input determines it.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9061,7 +9061,7 @@ def quantize(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -9141,9 +9141,9 @@ def quantized_linear_average_pooling(
     include_padding : bool, default False
         Whether the padding counts in the number of elements.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9153,7 +9153,7 @@ def quantized_linear_average_pooling(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -9250,9 +9250,9 @@ def quantized_linear_convolution(
     group_count : int, default 1
         Groups that the channels are divided into.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9262,7 +9262,7 @@ def quantized_linear_convolution(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -9348,9 +9348,9 @@ def quantized_linear_matrix_multiply(
     output_data_type : DataType | DTypeLike, optional
         The data type of the output.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9360,7 +9360,7 @@ def quantized_linear_matrix_multiply(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -9438,11 +9438,11 @@ def random_generator(
     type : RandomGeneratorType | str, default "PHILOX_4X32_10"
         The generator. One of PHILOX_4X32_10.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9454,7 +9454,7 @@ def random_generator(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -9500,11 +9500,11 @@ def reduce(
     axes : Sequence[int] | int, optional
         The axes that are reduced. Negative ones count from the end. By default, all.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9515,7 +9515,7 @@ def reduce(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -9560,11 +9560,11 @@ def resample(
     scales : Sequence[float]
         The factors by which dimensions are enlarged.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9575,7 +9575,7 @@ def resample(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -9639,11 +9639,11 @@ def resample1(
     output_pixel_offsets : Sequence[float], optional
         Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9654,7 +9654,7 @@ def resample1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -9722,11 +9722,11 @@ def resample2(
     output_pixel_offsets : Sequence[float], optional
         Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9737,7 +9737,7 @@ def resample2(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -9817,11 +9817,11 @@ def resample3(
     antialiased : bool, default False
         Whether LINEAR averages elements in dimensions that become smaller.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9832,7 +9832,7 @@ def resample3(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -9906,11 +9906,11 @@ def resample_grad(
     output_pixel_offsets : Sequence[float], optional
         Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -9920,7 +9920,7 @@ def resample_grad(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -9991,11 +9991,11 @@ def resample_grad1(
     output_pixel_offsets : Sequence[float], optional
         Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10005,7 +10005,7 @@ def resample_grad1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -10063,9 +10063,9 @@ def reverse_subsequences(
     axis : int
         The axis along which the lines lie. A negative one counts from the end.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10076,7 +10076,7 @@ def reverse_subsequences(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -10152,9 +10152,9 @@ def rnn(
     direction : RecurrentNetworkDirection | str, default "FORWARD"
         FORWARD, BACKWARD, or BIDIRECTIONAL: forward, then backward. One of FORWARD, BACKWARD, BIDIRECTIONAL.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10166,7 +10166,7 @@ def rnn(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -10274,11 +10274,11 @@ def roi_align(
     maximum_samples_per_output : int, default 4294967295
         The largest number of samples of an output in each dimension.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10288,7 +10288,7 @@ def roi_align(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -10417,11 +10417,11 @@ def roi_align1(
     align_regions_to_corners : bool, default False
         Whether the first and the last sample of a region lie on its corners.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10431,7 +10431,7 @@ def roi_align1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -10581,11 +10581,11 @@ def roi_align_grad(
     align_regions_to_corners : bool, default False
         Whether the first and the last sample of a region lie on its corners.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10597,7 +10597,7 @@ def roi_align_grad(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -10696,9 +10696,9 @@ def roi_pooling(
     pooled_size : tuple[int, int]
         The parts of a region in width and height.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10708,7 +10708,7 @@ def roi_pooling(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -10761,9 +10761,9 @@ def scatter_elements(
     axis : int, optional
         The axis that the indices count along. A negative one counts from the end. By default, 0.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10774,7 +10774,7 @@ def scatter_elements(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -10837,9 +10837,9 @@ def scatter_nd(
         How many dimensions of Indices count, the last ones; those before have size 1. By default, as many as the
         indices have.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10850,7 +10850,7 @@ def scatter_nd(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
     DataError
@@ -10910,9 +10910,9 @@ def slice(
     strides : Sequence[int], optional
         Elements to advance in the input.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10923,7 +10923,7 @@ def slice(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -10979,9 +10979,9 @@ def slice1(
     output_sizes : Sequence[int], optional
         The output's sizes.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -10992,7 +10992,7 @@ def slice1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -11050,11 +11050,11 @@ def slice_grad(
     input_window_strides : Sequence[int]
         Elements to advance; negative: from the window's end backwards.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -11065,7 +11065,7 @@ def slice_grad(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -11120,9 +11120,9 @@ def space_to_depth(
     block_size : int
         Height and width of a block.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -11133,7 +11133,7 @@ def space_to_depth(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -11203,9 +11203,9 @@ def space_to_depth1(
     order : DepthSpaceOrder | str, default "DEPTH_COLUMN_ROW"
         The order of the channels of a block. One of DEPTH_COLUMN_ROW, COLUMN_ROW_DEPTH.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -11216,7 +11216,7 @@ def space_to_depth1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -11284,11 +11284,11 @@ def split(
     axis : int, optional
         The dimension to cut along. A negative one counts from the end. By default, 0.
     output_sizes : Sequence[Sequence[int]]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -11299,7 +11299,7 @@ def split(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -11349,9 +11349,9 @@ def tile(
     repeats : Sequence[int]
         The number of times the input is repeated, for each dimension.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -11362,7 +11362,7 @@ def tile(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -11416,9 +11416,9 @@ def top_k(
     k : int
         The number of elements selected from a line.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -11431,7 +11431,7 @@ def top_k(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -11490,9 +11490,9 @@ def top_k1(
     axis_direction : AxisDirection | str, default "DECREASING"
         INCREASING: the smallest, smallest first; DECREASING: the largest. One of INCREASING, DECREASING.
     out : Sequence[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -11505,7 +11505,7 @@ def top_k1(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -11572,9 +11572,9 @@ def unfold(
     end_padding : Sequence[int], optional
         Elements after the image, for windows to end in. By default, zeros.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -11585,7 +11585,7 @@ def unfold(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -11646,9 +11646,9 @@ def upsample_2d(
     interpolation_mode : InterpolationMode | str, default "NEAREST_NEIGHBOR"
         NEAREST_NEIGHBOR, or LINEAR. One of NEAREST_NEIGHBOR, LINEAR.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -11658,7 +11658,7 @@ def upsample_2d(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
@@ -11699,9 +11699,9 @@ def value_scale_2d(
     bias : Sequence[float]
         A term for each channel.
     out : NDArray[Any], optional
-        Where to write: an array of the result's sizes and data type; without it, a fresh one.
+        An array for the result, with its sizes and data type. By default, a new one.
     device : Device | str, optional
-        Where to compute: a device, or "cpu" or "reference"; without it, the cpu.
+        A device, or "cpu" or "reference". By default, the cpu.
 
     Returns
     -------
@@ -11711,7 +11711,7 @@ def value_scale_2d(
     Raises
     ------
     BindingError
-        Arguments do not fit one another, or an array is none that DirectML has.
+        Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count.
     DescError
         A documented rule of the operator is broken.
 
