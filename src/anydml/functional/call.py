@@ -252,7 +252,7 @@ def _run(prepared: Prepared, flat: list[Any], out: Any) -> Any:
     announced(compiled.desc, inputs, prepared.outputs)
     several = len(prepared.outputs) > 1
     if several and out is not None and (not isinstance(out, (list, tuple)) or len(out) != len(prepared.outputs)):
-        raise fault("out", f"takes {len(prepared.outputs)} arrays in a tuple, or None for those that are to be fresh")
+        raise fault("out", f"takes {len(prepared.outputs)} arrays in a tuple, or None for new ones")
     outs = out if several and out is not None else (out,)
     views: dict[str, Array] = {}
     results: list[Any] = []

@@ -128,7 +128,7 @@ def described(
             )
         raise TypeError(f"{function!r} is neither a desc nor an eager function of anydml")
     found = announced_by(lambda: function(*arguments, **keywords))
-    assert found is not None, f"{function.__name__} delivers nothing"
+    assert found is not None, f"{function.__name__} returns nothing"
     desc, inputs, outputs = found
     several = (o if isinstance(o, list) else [o] for o in outputs if o is not None)
     return desc, inputs, {name: shape for these in several for name, _, shape in these}

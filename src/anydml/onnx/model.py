@@ -298,6 +298,6 @@ def _of_type(x: Array, element_type: int | None) -> Array:
 def load(model: str | os.PathLike[str] | ModelProto, *, turns: int = MOST_TURNS) -> Model:
     """The model of an .onnx file or of a ModelProto, of opset 6 or newer; ModelError if it cannot be read.
 
-    turns: the most turns of a loop.
+    turns: the largest number of turns of a loop.
     """
     return Model(read(model), turns)

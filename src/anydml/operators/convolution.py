@@ -89,7 +89,7 @@ def scattered(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> tuple[list[Expr],
 
 
 def before_end(d: Any, o: Sequence[Expr]) -> list[Expr]:
-    """Whether an output is outside of the OutputPadding."""
+    """The conditions that an output is not in the OutputPadding."""
     return [p < size - end for p, size, end in zip(o, d.output_tensor.sizes[2:], d.output_padding, strict=True) if end]
 
 

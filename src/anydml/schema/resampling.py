@@ -80,7 +80,7 @@ def centres(tensor: str = "input_tensor") -> Any:
 
 
 def sampling_rules(*, offsets: bool = True) -> tuple[Constraint, ...]:
-    """The rules about Scales and, if there are any, about the offsets."""
+    """The rules about Scales and, if the operator has them, about the offsets."""
 
     def finite(wire: str, name: str) -> Constraint:
         return Constraint(

@@ -37,7 +37,7 @@ def _added(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
 
 
 def sums_of_products(target: Target, shape: AttentionKey) -> Function:
-    """The sums of products of a query with all keys: heads, tails, and what may be lost.
+    """The sums of products of a query with all keys: heads, tails, and bounds of their errors.
 
     query: its row.
     """

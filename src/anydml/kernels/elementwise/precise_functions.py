@@ -180,9 +180,10 @@ def _where(mask: Value, make: Callable[[], doubled.Doubled]) -> tuple[Value, Val
 def _saturating(op: str, a: Precise) -> Precise:
     """sigmoid(x), for x > 0 as 1 - sigmoid(-x), and tanh(x) as 1 - 2 sigmoid(-2 x) from `LEVEL` on, with its sign.
 
-    So what such a result lacks to 1 is known to as many digits as 1 is, and tells on which side of a tie a result lies, down to
-    2^-990. Beyond, it lies between 0 and 2^-990 or, from 750 on, 2^-1070: that counts as nothing beside numbers of a magnitude
-    of 1. Of 1/2 + x / 4, and of x, the next term is known to be nothing at least.
+    The difference of such a result from 1 is therefore known to as many digits as 1, and decides on which side of a tie the
+    result is, down to differences of 2^-990. Smaller ones are between 0 and 2^-990 or, for x from 750 on, 2^-1070, which is
+    negligible beside numbers of a magnitude of 1. For tiny x, the results are 1/2 + x / 4 and x; the next term of the series is
+    at least known to be negligible.
     """
     body, x = a.pair.head.body, a.pair
     size = x.magnitude() if op == "sigmoid" else x.magnitude().scaled(2.0)
