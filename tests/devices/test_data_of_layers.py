@@ -173,6 +173,7 @@ BEGUN = (
     "LP_POOLING1 of 2",
     "LP_POOLING1 of 4",
     "AVERAGE_POOLING1 of",
+    "MULTIHEAD_ATTENTION1",
 )
 
 
