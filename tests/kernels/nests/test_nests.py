@@ -295,7 +295,7 @@ def test_what_has_no_program_says_why() -> None:
     chain = x[[i, j]]
     for _ in range(90):
         chain = chain * x[[j, i]] + 1
-    assert nests(nest((i, j), chain), F32) == "operations in more than 80 others"
+    assert nests(nest((i, j), chain), F32) == "operations are nested more than 80 deep"
 
 
 def test_sums_of_integers_under_conditions_that_may_be_open_are_refused() -> None:
