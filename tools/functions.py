@@ -1,6 +1,6 @@
 """Writes what is made from the operator files: signatures of eager functions, the table of public names. `make functions`.
 
-A test makes the text again and compares.
+A test makes their text again and compares.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def files() -> dict[Path, str]:
 
 
 def _linted(text: str, path: Path) -> str:
-    """The text as `make lint` wants it: formatted, without imports that nothing needs."""
+    """The text as `make lint` requires it: formatted, without unused imports."""
     for command in (["check", "--quiet", "--fix", "--select", "F401,I"], ["format", "--quiet"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(path), "-"]
         text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True, encoding="utf-8").stdout
@@ -104,7 +104,7 @@ def _catalog(every: list[type[Desc]]) -> str:
 def _computed_by(cls: type[Desc]) -> str:
     """The kind of kernel that computes an example: "compiled", "NumPy" or "reference", the Python evaluation of formulas."""
     name = Device("cpu").compile(example_desc(cls)).kernel_name
-    if name.startswith("copy:"):  # as small as examples, copies are NumPy's
+    if name.startswith("copy:"):  # NumPy copies tensors as small as those of examples
         return "compiled"
     return {"numpy": "NumPy"}.get(kind := name.rpartition(":")[2], kind)
 

@@ -219,7 +219,7 @@ def test_names_may_be_in_lower_case_and_others_say_which_is_meant() -> None:
         ),
         (lambda x: loose.activation_relu(x.tolist()), "not list: wrap it in np.array(..., np.float32)"),
         (lambda x: loose.element_wise_add([[1, 2]], x), "not list: wrap it in np.array(...)"),
-        (lambda x: loose.activation_relu(2.0), "it takes an array, such as np.float32(1)"),
+        (lambda x: loose.activation_relu(2.0), "give an array, such as np.float32(1)"),
     ],
 )
 def test_arrays_of_float64_lists_and_numbers_are_told_what_to_be(call: Any, text: str) -> None:
@@ -376,8 +376,8 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
     "numbers alone": (
         add(1, 2),
         dml.BindingError,
-        "a is a Python number, and nothing tells its type: it takes an array, such as np.float32(1)\n"
-        "b is a Python number, and nothing tells its type: it takes an array, such as np.float32(1)",
+        "a is a Python number, and no other input determines its type: give an array, such as np.float32(1)\n"
+        "b is a Python number, and no other input determines its type: give an array, such as np.float32(1)",
     ),
     "unlike types": (
         add(X, X.astype(np.float64)),
@@ -389,7 +389,7 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
         dml.BindingError,
         "b has shape (2,), which does not broadcast with that of a, (3,)",
     ),
-    "an inexact number": (add(INTEGERS, 1.5), dml.BindingError, "b = 1.5 is no integer, and goes with int8"),
+    "an inexact number": (add(INTEGERS, 1.5), dml.BindingError, "b = 1.5 is not an integer, and its tensor is int8"),
     "a number too large": (add(INTEGERS, 300), dml.BindingError, "b = 300 does not fit int8, -128..127"),
     "truth values": (
         lambda: dml.activation_gelu(X > 1, device=REFERENCE),

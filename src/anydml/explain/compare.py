@@ -105,7 +105,7 @@ def _case(desc: Desc, inputs: Mapping[str, Any], actual: Any, output: str | None
     if output is None and len(checked.outputs) == 1:
         output = checked.outputs[0]
     if output not in checked.outputs:
-        asked_for = "output must name the one that `actual` is" if output is None else f"there is no output {output!r}"
+        asked_for = "output must name the output that `actual` is" if output is None else f"there is no output {output!r}"
         raise BindingError([Fault("output", f"{asked_for}; {desc.spec.name} has {', '.join(checked.outputs)}")])
     free = _unbound(desc)
     operator = named("cpu").compile(free)

@@ -161,7 +161,7 @@ def _out_faults(request: Request, descs: dict[str, Any], flat: list[Any], out: A
     spec = request.spec
     several = len(spec.outputs) > 1
     if several and (not isinstance(out, (list, tuple)) or len(out) != len(spec.outputs)):
-        return [Fault("out", f"out takes {len(spec.outputs)} arrays in a tuple, or None for those that are to be fresh")]
+        return [Fault("out", f"out takes {len(spec.outputs)} arrays in a tuple, or None for new ones")]
     faults: list[Fault] = []
     for at, (f, given) in enumerate(zip(spec.outputs, out if several else (out,), strict=True)):
         desc = descs.get(f.name)

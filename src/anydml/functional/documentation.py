@@ -25,7 +25,7 @@ def docstring(cls: type[Desc], made: list[Parameter]) -> str:
     parts[-1] += "".join(f"\n{_entry(cls, p)}" for p in made)
     parts.append("Returns\n-------\n" + "\n".join(_returned(cls)))
     errors = [
-        ("BindingError", "Arguments do not fit one another, or an array is none that DirectML has."),
+        ("BindingError", "Arguments do not fit one another, or DirectML has no tensors of an array's type or dimension count."),
         ("DescError", "A documented rule of the operator is broken."),
     ]
     if spec.data_rules:
@@ -46,16 +46,16 @@ def _entry(cls: type[Desc], p: Parameter) -> str:
     kind = p.type.removesuffix(" | None")
     said = "optional" if p.default == "None" else "" if p.default is None else f"default {p.default}".replace("'", '"')
     if p.name == "out":
-        text = "Where to write: an array of the result's sizes and data type; without it, a fresh one."
+        text = "An array for the result, with its sizes and data type. By default, a new one."
     elif p.name == "device":
-        text = 'Where to compute: a device, or "cpu" or "reference"; without it, the cpu.'
+        text = 'A device, or "cpu" or "reference". By default, the cpu.'
     elif p.name == "axis" and p.field is None:
-        text = "One of axes alone."
+        text = "A single axis."
     elif p.name == "output_sizes":
-        text = "The sizes of the output, which do not follow from the inputs." if p.default is None else "The output's sizes."
+        text = "The sizes of the output, which the inputs do not determine." if p.default is None else "The output's sizes."
     elif p.name == "output_data_type":
         optional = p.default is not None and cls.spec.name not in SPECIAL
-        text = f"The data type of the output{', where no input says it' if optional else ''}."
+        text = f"The data type of the output{', if no input determines it' if optional else ''}."
     else:
         assert p.field is not None, (cls, p)
         text = prose(p.field.meaning)

@@ -253,14 +253,14 @@ def _named(returned: Any, building: Building, found: dict[str, GraphTensor]) -> 
         return type(returned)(*made) if hasattr(returned, "_fields") else type(returned)(made)
     if isinstance(returned, np.ndarray):
         raise TypeError(
-            "the function of a graph returns a tensor of it, not an array: an argument that is to be an input is a TensorDesc"
+            "the function of a graph must return its tensors, not an array; give a TensorDesc for an argument that is an input"
         )
-    raise TypeError(f"the function of a graph returns a tensor of it, or a tuple or dict of them, not {returned!r}")
+    raise TypeError(f"the function of a graph must return a tensor of it, or a tuple or dict of them, not {returned!r}")
 
 
 def _output(name: str, t: Any, building: Building, found: dict[str, GraphTensor]) -> str:
     if not isinstance(t, GraphTensor) or t._building is not building:
-        raise TypeError(f"{name}, which the function of a graph returns, is no tensor of the graph: {t!r}")
+        raise TypeError(f"{name}, which the function of a graph returns, is not a tensor of the graph: {t!r}")
     found[name] = computed(t)
     return name
 

@@ -101,7 +101,7 @@ class GraphTensor:
         """The same tensor with its dimensions in another order, by default reversed. Only the strides change."""
         order = _each(axes) if axes else tuple(range(self.ndim))[::-1]
         if sorted(a % self.ndim for a in order if -self.ndim <= a < self.ndim) != [*range(self.ndim)]:
-            raise ValueError(f"{self!r} cannot be transposed by {order}, which is no order of {self.ndim} dimensions")
+            raise ValueError(f"{self!r} cannot be transposed by {order}, which is not an order of {self.ndim} dimensions")
         strides = self.tensor.explicit_strides
         return self._lying(self.data_type, tuple(self.sizes[a] for a in order), tuple(strides[a] for a in order))
 

@@ -1,4 +1,4 @@
-"""The family of NumPy's copies: elements moved at affine indices, between views."""
+"""The family of copies in NumPy: elements moved at affine indices, between views."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _each(calls: list[Execute]) -> None:
 
 
 def _views(move: Move, sizes: tuple[int, ...], bits: np.dtype[Any]) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
-    """The views that a move writes and reads; of a constant, itself instead of what is read."""
+    """The views that a move writes and reads; for a constant, the constant instead of the latter."""
     if move.bits is not None:
         return _filled(move, bits)
     source, target, box = move.source, move.target, _box(move)
@@ -67,7 +67,7 @@ def _views(move: Move, sizes: tuple[int, ...], bits: np.dtype[Any]) -> Callable[
 
 
 def _filled(move: Move, bits: np.dtype[Any]) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
-    """The view that a constant is written to, and the constant."""
+    """The view to which a constant is written, and the constant."""
     target, value = move.target, np.array(move.bits, bits)
     if move.places:
         into = _strided(move.first, move.sizes, move.places, writeable=True)
