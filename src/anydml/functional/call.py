@@ -179,7 +179,7 @@ class Prepared:
             return self._filled(arrays)
         several = len(plan.outputs) > 1
         if several and (not isinstance(out, (list, tuple)) or len(out) != len(plan.outputs)):
-            raise fault("out", f"takes {len(plan.outputs)} arrays in a tuple, or None for those that are to be fresh")
+            raise fault("out", f"takes {len(plan.outputs)} arrays in a tuple, or None for new ones")
         inputs = {i.name: i.view(arrays[i.place]) for i in plan.inputs}
         given_inputs = {i.name: flat[i.place] if i.reversed or i.copied else inputs[i.name] for i in plan.inputs}
         return self._filled(arrays, out if several else (out,), given_inputs)

@@ -96,7 +96,8 @@ def activation_hardmax1(
 ) -> NDArray[Any]:
     """Marks the largest element over all listed axes together: Output = 1 for the first of the largest, else 0.
 
-    The first is that in row-major order of the axes. NaN counts as larger than all, and zeros of both signs are equal.
+    The first is the one with the least row-major position along the axes. NaN is larger than all numbers, and zeros of both
+    signs are equal.
 
         Output[i, j, k] = 1 if j = (position of the largest over j' < Input.Sizes[1] of Input[i, j', k]), else 0
 
@@ -107,7 +108,7 @@ def activation_hardmax1(
     axes : Sequence[int] | int, optional
         The axes among whose elements one is the largest. Negative ones count from the end. By default, the last.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     """
 
 def activation_hard_sigmoid(
@@ -226,8 +227,8 @@ def activation_log_softmax1(
 ) -> NDArray[Any]:
     """Takes the logarithm of SOFTMAX over all listed axes together: Output = x - max - ln(sum(exp(x - max))).
 
-    It is exact and rounded once; max, the largest x of the sum, changes infinities alone: with +infinity in it, with NaN, or
-    with -infinity alone, all results are NaN.
+    The result is exact and rounded once. The largest x of the sum, max, only matters for infinities: all results are NaN if
+    an element is +infinity or NaN, or if all are -infinity.
 
         Output[i, j, k, l] = Input[i, j, k, l] - P[i, j, k] - log(sum over l' < Input.Sizes[3] of exp(Input[i, j, k, l']
             - P[i, j, k]))
@@ -240,7 +241,7 @@ def activation_log_softmax1(
     axes : Sequence[int] | int, optional
         The axes that a sum runs over. Negative ones count from the end. By default, the last.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     """
 
 def activation_parameterized_relu(
@@ -301,9 +302,9 @@ def activation_relu_grad(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Passes the gradient of every element that RELU passes: OutputGradient = InputGradient if x > 0, else 0.
+    """Copies the gradient of every element that RELU keeps: OutputGradient = InputGradient if x > 0, else 0.
 
-    A gradient that passes is moved bit by bit. NaN is not greater than 0.
+    The bits of a gradient are copied unchanged. NaN is not greater than 0.
 
         OutputGradient = InputGradient if Input > 0, else 0
 
@@ -427,8 +428,8 @@ def activation_softmax1(
 ) -> NDArray[Any]:
     """Divides e^x by the sum of e^x over all listed axes together: Output = exp(x - max) / sum(exp(x - max)).
 
-    The quotient is exact and rounded once; max, the largest x of the sum, changes infinities alone: with +infinity in it,
-    with NaN, or with -infinity alone, all results are NaN. GEMM takes it as a fused activation from feature level 6_1 on.
+    The quotient is exact and rounded once. The largest x of the sum, max, only matters for infinities: all results are NaN if
+    an element is +infinity or NaN, or if all are -infinity. GEMM takes it as a fused activation from feature level 6_1 on.
 
         Output[i, j, k, l] = exp(Input[i, j, k, l] - P[i, j, k]) / (sum over l' < Input.Sizes[3] of exp(Input[i, j, k,
             l'] - P[i, j, k]))
@@ -441,7 +442,7 @@ def activation_softmax1(
     axes : Sequence[int] | int, optional
         The axes that a sum runs over. Negative ones count from the end. By default, the last.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     """
 
 def activation_softplus(
@@ -543,8 +544,8 @@ def adam_optimizer(
     """Moves parameters X by a step of the Adam optimiser: X' = X - LearningRate * Alpha * M' / (sqrt(V') + Epsilon).
 
     With the gradient G, M' = Beta1 * M + (1 - Beta1) * G, V' = Beta2 * V + (1 - Beta2) * G^2, and
-    Alpha = sqrt(1 - Beta2^T) / (1 - Beta1^T) with T, the number of the step. X' is of the exact M' and V', and each output is
-    rounded once. At T = 0 Alpha is NaN: the first step is 1.
+    Alpha = sqrt(1 - Beta2^T) / (1 - Beta1^T), where T is the number of the step. X' is computed from the exact M' and V', and
+    each output is rounded once. The first step is T = 1; for T = 0, Alpha is NaN.
 
         OutputParameters[i, j, k, l] = InputParameters[i, j, k, l] - LearningRate * sqrt(1 - pow(Beta2, TrainingStep[0,
             0, 0, 0])) / (1 - pow(Beta1, TrainingStep[0, 0, 0, 0])) * (Beta1 * InputFirstMoment[i, j, k, l] + (1 -
@@ -584,9 +585,9 @@ def argmax(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Finds the place of the largest element along all listed axes together, counted in row-major order.
+    """Finds the row-major position of the largest element along all listed axes together.
 
-    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN counts above all.
+    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN is larger than all.
 
         Output[i, j] = position of the largest over i' < Input.Sizes[0] of Input[i', j]
 
@@ -599,7 +600,7 @@ def argmax(
     axis_direction : AxisDirection | str, default "INCREASING"
         INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     """
 
 def argmin(
@@ -611,9 +612,9 @@ def argmin(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Finds the place of the smallest element along all listed axes together, counted in row-major order.
+    """Finds the row-major position of the smallest element along all listed axes together.
 
-    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN counts below all.
+    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN is less than all.
 
         Output[i, j] = position of the smallest over i' < Input.Sizes[0] of Input[i', j]
 
@@ -626,7 +627,7 @@ def argmin(
     axis_direction : AxisDirection | str, default "INCREASING"
         INCREASING: the first of equal elements; DECREASING: the last. One of INCREASING, DECREASING.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     """
 
 def average_pooling(
@@ -640,7 +641,7 @@ def average_pooling(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Averages every place of a window that slides over the spatial dimensions: Output = sum of elements / their number.
+    """Averages every position of a window that slides over the spatial dimensions: Output = sum of elements / their number.
 
     It is AVERAGE_POOLING1 with Dilations of 1.
 
@@ -678,11 +679,11 @@ def average_pooling1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Averages every place of a window that slides over the spatial dimensions: Output = sum of elements / their number.
+    """Averages every position of a window that slides over the spatial dimensions: Output = sum of elements / their number.
 
-    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
-    the input is no term. Their number is that of the terms, or with IncludePadding that of all that lies in the padded input.
-    The quotient is exact, and rounded once.
+    The elements at position o are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to WindowSize - 1. Those
+    outside of the input are left out of the sum. The number counts the terms of the sum or, with IncludePadding, all elements
+    in the padded input. The quotient is exact, and rounded once.
 
         Output[i, j, k, l] = (sum over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k * Strides[0] + u *
             Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]) / max(sum over u <
@@ -722,9 +723,9 @@ def average_pooling_grad(
 ) -> NDArray[Any]:
     """Adds to every element the gradients of the means that it is part of, each divided by the mean's number of elements.
 
-    The elements at place o of the window are those at o * Stride + k - StartPadding, k from 0 to WindowSize - 1, that lie
-    in the tensor. Their number is that of AVERAGE_POOLING, with IncludePadding of all that lies in the padded tensor. Sums are
-    exact, and rounded once.
+    The elements at position o of the window are those at o * Stride + k - StartPadding, for k from 0 to WindowSize - 1, that
+    are inside the tensor. As in AVERAGE_POOLING, their number includes those in the padding if there is IncludePadding. Sums
+    are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over u < WindowSize[0], v < WindowSize[1] where (k + StartPadding[0] - u) //
             Strides[0] >= 0 and (k + StartPadding[0] - u) // Strides[0] < InputGradient.Sizes[2] and (l +
@@ -752,7 +753,7 @@ def average_pooling_grad(
     include_padding : bool, default False
         Whether the padding counts in the number of elements.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def batch_normalization(
@@ -770,7 +771,7 @@ def batch_normalization(
 ) -> NDArray[Any]:
     """Normalises by a given mean and variance: Output = f(Scale * (x - Mean) / sqrt(Variance + Epsilon) + Bias).
 
-    Each size of Mean, Variance, Scale and Bias is the input's or 1, which is broadcast. The result is exact, and rounded once.
+    Each size of Mean, Variance, Scale and Bias is the input's, or 1 and broadcast. The result is exact, and rounded once.
 
         Output[i, j, k, l] = max(0, Scale[0, j, 0, 0] * (Input[i, j, k, l] - Mean[0, j, 0, 0]) / sqrt(Variance[0, j, 0,
             0] + Epsilon) + Bias[0, j, 0, 0])
@@ -813,11 +814,10 @@ def batch_normalization_grad(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> BatchNormalizationGradOutputs:
-    """Gives the gradients of the input, the scale and the bias of BATCH_NORMALIZATION from that of its output, g.
+    """Computes the gradients of the input, the scale and the bias of BATCH_NORMALIZATION from that of its output, g.
 
-    With S = sqrt(Variance + Epsilon) they are g * Scale / S, the sum of g * (x - Mean), divided by S, and the sum of g. Sums
-    run over the dimensions in which the parameters have size 1; Mean and Variance count as constants. Results are exact, and
-    rounded once.
+    With S = sqrt(Variance + Epsilon), these are g * Scale / S, (sum of g * (x - Mean)) / S, and the sum of g. Sums run over
+    the dimensions in which the parameters have size 1. Mean and Variance are constants. Results are exact, and rounded once.
 
         OutputGradient[i, j] = InputGradient[i, j] * Scale[0, 0] / sqrt(Variance[0, 0])
         OutputScaleGradient[i, j] = (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of InputGradient[i', j'] *
@@ -858,8 +858,8 @@ def batch_normalization_training(
 ) -> BatchNormalizationTrainingOutputs:
     """Normalises by the batch's mean m and variance v: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias + FusedAdd).
 
-    Means run over the dimensions in which the parameters have size 1; v is the mean of (x - m)^2. Both are outputs, too. The
-    results are exact, and rounded once.
+    Means run over the dimensions in which the parameters have size 1; v is the mean of (x - m)^2. The outputs include m and v.
+    Results are exact, and rounded once.
 
         Output[i, j] = Scale[0, 0] * (Input[i, j] - (sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of Input[i', j'])
             / (Input.Sizes[0] * Input.Sizes[1])) / sqrt((sum over i' < Input.Sizes[0], j' < Input.Sizes[1] of (Input[i',
@@ -904,11 +904,11 @@ def batch_normalization_training_grad(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> BatchNormalizationTrainingGradOutputs:
-    """Gives the gradients of the input, the scale and the bias of BATCH_NORMALIZATION_TRAINING from that of its output, g.
+    """Computes the gradients of the input, the scale and the bias of BATCH_NORMALIZATION_TRAINING from that of its output, g.
 
-    With c the elements less their mean and V = Variance + Epsilon, they are
-    Scale * (g - mean(g) - c * mean(g * c) / V) / sqrt(V), the sum of g * c, divided by sqrt(V), and the sum of g. Means and
-    sums run over the dimensions in which the parameters have size 1. Results are exact, and rounded once.
+    With c = x - Mean and V = Variance + Epsilon, these are Scale * (g - mean(g) - c * mean(g * c) / V) / sqrt(V),
+    (sum of g * c) / sqrt(V), and the sum of g. Means and sums run over the dimensions in which the parameters have size 1.
+    Results are exact, and rounded once.
 
         OutputGradient[i, j] = Scale[0, 0] * (InputGradient[i, j] - (sum over i' < InputGradient.Sizes[0], j' <
             InputGradient.Sizes[1] of InputGradient[i', j']) / (InputGradient.Sizes[0] * InputGradient.Sizes[1]) -
@@ -947,8 +947,8 @@ def cast(
 ) -> NDArray[Any]:
     """Converts every element to the output's data type: Output = Input, as nearly as the type holds it.
 
-    A float in an integer type is truncated toward zero and saturates, and NaN becomes 0. An integer in another integer type
-    wraps modulo 2^bits. What becomes a float is rounded half to even. Bits of the same type are moved as they are.
+    A float becomes an integer by truncation toward zero, and saturates; NaN becomes 0. An integer becomes one of another type
+    modulo 2^bits. Numbers become floats by rounding half to even. If both types are the same, bits are copied unchanged.
 
         Output = Input
 
@@ -983,7 +983,7 @@ def convolution(
     FORWARD: Output[n, m, o] = f(sum of Input[n, c, o * Stride + k * Dilation - StartPadding] * Filter[m, c, k] + Bias[m]),
     over the positions k of the filter and the channels c of m's group. BACKWARD adds Input[n, c, i] * Filter[c, m, k] to
     Output[n, m, i * Stride + k * Dilation - StartPadding]. In the mode CONVOLUTION, the filter is flipped along every
-    spatial dimension. What lies outside the input is no term; at the end, OutputPadding positions have no terms at all.
+    spatial dimension. Elements outside of the input are left out. The last OutputPadding positions of the output have no terms.
 
         Output[i, j, k, l] = max(0, (sum over c < Input.Sizes[1], u < Filter.Sizes[2], v < Filter.Sizes[3] of Input[i,
             c, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]]
@@ -1035,8 +1035,8 @@ def convolution_integer(
     """Convolves 8-bit integers with filters, in groups: Output = sum of (Input - InputZeroPoint) * (Filter - FilterZeroPoint).
 
     Output[n, m, o] sums over the positions k of the filter and the channels c of m's group, with Input at o * Stride +
-    k * Dilation - StartPadding; what lies outside the input is no term, as if it were the zero point. An absent zero point
-    is 0. A sum that INT32 lacks wraps modulo 2^32.
+    k * Dilation - StartPadding. Elements outside of the input are left out, as if they were the zero point. An absent zero
+    point is 0. Sums outside of INT32 wrap modulo 2^32.
 
         Output[i, j, k, l] = sum over c < Input.Sizes[1], u < Filter.Sizes[2], v < Filter.Sizes[3] of (Input[i, c, k *
             Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]] -
@@ -1074,7 +1074,7 @@ def cumulative_product(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Multiplies the elements of each line up to every place: Output[i] = product of Input[k] over k <= i, or over k >= i.
+    """Multiplies the elements of each line up to every position: Output[i] = product of Input[k] over k <= i, or over k >= i.
 
     With HasExclusiveProduct the element itself is left out, so that the first product is 1. Each product is exact, and
     rounded once; integers wrap modulo 2^bits.
@@ -1102,7 +1102,7 @@ def cumulative_summation(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Adds up the elements of each line up to every place: Output[i] = sum of Input[k] over k <= i, or over k >= i.
+    """Adds up the elements of each line up to every position: Output[i] = sum of Input[k] over k <= i, or over k >= i.
 
     With HasExclusiveSum the element itself is left out, so that the first sum is 0. Each sum is exact, and
     rounded once; integers wrap modulo 2^bits.
@@ -1124,7 +1124,7 @@ def cumulative_summation(
 def depth_to_space(
     input: NDArray[Any], block_size: int, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, (i * B + j) * C + c, h, w].
+    """Rearranges channels to blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, (i * B + j) * C + c, h, w].
 
     It is DEPTH_TO_SPACE1 in the order DEPTH_COLUMN_ROW.
 
@@ -1147,10 +1147,10 @@ def depth_to_space1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, k, h, w], B being BlockSize.
+    """Rearranges channels to blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, k, h, w].
 
-    The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the output's number of channels, and
-    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
+    B is BlockSize, and C the output's number of channels. The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW,
+    and (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i, (k mod 2 * 2 + l mod 2) * Output.Sizes[1] + j, k // 2, l // 2]
 
@@ -1175,9 +1175,10 @@ def dequantize(
 ) -> NDArray[Any]:
     """Dequantizes every element by its block: Output = (Input - ZeroPoint) * Scale.
 
-    A dimension in which the quantization tensors have n elements is cut into n blocks of equal size: 1 is a scale for all,
-    and the input's own size is one for each. The product is exact and rounded once. Without a zero point, it is 0 in a signed
-    type, and the middle of an unsigned one: 128 in UINT8, 8 in UINT4. (ONNX's would be 0, which is given as a tensor.)
+    In each dimension, the quantization tensors have a size n, and the input is divided into n blocks of equal size: with n = 1
+    all elements share a scale, and with the input's size each has its own. The product is exact and rounded once. An absent
+    zero point is 0 for a signed type, and the middle of an unsigned one: 128 for UINT8, 8 for UINT4. (In ONNX it is 0; give
+    a tensor for that.)
 
     Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes arrays of
     ml_dtypes' int4 and uint4.
@@ -1220,7 +1221,7 @@ def diagonal_matrix(
     value : float, default 1.0
         The number.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     output_data_type : DataType | DTypeLike
         The data type of the output.
     """
@@ -1237,8 +1238,8 @@ def diagonal_matrix1(
 ) -> NDArray[Any]:
     """Fills diagonals of matrices with a number, and copies the other elements from an input, or fills them with 0.
 
-    The diagonals t = x - y are filled with DiagonalFillBegin <= t < DiagonalFillEnd; where the begin is greater than the end,
-    those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are copied unchanged.
+    Element [y, x] is on diagonal t = x - y. Diagonals with DiagonalFillBegin <= t < DiagonalFillEnd are filled; if the begin
+    is greater than the end, those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are copied unchanged.
 
         Output[i, j, k, l] = Value if l - k >= -2147483648 and l - k < 1, else Input[i, j, k, l]
 
@@ -1273,9 +1274,9 @@ def dynamic_quantize_linear(
 
     OutputScale = (max - min) / (Max - Min), OutputZeroPoint = clamp(round(Min - min / OutputScale), Min, Max), and
     Output = clamp(round(Input / OutputScale) + OutputZeroPoint, Min, Max). Here min and max are the smallest and the largest
-    element, 0 being counted as one and NaN as none; Min and Max are the limits of the output's type. The three quotients are
-    rounded to FLOAT32, as ONNX does it, and round takes ties to even. Where the scale would be 0, it is 1, and the zero
-    point 0. A quotient that is NaN gives Min.
+    number among the elements and 0, without NaN; Min and Max are the limits of the output's type. The three quotients are
+    rounded to FLOAT32, as in ONNX, and round takes ties to even. If the scale were 0, it is 1, and the zero point 0. A
+    quotient that is NaN gives Min.
 
         Output[i] = 0 if is_nan(float32(Input[i] / Scale[0])), else min(255, max(0, round(float32(Input[i] / Scale[0]))
             + ZeroPoint[0]))
@@ -1567,9 +1568,9 @@ def element_wise_bit_or(
 def element_wise_bit_shift_left(
     a: NDArray[Any] | float, b: NDArray[Any] | float, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Moves the bits of every element of A up by as many places as B says: Output = A << B.
+    """Shifts the bits of every element of A to the left by B places: Output = A << B.
 
-    Bits that leave the width of the type are lost, so that 0 is left where B is that width or more.
+    Bits that exceed the width of the type are lost; the result is 0 if B is that width or more.
 
         Output = shift_left(A, B)
 
@@ -1584,9 +1585,9 @@ def element_wise_bit_shift_left(
 def element_wise_bit_shift_right(
     a: NDArray[Any] | float, b: NDArray[Any] | float, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Moves the bits of every element of A down by as many places as B says: Output = A >> B.
+    """Shifts the bits of every element of A to the right by B places: Output = A >> B.
 
-    Zeros come in from above, so that 0 is left where B is the width of the type or more.
+    Zeros are shifted in from the left; the result is 0 if B is the width of the type or more.
 
         Output = shift_right(A, B)
 
@@ -1705,8 +1706,8 @@ def element_wise_clip_grad(
 ) -> NDArray[Any]:
     """Passes the gradient where clipping keeps an element: OutputGradient = 0 if x <= Min or x >= Max, else InputGradient.
 
-    Where x is NaN the gradient passes. What passes is moved, bit by bit. Min and Max are compared as they are, also with
-    integers, whose type need not hold them: CLIP_GRAD1 cannot say that, and the operator has a statement of its own.
+    The gradient passes if x is NaN. Its bits are copied unchanged. Min and Max are floats, and are compared with integers
+    without conversion to their type; CLIP_GRAD1 cannot do that, so this operator has a statement of its own.
 
         OutputGradient = 0 if Input <= Min or Input >= Max, else InputGradient
 
@@ -1736,7 +1737,7 @@ def element_wise_clip_grad1(
 ) -> NDArray[Any]:
     """Passes the gradient where clipping keeps an element: OutputGradient = 0 if x <= Min or x >= Max, else InputGradient.
 
-    Where x is NaN the gradient passes. What passes is moved, bit by bit.
+    The gradient passes if x is NaN. Its bits are copied unchanged.
 
         OutputGradient = 0 if Input <= Min or Input >= Max, else InputGradient
 
@@ -1766,8 +1767,8 @@ def element_wise_constant_pow(
 ) -> NDArray[Any]:
     """Raises every element to one power: Output = pow(x, Exponent).
 
-    Where there is a ScaleBias, it is pow(x * Scale + Bias, Exponent). It is IEEE 754's pow: a negative number has powers
-    with integers as exponents alone, and x^0 and 1^y are 1 whatever x and y are.
+    With a ScaleBias, it is pow(x * Scale + Bias, Exponent). The function is IEEE 754's pow: a power of a negative number is
+    NaN unless the exponent is an integer, and x^0 and 1^y are 1 for all x and y.
 
         Output = pow(Input, Exponent)
 
@@ -1868,7 +1869,7 @@ def element_wise_divide(
 ) -> NDArray[Any]:
     """Divides two tensors element by element: Output = A / B.
 
-    The quotient of integers is truncated toward zero, and 0 where B is 0; the lowest one divided by -1 wraps to itself.
+    The quotient of integers is truncated toward zero, and is 0 if B is 0. The lowest integer divided by -1 wraps to itself.
 
         Output = A / B
 
@@ -1949,8 +1950,8 @@ def element_wise_identity(
 ) -> NDArray[Any]:
     """Copies every element: Output = x, or x * Scale + Bias where there is a ScaleBias.
 
-    Without a ScaleBias, bits are moved, those of a NaN too; with other strides on one side, elements are laid out anew. With
-    one, an integer is truncated toward zero and saturates.
+    Without a ScaleBias, bits are copied unchanged, also those of NaN; input and output may have different strides. With a
+    ScaleBias, integers are truncated toward zero and saturate.
 
         Output = Input
 
@@ -2058,7 +2059,7 @@ def element_wise_logical_and(
 def element_wise_logical_equals(
     a: NDArray[Any] | float, b: NDArray[Any] | float, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Says where two elements are equal: Output = (A == B), 1 or 0.
+    """Compares two tensors element by element: Output = (A == B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
 
@@ -2077,7 +2078,7 @@ def element_wise_logical_equals(
 def element_wise_logical_greater_than(
     a: NDArray[Any] | float, b: NDArray[Any] | float, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Says where an element of A is greater than that of B: Output = (A > B), 1 or 0.
+    """Compares two tensors element by element: Output = (A > B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
 
@@ -2096,7 +2097,7 @@ def element_wise_logical_greater_than(
 def element_wise_logical_greater_than_or_equal(
     a: NDArray[Any] | float, b: NDArray[Any] | float, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Says where an element of A is greater than that of B, or equal: Output = (A >= B), 1 or 0.
+    """Compares two tensors element by element: Output = (A >= B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
 
@@ -2115,7 +2116,7 @@ def element_wise_logical_greater_than_or_equal(
 def element_wise_logical_less_than(
     a: NDArray[Any] | float, b: NDArray[Any] | float, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Says where an element of A is less than that of B: Output = (A < B), 1 or 0.
+    """Compares two tensors element by element: Output = (A < B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
 
@@ -2134,7 +2135,7 @@ def element_wise_logical_less_than(
 def element_wise_logical_less_than_or_equal(
     a: NDArray[Any] | float, b: NDArray[Any] | float, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Says where an element of A is less than that of B, or equal: Output = (A <= B), 1 or 0.
+    """Compares two tensors element by element: Output = (A <= B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
 
@@ -2247,10 +2248,10 @@ def element_wise_min(
 def element_wise_modulus_floor(
     a: NDArray[Any] | float, b: NDArray[Any] | float, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Takes the remainder of every quotient rounded down: Output = A - B * floor(A / B), as Python's %.
+    """Computes the remainder of a quotient that is rounded down: Output = A - B * floor(A / B), as Python's %.
 
-    The exact remainder has the sign of B, a zero too, and is rounded once; -3 modulo an infinity is that infinity. Modulo
-    0 is NaN, and 0 for integers.
+    The exact remainder is rounded once, and has the sign of B even if it is 0; -3 modulo +infinity is +infinity. If B is 0,
+    the result is NaN, or 0 for integers.
 
         Output = floor_mod(A, B)
 
@@ -2266,10 +2267,10 @@ def element_wise_modulus_floor(
 def element_wise_modulus_truncate(
     a: NDArray[Any] | float, b: NDArray[Any] | float, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Takes the remainder of every quotient truncated toward zero: Output = A - B * trunc(A / B), as C's fmod.
+    """Computes the remainder of a quotient that is truncated toward zero: Output = A - B * trunc(A / B), as C's fmod.
 
-    The remainder is exact and has the sign of A, a zero too. An element modulo an infinity is itself. Modulo 0 is NaN,
-    and 0 for integers.
+    The remainder is exact, and has the sign of A even if it is 0. If B is infinite, the result is A; if B is 0, it is NaN, or
+    0 for integers.
 
         Output = fmod(A, B)
 
@@ -2322,9 +2323,10 @@ def element_wise_pow(
 ) -> NDArray[Any]:
     """Raises every element to a power: Output = pow(x, Exponent), or pow(x * Scale + Bias, Exponent) with a ScaleBias.
 
-    It is IEEE 754's pow: a negative number has powers with integers as exponents alone, and x^0 and 1^y are 1 whatever x and
-    y are. Powers of integers with integers wrap modulo 2^bits; with a negative exponent they are 0, but for bases of 1 and -1.
-    Where an integer has a ScaleBias or an exponent of a float type, the exact result is truncated toward zero and saturates.
+    The function is IEEE 754's pow: a power of a negative number is NaN unless the exponent is an integer, and x^0 and 1^y are
+    1 for all x and y. Powers of integers with integer exponents wrap modulo 2^bits; with negative exponents they are 0, except
+    for bases of 1 and -1. For an integer with a ScaleBias or a float exponent, the exact result is truncated toward zero and
+    saturates.
 
         Output = pow(Input, Exponent)
 
@@ -2353,8 +2355,8 @@ def element_wise_quantized_linear_add(
 ) -> NDArray[Any]:
     """Adds two quantized tensors element by element: Output = quantize(dequantize(A) + dequantize(B)).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is
-    exact but the one rounding, half to even. An absent zero point is 0; a quotient that is NaN gives Min.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is exact
+    except for this one rounding, half to even. An absent zero point is 0; a quotient that is NaN gives Min.
 
         Output[i] = 0 if is_nan(P[i]), else min(255, max(0, round(P[i]) + OutputZeroPoint[0]))
             where P[i] = ((A[i] - AZeroPoint[0]) * AScale[0] + (B[i] - BZeroPoint[0]) * BScale[0]) / OutputScale[0]
@@ -2389,8 +2391,8 @@ def element_wise_quantize_linear(
 ) -> NDArray[Any]:
     """Quantizes every element: Output = clamp(round(Input / Scale) + ZeroPoint, Min, Max).
 
-    The quotient is rounded to FLOAT32, as ONNX does it, and round takes ties to even. Min and Max are the
-    limits of the output's type. An absent zero point is 0; a quotient that is NaN gives Min.
+    The quotient is rounded to FLOAT32, as in ONNX, and round takes ties to even. Min and Max are the limits of the output's
+    type. An absent zero point is 0; a quotient that is NaN gives Min.
 
         Output = 0 if is_nan(float32(Input / Scale)), else min(255, max(0, round(float32(Input / Scale)) + ZeroPoint))
 
@@ -2430,10 +2432,10 @@ def element_wise_round(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Rounds every element to an integer: Output = round(x), where the mode says how.
+    """Rounds every element to an integer: Output = round(x), in the direction that the mode names.
 
-    HALVES_TO_NEAREST_EVEN and TOWARD_INFINITY take the nearest integer; of two, the first takes the even one, and the second
-    the one away from zero. TOWARD_ZERO cuts off what is behind the point. What rounds to 0 from below gives -0.
+    HALVES_TO_NEAREST_EVEN and TOWARD_INFINITY take the nearest integer; of a tie, the first takes the even integer, and the
+    second the one away from zero. TOWARD_ZERO truncates. Negative numbers that round to 0 give -0.
 
         Output = round(Input)
 
@@ -2621,7 +2623,7 @@ def fill_value_constant(
     value : float
         The number.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def fill_value_sequence(
@@ -2648,7 +2650,7 @@ def fill_value_sequence(
     value_delta : float
         The difference between neighbouring numbers.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def fold(
@@ -2663,11 +2665,11 @@ def fold(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Adds columns up to the image whose windows they are: Output[n, c, p] = sum of Input[n, c * K + k, b].
+    """Adds up columns, each the elements of a window, at their positions in an image: the reverse of UNFOLD.
 
-    The terms are those with p = b * Stride + k * Dilation - StartPadding.
-    Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
-    elements. What lies outside the image is left out. Sums are exact, and rounded once; integers wrap modulo 2^bits.
+    Output[n, c, p] = sum of Input[n, c * K + k, b] over all b and k with p = b * Stride + k * Dilation - StartPadding. Here b
+    is a position of the window and k one of its K elements, each counted in row-major order. Elements outside of the image
+    are left out. Sums are exact, and rounded once; integers wrap modulo 2^bits.
 
         Output[i, j, k, l] = sum over u < WindowSizes[0], v < WindowSizes[1] where (k + StartPadding[0] - u *
             Dilations[0]) // Strides[0] >= 0 and (k + StartPadding[0] - u * Dilations[0]) // Strides[0] <
@@ -2695,7 +2697,7 @@ def fold(
     end_padding : Sequence[int], optional
         Elements after the image, for windows to end in. By default, zeros.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def gather(
@@ -2707,10 +2709,10 @@ def gather(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies the slices of Input along an axis that Indices name: NumPy's take(Input, Indices, Axis).
+    """Copies the slices of Input at indices along an axis: NumPy's take(Input, Indices, Axis).
 
-    The last IndexDimensions sizes of Indices stand in Input's sizes in the place of the axis; ones before them make as
-    many dimensions as the tensors have. A negative index counts from the end.
+    The output's sizes are Input's, in which the axis is replaced by the last IndexDimensions sizes of Indices, after leading
+    sizes of 1 up to the dimension count. A negative index counts from the end.
 
         Output[i] = Input[Indices[i]]
 
@@ -2736,7 +2738,7 @@ def gather_elements(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies the elements that indices along an axis name: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
+    """Copies the elements at indices along an axis: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
 
     A negative index counts from the end. Bits are copied unchanged.
 
@@ -2793,11 +2795,10 @@ def gather_nd1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies the subtensors of Input that tuples of indices name: Output[c, ..] = Input[b, Indices[c], ..].
+    """Copies the subtensors of Input at tuples of indices: Output[c, ..] = Input[b, Indices[c], ..].
 
-    The last dimension of Indices holds a tuple, which names an element along as many dimensions of Input behind the batches;
-    b is the first part of c, as many indices as BatchDimensionCount says. A negative index counts from the end. Bits are
-    moved as they are.
+    The last dimension of Indices holds tuples of indices in the dimensions of Input that follow those of batches. b is the
+    first BatchDimensionCount indices of c. A negative index counts from the end. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[0, k, Indices[0, k, l, 0], Indices[0, k, l, 1]]
 
@@ -2834,8 +2835,8 @@ def gemm(
     """Multiplies matrices, batch by batch: Output = f(Alpha * A @ B + Beta * C), with a fused activation f.
 
     A is {.., M, K}, B {.., K, N}, C and Output {.., M, N}; TransA and TransB swap the last two dimensions of A and B before
-    they are multiplied. Without C, Beta has no part. All of it is exact, f too, and rounded once. A factor of 0 multiplies
-    as any other: an infinity by it is NaN.
+    they are multiplied. Without C, Beta has no effect. Everything is exact, f included, and rounded once. An Alpha or Beta of
+    0 multiplies like any other factor: its product with an infinity is NaN.
 
         Output[i, j] = Alpha * (sum over k < A.Sizes[1] of A[i, k] * B[k, j]) + Beta * C[i, j]
 
@@ -2880,33 +2881,33 @@ def gru(
 ) -> GruOutputs:
     """Computes one layer of gated recurrent units, step by step: H' = (1 - z) * h + z * H.
 
-    With X the step's input, z = f(X Wz + H Rz + Wbz + Rbz), r likewise, and h = g(X Wh + (r * H) Rh + Wbh + Rbh), or with
-    LinearBeforeReset h = g(X Wh + r * (H Rh + Rbh) + Wbh). H' is rounded at each step, and nothing else is. BACKWARD goes
-    from a sequence's end to its start, and OutputSequence has every H' at its own step; what lies beyond a sequence's
-    length is 0.
+    X is the step's input, and H the state before it. The update gate is z = f(X Wz + H Rz + Wbz + Rbz), and the reset gate
+    is r = f(X Wr + H Rr + Wbr + Rbr). The candidate is h = g(X Wh + (r * H) Rh + Wbh + Rbh) or, with LinearBeforeReset,
+    h = g(X Wh + r * (H Rh + Rbh) + Wbh). Only H' is rounded, once at each step.
+
+    BACKWARD goes from a sequence's end to its start. OutputSequence has every H' at its own step. Elements after the end of
+    a sequence are 0.
 
         OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
         OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
             min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) > 0, else 0
-        H[t, i, j, k] = float32((1 - P[i, j, k, t]) * tanh((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] *
-            Weight[0, i, (2 * Recurrence.Sizes[3]) + k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] *
-            1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, Recurrence.Sizes[3] + u,
-            k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, Recurrence.Sizes[3] + u, u]
-            if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i,
-            Recurrence.Sizes[3] + u, u]) + Bias[0, 0, i, Recurrence.Sizes[3] + u] + Bias[0, 0, i, Recurrence.Sizes[3] +
-            u + (3 * Recurrence.Sizes[3])]))) * Recurrence[0, i, (2 * Recurrence.Sizes[3]) + k, u] if t > 0, else sum
-            over u < Recurrence.Sizes[3] of 1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] *
-            Weight[0, i, Recurrence.Sizes[3] + u, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] *
-            Recurrence[0, i, Recurrence.Sizes[3] + u, u] if t > 0, else sum over u < Recurrence.Sizes[3] of
-            HiddenInit[0, i, j, u] * Recurrence[0, i, Recurrence.Sizes[3] + u, u]) + Bias[0, 0, i, Recurrence.Sizes[3] +
-            u] + Bias[0, 0, i, Recurrence.Sizes[3] + u + (3 * Recurrence.Sizes[3])]))) * HiddenInit[0, i, j, u] *
-            Recurrence[0, i, (2 * Recurrence.Sizes[3]) + k, u]) + Bias[0, 0, i, (2 * Recurrence.Sizes[3]) + k] + Bias[0,
-            0, i, (2 * Recurrence.Sizes[3]) + k + (3 * Recurrence.Sizes[3])]) + P[i, j, k, t] * (H[t - 1, i, j, k] if t
-            > 0, else HiddenInit[0, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else 0)
-            where P[i, j, k, t] = 1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, k,
-            k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, k, u] if t > 0, else sum
-            over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i, k, u]) + Bias[0, 0, i, k] +
-            Bias[0, 0, i, k + (3 * Recurrence.Sizes[3])])))
+        H[t, i, j, k] = float32((1 - Update[t, i, j, k]) * Candidate[t, i, j, k] + Update[t, i, j, k] * (H[t - 1, i, j,
+            k] if t > 0, else HiddenInit[0, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else 0)
+            where Update[t, r, b, j] = 1 / (1 + exp(-((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0, r,
+            j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Recurrence[0, r, j, u] if t > 0, else sum
+            over u < Recurrence.Sizes[3] of HiddenInit[0, r, b, u] * Recurrence[0, r, j, u]) + Bias[0, 0, r, j] +
+            Bias[0, 0, r, j + (3 * Recurrence.Sizes[3])])))
+            where Candidate[t, r, b, j] = tanh((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0, r, (2 *
+            Recurrence.Sizes[3]) + j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Reset[t, r, b, u] *
+            Recurrence[0, r, (2 * Recurrence.Sizes[3]) + j, u] if t > 0, else sum over u < Recurrence.Sizes[3] of
+            Reset[t, r, b, u] * HiddenInit[0, r, b, u] * Recurrence[0, r, (2 * Recurrence.Sizes[3]) + j, u]) + Bias[0,
+            0, r, (2 * Recurrence.Sizes[3]) + j] + Bias[0, 0, r, (2 * Recurrence.Sizes[3]) + j + (3 *
+            Recurrence.Sizes[3])])
+            where Reset[t, r, b, j] = 1 / (1 + exp(-((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0, r,
+            Recurrence.Sizes[3] + j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Recurrence[0, r,
+            Recurrence.Sizes[3] + j, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, r, b, u] *
+            Recurrence[0, r, Recurrence.Sizes[3] + j, u]) + Bias[0, 0, r, Recurrence.Sizes[3] + j] + Bias[0, 0, r,
+            Recurrence.Sizes[3] + j + (3 * Recurrence.Sizes[3])])))
 
     Parameters
     ----------
@@ -2937,7 +2938,7 @@ def gru(
 def join(
     inputs: Sequence[NDArray[Any]], axis: int, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Lays tensors one after another along an axis: Output[.., o + i, ..] = `Input[n][.., i, ..]`.
+    """Concatenates tensors along an axis: Output[.., o + i, ..] = `Input[n][.., i, ..]`.
 
     Here o is the sum of the sizes along the axis of the inputs before n. Bits are copied unchanged.
 
@@ -2964,11 +2965,11 @@ def local_response_normalization(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Divides by a power of the squares around: Output = x / (Bias + (Alpha / LocalSize) * sum of squares)^Beta.
+    """Divides by a power of a sum of squares: Output = x / (Bias + (Alpha / LocalSize) * sum of squares)^Beta.
 
-    The squares are those of LocalSize channels around with CrossChannel, else of LocalSize x LocalSize elements of the
-    channel; around i they go from i - (LocalSize - 1) / 2, rounded up, as far as LocalSize says, and what lies outside the
-    input is no term. The result is exact, and rounded once.
+    The sum runs over a window around x: LocalSize channels with CrossChannel, else LocalSize x LocalSize elements of the
+    channel. The window around index i begins at i - (LocalSize - 1) / 2, rounded up. Elements outside of the input are left
+    out. The result is exact, and rounded once.
 
         Output[i, j, k, l] = Input[i, j, k, l] / pow(Alpha / 3 * (sum over u < 3 of Input[i, j + u - 1, k, l] * Input[i,
             j + u - 1, k, l]) + Bias, Beta)
@@ -3001,11 +3002,11 @@ def local_response_normalization_grad(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Gives the gradient of LOCAL_RESPONSE_NORMALIZATION's input, from that of its output.
+    """Computes the gradient of LOCAL_RESPONSE_NORMALIZATION's input from that of its output, g.
 
-    With s[j] = Bias + (Alpha / LocalSize) * the sum of squares around j, it is
-    g[i] / s[i]^Beta - 2 * Alpha * Beta / LocalSize * x[i] * the sum of g[j] * x[j] / s[j]^(Beta + 1) over all j that have i
-    among the elements around them. The result is exact, and rounded once.
+    With s[j] = Bias + (Alpha / LocalSize) * (sum of squares in the window around j), it is
+    g[i] / s[i]^Beta - 2 * Alpha * Beta / LocalSize * x[i] * (sum of g[j] * x[j] / s[j]^(Beta + 1)), over all j whose window
+    contains i. The result is exact, and rounded once.
 
         OutputGradient[i, j, k, l] = InputGradient[i, j, k, l] / pow(Alpha / 3 * (sum over s < 3 of Input[i, j + s - 1,
             k, l] * Input[i, j + s - 1, k, l]) + Bias, Beta) - Alpha / 3 * Beta * 2 * Input[i, j, k, l] * (sum over u <
@@ -3041,7 +3042,7 @@ def lp_normalization(
 ) -> NDArray[Any]:
     """Divides each line along an axis by its norm: Output = x / (sum of |x|^P + Epsilon)^(1/P).
 
-    A line of zeros stays what it is. The quotient is exact, and rounded once.
+    A line of zeros is copied unchanged. The quotient is exact, and rounded once.
 
         Output[i, j] = Input[i, j] if P[i] = 0, else Input[i, j] / sqrt(P[i] + Epsilon)
             where P[i] = sum over j' < Input.Sizes[1] of Input[i, j'] * Input[i, j']
@@ -3105,10 +3106,10 @@ def lp_pooling1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Computes the p-norm of every place of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
+    """Computes the p-norm of every position of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
 
-    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
-    the input is no term. The norm is exact, and rounded once.
+    The elements at position o are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to WindowSize - 1. Elements
+    outside of the input are left out. The norm is exact, and rounded once.
 
         Output[i, j, k, l] = sqrt(sum over u < WindowSize[0], v < WindowSize[1] of Input[i, j, k * Strides[0] + u *
             Dilations[0] - StartPadding[0], l * Strides[1] + v * Dilations[1] - StartPadding[1]] * Input[i, j, k *
@@ -3157,39 +3158,46 @@ def lstm(
 ) -> LstmOutputs:
     """Computes one layer of long short-term memory, step by step: C' = F * C + i * c and H' = o * h(C').
 
-    With X the step's input, i = f(X Wi + H Ri + Pi * C + Wbi + Rbi), F likewise, c = g(X Wc + H Rc + Wbc + Rbc), and
-    o = f(X Wo + H Ro + Po * C' + Wbo + Rbo). CoupleInputForget makes F = 1 - i. ClipThreshold clips what f and g are
-    applied to. H' and C' are rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
-    and OutputSequence has every H' at its own step; elements beyond a sequence's length are 0.
+    X is the step's input; H and C are the states before it. The input gate is i = f(X Wi + H Ri + Pi * C + Wbi + Rbi), the
+    forget gate is F = f(X Wf + H Rf + Pf * C + Wbf + Rbf) or, with CoupleInputForget, 1 - i. The cell gate is
+    c = g(X Wc + H Rc + Wbc + Rbc), and the output gate o = f(X Wo + H Ro + Po * C' + Wbo + Rbo). ClipThreshold clips the
+    arguments of f and g. Only H' and C' are rounded, once at each step.
+
+    BACKWARD goes from a sequence's end to its start. OutputSequence has every H' at its own step. Elements after the end of
+    a sequence are 0.
 
         OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
         OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
             min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) > 0, else 0
         OutputCellSingle[i, j, k, l] = C[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
             min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) > 0, else 0
-        C[t, i, j, k] = float32(1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, (2 *
-            Recurrence.Sizes[3]) + k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i,
-            (2 * Recurrence.Sizes[3]) + k, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u]
-            * Recurrence[0, i, (2 * Recurrence.Sizes[3]) + k, u]) + Peephole[0, 0, i, (2 * Recurrence.Sizes[3]) + k] *
-            (C[t - 1, i, j, k] if t > 0, else CellMemInit[0, i, j, k]) + Bias[0, 0, i, (2 * Recurrence.Sizes[3]) + k] +
-            Bias[0, 0, i, (2 * Recurrence.Sizes[3]) + k + (4 * Recurrence.Sizes[3])]))) * (C[t - 1, i, j, k] if t > 0,
-            else CellMemInit[0, i, j, k]) + 1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] *
-            Weight[0, i, k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i, k, u] if t
-            > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u] * Recurrence[0, i, k, u]) + Peephole[0,
-            0, i, k] * (C[t - 1, i, j, k] if t > 0, else CellMemInit[0, i, j, k]) + Bias[0, 0, i, k] + Bias[0, 0, i, k +
-            (4 * Recurrence.Sizes[3])]))) * tanh((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i, (3 *
-            Recurrence.Sizes[3]) + k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i,
-            (3 * Recurrence.Sizes[3]) + k, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u]
-            * Recurrence[0, i, (3 * Recurrence.Sizes[3]) + k, u]) + Bias[0, 0, i, (3 * Recurrence.Sizes[3]) + k] +
-            Bias[0, 0, i, (3 * Recurrence.Sizes[3]) + k + (4 * Recurrence.Sizes[3])]) if t < min(SequenceLengths[0, 0,
-            0, j], Input.Sizes[1]), else 0)
-        H[t, i, j, k] = float32(1 / (1 + exp(-((sum over k' < Input.Sizes[3] of Input[0, t, j, k'] * Weight[0, i,
-            Recurrence.Sizes[3] + k, k']) + (sum over u < Recurrence.Sizes[3] of H[t - 1, i, j, u] * Recurrence[0, i,
-            Recurrence.Sizes[3] + k, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, i, j, u] *
-            Recurrence[0, i, Recurrence.Sizes[3] + k, u]) + Peephole[0, 0, i, Recurrence.Sizes[3] + k] * C[t, i, j, k] +
-            Bias[0, 0, i, Recurrence.Sizes[3] + k] + Bias[0, 0, i, Recurrence.Sizes[3] + k + (4 *
-            Recurrence.Sizes[3])]))) * tanh(C[t, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else
+        C[t, i, j, k] = float32(ForgetGate[t, i, j, k] * (C[t - 1, i, j, k] if t > 0, else CellMemInit[0, i, j, k]) +
+            InputGate[t, i, j, k] * CellGate[t, i, j, k] if t < min(SequenceLengths[0, 0, 0, j], Input.Sizes[1]), else
             0)
+            where ForgetGate[t, r, b, j] = 1 / (1 + exp(-((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0,
+            r, (2 * Recurrence.Sizes[3]) + j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] *
+            Recurrence[0, r, (2 * Recurrence.Sizes[3]) + j, u] if t > 0, else sum over u < Recurrence.Sizes[3] of
+            HiddenInit[0, r, b, u] * Recurrence[0, r, (2 * Recurrence.Sizes[3]) + j, u]) + Peephole[0, 0, r, (2 *
+            Recurrence.Sizes[3]) + j] * (C[t - 1, r, b, j] if t > 0, else CellMemInit[0, r, b, j]) + Bias[0, 0, r, (2 *
+            Recurrence.Sizes[3]) + j] + Bias[0, 0, r, (2 * Recurrence.Sizes[3]) + j + (4 * Recurrence.Sizes[3])])))
+            where InputGate[t, r, b, j] = 1 / (1 + exp(-((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0,
+            r, j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Recurrence[0, r, j, u] if t > 0, else
+            sum over u < Recurrence.Sizes[3] of HiddenInit[0, r, b, u] * Recurrence[0, r, j, u]) + Peephole[0, 0, r, j]
+            * (C[t - 1, r, b, j] if t > 0, else CellMemInit[0, r, b, j]) + Bias[0, 0, r, j] + Bias[0, 0, r, j + (4 *
+            Recurrence.Sizes[3])])))
+            where CellGate[t, r, b, j] = tanh((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0, r, (3 *
+            Recurrence.Sizes[3]) + j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Recurrence[0, r, (3
+            * Recurrence.Sizes[3]) + j, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, r, b, u] *
+            Recurrence[0, r, (3 * Recurrence.Sizes[3]) + j, u]) + Bias[0, 0, r, (3 * Recurrence.Sizes[3]) + j] + Bias[0,
+            0, r, (3 * Recurrence.Sizes[3]) + j + (4 * Recurrence.Sizes[3])])
+        H[t, i, j, k] = float32(OutputGate[t, i, j, k] * tanh(C[t, i, j, k]) if t < min(SequenceLengths[0, 0, 0, j],
+            Input.Sizes[1]), else 0)
+            where OutputGate[t, r, b, j] = 1 / (1 + exp(-((sum over k < Input.Sizes[3] of Input[0, t, b, k] * Weight[0,
+            r, Recurrence.Sizes[3] + j, k]) + (sum over u < Recurrence.Sizes[3] of H[t - 1, r, b, u] * Recurrence[0, r,
+            Recurrence.Sizes[3] + j, u] if t > 0, else sum over u < Recurrence.Sizes[3] of HiddenInit[0, r, b, u] *
+            Recurrence[0, r, Recurrence.Sizes[3] + j, u]) + Peephole[0, 0, r, Recurrence.Sizes[3] + j] * C[t, r, b, j] +
+            Bias[0, 0, r, Recurrence.Sizes[3] + j] + Bias[0, 0, r, Recurrence.Sizes[3] + j + (4 *
+            Recurrence.Sizes[3])])))
 
     Parameters
     ----------
@@ -3238,7 +3246,7 @@ def matrix_multiply_integer(
 ) -> NDArray[Any]:
     """Multiplies 8-bit matrices, batch by batch: Output = sum over k of (A - AZeroPoint) * (B - BZeroPoint), in INT32.
 
-    A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0. A sum that INT32 lacks wraps modulo 2^32.
+    A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0. Sums outside of INT32 wrap modulo 2^32.
 
         Output[i, j] = sum over k < A.Sizes[1] of (A[i, k] - AZeroPoint[0]) * (B[k, j] - BZeroPoint[0])
 
@@ -3268,9 +3276,9 @@ def matrix_multiply_integer_to_float(
 ) -> NDArray[Any]:
     """Multiplies matrices of integers, batch by batch, into floats: Output = dequantize(A) @ dequantize(B) + Bias.
 
-    dequantize(x) = (x - ZeroPoint) * Scale. The sum over k of (A - AZeroPoint) * (B - BZeroPoint) is exact, times AScale,
-    times BScale, plus Bias, and rounded once. A is {.., M, K}, B {.., K, N}, Bias and Output {.., M, N}. An absent zero
-    point is 0.
+    dequantize(x) = (x - ZeroPoint) * Scale. The result, AScale * BScale * (the sum over k of (A - AZeroPoint) *
+    (B - BZeroPoint)) + Bias, is exact, and rounded once. A is {.., M, K}, B {.., K, N}, Bias and Output {.., M, N}. An absent
+    zero point is 0.
 
         Output[i, j] = (sum over k < A.Sizes[1] of (A[i, k] - AZeroPoint[0]) * (B[k, j] - BZeroPoint[0])) * AScale[0] *
             BScale[j] + Bias[i, j]
@@ -3306,7 +3314,7 @@ def max_pooling(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Selects the largest element of every place of a window that slides over the spatial dimensions.
+    """Selects the largest element at every position of a window that slides over the spatial dimensions.
 
     It is MAX_POOLING2 with Dilations of 1, and without indices.
 
@@ -3345,7 +3353,7 @@ def max_pooling1(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> MaxPooling1Outputs:
-    """Selects the largest element of every place of a window that slides over the spatial dimensions, and its position.
+    """Selects the largest element at every position of a window that slides over the spatial dimensions, and its index.
 
     It is MAX_POOLING2 with Dilations of 1.
 
@@ -3394,12 +3402,12 @@ def max_pooling2(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> MaxPooling2Outputs:
-    """Selects the largest element of every place of a window that slides over the spatial dimensions, and its position.
+    """Selects the largest element at every position of a window that slides over the spatial dimensions, and its index.
 
-    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
-    the input is none of them. The first NaN counts as the largest element, or else the first of those that are equal, zeros of
-    both signs among them. The output is that element, bit by bit; its index is its row-major position in the whole input,
-    modulo 2^32 in a tensor of UINT32.
+    The elements at position o are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to WindowSize - 1, that are
+    inside the input. The largest is the first NaN or, if there is none, the first of the largest numbers; zeros of both signs
+    are equal. The output has the bits of this element. Its index is its row-major position in the whole input, modulo 2^32 if
+    it is UINT32.
 
         Output[i, j, k, l] = Input[i, j, k * Strides[0] + P[i, j, k, l] // WindowSize[1] * Dilations[0] -
             StartPadding[0], l * Strides[1] + P[i, j, k, l] mod WindowSize[1] * Dilations[1] - StartPadding[1]] where it
@@ -3445,10 +3453,11 @@ def max_pooling_grad(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Adds the gradient of every window's largest element to that element; what is the largest nowhere gets 0.
+    """Adds up, for every element, the gradients of the windows in which it is the largest; 0 if there are none.
 
-    The elements at place o of the window are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1, that
-    lie in the input. The largest is the first NaN, or else the first of those that are equal. Sums are exact, and rounded once.
+    The elements at position o of the window are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to
+    WindowSize - 1, that are inside the input. The largest is the first NaN or, if there is none, the first of the largest
+    numbers. Sums are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over u < WindowSize[0], v < WindowSize[1] where (k + StartPadding[0] - u *
             Dilations[0]) // Strides[0] >= 0 and (k + StartPadding[0] - u * Dilations[0]) // Strides[0] <
@@ -3485,10 +3494,10 @@ def max_unpooling(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Puts elements where indices say, and 0 elsewhere: Output, row by row, has Input[c] at the place Indices[c].
+    """Stores elements at indices, and 0 elsewhere: Output has Input[c] at the row-major position Indices[c].
 
-    An index counts elements of the whole output in row-major order. Of several elements for one place, the last counts. Bits
-    are moved as they are.
+    An index counts elements of the whole output in row-major order. Of several elements with one index, the last is stored.
+    Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[Q[i, j, k, l] // Input.Sizes[3] // Input.Sizes[2] // Input.Sizes[1], Q[i, j, k, l] //
             Input.Sizes[3] // Input.Sizes[2] mod Input.Sizes[1], Q[i, j, k, l] // Input.Sizes[3] mod Input.Sizes[2],
@@ -3507,7 +3516,7 @@ def max_unpooling(
     indices : NDArray[Any]
         The place of each in the output, from 0 on. 4 dimensions of uint64 or uint32.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def mean_variance_normalization(
@@ -3594,7 +3603,7 @@ def mean_variance_normalization1(
     fused_activation : Desc, optional
         The function f, applied to the exact result; if absent, none.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     """
 
 def mean_variance_normalization2(
@@ -3613,8 +3622,8 @@ def mean_variance_normalization2(
 ) -> NDArray[Any]:
     """Normalises by the elements' own mean and variance: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias).
 
-    Here m is the mean of the elements along all the axes together, or 0 without UseMean, and v the mean of (x - m)^2; without
-    UseVariance nothing is divided. An absent Scale is 1, an absent Bias 0; their sizes are the input's or 1, which is
+    Here m is the mean of the elements along all the axes together, or 0 without UseMean, and v the mean of (x - m)^2. Without
+    UseVariance, there is no division. An absent Scale is 1, and an absent Bias 0; each of their sizes is the input's, or 1 and
     broadcast. Without UseMean this is RMS normalisation. The result is exact, and rounded once.
 
         Output[i, j, k, l] = max(0, Scale[0, 0, 0, 0] * (Input[i, j, k, l] - (sum over l' < Input.Sizes[3] of Input[i,
@@ -3643,7 +3652,7 @@ def mean_variance_normalization2(
     fused_activation : Desc, optional
         The function f, applied to the exact result; if absent, none.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     """
 
 class MultiheadAttentionOutputs(NamedTuple):
@@ -3760,9 +3769,9 @@ def multihead_attention1(
     """Computes attention of several heads: Output = softmax(Scale * Q K + RelativePositionBias + mask) V, for each head.
 
     Q, K and V are the queries, keys and values, plus their parts of Bias; keys and values of the past come before the new
-    ones. Q K is the sum of products over the elements of a head, and the softmax runs over the keys. Head n of queries has
-    head n * KeyValueHeadCount / QueryHeadCount, rounded down, of keys and values. With PastSequenceLengths L, new keys follow
-    the first L of the past, and query i sees keys up to L + i. The result is exact, and rounded once.
+    ones. Q K is the sum of products over the elements of a head, and the softmax runs over the keys. Head n of the queries uses
+    head n * KeyValueHeadCount / QueryHeadCount, rounded down, of the keys and values. With PastSequenceLengths L, the new keys
+    follow the first L past keys, and query i sees keys up to L + i. The result is exact, and rounded once.
 
         Output[i, j, k] = (sum over t < PastKey.Sizes[2] + Key.Sizes[1] where Scores[i, k // Output.Sizes[2], j, t] !=
             -inf of Weights[i, k // Output.Sizes[2], j, t] * Values[i, k // Output.Sizes[2], t, k mod Output.Sizes[2]])
@@ -3832,8 +3841,8 @@ def nonzero_coordinates(
 ) -> NonzeroCoordinatesOutputs:
     """Lists the coordinates of the elements that are not 0, in row-major order, and counts them.
 
-    A row of OutputCoordinates has the last coordinates of an element, as many as there are columns. The rows behind the last
-    element are 0. Zeros of both signs are 0; NaN is not.
+    A row of OutputCoordinates holds an element's coordinates along the last dimensions, as many as there are columns. Rows
+    after the last element are 0. Zeros of both signs are 0; NaN is not.
 
         OutputCount[i, j, k, l] = sum over a < Input.Sizes[0], b < Input.Sizes[1], c < Input.Sizes[2], d <
             Input.Sizes[3] of (1 if Input[a, b, c, d] != 0, else 0)
@@ -3861,10 +3870,10 @@ def one_hot(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Writes one value at the place of each line along an axis that an index names, and another elsewhere in the line.
+    """Writes the value On at the index of each line along an axis, and the value Off elsewhere in the line.
 
-    Off is the first element of Values, On the next one along the last of its dimensions that is larger than 1. A negative
-    index counts from the end; one that is out of range leaves its line without On. Bits are copied unchanged.
+    Off is the first element of Values, and On the next one along the last dimension with more than one element. A negative
+    index counts from the end; an index that is out of range leaves its line without On. Bits are copied unchanged.
 
         Output[i, j, k, l] = Values[0, 0, 0, 1] if Indices[i, j, k, 0] = l, else Values[0, 0, 0, 0]
 
@@ -3878,7 +3887,7 @@ def one_hot(
     axis : int, optional
         The axis along which the lines lie. A negative one counts from the end. By default, the last.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def padding(
@@ -3891,10 +3900,11 @@ def padding(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Surrounds a tensor with more elements: Output[c] = Input[c - StartPadding], and by the mode beyond the input.
+    """Adds elements around a tensor: Output[c] = Input[c - StartPadding] inside the input, and by the mode outside.
 
-    CONSTANT is PaddingValue there, in an integer tensor truncated toward zero and saturated. EDGE is the nearest element.
-    REFLECTION goes back and forth with the ends once each, SYMMETRIC with the ends twice each, and WRAP starts again.
+    CONSTANT gives PaddingValue, which is truncated toward zero and saturated in an integer tensor, and EDGE the nearest
+    element. REFLECTION mirrors the input at its first and last elements, which are not repeated; SYMMETRIC repeats them. WRAP
+    repeats the input from its beginning.
 
         Output[i, j, k, l] = Input[i - StartPadding[0], j - StartPadding[1], k - StartPadding[2], l - StartPadding[3]]
             where it exists, else PaddingValue
@@ -3925,10 +3935,10 @@ def padding1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Surrounds a tensor with more elements: Output[c] = Input[c - StartPadding], and by the mode beyond the input.
+    """Adds elements around a tensor: Output[c] = Input[c - StartPadding] inside the input, and by the mode outside.
 
-    CONSTANT is PaddingValue there. EDGE is the nearest element. REFLECTION goes back and forth with the ends once each,
-    SYMMETRIC with the ends twice each, and WRAP starts again. Bits are copied unchanged.
+    CONSTANT gives PaddingValue, and EDGE the nearest element. REFLECTION mirrors the input at its first and last elements,
+    which are not repeated; SYMMETRIC repeats them. WRAP repeats the input from its beginning. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i - StartPadding[0], j - StartPadding[1], k - StartPadding[2], l - StartPadding[3]]
             where it exists, else PaddingValue
@@ -3961,11 +3971,11 @@ def quantize(
 ) -> NDArray[Any]:
     """Quantizes every element by its block: Output = clamp(round(Input / Scale) + ZeroPoint, Min, Max).
 
-    A dimension in which the quantization tensors have n elements is cut into n blocks of equal size: 1 is a scale for all,
-    and the input's own size is one for each. The quotient is rounded to FLOAT32, as ONNX does it, and round takes ties to
-    even. Min and Max are the limits of the output's type; a quotient that is NaN gives Min. Without a zero point, it is 0 in
-    a signed type, and the middle of an unsigned one: 128 in UINT8, 8 in UINT4. (ONNX's would be 0, which is given as a
-    tensor.)
+    In each dimension, the quantization tensors have a size n, and the input is divided into n blocks of equal size: with n = 1
+    all elements share a scale, and with the input's size each has its own. The quotient is rounded to FLOAT32, as in ONNX, and
+    round takes ties to even. Min and Max are the limits of the output's type; a quotient that is NaN gives Min. An absent zero
+    point is 0 for a signed type, and the middle of an unsigned one: 128 for UINT8, 8 for UINT4. (In ONNX it is 0; give a
+    tensor for that.)
 
     Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes and returns arrays
     of ml_dtypes' int4 and uint4.
@@ -3987,7 +3997,7 @@ def quantize(
         SCALE, or SCALE_ZERO_POINT: what the quantization tensors are. By default, SCALE for one quantization tensor,
         SCALE_ZERO_POINT for two.
     output_data_type : DataType | DTypeLike, optional
-        The data type of the output, where no input says it.
+        The data type of the output, if no input determines it.
     """
 
 def quantized_linear_average_pooling(
@@ -4006,11 +4016,11 @@ def quantized_linear_average_pooling(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Averages every place of a window over a quantized tensor: Output = quantize(sum of dequantized elements / their number).
+    """Averages a quantized tensor in a window that slides: Output = quantize(sum of dequantized elements / their number).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is exact
-    but the one rounding, half to even. The elements and their number are those of AVERAGE_POOLING1; padding is the real
-    number 0. An absent zero point is 0; a quotient that is NaN gives Min.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is
+    exact except for this one rounding, half to even. The elements and their number are those of AVERAGE_POOLING1; padding is
+    the real number 0. An absent zero point is 0; a quotient that is NaN gives Min.
 
         Output[i, j, k, l] = 0 if is_nan(P[i, j, k, l]), else min(255, max(0, round(P[i, j, k, l]) +
             OutputZeroPoint[0]))
@@ -4068,9 +4078,9 @@ def quantized_linear_convolution(
 ) -> NDArray[Any]:
     """Convolves quantized numbers, in groups: Output = quantize(dequantize(Input) convolved with dequantize(Filter) + Bias).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is exact
-    but the one rounding, half to even. Bias counts in units of InputScale * FilterScale. What lies outside the input is no
-    term, as if it were the zero point. An absent zero point is 0.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is
+    exact except for this one rounding, half to even. Bias is in units of InputScale * FilterScale. Elements outside of the
+    input are left out, as if they were the zero point. An absent zero point is 0.
 
         Output[i, j, k, l] = min(255, max(0, round(((sum over c < Input.Sizes[1], u < Filter.Sizes[2], v <
             Filter.Sizes[3] of (Input[i, c, k * Strides[0] + u * Dilations[0] - StartPadding[0], l * Strides[1] + v *
@@ -4127,8 +4137,9 @@ def quantized_linear_matrix_multiply(
 ) -> NDArray[Any]:
     """Multiplies quantized matrices, batch by batch: Output = quantize(dequantize(A) @ dequantize(B)).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is
-    exact but the one rounding, half to even. A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is
+    exact except for this one rounding, half to even. A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point
+    is 0.
 
     The eager function `quantized_linear_matrix_multiply` takes its arguments in the order of ONNX's QLinearMatMul.
 
@@ -4171,8 +4182,8 @@ def random_generator(
 ) -> RandomGeneratorOutputs:
     """Fills a tensor with random bits: element k in row-major order is word k mod 4 of Philox 4x32-10 at step k // 4.
 
-    The state is a counter of four words, least significant first, and a key of two. Step n has the counter n further on,
-    modulo 2^128, and the same key. The output state is that after the steps that were taken: go on from there.
+    The state is a counter of four words, least significant first, and a key of two words. Step n uses the counter + n, modulo
+    2^128, and the same key. The output state has the counter after the last step, at which the next call continues.
 
         Output[i] = philox(InputState[0, 0, 0, 0] + InputState[0, 0, 0, 1] * 2^32 + InputState[0, 0, 0, 2] * 2^64 +
             InputState[0, 0, 0, 3] * 2^96 + i // 4, InputState[0, 0, 0, 4] + InputState[0, 0, 0, 5] * 2^32, i mod 4)
@@ -4192,7 +4203,7 @@ def random_generator(
     type : RandomGeneratorType | str, default "PHILOX_4X32_10"
         The generator. One of PHILOX_4X32_10.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def reduce(
@@ -4221,7 +4232,7 @@ def reduce(
     axes : Sequence[int] | int, optional
         The axes that are reduced. Negative ones count from the end. By default, all.
     axis : int, optional
-        One of axes alone.
+        A single axis.
     """
 
 def resample(
@@ -4236,14 +4247,11 @@ def resample(
     """Reads a tensor at other places than its elements': RESAMPLE1 with the offsets of centres, 0.5 and -0.5.
 
         Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] > 0 and Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] -
-            1, max(0, floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2]) + u)), min(Input.Sizes[3] -
-            1, max(0, floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3]) + v))] * P[k, u] * Q[l, v]
-            where P[k, u] = 1 - ((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2] - floor((k -
-            OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])) if u = 0, else (k - OutputPixelOffsets[2]) /
-            Scales[2] - InputPixelOffsets[2] - floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])
-            where Q[l, v] = 1 - ((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3] - floor((l -
-            OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])) if v = 0, else (l - OutputPixelOffsets[3]) /
-            Scales[3] - InputPixelOffsets[3] - floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])
+            1, max(0, floor(X2[k]) + u)), min(Input.Sizes[3] - 1, max(0, floor(X3[l]) + v))] * P[k, u] * Q[l, v]
+            where P[k, u] = 1 - (X2[k] - floor(X2[k])) if u = 0, else X2[k] - floor(X2[k])
+            where Q[l, v] = 1 - (X3[l] - floor(X3[l])) if v = 0, else X3[l] - floor(X3[l])
+            where X2[o] = (o - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2]
+            where X3[o] = (o - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3]
 
     Parameters
     ----------
@@ -4255,7 +4263,7 @@ def resample(
     scales : Sequence[float]
         The factors by which dimensions are enlarged.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def resample1(
@@ -4269,21 +4277,19 @@ def resample1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Reads a tensor at other places than its elements': those of output o are x = (o - OutOffset) / Scale - InOffset.
+    """Resizes a tensor: output o is read at x = (o - OutputPixelOffset) / Scale - InputPixelOffset in each dimension.
 
-    NEAREST_NEIGHBOR moves the element at floor(x + 1/2); LINEAR counts the element at the floor of x 1 - (x - floor(x)), and
-    the next one x - floor(x), in each dimension. Elements at the edge go on beyond it. The x of NEAREST_NEIGHBOR is that of
-    float32 operations; all else is exact, and rounded once, integers half to even.
+    NEAREST_NEIGHBOR copies the element at floor(x + 1/2). LINEAR interpolates in each dimension: the element at floor(x) has
+    the weight 1 - (x - floor(x)), and the next one x - floor(x). Positions outside of the tensor have the element at the
+    nearest edge. For NEAREST_NEIGHBOR, x is computed in float32 operations. Everything else is exact, and rounded once,
+    integers half to even.
 
         Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] > 0 and Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] -
-            1, max(0, floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2]) + u)), min(Input.Sizes[3] -
-            1, max(0, floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3]) + v))] * P[k, u] * Q[l, v]
-            where P[k, u] = 1 - ((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2] - floor((k -
-            OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])) if u = 0, else (k - OutputPixelOffsets[2]) /
-            Scales[2] - InputPixelOffsets[2] - floor((k - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2])
-            where Q[l, v] = 1 - ((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3] - floor((l -
-            OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])) if v = 0, else (l - OutputPixelOffsets[3]) /
-            Scales[3] - InputPixelOffsets[3] - floor((l - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3])
+            1, max(0, floor(X2[k]) + u)), min(Input.Sizes[3] - 1, max(0, floor(X3[l]) + v))] * P[k, u] * Q[l, v]
+            where P[k, u] = 1 - (X2[k] - floor(X2[k])) if u = 0, else X2[k] - floor(X2[k])
+            where Q[l, v] = 1 - (X3[l] - floor(X3[l])) if v = 0, else X3[l] - floor(X3[l])
+            where X2[o] = (o - OutputPixelOffsets[2]) / Scales[2] - InputPixelOffsets[2]
+            where X3[o] = (o - OutputPixelOffsets[3]) / Scales[3] - InputPixelOffsets[3]
 
     Parameters
     ----------
@@ -4299,7 +4305,7 @@ def resample1(
     output_pixel_offsets : Sequence[float], optional
         Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def resample2(
@@ -4336,7 +4342,7 @@ def resample2(
     output_pixel_offsets : Sequence[float], optional
         Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def resample3(
@@ -4352,23 +4358,22 @@ def resample3(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Reads a tensor at other places than its elements': those of output o are x = (o - OutOffset) / Scale - InOffset.
+    """Resizes a tensor: output o is read at x = (o - OutputPixelOffset) / Scale - InputPixelOffset in each dimension.
 
-    NEAREST_NEIGHBOR moves the element at x rounded in the RoundingDirection; LINEAR counts the element at the floor of x
-    1 - (x - floor(x)), and the next one x - floor(x), in each dimension. Elements at the edge go on beyond it. Antialiased,
-    LINEAR takes in each dimension with 1 / Scale above 2 the mean of the elements from x - 1 / (2 Scale) to, but without,
-    x + 1 / (2 Scale). The x of these windows and of NEAREST_NEIGHBOR is that of float32 operations; all else is exact, and
-    rounded once, integers half to even.
+    NEAREST_NEIGHBOR copies the element at x, rounded in the RoundingDirection. LINEAR interpolates in each dimension: the
+    element at floor(x) has the weight 1 - (x - floor(x)), and the next one x - floor(x). Positions outside of the tensor have
+    the element at the nearest edge. With Antialiased, in dimensions where 1 / Scale is above 2, LINEAR takes the mean of the
+    elements from x - 1 / (2 * Scale) to before x + 1 / (2 * Scale) instead.
+
+    For NEAREST_NEIGHBOR and these means, x is computed in float32 operations. Everything else is exact, and rounded once,
+    integers half to even.
 
         Output[i, j] = sum over u < 2, v < 2 where P[i, u] > 0 and Q[j, v] > 0 of Input[min(Input.Sizes[0] - 1, max(0,
-            floor((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0]) + u)), min(Input.Sizes[1] - 1, max(0,
-            floor((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1]) + v))] * P[i, u] * Q[j, v]
-            where P[i, u] = 1 - ((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0] - floor((i -
-            OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0])) if u = 0, else (i - OutputPixelOffsets[0]) /
-            Scales[0] - InputPixelOffsets[0] - floor((i - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0])
-            where Q[j, v] = 1 - ((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1] - floor((j -
-            OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1])) if v = 0, else (j - OutputPixelOffsets[1]) /
-            Scales[1] - InputPixelOffsets[1] - floor((j - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1])
+            floor(X0[i]) + u)), min(Input.Sizes[1] - 1, max(0, floor(X1[j]) + v))] * P[i, u] * Q[j, v]
+            where P[i, u] = 1 - (X0[i] - floor(X0[i])) if u = 0, else X0[i] - floor(X0[i])
+            where Q[j, v] = 1 - (X1[j] - floor(X1[j])) if v = 0, else X1[j] - floor(X1[j])
+            where X0[o] = (o - OutputPixelOffsets[0]) / Scales[0] - InputPixelOffsets[0]
+            where X1[o] = (o - OutputPixelOffsets[1]) / Scales[1] - InputPixelOffsets[1]
 
     Parameters
     ----------
@@ -4388,7 +4393,7 @@ def resample3(
     antialiased : bool, default False
         Whether LINEAR averages elements in dimensions that become smaller.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def resample_grad(
@@ -4402,9 +4407,9 @@ def resample_grad(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Adds the gradient of what RESAMPLE1 reads up at the elements that it reads, each with the weight that it had.
+    """Adds up, for every element that RESAMPLE1 reads, the gradients of the results times the element's weight in each.
 
-    Elements that are read nowhere get 0. Sums are exact, and rounded once.
+    Elements that are not read get 0. Sums are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over u < InputGradient.Sizes[0] where min(OutputGradient.Sizes[0] - 1, max(0,
             floor(float32(float32(float32(u - OutputPixelOffsets[0]) / Scales[0]) - InputPixelOffsets[0]) + 0.5))) = i
@@ -4430,7 +4435,7 @@ def resample_grad(
     output_pixel_offsets : Sequence[float], optional
         Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def resample_grad1(
@@ -4445,9 +4450,9 @@ def resample_grad1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Adds the gradient of what RESAMPLE2 reads up at the elements that it reads, each with the weight that it had.
+    """Adds up, for every element that RESAMPLE2 reads, the gradients of the results times the element's weight in each.
 
-    Elements that are read nowhere get 0. Sums are exact, and rounded once.
+    Elements that are not read get 0. Sums are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over u < InputGradient.Sizes[0] where u = i of (sum over v <
             InputGradient.Sizes[1] where v = j of (sum over w < InputGradient.Sizes[2] where min(OutputGradient.Sizes[2]
@@ -4472,7 +4477,7 @@ def resample_grad1(
     output_pixel_offsets : Sequence[float], optional
         Offsets of positions in the output; -0.5 for centres of pixels. By default, -0.5 for each dimension.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def reverse_subsequences(
@@ -4520,8 +4525,8 @@ def rnn(
 ) -> RnnOutputs:
     """Computes one layer of a simple recurrent network, step by step: H' = f(X W + H R + Wb + Rb).
 
-    X is the step's input. H' is rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
-    and OutputSequence has every H' at its own step; elements beyond a sequence's length are 0.
+    X is the step's input, and H the state before it. Only H' is rounded, once at each step. BACKWARD goes from a sequence's
+    end to its start. OutputSequence has every H' at its own step. Elements after the end of a sequence are 0.
 
         OutputSequence[i, j, k, l] = H[i, j, k, l] if i < min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]), else 0
         OutputSingle[i, j, k, l] = H[min(SequenceLengths[0, 0, 0, k], Input.Sizes[1]) - 1, j, k, l] if
@@ -4568,36 +4573,32 @@ def roi_align(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Reads samples of each region of an image: ROI_ALIGN1 with the offsets of centres, and not aligned to corners.
+    """Reads samples of each region of an image: ROI_ALIGN1 with offsets of 0.5 and -0.5, and without AlignRegionsToCorners.
 
-        Output[i, j, k, l] = (sum over u < 2, v < 2 where u < min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2]))))
-            and v < min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))) of (sum over p < 2, q < 2 where R'[i, k,
-            l, p, q, u, v] > 0 of Input[BatchIndices[i], j, min(U[i, k, u] + p, Input.Sizes[2] - 1), min(W[i, l, v] + q,
-            Input.Sizes[3] - 1)] * R'[i, k, l, p, q, u, v] if Q[i, k, u] >= -1 and Q[i, k, u] <= Input.Sizes[2] and S[i,
-            l, v] >= -1 and S[i, l, v] <= Input.Sizes[3], else OutOfBoundsInputValue)) / (min(2, max(2,
-            ceil(float32(abs(P[i]) / Output.Sizes[2])))) * min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))))
-            where P[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[i, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 1] * SpatialScaleY))))))
-            where Q[i, k, u] = P[i] * (min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * k + u -
-            OutputPixelOffset) / (min(2, max(2, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * Output.Sizes[2]) + ROI[i,
-            1] * SpatialScaleY - InputPixelOffset
-            where R[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[i, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 0] * SpatialScaleX))))))
-            where S[i, l, v] = R[i] * (min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * l + v -
-            OutputPixelOffset) / (min(2, max(2, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * Output.Sizes[3]) + ROI[i,
-            0] * SpatialScaleX - InputPixelOffset
-            where T[i, k, u] = min(Input.Sizes[2] - 1, max(0, Q[i, k, u]))
-            where U[i, k, u] = floor(T[i, k, u])
-            where V[i, l, v] = min(Input.Sizes[3] - 1, max(0, S[i, l, v]))
-            where W[i, l, v] = floor(V[i, l, v])
-            where P'[i, k, u] = T[i, k, u] - U[i, k, u]
-            where Q'[i, l, v] = V[i, l, v] - W[i, l, v]
-            where R'[i, k, l, p, q, u, v] = (1 - P'[i, k, u] if p = 0, else P'[i, k, u]) * (1 - Q'[i, l, v] if q = 0,
-            else Q'[i, l, v])
+        Output[i, j, k, l] = (sum over u < 2, v < 2 where u < SamplesY[i] and v < SamplesX[i] of (sum over p < 2, q < 2
+            where P[i, k, l, p, q, u, v] > 0 of Input[BatchIndices[i], j, IndexY[i, SamplesY[i] * k + u, p], IndexX[i,
+            SamplesX[i] * l + v, q]] * P[i, k, l, p, q, u, v] if PlaceY[i, SamplesY[i] * k + u] >= -1 and PlaceY[i,
+            SamplesY[i] * k + u] <= Input.Sizes[2] and PlaceX[i, SamplesX[i] * l + v] >= -1 and PlaceX[i, SamplesX[i] *
+            l + v] <= Input.Sizes[3], else OutOfBoundsInputValue)) / (SamplesY[i] * SamplesX[i])
+            where P[i, k, l, p, q, u, v] = WeightY[i, SamplesY[i] * k + u, p] * WeightX[i, SamplesX[i] * l + v, q]
+            where SamplesY[r] = min(2, max(2, ceil(float32(abs(ExtentY[r]) / Output.Sizes[2]))))
+            where SamplesX[r] = min(2, max(2, ceil(float32(abs(ExtentX[r]) / Output.Sizes[3]))))
+            where PlaceY[r, s] = ExtentY[r] * (s - OutputPixelOffset) / (SamplesY[r] * Output.Sizes[2]) + ROI[r, 1] *
+            SpatialScaleY - InputPixelOffset
+            where PlaceX[r, s] = ExtentX[r] * (s - OutputPixelOffset) / (SamplesX[r] * Output.Sizes[3]) + ROI[r, 0] *
+            SpatialScaleX - InputPixelOffset
+            where IndexY[r, s, p] = min(floor(MovedY[r, s]) + p, Input.Sizes[2] - 1)
+            where IndexX[r, s, p] = min(floor(MovedX[r, s]) + p, Input.Sizes[3] - 1)
+            where WeightY[r, s, p] = 1 - FractionY[r, s] if p = 0, else FractionY[r, s]
+            where WeightX[r, s, p] = 1 - FractionX[r, s] if p = 0, else FractionX[r, s]
+            where ExtentY[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 3] *
+            SpatialScaleY))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 1] * SpatialScaleY))))))
+            where ExtentX[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 2] *
+            SpatialScaleX))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 0] * SpatialScaleX))))))
+            where MovedY[r, s] = min(Input.Sizes[2] - 1, max(0, PlaceY[r, s]))
+            where MovedX[r, s] = min(Input.Sizes[3] - 1, max(0, PlaceX[r, s]))
+            where FractionY[r, s] = MovedY[r, s] - floor(MovedY[r, s])
+            where FractionX[r, s] = MovedX[r, s] - floor(MovedX[r, s])
 
     Parameters
     ----------
@@ -4623,7 +4624,7 @@ def roi_align(
     maximum_samples_per_output : int, default 4294967295
         The largest number of samples of an output in each dimension.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def roi_align1(
@@ -4647,36 +4648,38 @@ def roi_align1(
 ) -> NDArray[Any]:
     """Reads samples of each region of an image, on a grid, and takes the mean or the largest of those of each output.
 
-    In a dimension, the region goes from X1 = x1 * SpatialScale to X2, and its size is X2 - X1; a negative one mirrors it. An
-    output has n = size / outputs samples, rounded up and within the two limits. Sample s of all lies at
-    x = (s - OutputPixelOffset) * size / (outputs * n) + X1 - InputPixelOffset; with AlignRegionsToCorners the divisor is
-    outputs * n - 1. LINEAR counts the element at the floor of x 1 - (x - floor(x)), and the next one the rest, in both
-    dimensions; NEAREST_NEIGHBOR takes the element at floor(x + 1/2). A place below -1 or above the image's size has
-    OutOfBoundsInputValue; others beyond the edge are moved there. Size and n are those of float32 operations; all else is
-    exact, and rounded once.
+    In each dimension, the region goes from X1 = x1 * SpatialScale to X2 = x2 * SpatialScale. Its size, X2 - X1, may be
+    negative, which mirrors the region. Each output has n samples: size / outputs, rounded up, and limited by the minimum and
+    maximum. Sample s is at x = (s - OutputPixelOffset) * size / (outputs * n) + X1 - InputPixelOffset; with
+    AlignRegionsToCorners the divisor is outputs * n - 1.
 
-        Output[i, j, k, l] = (sum over u < 1, v < 1 where u < min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2]))))
-            and v < min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) of (sum over p < 2, q < 2 where (1 if p =
-            0, else 0) * (1 if q = 0, else 0) > 0 of Input[BatchIndices[i], j, min(Input.Sizes[2] - 1, max(0,
-            floor(min(Input.Sizes[2] - 1, max(0, Q[i, k, u])) + 0.5))), min(Input.Sizes[3] - 1, max(0,
-            floor(min(Input.Sizes[3] - 1, max(0, S[i, l, v])) + 0.5)))] * (1 if p = 0, else 0) * (1 if q = 0, else 0) if
-            Q[i, k, u] >= -1 and Q[i, k, u] <= Input.Sizes[2] and S[i, l, v] >= -1 and S[i, l, v] <= Input.Sizes[3],
-            else OutOfBoundsInputValue)) / (min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * min(1, max(1,
-            ceil(float32(abs(R[i]) / Output.Sizes[3])))))
-            where P[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[i, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 1] * SpatialScaleY))))))
-            where Q[i, k, u] = P[i] * (min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * k + u -
-            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(P[i]) / Output.Sizes[2])))) * Output.Sizes[2]) + ROI[i,
-            1] * SpatialScaleY - InputPixelOffset
-            where R[i] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[i, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[i, 0] * SpatialScaleX))))))
-            where S[i, l, v] = R[i] * (min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * l + v -
-            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(R[i]) / Output.Sizes[3])))) * Output.Sizes[3]) + ROI[i,
-            0] * SpatialScaleX - InputPixelOffset
+    LINEAR interpolates in both dimensions: the element at floor(x) has the weight 1 - (x - floor(x)), and the next one
+    x - floor(x). NEAREST_NEIGHBOR takes the element at floor(x + 1/2). A sample with x below -1 or above the image's size has
+    OutOfBoundsInputValue; other samples outside of the image are moved to its edge. Size and n are computed in float32
+    operations; everything else is exact, and rounded once.
+
+        Output[i, j, k, l] = (sum over u < 1, v < 1 where u < SamplesY[i] and v < SamplesX[i] of (sum over p < 2, q < 2
+            where WeightY[i, SamplesY[i] * k + u, p] * WeightX[i, SamplesX[i] * l + v, q] > 0 of Input[BatchIndices[i],
+            j, IndexY[i, SamplesY[i] * k + u, p], IndexX[i, SamplesX[i] * l + v, q]] * WeightY[i, SamplesY[i] * k + u,
+            p] * WeightX[i, SamplesX[i] * l + v, q] if PlaceY[i, SamplesY[i] * k + u] >= -1 and PlaceY[i, SamplesY[i] *
+            k + u] <= Input.Sizes[2] and PlaceX[i, SamplesX[i] * l + v] >= -1 and PlaceX[i, SamplesX[i] * l + v] <=
+            Input.Sizes[3], else OutOfBoundsInputValue)) / (SamplesY[i] * SamplesX[i])
+            where SamplesY[r] = min(1, max(1, ceil(float32(abs(ExtentY[r]) / Output.Sizes[2]))))
+            where SamplesX[r] = min(1, max(1, ceil(float32(abs(ExtentX[r]) / Output.Sizes[3]))))
+            where PlaceY[r, s] = ExtentY[r] * (s - OutputPixelOffset) / (SamplesY[r] * Output.Sizes[2]) + ROI[r, 1] *
+            SpatialScaleY - InputPixelOffset
+            where PlaceX[r, s] = ExtentX[r] * (s - OutputPixelOffset) / (SamplesX[r] * Output.Sizes[3]) + ROI[r, 0] *
+            SpatialScaleX - InputPixelOffset
+            where WeightY[r, s, p] = 1 if p = 0, else 0
+            where WeightX[r, s, p] = 1 if p = 0, else 0
+            where IndexY[r, s, p] = min(Input.Sizes[2] - 1, max(0, floor(MovedY[r, s] + 0.5)))
+            where IndexX[r, s, p] = min(Input.Sizes[3] - 1, max(0, floor(MovedX[r, s] + 0.5)))
+            where ExtentY[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 3] *
+            SpatialScaleY))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 1] * SpatialScaleY))))))
+            where ExtentX[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 2] *
+            SpatialScaleX))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 0] * SpatialScaleX))))))
+            where MovedY[r, s] = min(Input.Sizes[2] - 1, max(0, PlaceY[r, s]))
+            where MovedX[r, s] = min(Input.Sizes[3] - 1, max(0, PlaceX[r, s]))
 
     Parameters
     ----------
@@ -4708,7 +4711,7 @@ def roi_align1(
     align_regions_to_corners : bool, default False
         Whether the first and the last sample of a region lie on its corners.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 class RoiAlignGradOutputs(NamedTuple):
@@ -4734,39 +4737,41 @@ def roi_align_grad(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> RoiAlignGradOutputs:
-    """Passes the gradient of what ROI_ALIGN1 reads back to the elements that it reads, and to the corners of its regions.
+    """Computes the gradients of the images and of the regions' corners from that of ROI_ALIGN1's output.
 
-    OutputGradient is the sum of the incoming gradients, each times the weight that the element had: with AVERAGE the sample's
-    divided by the number of samples; with MAX the first of the output's largest samples has all. Samples out of bounds pass
-    nothing back. OutputROIGradient has for x1, y1, x2, y2 the sums of gradients times the derivatives of the places of
-    samples, n being constant, and of the image there, which is 0 with NEAREST_NEIGHBOR and where a place was moved to the
-    edge. Results are exact, and rounded once.
+    OutputGradient is, for each element, the sum of the gradients of the outputs that read it, each times the element's weight.
+    With AVERAGE, this is its weight in a sample, divided by the number of samples; with MAX, its weight in the first of the
+    largest samples. Samples out of bounds are left out.
+
+    OutputROIGradient is, for each corner x1, y1, x2, y2, the sum of the gradients, each times the derivative of a sample's
+    position by the corner, where n is constant, and times the derivative of the image at that position. The latter is 0 with
+    NEAREST_NEIGHBOR, and where a position was moved to the edge. Results are exact, and rounded once.
 
         OutputGradient[i, j, k, l] = sum over r < InputGradient.Sizes[0], y < InputGradient.Sizes[2], x <
-            InputGradient.Sizes[3] where BatchIndices[r] = i and T[k, l, r, x, y] > 0 of InputGradient[r, j, y, x] /
-            (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * min(1, max(1, ceil(float32(abs(Q[r]) /
-            InputGradient.Sizes[3]))))) * T[k, l, r, x, y]
-            where P[r] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[r, 3] * SpatialScaleY))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[r, 1] * SpatialScaleY))))))
-            where Q[r] = min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(min(340282346638528859811704183484516925440, max(-340282346638528859811704183484516925440,
-            float32(ROI[r, 2] * SpatialScaleX))) - min(340282346638528859811704183484516925440,
-            max(-340282346638528859811704183484516925440, float32(ROI[r, 0] * SpatialScaleX))))))
-            where R[r, u, y] = P[r] * (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) * y + u -
-            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(P[r]) / InputGradient.Sizes[2])))) *
-            InputGradient.Sizes[2]) + ROI[r, 1] * SpatialScaleY - InputPixelOffset
-            where S[r, u, x] = Q[r] * (min(1, max(1, ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) * x + u -
-            OutputPixelOffset) / (min(1, max(1, ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) *
-            InputGradient.Sizes[3]) + ROI[r, 0] * SpatialScaleX - InputPixelOffset
-            where T[k, l, r, x, y] = (sum over u < 1, p < 2 where u < min(1, max(1, ceil(float32(abs(P[r]) /
-            InputGradient.Sizes[2])))) and R[r, u, y] >= -1 and R[r, u, y] <= OutputGradient.Sizes[2] and
-            min(OutputGradient.Sizes[2] - 1, max(0, floor(min(OutputGradient.Sizes[2] - 1, max(0, R[r, u, y])) + 0.5)))
-            = k and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0)) * (sum over u < 1, p < 2 where u < min(1, max(1,
-            ceil(float32(abs(Q[r]) / InputGradient.Sizes[3])))) and S[r, u, x] >= -1 and S[r, u, x] <=
-            OutputGradient.Sizes[3] and min(OutputGradient.Sizes[3] - 1, max(0, floor(min(OutputGradient.Sizes[3] - 1,
-            max(0, S[r, u, x])) + 0.5))) = l and (1 if p = 0, else 0) > 0 of (1 if p = 0, else 0))
+            InputGradient.Sizes[3] where BatchIndices[r] = i and P[k, l, r, x, y] > 0 of InputGradient[r, j, y, x] /
+            (SamplesY[r] * SamplesX[r]) * P[k, l, r, x, y]
+            where P[k, l, r, x, y] = (sum over u < 1, p < 2 where u < SamplesY[r] and PlaceY[r, SamplesY[r] * y + u] >=
+            -1 and PlaceY[r, SamplesY[r] * y + u] <= OutputGradient.Sizes[2] and IndexY[r, SamplesY[r] * y + u, p] = k
+            and WeightY[r, SamplesY[r] * y + u, p] > 0 of WeightY[r, SamplesY[r] * y + u, p]) * (sum over u < 1, p < 2
+            where u < SamplesX[r] and PlaceX[r, SamplesX[r] * x + u] >= -1 and PlaceX[r, SamplesX[r] * x + u] <=
+            OutputGradient.Sizes[3] and IndexX[r, SamplesX[r] * x + u, p] = l and WeightX[r, SamplesX[r] * x + u, p] > 0
+            of WeightX[r, SamplesX[r] * x + u, p])
+            where SamplesY[r] = min(1, max(1, ceil(float32(abs(ExtentY[r]) / InputGradient.Sizes[2]))))
+            where SamplesX[r] = min(1, max(1, ceil(float32(abs(ExtentX[r]) / InputGradient.Sizes[3]))))
+            where PlaceY[r, s] = ExtentY[r] * (s - OutputPixelOffset) / (SamplesY[r] * InputGradient.Sizes[2]) + ROI[r,
+            1] * SpatialScaleY - InputPixelOffset
+            where IndexY[r, s, p] = min(OutputGradient.Sizes[2] - 1, max(0, floor(MovedY[r, s] + 0.5)))
+            where WeightY[r, s, p] = 1 if p = 0, else 0
+            where PlaceX[r, s] = ExtentX[r] * (s - OutputPixelOffset) / (SamplesX[r] * InputGradient.Sizes[3]) + ROI[r,
+            0] * SpatialScaleX - InputPixelOffset
+            where IndexX[r, s, p] = min(OutputGradient.Sizes[3] - 1, max(0, floor(MovedX[r, s] + 0.5)))
+            where WeightX[r, s, p] = 1 if p = 0, else 0
+            where ExtentY[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 3] *
+            SpatialScaleY))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 1] * SpatialScaleY))))))
+            where ExtentX[r] = min(FLT_MAX, max(-FLT_MAX, float32(min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 2] *
+            SpatialScaleX))) - min(FLT_MAX, max(-FLT_MAX, float32(ROI[r, 0] * SpatialScaleX))))))
+            where MovedY[r, s] = min(OutputGradient.Sizes[2] - 1, max(0, PlaceY[r, s]))
+            where MovedX[r, s] = min(OutputGradient.Sizes[3] - 1, max(0, PlaceX[r, s]))
         OutputROIGradient = 0
 
     Parameters
@@ -4800,7 +4805,7 @@ def roi_align_grad(
     align_regions_to_corners : bool, default False
         Whether the first and the last sample of a region lie on its corners.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def roi_pooling(
@@ -4814,39 +4819,24 @@ def roi_pooling(
 ) -> NDArray[Any]:
     """Selects the largest element of each part of each region of an image; the parts may overlap.
 
-    A region's corners times SpatialScale, rounded, halves away from 0, are its first and last elements. Of L elements in a
-    dimension, part o of P goes from o * L / P, rounded down, to, but without, (o + 1) * L / P, rounded up. Elements outside
-    the image is left out; a part without elements gives 0. The first NaN counts as the largest element, or else the first of
-    those that are equal, and its bits are the output's.
+    A region's first and last elements are its corners times SpatialScale, rounded half away from 0. If it has L elements in a
+    dimension and P parts, part o goes from element o * L / P, rounded down, to the one before (o + 1) * L / P, rounded up.
+    Elements outside of the image are left out; a part without elements gives 0. The largest is the first NaN or, if there is
+    none, the first of the largest numbers. Its bits are copied unchanged.
 
-        Output[i, j, k, l] = Input[ROI[0, 0, i, 0], j, min(Input.Sizes[2], max(0, k * max(round_half_away(ROI[0, 0, i,
-            4] * SpatialScale) - round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0,
-            0, i, 2] * SpatialScale))) + P[i, j, k, l] // Input.Sizes[3], min(Input.Sizes[3], max(0, l *
-            max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1,
-            1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) + P[i, j, k, l] mod Input.Sizes[3]] if
-            min(Input.Sizes[2], max(0, k * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) - round_half_away(ROI[0,
-            0, i, 2] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 2] * SpatialScale))) <
-            min(Input.Sizes[2], max(0, ((k + 1) * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) -
-            round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 2] *
-            SpatialScale))) and min(Input.Sizes[3], max(0, l * max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) -
-            round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 1] *
-            SpatialScale))) < min(Input.Sizes[3], max(0, ((l + 1) * max(round_half_away(ROI[0, 0, i, 3] * SpatialScale)
-            - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 1] *
-            SpatialScale))), else 0
-            where P[i, j, k, l] = position of the largest over y < Input.Sizes[2], x < Input.Sizes[3] where y <
-            min(Input.Sizes[2], max(0, ((k + 1) * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) -
-            round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) + 2 - 1) // 2 + round_half_away(ROI[0, 0, i, 2] *
-            SpatialScale))) - min(Input.Sizes[2], max(0, k * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) -
-            round_half_away(ROI[0, 0, i, 2] * SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 2] *
-            SpatialScale))) and x < min(Input.Sizes[3], max(0, ((l + 1) * max(round_half_away(ROI[0, 0, i, 3] *
-            SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1, 1) + 2 - 1) // 2 +
-            round_half_away(ROI[0, 0, i, 1] * SpatialScale))) - min(Input.Sizes[3], max(0, l *
-            max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] * SpatialScale) + 1,
-            1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) of Input[ROI[0, 0, i, 0], j, min(Input.Sizes[2],
-            max(0, k * max(round_half_away(ROI[0, 0, i, 4] * SpatialScale) - round_half_away(ROI[0, 0, i, 2] *
-            SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 2] * SpatialScale))) + y, min(Input.Sizes[3],
-            max(0, l * max(round_half_away(ROI[0, 0, i, 3] * SpatialScale) - round_half_away(ROI[0, 0, i, 1] *
-            SpatialScale) + 1, 1) // 2 + round_half_away(ROI[0, 0, i, 1] * SpatialScale))) + x]
+        Output[i, j, k, l] = Input[ROI[0, 0, i, 0], j, BeginY[i, k] + P[i, j, k, l] // Input.Sizes[3], BeginX[i, l] +
+            P[i, j, k, l] mod Input.Sizes[3]] if BeginY[i, k] < EndY[i, k] and BeginX[i, l] < EndX[i, l], else 0
+            where P[i, j, k, l] = position of the largest over y < Input.Sizes[2], x < Input.Sizes[3] where y < EndY[i,
+            k] - BeginY[i, k] and x < EndX[i, l] - BeginX[i, l] of Input[ROI[0, 0, i, 0], j, BeginY[i, k] + y, BeginX[i,
+            l] + x]
+            where BeginY[r, o] = min(Input.Sizes[2], max(0, o * ExtentY[r] // 2 + StartY[r]))
+            where EndY[r, o] = min(Input.Sizes[2], max(0, ((o + 1) * ExtentY[r] + 2 - 1) // 2 + StartY[r]))
+            where BeginX[r, o] = min(Input.Sizes[3], max(0, o * ExtentX[r] // 2 + StartX[r]))
+            where EndX[r, o] = min(Input.Sizes[3], max(0, ((o + 1) * ExtentX[r] + 2 - 1) // 2 + StartX[r]))
+            where ExtentY[r] = max(round_half_away(ROI[0, 0, r, 4] * SpatialScale) - StartY[r] + 1, 1)
+            where StartY[r] = round_half_away(ROI[0, 0, r, 2] * SpatialScale)
+            where ExtentX[r] = max(round_half_away(ROI[0, 0, r, 3] * SpatialScale) - StartX[r] + 1, 1)
+            where StartX[r] = round_half_away(ROI[0, 0, r, 1] * SpatialScale)
 
     Parameters
     ----------
@@ -4869,7 +4859,7 @@ def scatter_elements(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies Input and replaces the elements that indices name: Output[.., Indices[.., i, ..], ..] = Updates[.., i, ..].
+    """Copies Input and replaces the elements at indices along an axis: Output[.., Indices[.., i, ..], ..] = Updates[.., i, ..].
 
     A negative index counts from the end. Of several updates of one element, the last counts. Bits are copied unchanged.
 
@@ -4900,9 +4890,9 @@ def scatter_nd(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies Input and replaces the subtensors that tuples of indices name: Output[Indices[c], ..] = Updates[c, ..].
+    """Copies Input and replaces the subtensors at tuples of indices: Output[Indices[c], ..] = Updates[c, ..].
 
-    The last dimension of Indices holds a tuple, which names an element along the first dimensions of Input that count. A
+    The last dimension of Indices holds tuples of indices in the first of Input's last InputDimensionCount dimensions. A
     negative index counts from the end. Of several updates of one element, the last counts. Bits are copied unchanged.
 
         Output[i, j, k, l] = Updates[0, 0, P[j, k], l] if Indices[0, 0, P[j, k], 0] = j and Indices[0, 0, P[j, k], 1] =
@@ -4968,10 +4958,10 @@ def slice1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Copies the elements that a window with a signed stride in each dimension meets.
+    """Copies the elements of a window, with a signed stride in each dimension: Output[c] = Input[start + stride * c].
 
-    Output[c] = Input[start + stride * c], where start is the window's first element, or its last where the stride is
-    negative. The output may be smaller than the window allows: it is then the leading part.
+    Here start is the window's first element, or its last one if the stride is negative. If the output is smaller than the
+    window allows, it has the first of the elements.
 
         Output[i, j, k, l] = Input[InputWindowOffsets[0] + InputWindowStrides[0] * i, InputWindowOffsets[1] +
             InputWindowStrides[1] * j, InputWindowOffsets[2] + InputWindowStrides[2] * k, InputWindowOffsets[3] +
@@ -5002,9 +4992,9 @@ def slice_grad(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Puts a gradient where SLICE1 read the elements that it belongs to, and 0 elsewhere.
+    """Copies the gradients of SLICE1's outputs to the elements that it read, and 0 to the others.
 
-    OutputGradient[start + stride * c] = InputGradient[c], where start is the window's first element, or its last where the
+    OutputGradient[start + stride * c] = InputGradient[c], where start is the window's first element, or its last one if the
     stride is negative. Bits are copied unchanged.
 
         OutputGradient[i, j, k, l] = InputGradient[(i - InputWindowOffsets[0]) // InputWindowStrides[0], (j -
@@ -5026,13 +5016,13 @@ def slice_grad(
     input_window_strides : Sequence[int]
         Elements to advance; negative: from the window's end backwards.
     output_sizes : Sequence[int]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def space_to_depth(
     input: NDArray[Any], block_size: int, *, out: NDArray[Any] | None = None, device: Device | str | None = None
 ) -> NDArray[Any]:
-    """Lays blocks of an image out as channels: Output[n, (i * B + j) * C + c, h, w] = Input[n, c, h * B + i, w * B + j].
+    """Rearranges blocks of an image to channels: Output[n, (i * B + j) * C + c, h, w] = Input[n, c, h * B + i, w * B + j].
 
     It is SPACE_TO_DEPTH1 in the order DEPTH_COLUMN_ROW.
 
@@ -5056,10 +5046,10 @@ def space_to_depth1(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays blocks of an image out as channels: Output[n, k, h, w] = Input[n, c, h * B + i, w * B + j], B being BlockSize.
+    """Rearranges blocks of an image to channels: Output[n, k, h, w] = Input[n, c, h * B + i, w * B + j].
 
-    The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the input's number of channels, and
-    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
+    B is BlockSize, and C the input's number of channels. The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW,
+    and (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
 
         Output[i, j, k, l] = Input[i, j mod Input.Sizes[1], k * 2 + j // Input.Sizes[1] // 2, l * 2 + j //
             Input.Sizes[1] mod 2]
@@ -5083,7 +5073,7 @@ def split(
     out: Sequence[Any] | None = None,
     device: Device | str | None = None,
 ) -> list[NDArray[Any]]:
-    """Cuts a tensor into parts along an axis: `Output[n][.., i, ..]` = Input[.., o + i, ..].
+    """Splits a tensor along an axis: `Output[n][.., i, ..]` = Input[.., o + i, ..].
 
     Here o is the sum of the sizes along the axis of the outputs before n. Bits are copied unchanged.
 
@@ -5099,7 +5089,7 @@ def split(
     axis : int, optional
         The dimension to cut along. A negative one counts from the end. By default, 0.
     output_sizes : Sequence[Sequence[int]]
-        The sizes of the output, which do not follow from the inputs.
+        The sizes of the output, which the inputs do not determine.
     """
 
 def tile(
@@ -5160,8 +5150,8 @@ def top_k1(
 ) -> TopK1Outputs:
     """Selects the K largest or smallest elements of each line along an axis, sorted, and their positions in the line.
 
-    OutputValue is Input at OutputIndex, bit by bit. Equal elements keep the order of their positions in both directions;
-    zeros of both signs are equal, and NaN counts above +infinity.
+    OutputValue has the bits of Input at OutputIndex. Equal elements keep the order of their positions in both directions;
+    zeros of both signs are equal, and NaN is larger than +infinity.
 
         OutputValue[i, j, k, l] = Input[i, j, k, position l in increasing order over l' < Input.Sizes[3] of Input[i, j,
             k, l']]
@@ -5190,11 +5180,10 @@ def unfold(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Lays the places of a window out as columns: Output[n, c * K + k, b] = Input[n, c, p].
+    """Copies the elements of each position of a window to a column: Output[n, c * K + k, b] = Input[n, c, p].
 
-    There p = b * Stride + k * Dilation - StartPadding.
-    Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
-    elements. What lies outside the input is 0. Bits are copied unchanged.
+    Here p = b * Stride + k * Dilation - StartPadding, where b is a position of the window and k one of its K elements, each
+    counted in row-major order. Elements outside of the input are 0. Bits are copied unchanged.
 
         Output[i, j, k] = Input[i, j // (WindowSizes[0] * WindowSizes[1]), k // ((Input.Sizes[3] + StartPadding[1] +
             EndPadding[1] - (Dilations[1] * (WindowSizes[1] - 1)) - 1) // Strides[1] + 1) * Strides[0] + j mod
@@ -5228,11 +5217,11 @@ def upsample_2d(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Enlarges images by whole factors, by the nearest element or by the means of the two nearest along both dimensions.
+    """Enlarges images by integer factors, with the nearest element or by interpolation of the two nearest in both dimensions.
 
-    The centre of output o lies at x = (o + 1/2) / Scale - 1/2 between the centres of the input's elements, the first and the
-    last of which go on beyond the edge. With LINEAR the element at the floor of x counts 1 - (x - floor(x)), and the next
-    one x - floor(x); sums are exact, and rounded once. With NEAREST_NEIGHBOR bits are copied unchanged.
+    Output o is read at x = (o + 1/2) / Scale - 1/2; positions outside of the image have the element at the nearest edge. With
+    LINEAR, the element at floor(x) has the weight 1 - (x - floor(x)), and the next one x - floor(x); sums are exact, and
+    rounded once. With NEAREST_NEIGHBOR, bits are copied unchanged.
 
         Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] * Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] - 1,
             max(0, (k * 2 + 1 - 2) // 4 + u)), min(Input.Sizes[3] - 1, max(0, (l * 2 + 1 - 2) // 4 + v))] * P[k, u] *
