@@ -10,10 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import anydml
+from anydml.catalog import FUNCTIONS
+from anydml.functional.describing import described
 from anydml.schema.kinds import ScaleBias, Size2D
 
 Array = NDArray[Any]
-dml: Any = anydml  # whose functions are called with what the table says
+
+
+class _Described:
+    """anydml, with functions that describe their calls instead of making them."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(anydml, name)
+        return partial(described, found) if name in FUNCTIONS else found
+
+
+dml: Any = _Described()
 ROWS, IMAGE, MANY = (64, 1024), (2, 16, 40, 40), (256, 256)
 
 

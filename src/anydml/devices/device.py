@@ -90,8 +90,8 @@ class Device:
         self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()), stage)
         # make, key: make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
         self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(_made_by(ref(self)))
-        # calls that only need addresses, by the keys of eager functions
-        self.quick: dict[Any, Any] = {}
+        # what eager calls made, by keys that take less time
+        self.calls: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The name and the settings: a copy, in another process too, compiles anew."""
@@ -221,17 +221,17 @@ def named(name: str) -> Device:
     return Device(name)
 
 
-_usual: ContextVar[Device | None] = ContextVar("usual", default=None)
+usual_device: ContextVar[Device | None] = ContextVar("usual", default=None)  # see `usual`
 
 
 @contextmanager
 def usual(device: Device) -> Iterator[None]:
     """Make this the device of functions that are given none, within the context."""
-    before = _usual.set(device)
+    before = usual_device.set(device)
     try:
         yield
     finally:
-        _usual.reset(before)
+        usual_device.reset(before)
 
 
 def device_of(device: Device | str | None) -> Device:
@@ -239,5 +239,5 @@ def device_of(device: Device | str | None) -> Device:
     if isinstance(device, Device):
         return device
     if device is None:
-        return _usual.get() or named("cpu")
+        return usual_device.get() or named("cpu")
     return named(device) if isinstance(device, str) else Device(device)

@@ -35,7 +35,7 @@ from anydml.schema.expression import (
 )
 from anydml.schema.node import Expr, number
 from anydml.schema.operator import defaults
-from anydml.schema.statement import Nest, move, nest
+from anydml.schema.statement import Nest, move, named, nest
 from anydml.schema.types import FLOATS
 from anydml.tensor import DataType
 
@@ -80,7 +80,7 @@ def centres(tensor: str = "input_tensor") -> Any:
 
 
 def sampling_rules(*, offsets: bool = True) -> tuple[Constraint, ...]:
-    """The rules about Scales and, if there are any, about the offsets."""
+    """The rules about Scales and, if the operator has them, about the offsets."""
 
     def finite(wire: str, name: str) -> Constraint:
         return Constraint(
@@ -105,13 +105,14 @@ def sampling_rules(*, offsets: bool = True) -> tuple[Constraint, ...]:
 
 
 class Axis(NamedTuple):
-    """A dimension. size: the input's size; outputs: the output's."""
+    """A dimension, by its index. size: the input's size; outputs: the output's."""
 
     scale: Any
     input_offset: Any
     output_offset: Any
     size: Any
     outputs: Any
+    dimension: int
 
     @property
     def is_same(self) -> bool:
@@ -121,6 +122,9 @@ class Axis(NamedTuple):
 
     def place(self, o: Expr) -> Expr:
         """The exact position x."""
+        return named(f"X{self.dimension}", "o", self._place, (o,))
+
+    def _place(self, o: Expr) -> Expr:
         place: Expr = (number(o) - self.output_offset) / self.scale - self.input_offset
         return place
 
@@ -206,7 +210,8 @@ def box(axis: Axis, o: Expr, k: Expr) -> Tap:
 
 def axes(d: Any, source: Sequence[Any], target: Sequence[Any]) -> list[Axis]:
     """The dimensions of a resampling from the sizes `source` to the sizes `target`."""
-    return [Axis(*each_) for each_ in zip(d.scales, d.input_pixel_offsets, d.output_pixel_offsets, source, target, strict=True)]
+    found = zip(d.scales, d.input_pixel_offsets, d.output_pixel_offsets, source, target, strict=True)
+    return [Axis(*each_, at) for at, each_ in enumerate(found)]
 
 
 def resampled(d: Any, x: Tensor, rounding: Rounding, *, antialiased: bool = False) -> Nest:

@@ -36,7 +36,7 @@ def added_to(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
 
 
 def sums_of_products(target: Target, shape: AttentionKey) -> Function:
-    """The sums of products of a query with all keys: heads, tails, and what may be lost.
+    """The sums of products of a query with all keys: heads, tails, and bounds of their errors.
 
     query: its row.
     """

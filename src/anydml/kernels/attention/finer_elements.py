@@ -7,6 +7,7 @@ import math
 from anydml.kernels.attention.finer import COUNT, ERROR, EXACT, LITTLE, REST, SLACK, TOTAL, ZERO, added_to
 from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.shape import LOST, AttentionKey
+from anydml.kernels.code import probe
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
@@ -79,6 +80,9 @@ def elements(target: Target, shape: AttentionKey) -> Function:
     numbers = f.loaded(wide, f.argument("norms"), "%place").compared("olt", math.inf)
     left_out = zeros.compared("ogt", 0.0) & ~numbers
     open_ = open_ | (cancelled & (made_little | made_none)) | left_out
+    if f.target.probe is not None:
+        bits[0] = probe.record(y, correction, bound, f.shape.data_type.element_bits)
+        open_ = f.constant(open_.kind, False)
     asked = f.load("i64", "%listed", 16)
     left_bits = f.op(f"and i64 {asked}, {lanes_as_bits(open_)}")
     f.store("i64", left_bits, "%listed", 16)

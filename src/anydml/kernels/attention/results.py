@@ -52,7 +52,8 @@ def results(target: Target, shape: AttentionKey) -> Function:
         quick = between_ends(replace(number, err=None, ends=lambda: (x - error, x + error)), shape.data_type)
         assert quick is not None
         f.stored(quick[0], place)
-        f.when(f.op(f"icmp ne i64 {lanes_as_bits(opened(quick[1] | zero))}, 0"), lambda: careful(i, place, number, most))
+        if f.target.probe is None or f.target.later:  # a probe keeps the first stage's record
+            f.when(f.op(f"icmp ne i64 {lanes_as_bits(opened(quick[1] | zero))}, 0"), lambda: careful(i, place, number, most))
 
     def magnitudes(i: str) -> Value:
         """The sums of the magnitudes of what is added up."""

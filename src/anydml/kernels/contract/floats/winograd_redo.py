@@ -1,6 +1,6 @@
-"""Listed elements of 3x3 windows from plain sums of their products, which are closer than sums that were transformed.
+"""Listed elements of 3x3 windows, as direct sums of their products, which have smaller bounds than transformed sums.
 
-A vector holds the sums of an element and of those that follow it in its line: where one is listed, these often are, too.
+A vector holds the sums of an element and of those that follow it in its line, which are often listed as well.
 """
 
 from __future__ import annotations
