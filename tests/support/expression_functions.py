@@ -53,7 +53,15 @@ READERS = (
         "where it pays",
         "circular functions of far arguments",
     ),
-    Reader("kernels.elementwise.settled", ("ENDS",), "where it pays", "results that are known at once, such as far from 0"),
+    Reader(
+        "kernels.elementwise.settled", ("ENDS", "APART"), "where it pays", "results that are known at once, such as far from 0"
+    ),
+    Reader(
+        "kernels.elementwise.slow_elements",
+        ("OF_FUNCTIONS",),
+        "where it pays",
+        "arguments of which pairs make subnormal numbers",
+    ),
     Reader("kernels.elementwise.magnitudes", (), "where it pays", "signs and magnitudes that settle a formula"),
     Reader("kernels.elementwise.combined", (), "where it pays", "several nodes as one function"),
     Reader("kernels.elementwise.family", ("BEGIN_IN_PAIRS",), "where it pays", "maps that begin in pairs of float32"),

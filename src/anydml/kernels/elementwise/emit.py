@@ -12,9 +12,11 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, opened
 from anydml.kernels.elementwise import near_zero, settled
 from anydml.kernels.elementwise.estimated import EstimateCode, quantised_sum
-from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits
+from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits, slowly
 from anydml.kernels.elementwise.near_zero import NearZero
 from anydml.kernels.elementwise.shape import MapKey, names
+from anydml.kernels.elementwise.slow_elements import slow_elements
+from anydml.kernels.elementwise.slow_groups import SlowGroups
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
 
 MANY = 8  # undecided lanes of a group are many if they are more than this part of it
@@ -32,13 +34,15 @@ class Kernel:
         self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
         self.streams = Streams(self.body, self.kinds, shape.lies)
         self.estimate: EstimateCode | None = None  # of a row
+        slow = slow_elements(self.body, shape)
+        self.slow = None if slow is None else SlowGroups(self.body, shape, slow)
 
     def text(self) -> str:
         body, shape = self.body, self.shape
         pointers = {"state", "list", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies != POSITION)}
         arguments(body, names(shape), pointers)
         self.streams.begin()
-        if shape.listed and shape.levels[1:]:
+        if (shape.listed and shape.levels[1:]) or self.slow is not None:
             self.group = [body.op(f"alloca {kind.text}, align 64") for kind in self.kinds]
         if shape.listed:
             self._listed_rows()
@@ -51,6 +55,8 @@ class Kernel:
             finer.append(again(body.target, shape))
             if (name := settled.function(shape.formula)) in settled.APART:
                 finer.append(known(body.target, shape, name))
+        if self.slow is not None and not shape.listed:
+            finer.append(slowly(body.target, shape))
         declared = dict.fromkeys([*body.declared, *(line for _, lines in finer for line in lines)])
         return kernel(body, [*declared, *(text for text, _ in finer)])
 
@@ -120,6 +126,8 @@ class Kernel:
         body.label(top)
         i, j, latch = f"%{body.name('i')}", f"%{body.name('j')}", body.name("latch")
         body.do(f"{i} = phi i64 [ {place}, %{before} ], [ {j}, %{latch} ]")
+        if self.slow is not None:
+            self.slow.begin(before, latch)
         if self.shape.listed:
             self._stop_if_full(i)
         left = body.op(f"sub i64 %n, {i}")
@@ -130,12 +138,23 @@ class Kernel:
         take = body.op(f"select i1 {some}, i64 {left}, i64 {most}")
         full = body.op(f"icmp eq i64 {take}, {lanes}")
         streams = self._loads(i, take, full)
-        made, undecided = self._element(streams)
+        found, late = streams, "0"
+        if self.slow is not None:
+            found, late = self.slow.benign(self.streams, streams, i, take, self._within)
+
+        def again() -> list[Value]:
+            return streams if self.slow is None else self._loads(i, take, full)  # registers do not hold both
+
+        made, undecided = self._element(found)
+        if undecided is None and self.slow is not None:
+            made = self.slow.again(made, late, lambda: self._slowly(again()))
         if undecided is not None:
             assert self.shape.listed
             bits = self._within(take, lanes_as_bits(undecided))
+            if self.slow is not None:
+                bits = body.op(f"or i64 {bits}, {late}")
             if self.shape.levels[1:]:
-                made, bits = self._dense(streams, made, bits)
+                made, bits = self._dense(again, made, bits)
             elif not self.body.target.later and (zero := near_zero.near_zero(shape)) is not None:
                 made, bits = self._near_zero(zero, streams, made, bits)
             self._note(i, bits)
@@ -168,6 +187,11 @@ class Kernel:
             when(body, body.op(f"icmp ugt i64 {body.op(f'shl i64 {left}, 1')}, %room"), stop)
 
         when(body, body.op(f"icmp ugt i64 {count}, %room"), make_room)
+
+    def _slowly(self, streams: Sequence[Value]) -> Value:
+        self._keep(streams)
+        called(self.body, "slowly", self.group, self.shape.lanes)
+        return self.body.loaded(self.kinds[-1], self.group[-1])
 
     # --- memory ---
 
@@ -223,7 +247,7 @@ class Kernel:
             beyond = body.op(f"select i1 {body.op(f'icmp eq i64 {take}, 64')}, i64 0, i64 {beyond}")
         return body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
 
-    def _dense(self, streams: Sequence[Value], made: Value, bits: str) -> tuple[Value, str]:
+    def _dense(self, streams_again: Callable[[], list[Value]], made: Value, bits: str) -> tuple[Value, str]:
         """The group computed again at the next level, at once, where many lanes are undecided and not known without that."""
         body = self.body
         pointers, lanes = self.group, self.shape.lanes
@@ -233,6 +257,10 @@ class Kernel:
         found = [(made, bits, before)]
         body.branch(self._many(bits), some, after, seldom=True)
         body.label(some)
+        streams = streams_again()
+        first = body.name("again")
+        body.jump(first)
+        body.label(first)
         if (name := settled.function(self.shape.formula)) is not None:
             if name in settled.APART:
                 self._keep([*streams, made])
@@ -242,7 +270,7 @@ class Kernel:
                 results, where = settled.settled(name, streams)
                 there, made = lanes_as_bits(where), body.chosen(where, results, made)
             bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {there}, -1')}")
-            found.append((made, bits, some))
+            found.append((made, bits, first))
             body.branch(self._many(bits), redo, after)
         else:
             body.jump(redo)

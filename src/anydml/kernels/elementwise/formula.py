@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import cast
@@ -20,8 +21,8 @@ from anydml.kernels.match.maps import Formula
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
-# representations of numbers that are no float32, the cheapest first
-LEVELS = ("paired", "wide", "doubled")
+# representations of numbers that are no float32, or with "float64" of any, the cheapest first
+LEVELS = ("paired", "wide", "float64", "doubled")
 
 
 def computed(
@@ -75,7 +76,11 @@ class FormulaWalk:
 
     def number(self, place: int) -> Number:
         if place not in self.converted:
-            self.converted[place] = as_number(self.items[place], self.like)
+            item = self.items[place]
+            found = as_number(item, self.like)
+            if self.level == "float64" and isinstance(item, LoadedElement) and item.data_type == DataType.FLOAT32:
+                found = replace(found, single=None)
+            self.converted[place] = found
         return self.converted[place]
 
     def whole(self, place: int) -> WholeNumber | None:

@@ -137,6 +137,12 @@ def again(target: Target, shape: MapKey) -> tuple[str, list[str]]:
     return _group_by_group("again", target, shape, lambda streams, made: element(made.body, shape, streams, shape.levels[1]))
 
 
+def slowly(target: Target, shape: MapKey) -> tuple[str, list[str]]:
+    """`i64 @slowly(ptr stream, .., ptr made, i64 n)`: n elements computed in float64, of which no bound leaves any open."""
+    shape = shape._replace(lanes=min(shape.lanes, target.vector_bytes // 4))
+    return _group_by_group("slowly", target, shape, lambda streams, made: element(made.body, shape, streams, "float64"))
+
+
 def known(target: Target, shape: MapKey, name: str) -> tuple[str, list[str]]:
     """`i64 @known(ptr stream, .., ptr made, i64 n)`: those of n elements that are known without being computed, and which."""
 

@@ -2,6 +2,8 @@
 
 s x is an exact float64 whose last place is 0, and what is added to it is less than that place. So the float64 beside it, on the
 side of what is added, rounds as the sum does.
+
+HARD_SWISH of few digits, as that of integers is, is an exact float64, and may be a tie as well.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise.functions.approximate import at_least, at_most
 from anydml.kernels.elementwise.shape import MapKey
 from anydml.kernels.match.maps import Formula
 from anydml.schema.node import Constant
@@ -20,24 +23,50 @@ STEEP = 64  # what is added may be so many times s x^2: less than 2^-53 of s x
 DIGITS = 28  # of s; an element has 24
 
 
+class Line(NamedTuple):
+    """a x + b, between 0 and 1, times which x is the result."""
+
+    a: float
+    b: float
+
+    def exact(self, x: Value) -> tuple[Value, Value]:
+        """The product in float64, and where nothing was rounded, and it is none: there, a tie is known as one."""
+        body, term = x.body, x * self.a
+        total = term + self.b
+        other = total - term
+        lost = (term - (total - other)) + (self.b - other)
+        share = at_most(at_least(total, 0.0), 1.0)
+        product = share * x
+        whole = lost.compared("oeq", 0.0) & body.fused(share, x, -product).compared("oeq", 0.0)
+        return product, whole & product.compared("one", 0.0)
+
+
 class NearZero(NamedTuple):
-    """A function s x + c x^2 + .. of a small x: s, and the sign of c; None if the added terms have the sign opposite to s x."""
+    """A function s x + c x^2 + .. of a small x: s, and the sign of c; None if the added terms have the sign opposite to s x.
+
+    line: of HARD_SWISH.
+    """
 
     slope: float
     sign: int | None
+    line: Line | None = None
 
     def settled(self, bits: Value) -> tuple[Value, Value]:
         """The bits of results, and the lanes in which these are known; bits: of the arguments."""
         x = bits.cast(bits.kind.of("float"))
-        size, product = x.magnitude(), x.converted("fpext", x.kind.of("double")) * self.slope
+        size, wide = x.magnitude(), x.converted("fpext", x.kind.of("double"))
+        product = wide * self.slope
         beside = product.bits()
         if self.sign is None:
             beside = beside - 1
         else:  # away from 0 where s x has the sign of what is added
             below = beside.shifted_right(63, signed=True)
             beside = beside + ((below | 1) if self.sign > 0 else -(below | 1))
-        made = beside.cast(product.kind).converted("fptrunc", x.kind)
-        return made.bits(), size.compared("olt", TINY) & size.compared("ogt", 0.0)
+        made, tiny = beside.cast(product.kind), size.compared("olt", TINY) & size.compared("ogt", 0.0)
+        if self.line is None or not x.body.has_fma:
+            return made.converted("fptrunc", x.kind).bits(), tiny
+        exact, known = self.line.exact(wide)
+        return x.body.chosen(tiny, made, exact).converted("fptrunc", x.kind).bits(), tiny | known
 
 
 def near_zero(shape: MapKey) -> NearZero | None:
@@ -88,7 +117,8 @@ class _SeriesMatch:
             if self.formula[one].op == "stream" and sum_ and a:
                 b = sum_[0]
                 if 0 < b < 1 and abs(a) <= STEEP * b and _short(b):
-                    return NearZero(float(b), 1 if a > 0 else -1)
+                    line = Line(float(a), float(b)) if _short(a) else None
+                    return NearZero(float(b), 1 if a > 0 else -1, line)
         return None
 
     def _tanh(self, place: int) -> NearZero | None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.functions.approximate import at_most
+from anydml.kernels.elementwise.functions.paired_powers import halved_exponent
 from anydml.kernels.elementwise.rounding import rounded_to_whole
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.match.maps import formula as formula_of
@@ -22,6 +23,7 @@ from anydml.tensor import DataType
 TINY = 2.0**-60  # below, x / 2 + x^2 / 4 and x / 2 + 0.4 x^2 are nearer to x / 2 than any other half of a float32 is
 NEAR = 2.0**-12  # below, x^3 / 48 is less than what 1/2 + x / 4 can be away from a tie, unless it is one
 SMALL = 2.0**-16  # below, x^4 / 48 is less than the last place of x^2 / 4
+LEVEL = 2.0**-26  # below, e^x rounds to 1, and x - x^3 / 3 to x
 ERF_SLOPE, ERF_TINY = 2 / math.sqrt(math.pi), 2.0**-30  # beside 2 x / sqrt(pi), the next term is below 2^-60 of it
 ONE = 127 << 23  # the bits of 1
 SECOND_BINADE = 2 << 23  # the bits of a float32 below which it is as many times 2^-149
@@ -51,7 +53,7 @@ ENDS = {
     "erf": Ends(-20.0, -1.0, 20.0, 1.0),
 }
 
-APART = {"pow"}  # those whose constants take a kernel's registers unless they are in a function of their own
+APART = {"pow", *ENDS} - {"log"}  # those whose constants take a kernel's registers unless they are in a function of their own
 
 
 def function(formula: Formula) -> str | None:
@@ -96,12 +98,15 @@ def _inside(name: str, x: Value) -> tuple[Value, Value]:
         made, tiny = _half(x), x.magnitude().compared("olt", TINY)
         if name == "gelu":
             return made, tiny
-        small, known = _small_swish(x)
-        return x.body.chosen(known, small, made), tiny | known
+        small, known = _small_swish(_no_smaller(x))
+        return x.body.chosen(tiny, made, small), tiny | known
     if name == "sigmoid":
-        return _beside_half(x), x.magnitude().compared("olt", NEAR)
+        return _beside_half(_no_smaller(x)), x.magnitude().compared("olt", NEAR)
     if name == "erf":
         return _tiny_erf(x)
+    if name in ("exp", "tanh"):
+        made = x.body.constant(x.kind.integer, ONE) if name == "exp" else x.bits()
+        return made, x.magnitude().compared("olt", LEVEL)
     if name == "log":
         return _agreed(paired.log_of_subnormal(x))
     return x.bits(), x.compared("une", x)
@@ -111,6 +116,13 @@ def _agreed(y: paired.PairInterval) -> tuple[Value, Value]:
     low, high = y.ends()
     same = low.compared("oeq", high)
     return high.bits(), same if y.outside is None else same & ~y.outside
+
+
+def _no_smaller(x: Value) -> Value:
+    """x, or if it is smaller, 2^-60 with its sign, by its bits: products with subnormal numbers are slow."""
+    bits = x.bits()
+    least = x.body.constant(x.kind, TINY).bits()
+    return (x.body.intrinsic("umax", bits & 0x7FFFFFFF, least) | (bits & -(1 << 31))).cast(x.kind)
 
 
 def _half(x: Value) -> Value:
@@ -159,9 +171,10 @@ def _power(x: Value, y: Value) -> tuple[Value, Value]:
     least = (size.bits() - ONE).converted("sitofp", x.kind) * 2.0**-23
     near = body.chosen(least.compared("ogt", 0.0), least, at_most(least + 0.09, 0.0))  # the end nearer to 0
     near = body.chosen(size.compared("oeq", 0.0), x.lift(-math.inf), near)
-    exponent = y * body.chosen(size.compared("oeq", math.inf), size, near)
+    # by an exponent that is smaller, it is as it is by 2^-60; of 0 it is 1, as is said below
+    exponent = _no_smaller(y) * body.chosen(size.compared("oeq", math.inf), size, near)
     large, small = exponent.compared("oge", 130.0), exponent.compared("ole", -152.0)
-    whole, even = (rounded_to_whole("half_to_even", v).compared("oeq", v) for v in (y, y * 0.5))
+    whole, even = (rounded_to_whole("half_to_even", v).compared("oeq", v) for v in (y, halved_exponent(y)))
     negative = x.bits().compared("slt", 0)
     made = body.chosen(large, x.lift(math.inf), 0.0).bits()
     made = made | body.chosen(negative & whole & ~even, body.constant(made.kind, -(1 << 31)), 0)

@@ -169,7 +169,8 @@ def log(x: Value) -> PairInterval:
 
 def log_of_subnormal(x: Value) -> PairInterval:
     """Of positive x below 2^-126."""
-    return _log(x * 2.0**32, 32)._replace(outside=(x.bits() - 1).compared("uge", (1 << 23) - 1))
+    scaled_up = (x.bits() & 0x7FFFFF).converted("sitofp", x.kind) * 2.0 ** (32 - 149)
+    return _log(scaled_up, 32)._replace(outside=(x.bits() - 1).compared("uge", (1 << 23) - 1))
 
 
 def _log(x: Value, less: int = 0) -> PairInterval:

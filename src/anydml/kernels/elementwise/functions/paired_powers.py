@@ -29,6 +29,14 @@ def serves(body: Body) -> bool:
     return "avx512f" in body.target.features
 
 
+def halved_exponent(y: Value) -> Value:
+    """A float32 that is an integer where y / 2 is one: y / 2 by the bits of y, and of a zero an infinity.
+
+    Of a subnormal y it is NaN, of NaN it may be anything. A product with a subnormal number would be slow.
+    """
+    return (y.bits() - (1 << 23)).cast(y.kind)
+
+
 def pow(x: Value, y: Value) -> PairInterval:
     """x^y for finite x but 0; of a negative x, for whole y."""
     body, fused = x.body, x.body.fused
@@ -48,7 +56,7 @@ def pow(x: Value, y: Value) -> PairInterval:
     power = EXP2_NEAR(z - (shifted - ROUNDER)) * scale
     head, tail = halved(power, x.kind)
     share = head * MARGIN
-    half = y * 0.5
+    half = halved_exponent(y)
     whole, even = (body.intrinsic("roundeven", v).compared("oeq", v) for v in (y, half))
     negative = x.bits().compared("slt", 0)
     outside = (size.bits() - 1).compared("uge", 0x7F7FFFFF) | (negative & ~whole) | z.magnitude().compared("uge", FAR)

@@ -1,0 +1,86 @@
+"""Groups with elements that a processor is slow with: 1 is computed in their place, and they are computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
+from anydml.kernels.elementwise.shape import MapKey
+from anydml.kernels.elementwise.slow_elements import SlowElements
+from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams
+from anydml.tensor import DataType
+
+SAMPLED = 32  # lanes of functions, of which one is looked at before a group is computed: others hide behind the function
+ONE = 127 << 23  # the bits of 1
+
+
+class SlowGroups:
+    """The groups of a row, one after the other. To look at all elements would cost ordinary data a few percent.
+
+    All of a group is looked at where one of a few elements is slow, or the group before it had some. What is missed is right,
+    and late.
+    """
+
+    def __init__(self, body: Body, shape: MapKey, slow: SlowElements) -> None:
+        self.body, self.shape, self.slow = body, shape, slow
+        self.singles = [k for k, t in enumerate(shape.types[:-1]) if t == DataType.FLOAT32 and shape.lies[k] != POSITION]
+        self.samples = max(1, shape.lanes // SAMPLED) if shape.listed else 1
+
+    def begin(self, before: str, latch: str) -> None:
+        """Where a group begins, which comes from these labels."""
+        self.doubt, self.next = (f"%{self.body.name('doubt')}" for _ in range(2))
+        self.body.do(f"{self.doubt} = phi i1 [ false, %{before} ], [ {self.next}, %{latch} ]")
+
+    def benign(
+        self, places: Streams, streams: Sequence[Value], i: str, take: str, within: Callable[[str, str], str]
+    ) -> tuple[list[Value], str]:
+        """A group without its slow elements, and the lanes that these are in; within: those lanes that are elements."""
+        body, singles = self.body, self.singles
+        doubt = body.op(f"or i1 {self.doubt}, {self.slow.any(self._some(places, streams, i, take)).name}")
+        before, look, after = (body.name(x) for x in ("before", "look", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(doubt, look, after, seldom=True)
+        body.label(look)
+        bits = within(take, lanes_as_bits(reduce(or_, (self.slow.found(streams[k]) for k in singles))))
+        lanes = bits_as_lanes(body, bits, self.shape.lanes)
+        benign = [body.chosen(lanes, ONE, streams[k]) for k in singles]
+        body.jump(after)
+        body.label(after)
+        found = [*streams]
+        for k, value in zip(singles, benign, strict=True):
+            kind = value.kind
+            found[k] = body.value(f"phi {kind.text} [ {streams[k].name}, %{before} ], [ {value.name}, %{look} ]", kind)
+        bits = body.op(f"phi i64 [ 0, %{before} ], [ {bits}, %{look} ]")
+        body.do(f"{self.next} = icmp ne i64 {bits}, 0")
+        return found, bits
+
+    def _some(self, places: Streams, streams: Sequence[Value], i: str, take: str) -> list[Value]:
+        """A few elements of each stream."""
+        body, found = self.body, []
+        for k in self.singles:
+            if self.shape.lies[k] == CONSTANT:
+                found.append(streams[k].lane(0))
+                continue
+            for by in range(self.samples):
+                at = body.op(f"add i64 {i}, {body.op(f'lshr i64 {take}, {by}')}") if by else i
+                found.append(body.loaded(Kind("i32"), places.place(k, at)))
+        return found
+
+    def again(self, made: Value, bits: str, compute: Callable[[], Value]) -> Value:
+        """What was made, or in a group with slow elements, what is computed instead."""
+        body = self.body
+        before, some, end, after = (body.name(x) for x in ("before", "slow", "again", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(body.op(f"icmp ne i64 {bits}, 0"), some, after, seldom=True)
+        body.label(some)
+        again = compute()
+        body.jump(end)
+        body.label(end)
+        body.jump(after)
+        body.label(after)
+        return body.value(f"phi {made.kind.text} [ {made.name}, %{before} ], [ {again.name}, %{end} ]", made.kind)
