@@ -39,10 +39,17 @@ READERS = (
     Reader("kernels.elementwise.functions.doubled", ("UNARY", "BINARY"), "reals", "the second stage: the same to 2^-80"),
     Reader(
         "kernels.elementwise.precise_functions",
-        ("KINDS", "_LIMITS", "_KEEPING_ZERO", "_LEVELS", "DOMAINS", "_TINY"),
+        ("KINDS", "_LEVELS", "DOMAINS"),
         "reals",
         "the second stage: where it is known without that",
     ),
+    Reader(
+        "kernels.elementwise.precise_levels",
+        ("DECAYED", "_LIMITS", "_KEEPING_ZERO"),
+        "where it pays",
+        "the second stage: limits at infinities, and functions that level off",
+    ),
+    Reader("kernels.elementwise.precise_series", ("SERIES",), "where it pays", "the second stage: series of small arguments"),
     Reader("kernels.third.functions", ("UNARY", "BINARY"), "reals", "the third stage: the same in numbers of 250 bits"),
     Reader("kernels.third.translation", ("_WHOLE", "_BINARY"), "wholes", "the third stage: roundings to integers"),
     Reader("kernels.reduce.stages", ("COSTLY",), "reals", "values that rows keep for the next pass"),
