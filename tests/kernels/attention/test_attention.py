@@ -390,7 +390,7 @@ def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pyte
         f.store("i64", f.plus(f.load("i64", state, LEFT), 1), state, LEFT)
         return f
 
-    def noted(open_: undecided.AttentionBits, nest: Any, data_type: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
+    def noted(open_: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
         counts.append(int(scratch[LEFT // 8]))
 
     monkeypatch.setattr(weights, "SMALL", -1.0)
