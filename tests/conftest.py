@@ -28,6 +28,11 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.reduce import undecided
 from every_kernel import CallsOf, Compared, Kernel, Ran
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 # tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
 engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
 engine.within = lru_cache(maxsize=256)(engine.within.__wrapped__)
@@ -57,6 +62,7 @@ engine._compiled = compiled_once  # beneath what tests count: a call of `_compil
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[PEAKS] = {}
     if not hasattr(config, "workerinput"):  # workers inherit it
         os.environ[CODE] = tempfile.mkdtemp(prefix="anydml-tests-")
 
@@ -121,8 +127,31 @@ def compared(record_property: Callable[[str, object], None]) -> Compared:
     return say
 
 
+PEAKS = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker tells how much memory it had at most; so does a process that runs all tests itself."""
+    if resource is None:  # Windows
+        return
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["peak"] = peak
+    elif not session.config.getoption("numprocesses", None):
+        session.config.stash[PEAKS]["this process"] = peak
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    if "peak" in (told := getattr(node, "workeroutput", {})):
+        node.config.stash[PEAKS][node.gateway.id] = told["peak"]
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The counts of all tests that passed, in one line."""
+    """The most memory that each worker had, and the counts of all tests that passed, in a line each."""
+    if peaks := terminalreporter.config.stash[PEAKS]:
+        told = ", ".join(f"{name} {peak / 2**20:,.0f} MB" for name, peak in sorted(peaks.items()))
+        terminalreporter.write_line(f"most memory: {told}")
     counts: Counter[str] = Counter()
     for report in terminalreporter.stats.get("passed", ()):
         for name, number in report.user_properties:
