@@ -68,10 +68,10 @@ def main() -> None:
     matmul.add_argument("--shapes", nargs="+", metavar="MxKxN", help="only these; batches come first")
     matmul.add_argument("--seconds", type=float, default=0.15, help="for each call that is timed")
     arguments = parser.parse_args()
-    if arguments.isa and not HELD[arguments.isa].items() <= os.environ.items():  # which are read when they are loaded
+    if arguments.isa and not HELD[arguments.isa].items() <= os.environ.items():  # the libraries read these when they are loaded
         command = [sys.executable, "-m", "benchmarks", *sys.argv[1:]]
         sys.exit(subprocess.run(command, env=os.environ | HELD[arguments.isa]).returncode)
-    os.environ["ANYDML_CACHE"] = "0"  # who compiles compiles
+    os.environ["ANYDML_CACHE"] = "0"  # so that compilations are timed, not reads from disk
     options = {"shapes": arguments.shapes, "seconds": arguments.seconds, "isa": arguments.isa}
     parts = PARTS | {"matmul": partial(matmuls.run, **options)}
     machine = {

@@ -15,7 +15,7 @@ from benchmarks.timing import best
 EAGER = "quantized_linear_matrix_multiply(..), the same, cached"
 FIRST_MATMUL = "first matmul of a process: beyond import llvmlite"
 TARGETS = {EAGER: 25, FIRST_MATMUL: 150_000}
-"""Microseconds, at most; what has none is reported."""
+"""Microseconds at most; calls without a limit are only reported."""
 
 
 def run() -> list[dict[str, Any]]:

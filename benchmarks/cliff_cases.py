@@ -10,10 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import anydml
+from anydml.catalog import FUNCTIONS
+from anydml.functional.describing import described
 from anydml.schema.kinds import ScaleBias, Size2D
 
 Array = NDArray[Any]
-dml: Any = anydml  # whose functions are called with what the table says
+
+
+class _Described:
+    """anydml, with functions that describe their calls instead of making them."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(anydml, name)
+        return partial(described, found) if name in FUNCTIONS else found
+
+
+dml: Any = _Described()
 ROWS, IMAGE, MANY = (64, 1024), (2, 16, 40, 40), (256, 256)
 
 
@@ -292,6 +304,21 @@ CASES |= {
     "GRU, linear before reset": lambda x: dml.gru(*_layer(x, 3), linear_before_reset=True),
     "LSTM": lambda x: dml.lstm(*_layer(x, 4)),
 }
+_GATES = "celu elu gelu hard_sigmoid leaky_relu relu scaled_elu softplus softsign"
+
+
+def _gated(function: str, count: int, **fields: Any) -> Call:
+    """A recurrent layer of which all functions are this one."""
+    name, gates = {1: ("rnn", 1), 2: ("gru", 3), 3: ("lstm", 4)}[count]
+    words = "".join(word.title() for word in function.split("_"))
+    given = (getattr(dml, f"Activation{words}")(),) * count
+    return lambda x: getattr(dml, name)(*_layer(x, gates), activation_descs=given, **fields)
+
+
+for _name in _GATES.split():
+    CASES[f"RNN of {_name.upper()}"] = _gated(_name, 1)
+    CASES[f"GRU of {_name.upper()}"] = _gated(_name, 2)
+    CASES[f"LSTM of {_name.upper()}"] = _gated(_name, 3)
 
 
 def _around(n: int) -> dict[str, Any]:

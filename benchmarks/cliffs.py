@@ -1,21 +1,19 @@
-"""Times of calls on data as real layers have them, each over that of normal data: none is to be far above 1."""
+"""Times of calls on data that real layers have, divided by those on normal data; no ratio should be far above 1."""
 
 from __future__ import annotations
 
 import signal
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 import anydml as dml
-from anydml.functional.run import announced_by
 from benchmarks.cliff_cases import ALL_KINDS, CASES, Call, Data
 
-MOST = 5.0  # times what normal data take: what lies above is a cliff
-PATIENCE = 1.0  # seconds of processor time of a call, after which it is left off
+MOST = 5.0  # times the time of normal data, above which there is a cliff
+PATIENCE = 1.0  # seconds of processor time after which a call is ended
 TYPES = (np.float32, np.float16)
 
 
@@ -45,9 +43,7 @@ def _row(name: str, call: Call, dtype: np.dtype[Any]) -> dict[str, Any]:
     times: dict[str, float] = {}
     compiled = None
     for kind in ALL_KINDS:
-        announced = announced_by(partial(call, Data(kind, dtype)))
-        assert announced is not None
-        desc, inputs, outputs = announced
+        desc, inputs, outputs = call(Data(kind, dtype))
         compiled = compiled or dml.Device("cpu", threads=1).compile(desc)
         each = [o for several in outputs if several is not None for o in (several if isinstance(several, list) else [several])]
         made = {name: np.empty(d.sizes, d.data_type.dtype) for name, d, _ in each}
@@ -61,12 +57,12 @@ def _row(name: str, call: Call, dtype: np.dtype[Any]) -> dict[str, Any]:
 
 
 def _seconds(call: Callable[[], object]) -> float:
-    """The best of some calls; infinity where one takes longer than anybody waits."""
+    """The best of some calls; infinity if one is ended after `PATIENCE`."""
 
     def leave(*_: object) -> None:
         raise _LeftOff
 
-    timer = hasattr(signal, "setitimer")  # Windows has none, and waits
+    timer = hasattr(signal, "setitimer")  # Windows has no such timer, so calls run to their end
     before = signal.signal(signal.SIGPROF, leave) if timer else None
     best = float("inf")
     try:
@@ -91,8 +87,8 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _cells(row: dict[str, Any]) -> dict[str, tuple[str, bool]]:
-    """Of each kind of data the ratio as it is shown, and whether it is a cliff."""
-    # normal data that take as long as anybody waits are a cliff themselves
+    """For each kind of data, the text of the ratio, and whether it is a cliff."""
+    # normal data whose call is ended are a cliff themselves
     least = PATIENCE * 1e6 / row["microseconds"]
     return {
         kind: (f">{least:.0f}" if np.isinf(ratio) else f"{ratio:.{0 if ratio >= 10 else 1}f}", not ratio <= MOST)
@@ -103,6 +99,6 @@ def _cells(row: dict[str, Any]) -> dict[str, tuple[str, bool]]:
 def _summary(rows: list[dict[str, Any]]) -> str:
     cells = [(kind, over) for row in rows for kind, (_, over) in _cells(row).items() if kind != "normal"]
     by_kind = ", ".join(f"{kind} {n}" for kind in ALL_KINDS if (n := sum(over for k, over in cells if k == kind)))
-    return f"{sum(over for _, over in cells)} of {len(cells)} cells take over {MOST:g} times what normal data take" + (
+    return f"{sum(over for _, over in cells)} of {len(cells)} cells take over {MOST:g} times the time of normal data" + (
         f": {by_kind}" if by_kind else ""
     )

@@ -112,8 +112,7 @@ def product(
 ) -> Call:
     """A matrix product.
 
-    fused: what it does with its sums, too: BIAS, or RELU, which has a bias; owned: tensors by name; transposed: b is given as
-    it lies along the terms.
+    fused: BIAS, or RELU, which has a bias too. owned: names of tensors. transposed: b is stored with K as its last dimension.
     """
     operator: Any = operators.find("GEMM")
     columns = b.shape[1]
@@ -173,7 +172,7 @@ def convolution(layer: Layer, x: Array, f: Array, threads: int = 1, fused: str =
 
 
 def numpy_product(a: Array, b: Array) -> Call:
-    """NumPy's own, which takes as many threads as its BLAS is told."""
+    """NumPy's product, on as many threads as its BLAS is set to."""
     output = np.empty((a.shape[0], b.shape[1]), np.float32)
     return Call(partial(np.matmul, a, b, out=output), output)
 
@@ -191,7 +190,7 @@ def onnxruntime_convolution(layer: Layer, x: Array, f: Array, threads: int = 1) 
 def _onnxruntime(
     name: str, a: Array, b: Array, sizes: tuple[int, ...], threads: int, *, owned: bool, **attributes: Any
 ) -> dict[str, Call]:
-    """A session of one node; an owned b is an initializer. None where onnxruntime is not there."""
+    """A session of one node; an owned b is an initializer. None if onnxruntime is not installed."""
     bound, constant = ({"a": a}, {"b": b}) if owned else ({"a": a, "b": b}, {})
     output = np.empty(sizes, np.float32)
     with contextlib.suppress(ImportError):

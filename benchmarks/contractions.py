@@ -1,4 +1,4 @@
-"""Exact contractions of FLOAT32 beside the processor's limit and beside others, which round each of their additions."""
+"""Exact contractions of FLOAT32, compared with the processor's limit and with libraries that round each addition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HARD = {
 }
 FUSED = (BIAS, RELU)
 ONE, TWO, LIMIT, NORMAL, TRANSPOSED = "one thread", "two threads", "limit", "normal", "transposed"
-CLOSE = 1e-3  # of the largest, between ours and another's: they are the same products
+CLOSE = 1e-3  # largest difference between our result and another's, relative to the largest element
 
 
 def run(seconds: float = 0.4) -> Rows:
@@ -41,7 +41,7 @@ def run(seconds: float = 0.4) -> Rows:
 
 
 def _one_thread() -> contextlib.AbstractContextManager[object]:
-    """NumPy's matmul would take all processors."""
+    """Limit NumPy's matmul to one thread; it would use all processors."""
     with contextlib.suppress(ImportError):
         from threadpoolctl import threadpool_limits
 
@@ -56,7 +56,7 @@ def _times(one: Calls, two: Calls, seconds: float) -> tuple[dict[str, float], di
 
 
 def _agree(one: dict[str, Call]) -> None:
-    """All of them compute the same products; how exact ours are is the tests' matter."""
+    """Check that all compute the same products. Tests check that ours are exact."""
     for call in one.values():
         call()
     first, *others = [call.output for call in one.values()]
@@ -96,7 +96,7 @@ def _cubes(seconds: float) -> Rows:
 
 
 def _ratios(one: dict[str, float], two: dict[str, float]) -> dict[str, float]:
-    """The others' times over ours."""
+    """The others' times divided by ours."""
     found = {name: one[name] / one[ONE] for name in (NUMPY, ONNXRUNTIME) if name in one}
     return found | {f"two_{name}": two[name] / two[TWO] for name in (ONNXRUNTIME,) if name in two}
 

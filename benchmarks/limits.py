@@ -1,4 +1,4 @@
-"""The limits of this machine, measured where and when the figures that are held against it are measured."""
+"""The limits of this machine, measured together with the figures that are compared with them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from anydml.kernels.copy.text import Prefetch
 
 
 def aligned(nbytes: int) -> NDArray[np.uint8]:
-    """Touched memory that begins at a page."""
+    """Memory that begins at a page, and has been written to."""
     memory = np.ones(nbytes + 4096, np.uint8)
     start = -memory.ctypes.data % 4096
     return memory[start : start + nbytes]
@@ -52,9 +52,9 @@ def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
 
 
 def runs(view: NDArray[Any]) -> tuple[dict[str, Callable[[], object]], int]:
-    """Copies of the same runs of input, as wide as they are, to be timed, and the bytes of input; none where all is one run.
+    """Copies of the same runs of input, to be timed, and the bytes of input; none if the input is a single run.
 
-    A run is what lies together in the input, with gaps of less than a cache line. Every way of prefetching takes part.
+    A run is contiguous input, with gaps of less than a cache line. All ways of prefetching are timed.
     """
     target = named(None)
     assert target is not None
@@ -95,7 +95,7 @@ AHEAD = {
 
 
 class Dot(NamedTuple):
-    """An instruction set's dot product of bytes: what it computes, with what, and how many are under way at once."""
+    """An instruction set's dot product of bytes: its types, its intrinsic, and the number that run at the same time."""
 
     intrinsic: str
     mnemonic: str
@@ -120,7 +120,7 @@ TURNS = 4096
 
 
 def instruction_sets() -> list[str]:
-    """Those of this processor whose limit is known here, the best last; kernels need not be compiled for them yet."""
+    """The processor's instruction sets whose limit is known, the best last. Kernels may not be compiled for all of them."""
     if llvm.unavailable() or not targets() or targets()[0].architecture != "x86":
         return []
     has = llvm.host_features()
@@ -128,13 +128,13 @@ def instruction_sets() -> list[str]:
 
 
 def target_of(name: str) -> Target:
-    """The row that kernels are compiled for, and where there is none, what its limit needs."""
+    """The target that kernels are compiled for; if there is none, one with the features that the limit needs."""
     dot = DOTS[name]
     return next((row for row in X86 if row.name == name), Target("x86", name, dot.features, dot.bits // 8))
 
 
 def dot_loop(_: Target, name: str) -> str:
-    """Nothing but dot products of registers, `TURNS` times as many as there are accumulators."""
+    """A loop of dot products of registers only, `TURNS` for each accumulator."""
     dot = DOTS[name]
     count = dot.bits // 32
     sums, words, octets = f"<{count} x i32>", f"<{2 * count} x i16>", f"<{4 * count} x i8>"
@@ -179,7 +179,7 @@ def dots(name: str) -> tuple[Callable[[], object], int]:
 
 
 def _inspect(assembly: str, dot: Dot) -> None:
-    """The loop is the dot products that are counted and nothing else: no loads, no spills."""
+    """Check that the loop consists of the dot products that are counted, without loads or spills."""
     body = re.search(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\s+j\w+\s+\1\n", assembly, re.MULTILINE)
     assert body, assembly
     lines = [line.strip().removeprefix("{vex}").split(None, 1) for line in body[2].splitlines()]
@@ -199,7 +199,7 @@ CHAINS = 24  # two a cycle that take 4 or 5 cycles each need ten; registers leav
 
 
 def multiply_add_loop(target: Target) -> str:
-    """Nothing but fused multiply-adds of registers of float64, `TURNS` times as many as there are sums."""
+    """A loop of fused multiply-adds of float64 registers only, `TURNS` for each sum."""
     kind = f"<{target.vector_bytes // 8} x double>"
     text = Text()
     x, y = text.load(kind, "%args"), text.load(kind, "%args", 64)
@@ -224,7 +224,7 @@ def multiply_add_loop(target: Target) -> str:
 
 
 def chains(target: Target) -> int:
-    """Sums that are under way at once: with both factors, they fit into the registers."""
+    """The number of sums that are computed at the same time: with both factors, they fit into the registers."""
     return CHAINS if target.vector_bytes == 64 or target.architecture == "aarch64" else 12
 
 
@@ -269,7 +269,7 @@ def read_loop(target: Target, streams: int, ahead: int) -> str:
     text.do("%more = add i64 %i, 1")
     text.branch(text.op(f"icmp ult i64 %more, {turns}"), "loop", "end")
     text.label("end")
-    for i in range(UNROLL):  # what is not stored is not computed
+    for i in range(UNROLL):  # results that are not stored would not be computed
         text.store(kind, f"%next{i}", "%args", 64 + 64 * i)
     text.do("ret i64 0")
     declaration = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"

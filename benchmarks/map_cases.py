@@ -1,4 +1,4 @@
-"""Maps to be timed: the desc, what NumPy and onnxruntime call the same function, and the figures asked for."""
+"""Maps to be timed: the desc, the names of the same function in NumPy and onnxruntime, and the required figures."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def left(call: Callable[[], object]) -> int:
     """The outputs of a call that were decided in Python."""
     exactly, found = undecided.exactly, []
 
-    def counted(formula: Any, types: Any, inputs: Any) -> Any:
+    def counted(formula: Any, types: Any, target: Any, inputs: Any) -> Any:
         found.append(len(inputs))
-        return exactly(formula, types, inputs)
+        return exactly(formula, types, target, inputs)
 
     undecided.exactly = counted
     try:
@@ -76,7 +76,7 @@ def left(call: Callable[[], object]) -> int:
 
 
 def normal(count: int, arrays: int = 1, scale: float = 1.0, dtype: Any = np.float32) -> tuple[Array, ...]:
-    """So many normally distributed elements; from 2^20 on, the same ones again."""
+    """`count` normally distributed elements, which repeat after 2^20."""
     rng = np.random.default_rng(count & 0xFF)
     found = []
     for _ in range(arrays):
@@ -214,7 +214,7 @@ ROWS = (rows(1000, 1000), rows(128, 4096))
 
 
 def layouts() -> dict[str, tuple[Array, ...]]:
-    """Inputs of two terms that do not run on: strides, transposition, broadcasting."""
+    """Inputs of two terms that are not contiguous: strides, transposition, broadcasting."""
     (x,) = normal(2048 * 2048)
     square, (y,) = x.reshape(2048, 2048), normal(1024 * 1024)
     small = y.reshape(1024, 1024)
@@ -243,7 +243,7 @@ def layouts() -> dict[str, tuple[Array, ...]]:
 
 
 def hostile() -> dict[str, tuple[Case, tuple[Array, ...], tuple[Array, ...]]]:
-    """Name -> (the function, normal data, data that leave much open): ties, exact zeros, equal terms."""
+    """Name -> (the function, normal data, data that leave many elements undecided): ties, exact zeros, equal terms."""
     count = 1 << 18
     (x,) = normal(count)
     rng = np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""Maps of data that are hard to round: what ties, subnormals, specials, any exponents and integers cost, over normal data."""
+"""Maps of data that are hard to round: ties, subnormals, special values, wide exponents and integers, against normal data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.map_cases import MOST_HOSTILE, Array, Case, bound, left
 from benchmarks.timing import best
 
 COUNT = 1 << 16
-PRINTED = 1.5  # times what normal data take
+PRINTED = 1.5  # times the time of normal data, above which a pair is printed
 NORMAL = "normal"
 PRECISION = 24  # bits of a float32's significand
 INFINITY, NAN = np.uint32(0x7F800000), np.uint32(0x7FC00000)

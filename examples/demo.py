@@ -1,4 +1,4 @@
-"""Seven things anydml does, each printed below the code that did it: python examples/demo.py"""
+"""Seven uses of anydml. The code of each is printed, followed by its output: python examples/demo.py"""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def per_row_scales() -> None:
     random = np.random.default_rng(0)
     a = random.integers(-128, 128, (512, 64), np.int8)
     b = random.integers(0, 256, (64, 512), np.uint8)
-    # decimal scales put many values next to a tie, where float32 goes astray; random scales put hardly any there
+    # decimal scales put many values next to a tie, where float32 may round the wrong way; random scales hardly any
     sa = random.choice([0.02, 0.03, 0.05], 512).astype(np.float32)  # per row of A
     sy = random.choice([1.0, 1.5, 2.0], 512).astype(np.float32)  # per row of the output
     sb = np.float32(0.05)
@@ -133,7 +133,7 @@ def node_by_node() -> None:
 
 
 def show(title: str, *functions: Callable[..., Any]) -> None:
-    """The source of the functions, then what the last one prints: what is shown is what runs."""
+    """Print the source of functions, then run the last one, so that the code that is shown is the code that runs."""
     print(title)
     for function in functions:
         print("\n" + textwrap.indent(inspect.getsource(function).rstrip(), "    "))

@@ -156,7 +156,7 @@ def test_no_elements_make_none() -> None:
 
 
 def test_what_is_not_said_is_asked_for() -> None:
-    with pytest.raises(BindingError, match=r"^output_data_type is the data type of the result, which no input says") as refused:
+    with pytest.raises(BindingError, match=r"^output_data_type must be given: no input determines") as refused:
         dml.quantize(X, [SCALE])
     assert len(refused.value.faults) == 1
     with pytest.raises(BindingError, match="output_data_type"):

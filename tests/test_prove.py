@@ -61,7 +61,7 @@ def test_a_name_that_nothing_is_known_of_is_told(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "argv", ["prove", "exp", "expp"])
     with pytest.raises(SystemExit):
         prove.main()
-    assert "nothing is known of expp; there are exp, " in capsys.readouterr().err
+    assert "there are no proofs of expp; there are exp, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", prove_halves.EXPECTED)

@@ -29,15 +29,15 @@ Made by tools/approximations.py (`make approximations`): change that, not this f
 from anydml.kernels.elementwise.functions.polynomials import Polynomial, Quotient
 
 '''
-ORDER = 14  # the terms of a Taylor series
-NEAR = 2.0**-6  # within it of a zero of the function, the series at the zero
+ORDER = 14  # terms of a Taylor series
+NEAR = 2.0**-6  # distance from a zero of the function within which the series at the zero is used
 
 
 class Wanted(NamedTuple):
     """A polynomial p of a degree with p(x^step) x^zero close to a function of x on low..high.
 
-    function: of power series. argument: the relative error that the polynomial's own argument has. pieces: into
-    how many intervals a proof divides low..high.
+    function: takes power series. argument: the relative error of the polynomial's argument. pieces: the number of intervals
+    into which a proof divides low..high.
     """
 
     text: str
@@ -53,9 +53,9 @@ class Wanted(NamedTuple):
 
 
 def _scaled_erfc(z: Any) -> Any:
-    """e^(z^2) erfc(z), which is the integral of 2 / sqrt(pi) e^(-x^2 - 2 x z) over x > 0, of a series z + x.
+    """e^(z^2) erfc(z), which is the integral of 2 / sqrt(pi) e^(-x^2 - 2 x z) over x > 0, for a series z + x.
 
-    So each of its derivatives is monotonic, and the values at the ends of an interval of z enclose it in between.
+    Each of its derivatives is monotonic, so the values at the ends of an interval enclose those within it.
     """
     ends = [_of_point(arb(end)) for end in (z[0].lower(), z[0].upper())]
     return arb_series([x.union(y) for x, y in zip(*ends, strict=True)])
@@ -98,7 +98,7 @@ WANTED = {
 
 
 class WantedQuotient(NamedTuple):
-    """A quotient of polynomials close to a function of x >= 0: at the Chebyshev points of (x - centre) / (x + centre) equal."""
+    """A quotient of polynomials that equals a function of x >= 0 at the Chebyshev points of (x - centre) / (x + centre)."""
 
     text: str
     function: Callable[[Any], Any]
@@ -110,7 +110,7 @@ class WantedQuotient(NamedTuple):
     pieces: int = 384
 
     def at(self, angle: float) -> float:
-        """A place between 0 and high, by an angle between 0 and pi."""
+        """A number between 0 and high, for an angle between 0 and pi."""
         t = -1 + self.high / (self.high + self.centre) * (1 - math.cos(angle))
         return min(self.centre * (1 + t) / (1 - t), self.high)
 
@@ -119,7 +119,7 @@ QUOTIENTS = {"ERFC": WantedQuotient("e^(z^2) erfc(z)", _scaled_erfc, 26.64, 2.6,
 
 
 def fitted_quotient(wanted: WantedQuotient) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The coefficients, rounded to float64; that of 1 below is 1."""
+    """The coefficients, rounded to float64; the constant term of the denominator is 1."""
     ctx.prec, ctx.cap = 700, 1
     n = wanted.degree_above + wanted.degree_below + 1
     points = [arb(wanted.at(math.pi * (2 * i + 1) / (2 * n))) for i in range(n)]
@@ -190,7 +190,7 @@ def fitted(wanted: Wanted) -> tuple[float, ...]:
 
 
 def _extrema(errors: Sequence[float], n: int) -> list[int]:
-    """n places whose errors alternate in sign, large ones."""
+    """n points with large errors of alternating signs."""
     groups: list[int] = []
     for i, e in enumerate(errors):
         if groups and (errors[groups[-1]] < 0) == (e < 0):
@@ -205,7 +205,7 @@ def _extrema(errors: Sequence[float], n: int) -> list[int]:
 
 
 class Bounded(NamedTuple):
-    """The result of an operation on real numbers, and how far that of float64 may be from it."""
+    """The result of an operation on real numbers, and a bound on the distance of the float64 result from it."""
 
     value: Any
     error: Any
@@ -248,7 +248,7 @@ def proved(wanted: Wanted, coefficients: Sequence[float]) -> float:
 
 
 def _above(x: Any) -> float:
-    """A short float64 that is not below."""
+    """A float64 with few digits that is at least x."""
     exponent = math.floor(math.log2(float(x)))
     return math.ceil(float(x) * 2.0 ** (10 - exponent) + 1) * 2.0 ** (exponent - 10)
 
@@ -281,7 +281,7 @@ def _enclosed(function: Callable[[Any], Any], x: Any) -> Any:
 
 
 def _distance_at_zero(wanted: Wanted, p: Any, x: Any) -> Any:
-    """The same where the function has its zero, from its series there."""
+    """The same at the function's zero, from its series there."""
     at_zero, wide = (wanted.function(arb_series([at, 1])) for at in (arb(0), x))
     far = abs(x).upper()
     mine, rest = p.coeffs(), abs(wide[ORDER + wanted.zero]) * far**ORDER
@@ -292,7 +292,7 @@ def _distance_at_zero(wanted: Wanted, p: Any, x: Any) -> Any:
 
 
 def _relative(error: Any, approximation: Any) -> Any:
-    """A bound of the relative error: of the function, which is so far from its approximation."""
+    """A bound of the error relative to the function, from the error relative to its approximation."""
     smallest = abs(approximation) - error
     assert smallest > 0, (error, approximation)
     return (error / smallest).upper()

@@ -2,9 +2,9 @@
 
 python tools/kernel_texts.py > before.txt; then, with the other version, > after.txt, and diff. [--texts FOLDER] [--part 2/8]
 
-Where names in Python change and nothing else, both are the same. A line is of a text: digest, length, instruction set, and the
-first call that asks for it. The calls are those of tests/support/digest_cases.py, on generic x86-64 or Arm and on the best
-instruction set of this machine; they are executed, since some kernels are compiled when elements need them.
+If only names in Python change, both files are the same. Each line describes a text: digest, length, instruction set, and the
+first call that uses it. The calls are those of tests/support/digest_cases.py, on generic x86-64 or Arm and on the best
+instruction set of this machine. They are executed, since some kernels are compiled only when elements need them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NETS, FITTING, CHAINS, QUANTISED = 24, 24, 12, 24  # graphs
 
 
 class Made(NamedTuple):
-    """A text, and the first call that asked for it."""
+    """A text, and the first call that used it."""
 
     digest: str
     text: str
@@ -50,7 +50,7 @@ class Made(NamedTuple):
 
 
 class Texts:
-    """Every text that is made of a kernel, once for each instruction set."""
+    """The texts of kernels, each once for each instruction set."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[str, str], Made] = {}
@@ -64,7 +64,7 @@ class Texts:
 
 
 def calls(part: int, parts: int) -> Iterator[tuple[str, Callable[[dml.Device], None]]]:
-    """Names, and what compiles and executes on a device. Some of so many parts."""
+    """The names of calls, and functions that compile and execute them on a device. part, parts: a share of all calls."""
     for case in digest_cases.cases(part, parts):
         yield case.name, partial(_one, case)
     for k in range(part, NETS, parts):
@@ -90,7 +90,7 @@ def _net(k: int, device: dml.Device) -> None:
 
 
 def _drawn(make: Callable[..., Wired], seed: str, names: Sequence[str] | None, device: dml.Device) -> None:
-    """A graph whose nodes are computed alone, too, while it is drawn."""
+    """A random graph, whose nodes are also computed alone while it is drawn."""
     rng = random.Random(seed)
     drawn = make(rng, device) if names is None else make(rng, device, names)
     compiled = device.compile(drawn.desc)
@@ -112,7 +112,7 @@ def collected(part: int, parts: int) -> list[Made]:
         return made(partial(texts.note, emit), target, *rest)
 
     devices = [dml.Device(isa=isa, threads=1 + at) for at, isa in enumerate(dict.fromkeys(("generic", targets()[-1].name)))]
-    # code is found on disk by its text alone: where the text is what it was, LLVM has nothing to do
+    # code on disk is found by its text: if the text is unchanged, LLVM does not compile it again
     with patch.object(engine, "_made", noted), patch.object(sources, "identity", lambda *_: None):
         for name, work in calls(part, parts):
             for device in devices:
@@ -131,7 +131,7 @@ def main() -> None:
     warnings.simplefilter("error", dml.OptimizationWarning)
     found = collected(int(part) - 1, int(parts))
     versions = f"Python {sys.version.split()[0]}, NumPy {np.__version__}"
-    print(f"# {processor.caches()}, {pool.processors()} processors; {versions}")  # plans look at these
+    print(f"# {processor.caches()}, {pool.processors()} processors; {versions}")  # plans depend on these
     if asked.texts:
         asked.texts.mkdir(parents=True, exist_ok=True)
     for one in found:

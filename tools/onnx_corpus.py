@@ -1,11 +1,11 @@
-"""A folder of models, each run here and by onnxruntime on the same random inputs: what ran, what is refused, what agrees.
+"""Runs each model of a folder here and in onnxruntime, on the same random inputs, and reports runs, refusals and agreement.
 
 python tools/onnx_corpus.py FOLDER [--only WORD] [--seconds 120] [--size N=4]
 
-Every model has a process of its own, which ends when its time is over. A size that a model leaves open is 1, or as `--size`
-says. Float outputs agree where no element is further from onnxruntime's than 1e-3 of the largest (1e-2 in FLOAT16), or than
-twice as far as onnxruntime's results with and without its optimisations are from each other. Integers agree where none
-differs; what a rounding of onnxruntime's flips further up in a quantised model differs in steps, which the table says.
+Every model has a process of its own with a time limit. A size that a model does not give is 1, or the one that `--size` names.
+Float outputs agree if all differences from onnxruntime's are at most 1e-3 of the largest element (1e-2 for FLOAT16), or at most
+twice the difference between onnxruntime's results with and without its optimisations. Integer outputs agree if they are equal;
+in a quantised model, a different rounding in an earlier node may change them by some steps, which the table shows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from anydml.onnx.errors import ModelError
 AGREES, STEPS, DIFFERS, REFUSED, FAILED, ALONE, NEITHER = (
     "agrees", "differs in steps", "differs", "refused", "failed", "runs here alone", "onnxruntime refuses it, too"
 )  # fmt: skip
-CLOSE = 1e-3  # of the largest element
+CLOSE = 1e-3  # the largest difference that agrees, relative to the largest element
 
 
 def distance(ours: Any, theirs: Any) -> tuple[str, str]:
@@ -55,14 +55,14 @@ def distance(ours: Any, theirs: Any) -> tuple[str, str]:
 
 
 def _apart(a: Any, b: Any) -> float:
-    """The largest difference of two outputs; infinite where they cannot be compared."""
+    """The largest difference of two outputs; infinite if they cannot be compared."""
     if a.shape != b.shape or b.dtype.kind != "f":
         return float("inf")
     return float(np.abs(np.asarray(a, np.float64) - b).max(initial=0))
 
 
 def theirs(file: Path, given: dict[str, Any], plain: bool = False) -> tuple[dict[str, Any] | None, str]:
-    """onnxruntime's outputs, with its optimisations or plain; None and the reason where it refuses."""
+    """onnxruntime's outputs, with its optimisations or plain; None and the reason if it refuses the model."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -77,7 +77,7 @@ def theirs(file: Path, given: dict[str, Any], plain: bool = False) -> tuple[dict
 
 
 def outcome(file: Path, sizes: dict[str, int]) -> dict[str, Any]:
-    """The outcome of one model: its kind, what it comes from, and seconds."""
+    """The outcome of one model: its kind, its reason, and seconds."""
     begin = time.perf_counter()
     found: dict[str, Any] | None = None
     try:
@@ -92,7 +92,7 @@ def outcome(file: Path, sizes: dict[str, int]) -> dict[str, Any]:
         wanted, why = theirs(file, given) if given else (None, "")
         kind = NEITHER if wanted is None and given else REFUSED
         return dict(kind=kind, reason=f"{reason} | {why}" if why else reason, nodes=nodes, notes=notes)
-    except Exception:  # whatever else happens is what this looks for
+    except Exception:  # any other error is a defect, which the table shows
         return dict(kind=FAILED, reason=traceback.format_exc(limit=-3), nodes=0, notes=[])
     took = time.perf_counter() - begin
     wanted, why = theirs(file, given)
@@ -104,7 +104,7 @@ def outcome(file: Path, sizes: dict[str, int]) -> dict[str, Any]:
     if kind == DIFFERS and (plain := theirs(file, given, True)[0]) is not None:
         far = [name for k, _, name in kinds if k == DIFFERS]
         if all(_apart(found[name], wanted[name]) <= 2 * _apart(plain[name], wanted[name]) for name in far):
-            kind, by = AGREES, f"{by}, as far as onnxruntime's optimisations move it"
+            kind, by = AGREES, f"{by}, as much as onnxruntime's optimisations change it"
             return dict(kind=kind, reason=by, nodes=nodes, notes=notes, seconds=took)
     if kind == AGREES:
         by = max((b for _, b, _ in kinds), key=lambda b: float(b.split()[0]) if b else 0.0)
@@ -118,7 +118,7 @@ def _in_process(file: str, sizes: dict[str, int], ends: Any) -> None:
 def limited(file: Path, sizes: dict[str, int], seconds: float) -> dict[str, Any]:
     """The outcome in a process of its own, with a limit of time."""
     here, there = multiprocessing.Pipe(False)
-    context = multiprocessing.get_context("fork")  # of a process that imports and runs nothing
+    context = multiprocessing.get_context("fork")  # of a process that has not imported or run anything
     process = context.Process(target=_in_process, args=(str(file), sizes, there))
     process.start()
     there.close()

@@ -1,16 +1,16 @@
-"""A folder of models, each timed on its own tensors and on normal numbers, kernel by kernel: is any data slow?
+"""Times the kernels of each model of a folder on the model's own tensors and on normal numbers, to find data that are slow.
 
 python tools/onnx_speed.py FOLDER [--only WORD] [--seconds 300] [--size N=4]
 
-Whether a kernel decides an element at once depends on data alone, so a model's own tensors may take longer than random ones.
-Every model is run as it is, on one thread, and each call of its graphs is timed by processor time, the best of several, on
-the tensors that it has in the model, and on standard normal numbers in place of every float tensor that is no constant. The
-ratio of a model is the sum of the first over the sum of the second. Nodes that graphs do not have, such as NonZero's sizes,
-are not timed.
+The data determine which elements a kernel decides in its first stage, so a model's own tensors may take longer than random
+ones. Every model is run on one thread. Each call of its graphs is timed twice, by processor time, the best of several: on the
+tensors that it has in the model, and with standard normal numbers in all float tensors that are not constant. The ratio of a
+model is the sum of the first times divided by the sum of the second. Nodes that are not in graphs, such as NonZero, are not
+timed.
 
-Inputs are made to be like what a model reads, by their shapes: photographs, from 0 to 1 and from 0 to 255, digits, voiced
-sounds with pauses and their spectra, other numbers rounded, states of 0; and everything 0. Sizes that are left open are 1,
-those of images 224.
+Inputs resemble those that models read, by their shapes: photographs (from 0 to 1 and from 0 to 255), digits, voiced sounds
+with pauses and their spectra, rounded numbers, states of 0; and inputs that are all 0. Sizes that a model does not give are 1;
+those of images are 224.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from anydml.devices.graph import CompiledGraph
 from anydml.onnx.compare_runtimes import drawn
 from anydml.onnx.errors import ModelError
 
-Array = Any  # of NumPy
-MOST = 5.0  # times what normal numbers take: what lies above is slow
-SEEN = 100.0  # microseconds from which on a call that is slow by itself is named
+Array = Any  # NumPy's
+MOST = 5.0  # times the time of normal numbers, above which data are slow
+SEEN = 100.0  # microseconds from which a slow call is listed
 KINDS = ("as in use", "photograph 0 to 255", "zeros")
-STEP = 0.01  # seconds that a call is timed for, at least twice
+STEP = 0.01  # seconds for which a call is repeated, at least twice
 
 
 def pixels(height: int, width: int, channels: int) -> Array:
-    """A photograph from 0 to 1, its rows and columns taken or repeated as sizes ask for."""
+    """A photograph from 0 to 1, whose rows and columns are selected or repeated to fill the sizes."""
     image = load_sample_images().images[0] / 255
     rows, columns = (np.arange(n) * have // n for n, have in ((height, image.shape[0]), (width, image.shape[1])))
     found = image[rows][:, columns]
@@ -52,7 +52,7 @@ def pixels(height: int, width: int, channels: int) -> Array:
 
 
 def digit(length: int) -> Array:
-    """A digit of 28 x 28 from 0 to 1, in a row; zeros, if there is more."""
+    """A digit of 28 x 28 from 0 to 1, as a row, followed by zeros."""
     image = load_digits().images[3].repeat(4, 0).repeat(4, 1)[2:30, 2:30] / 16
     return np.pad(image.ravel(), (0, length - image.size))
 
@@ -72,7 +72,7 @@ def spectra(frames: int, length: int) -> Array:
 
 
 def alike(name: str, sizes: tuple[int, ...], scale: float) -> Array:
-    """What a model reads in an input of these sizes."""
+    """Data that resemble a model's input of these sizes."""
     last = sizes[-1] if sizes else 1
     if "state" in name or name.startswith("h0") or name in ("input_3", "input_5"):
         return np.zeros(sizes)
@@ -171,7 +171,7 @@ def calls(compiled: CompiledGraph, arrays: Mapping[str, Array]) -> Iterator[tupl
 
 
 def timed(file: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """A model's times by kind of input, and the calls that are slow by themselves."""
+    """A model's times by kind of input, and its slow calls."""
     device = dml.Device("cpu", threads=1)
     found: dict[str, Any] = {}
     slow = []
@@ -233,7 +233,7 @@ def main() -> int:
             for at, nodes, kernel, of_own, of_normal in found["slow"]:
                 print(f"    {at}: {nodes} ({kernel}): {of_own:.0f} us, {of_own / of_normal:.1f} times", flush=True)
     within = sum(ratio <= MOST for ratio in ratios)
-    print(f"{within} of {len(ratios)} models take at most {MOST:g} times what normal numbers take", end="", file=sys.stderr)
+    print(f"{within} of {len(ratios)} models take at most {MOST:g} times the time of normal numbers", end="", file=sys.stderr)
     if ratios:
         print(f"; the median is {statistics.median(ratios):.2f}, the largest {max(ratios):.1f}", end="", file=sys.stderr)
     print(file=sys.stderr)

@@ -1,4 +1,4 @@
-"""ONNX's own tests on anydml: how many pass, which are refused and why, and which fail.
+"""Runs ONNX's own tests on anydml, and reports how many pass, which are refused and why, and which fail.
 
 python tools/onnx_suite.py [--suite node] [--only WORD] [--without WORD] [--failures]
 """
@@ -78,12 +78,12 @@ def _array(x: Any) -> Any:
 
 
 def tensor(file: Path) -> Any:
-    """The array of a data file; None where it holds no tensor."""
+    """The array of a data file; None if it holds no tensor."""
     proto = onnx.TensorProto()
     try:
         proto.ParseFromString(file.read_bytes())
         return numpy_helper.to_array(proto)
-    except Exception:  # sequences and maps are other messages, which this parser takes for broken ones
+    except Exception:  # sequences and maps are other messages, which this parser reads as broken ones
         return None
 
 
@@ -102,7 +102,7 @@ def outcome(case: Any) -> Outcome:
         return Outcome(
             case.name, failed, "; ".join(sorted(map(str, error.refusals))), time.perf_counter() - begin, error.refusals
         )
-    except Exception:  # whatever else happens is a failure, which the table shows
+    except Exception:  # any other error is a failure, which the table shows
         return Outcome(case.name, FAILED, traceback.format_exc(limit=-4), time.perf_counter() - begin)
     return Outcome(case.name, PASSED, "", time.perf_counter() - begin)
 
@@ -121,7 +121,7 @@ def main() -> int:
     parser.add_argument("--suite", default="node")
     parser.add_argument("--only", default="")
     parser.add_argument("--without", default="-", help="leave out tests with this word in their names")
-    parser.add_argument("--failures", action="store_true", help="print what failed, and nothing else")
+    parser.add_argument("--failures", action="store_true", help="print failures only")
     arguments = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
     reasons: collections.Counter[str] = collections.Counter()

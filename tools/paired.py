@@ -1,8 +1,8 @@
 """Makes the tables and the polynomials of functions in pairs of float32: `make approximations`.
 
-A table has eight entries or 32, which is what one instruction picks from. A polynomial is the best one for the weighted squares
-of its distances at Chebyshev's nodes, each coefficient rounded to float32 before those above it are fitted. What pairs are
-worth is proven on all arguments (`tools/prove_pairs.py`), so that nothing here has a bound.
+A table has eight or 32 entries, as many as one instruction can select from. A polynomial has the least sum of weighted squared
+distances at Chebyshev's nodes; each coefficient is rounded to float32 before those of higher degree are fitted. The pairs are
+proven on all arguments (`tools/prove_pairs.py`), so that no bounds are needed here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def word(x: float) -> int:
 
 
 def fitted(function: Callable[[Any], Any], weight: Callable[[Any], Any], low: float, high: float, count: int) -> list[float]:
-    """Coefficients in float32 of a polynomial of so many terms."""
+    """The coefficients in float32 of a polynomial of `count` terms."""
     middle, half = (low + high) / 2, (high - low) / 2
     xs = [arb(middle + half * math.cos(math.pi * (2 * i + 1) / (2 * NODES))) for i in range(NODES)]
     found: list[float] = []
@@ -51,7 +51,7 @@ def fitted(function: Callable[[Any], Any], weight: Callable[[Any], Any], low: fl
 
 
 def centered(function: Callable[[Any], Any], weight: Callable[[Any], Any], high: float, count: int) -> list[float]:
-    """Coefficients in float64 of a polynomial of the distance from the middle of 0 .. high."""
+    """The coefficients in float64 of a polynomial of the distance from the middle of 0 .. high."""
     half = arb(high) / 2
     xs = [half * math.cos(math.pi * (2 * i + 1) / (2 * NODES)) for i in range(NODES)]
     weights = [weight(x + half) for x in xs]
@@ -153,7 +153,7 @@ LOG_REACH = 2.0**-4
 
 
 def doubles(x: int) -> float:
-    """The float64 of some bits."""
+    """The float64 numbers with the bits of x."""
     return float(struct.unpack("<d", struct.pack("<q", x))[0])
 
 

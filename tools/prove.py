@@ -1,8 +1,8 @@
 """Proves compiled functions on all inputs: `make prove FUNCTIONS="exp log add"`, or all of them.
 
-A name stands for all that is proven of it: a function in float64 (`prove_float64`), one in pairs of float32 (`prove_pairs`), an
-operator on every pair of FLOAT16 (`prove_halves`). A state file keeps what was done, so that an interrupted run goes on where
-it was; it counts for the code that it was done with, and for no other.
+A name selects all proofs of it: of a function in float64 (`prove_float64`), of one in pairs of float32 (`prove_pairs`), of an
+operator on every pair of FLOAT16 (`prove_halves`). A state file records finished parts, so that an interrupted run continues
+there. It is only valid for the code that was proven.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from anydml.kernels.elementwise.functions import paired, wide
 
 ROOT = Path(__file__).parent.parent
 STATE = ROOT / ".prove.json"
-SAVED = 5  # seconds of work between two times that the state is written
-SHOWN = 8  # of what is wrong
+SAVED = 5  # seconds after which the state is written
+SHOWN = 8  # wrong inputs that are shown
 
 
 class Proof(NamedTuple):
-    """A function, and the parts that its proof is made of: each gives counts, `wrong` among them, and examples of that."""
+    """A function, and the parts of its proof. Each part gives counts, `wrong` among them, and examples of wrong inputs."""
 
     name: str
     kind: str
@@ -49,14 +49,14 @@ def proofs(target: Target) -> Iterator[Proof]:
 
 
 def code() -> str:
-    """A digest of the files that the proven code is made by, and of those that prove it."""
+    """A digest of the files that make the proven code, and of those that prove it."""
     folders = ("src/anydml/kernels/code", "src/anydml/kernels/elementwise", "tools")
     files = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def run(proof: Proof, done: dict[str, Any], save: Callable[[], None], every: int) -> None:
-    """Do what is not done yet, one of `every` parts, and keep the counts in `done`."""
+    """Run the parts that are not done yet, one of `every`, and keep the counts in `done`."""
     last = time.process_time()
     for at in range(done.get("next", 0), proof.parts, every):
         for key, found in proof.part(at).items():
@@ -82,13 +82,13 @@ def main() -> int:
     parser.add_argument("functions", nargs="*", help="their names; all of them by default")
     parser.add_argument("--state", type=Path, default=STATE, help="the file that keeps what was done")
     parser.add_argument("--target", help="the name of an instruction set; the widest by default")
-    parser.add_argument("--every", type=int, default=1, help="prove one of so many parts of the inputs, and keep nothing")
+    parser.add_argument("--every", type=int, default=1, help="prove one of N parts of the inputs, and keep no state")
     options = parser.parse_args()
     target = named(options.target)
     assert target is not None, "no code can be made for this target"
     known = list(proofs(target))
     if unknown := set(options.functions) - {proof.name for proof in known}:
-        parser.error(f"nothing is known of {', '.join(sorted(unknown))}; there are {', '.join({p.name: 0 for p in known})}")
+        parser.error(f"there are no proofs of {', '.join(sorted(unknown))}; there are {', '.join({p.name: 0 for p in known})}")
     state: dict[str, Any] = {}
     if options.every == 1 and options.state.exists():
         state = json.loads(options.state.read_text())

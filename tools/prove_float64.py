@@ -1,9 +1,9 @@
 """Proves functions in float64 on all inputs; `make prove` runs it.
 
-Every float32 goes through the float64 code and through the pairs of `doubled`, whose bound is 2^-80. Where they differ by more
-than the bound that the code promises, an input is wrong. Where the bound leaves the rounding to float32 (or, for each float16,
-to that) open, it is undecided, and arb decides whether the bound holds. What a guard leaves out is counted. Sines, cosines and
-tangents of float32 from 2^21 on are those of `far_angles`.
+Every float32 is evaluated by the float64 code and by the pairs of `doubled`, whose bound is 2^-80. An input is wrong if the two
+differ by more than the bound that the code promises. It is undecided if this bound allows two roundings to float32 (or to
+float16, for a float16 input); then arb decides whether the bound holds. Inputs that a guard leaves out are counted. Sines,
+cosines and tangents of float32 from 2^21 on are those of `far_angles`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _cosine(x: Pair) -> Pair:
 
 
 def _one(x: Pair) -> Pair:
-    """One, which stands where no value is compared, because it is guarded or NaN; and for erf far out."""
+    """One, for inputs whose value is not compared, because it is guarded or NaN; and the value of erf for large inputs."""
     one = x.head.lift(1.0).signed_as(x.head)
     return Pair(one, x.head.lift(0.0))
 
@@ -111,7 +111,7 @@ class Outcome(NamedTuple):
 
 def judging(target: Target, name: str, part: int | None) -> str:
     """The kernel (count, inputs, codes, values): a byte of flags and the float64 value for each float32."""
-    body, lanes = Body(target), target.vector_bytes // 4  # two vectors, beside each other
+    body, lanes = Body(target), target.vector_bytes // 4  # two vectors, side by side
     count, inputs, codes, values = (body.load(k, "%arguments", 8 * i) for i, k in enumerate(("i64", "ptr", "ptr", "ptr")))
     kind = Kind("double", lanes)
 
@@ -154,7 +154,7 @@ def judging(target: Target, name: str, part: int | None) -> str:
 def judged(
     name: str, target: Target, xs: NDArray[np.float32], part: int | None = None
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """The flags and values of inputs, of which there are whole vectors."""
+    """The flags and values of inputs, which must be whole vectors."""
     code = engine.compiled(judging, target, name, part)
     codes, values = np.zeros(len(xs), np.uint8), np.zeros(len(xs))
     arguments = np.array([len(xs), *(a.ctypes.data for a in (xs, codes, values))], np.int64)
@@ -163,7 +163,7 @@ def judged(
 
 
 def scanned(name: str, target: Target, xs: NDArray[np.float32], narrow: bool = False) -> Outcome:
-    """The outcome for inputs, which are consecutive float32 of one sign; narrow: they are any, and rounded to float16."""
+    """The outcome for consecutive float32 of one sign; narrow: for any inputs, with results rounded to float16."""
     low, high = DOMAINS.get(name, (-math.inf, math.inf))
     part = None if narrow else _part(name, xs[-1])
     if (not narrow and (xs[[0, -1]] < low).all()) or (xs[[0, -1]] > high).all():
@@ -191,7 +191,7 @@ def scanned(name: str, target: Target, xs: NDArray[np.float32], narrow: bool = F
 
 
 def _part(name: str, x: float) -> int | None:
-    """Where in `PARTS` an argument is."""
+    """The part of `PARTS` that contains an argument."""
     return next((i for i, (end, _) in enumerate(PARTS.get(name, ())) if abs(x) < end), None)
 
 
@@ -213,7 +213,7 @@ def _ball(name: str, x: float) -> Any:
 
 
 def refuted(name: str, target: Target, inputs: Iterable[float]) -> list[float]:
-    """Those inputs whose float64 value is not within its bound, by arb."""
+    """The inputs whose float64 value is not within its bound, as arb decides."""
     ctx.prec = 400
     rel, found = bound(name), []
     every = np.array(list(inputs), np.float32)
@@ -235,7 +235,7 @@ def halves() -> NDArray[np.float32]:
 
 
 def inputs(start: int, count: int) -> NDArray[np.float32]:
-    """float32 by their bits."""
+    """`count` float32 numbers with consecutive bits."""
     return np.arange(start, start + count, dtype=np.uint64).astype(np.uint32).view(np.float32)
 
 

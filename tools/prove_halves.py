@@ -1,7 +1,7 @@
-"""Every FLOAT16 with every other through add, multiply, divide and max, beside float32 and one rounding.
+"""Compares add, multiply, divide and max of all pairs of FLOAT16 with float32 operations and one rounding.
 
-float32 has more than twice the digits of FLOAT16 and two more, so that a sum, product or quotient of halves that is rounded
-to float32 first rounds to the same half. `make prove` runs it.
+float32 has more than twice the digits of FLOAT16 plus two, so that a sum, product or quotient of halves rounds to the same half
+even if it is rounded to float32 first. `make prove` runs it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def compiled_for(name: str, isa: str) -> CompiledOperator:
 
 
 def part(name: str, isa: str, at: int) -> dict[str, Any]:
-    """The counts of some first elements beside every second one."""
+    """The counts of a part: some first elements, each with every second one."""
     numbers = np.arange(COUNT, dtype=np.uint16).view(np.float16)
     wide = numbers.astype(np.float32)
     made = np.empty((ROWS, COUNT), np.float16)

@@ -1,14 +1,15 @@
 """Proves the functions in pairs of float32 on all 2^32 arguments; `make prove` runs it.
 
-What kernels that begin with pairs store is compared with what those in float64 alone do, whose bounds are proven; both go
-through lists and finer stages as in any call. Where float64 leaves a result open, pairs may have decided it, or it was settled
-without being computed: these are compared with what twice float64's precision decides, or with the exact result.
+Results of kernels that begin with pairs are compared with those of kernels in float64 alone, whose bounds are proven; both use
+lists and finer stages as in any call. Where float64 leaves a result undecided, pairs may have decided it, or it was settled
+without being computed: these results are compared with those in twice float64's precision, or with the exact ones.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
-from anydml.kernels.code.targets import Target
+from anydml.kernels.code.targets import EXACT, Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit
 from anydml.kernels.elementwise.functions import paired
@@ -38,7 +39,7 @@ Words = NDArray[np.uint32]
 
 
 class Found(NamedTuple):
-    """Arguments that were tried, results that float64 leaves open, those of them that pairs decide, and what is wrong."""
+    """Arguments that were tried, results that float64 leaves undecided, those of them that pairs decide, and wrong results."""
 
     tried: int
     open: int
@@ -70,7 +71,7 @@ class Compiled:
         self.room = BLOCK
 
     def __call__(self, x: Words) -> tuple[Words, NDArray[np.int64]]:
-        """Store the results, and return them with the places that are left open."""
+        """Store the results, and return them with the positions of the undecided ones."""
         self.state[:] = 0
         pointers = (self.state, self.list)
         arguments = [a.ctypes.data for a in pointers] + [self.room, 0, 1, x.size, x.ctypes.data, self.out.ctypes.data, 4, 4]
@@ -81,7 +82,7 @@ class Compiled:
 
 
 def _finer(formula: Formula, target: Target, x: Words) -> Words:
-    """The results in twice float64's precision, and exactly where these are not enough."""
+    """The results in twice float64's precision, or the exact ones where that is not enough."""
     lanes = target.vector_bytes // 4
     shape = MapKey(formula, False, False, TYPES, (CONTIGUOUS,) * 2, 0, lanes, False, ("wide",), True)
     code = engine.compiled(finer_kernel, target, shape, "doubled")
@@ -90,7 +91,8 @@ def _finer(formula: Formula, target: Target, x: Words) -> Words:
     numbers = np.array([entries.ctypes.data, x.size], np.int64)
     left = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address)(numbers.ctypes.data)
     if left:
-        made[(entries[:left, 0] - made.ctypes.data) // 4] = exactly(formula, TYPES, entries[:left, 1:]).view(np.uint32)
+        found = exactly(formula, TYPES, replace(target, stage=EXACT), entries[:left, 1:])
+        made[(entries[:left, 0] - made.ctypes.data) // 4] = found.view(np.uint32)
     return made
 
 
@@ -113,7 +115,7 @@ def proved(formula: Formula, target: Target, arguments: Iterable[Words]) -> Foun
 
 
 def _bounding(target: Target, name: str) -> str:
-    """The kernel (arguments, count, found): how many pairs do not enclose what float64 gives, but for `BOUND_SLACK` of it."""
+    """The kernel (arguments, count, found): counts pairs that do not enclose float64's result, up to `BOUND_SLACK` of it."""
     body = Body(target)
     x, count, found = (body.load(k, "%arguments", 8 * i) for i, k in enumerate(("ptr", "i64", "ptr")))
     lanes = target.vector_bytes // 4
@@ -156,6 +158,6 @@ def part(name: str, target: Target, at: int) -> dict[str, Any]:
     blocks = [np.arange(start, start + BLOCK, dtype=np.uint32) for start in range(at * each, (at + 1) * each, BLOCK)]
     found = proved(formula(name), target, blocks)
     loose = unbounded(name, target, blocks) if name in paired.FUNCTIONS else 0
-    counts = {"arguments": found.tried, "open in float64": found.open, "of them decided by pairs": found.decided}
+    counts = {"arguments": found.tried, "undecided in float64": found.open, "of them decided by pairs": found.decided}
     examples = [hex(x) for x in found.wrong]
     return {**counts, "pairs without their function": loose, "wrong": len(found.wrong) + loose, "examples": examples}

@@ -24,7 +24,7 @@ Show = Callable[[Any], str]
 
 
 class Wording(NamedTuple):
-    """A message in two parts. fault: what is wrong and what must be. fits: what would fit, or an empty text."""
+    """A message in two parts. fault: the broken rule and the values that break it. fits: values that would fit, or ""."""
 
     fault: str
     fits: str

@@ -21,7 +21,9 @@ def compiled(desc: Any, kernel: str, stage: str) -> Any:
     return made
 
 
-@pytest.mark.parametrize(("stage", "undecided", "exact"), [("first", 0, 0), ("second", SIZE, 0), ("exact", SIZE, SIZE)])
+@pytest.mark.parametrize(
+    ("stage", "undecided", "exact"), [("first", 0, 0), ("second", SIZE, 0), ("third", SIZE, 0), ("exact", SIZE, SIZE)]
+)
 def test_maps(stage: str, undecided: int, exact: int) -> None:
     made = compiled(dml.ElementWiseExp(input_tensor=T, output_tensor=T), "elementwise:compiled", stage)
     assert made.counters() == (SIZE, 0, 0)

@@ -38,4 +38,5 @@ def test_results_have_the_digests_that_they_had(part: int, ran: Ran) -> None:
 
 def test_there_are_digests_of_every_operator() -> None:
     stored = json.loads(STORED.read_text())
-    assert {name.split()[0] for name in stored} == {operator.spec.name for operator in dml.operators.every()}
+    have, want = {name.split()[0] for name in stored}, {operator.spec.name for operator in dml.operators.every()}
+    assert have == want, "`python tests/support/digest_cases.py` writes those of a new operator"

@@ -57,9 +57,9 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     real = undecided.exactly
 
-    def exactly(formula: Any, types: Any, inputs: Array) -> Array:
+    def exactly(formula: Any, types: Any, target: Any, inputs: Array) -> Array:
         counts.append(len(inputs))
-        return real(formula, types, inputs)
+        return real(formula, types, target, inputs)
 
     monkeypatch.setattr(undecided, "exactly", exactly)
     monkeypatch.setattr(undecided.UndecidedElements, "_finer", lambda self, entries, count: count)

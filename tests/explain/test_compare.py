@@ -286,7 +286,8 @@ def test_which_of_several_outputs_is_meant_is_asked() -> None:
     desc = dml.TopK1(**example.fields)
     value, index = example.outputs.values()
     with pytest.raises(
-        dml.BindingError, match="output must name the one that `actual` is; TOP_K1 has output_value_tensor, output_"
+        dml.BindingError,
+        match="output must name the output that `actual` is; TOP_K1 has output_value_tensor, output_",
     ):
         compare(desc, example.inputs, value)
     with pytest.raises(dml.BindingError, match="there is no output 'values'"):

@@ -121,11 +121,11 @@ def test_a_quotient_next_to_an_integer_or_a_tie_is_decided_exactly() -> None:
 
 
 def test_arguments_that_mean_nothing_are_refused() -> None:
-    with pytest.raises(TypeError, match="accumulators are integers, not float64"):
+    with pytest.raises(TypeError, match="accumulators must be integers, not float64"):
         deviations.truncation(np.array([0.5]), 1.0, 1.0, 1.0, output_data_type="int8")
     with pytest.raises(TypeError, match="output_data_type is int32; it must be int8 or uint8"):
         deviations.float32_requantisation([1], 1.0, 1.0, 1.0, output_data_type="int32")
-    with pytest.raises(TypeError, match="a zero point is an integer"):
+    with pytest.raises(TypeError, match="a zero point must be an integer"):
         deviations.float32_requantisation([1], 1.0, 1.0, 1.0, 0.5, output_data_type="int8")
     with pytest.raises(TypeError, match="a is float32; it must be a matrix of int8 or uint8"):
         deviations.pair_saturation(np.zeros((2, 2), np.float32), np.zeros((2, 2), np.int8))

@@ -158,12 +158,12 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
     "no type at all": (
         lambda: quantized(output_data_type="foo"),
         dml.BindingError,
-        "output_data_type = 'foo' is no data type of a result; it takes int8 or uint8",
+        "output_data_type = 'foo' is not a data type of the result, which is int8 or uint8",
     ),
     "told twice": (
         lambda: quantized(output_zero_point=np.int8(1), output_data_type="UINT8"),
         dml.BindingError,
-        "output_zero_point is int8, output_data_type is uint8: the output's type is given twice, differently",
+        "output_zero_point is int8, output_data_type is uint8: two different types are given for the output",
     ),
     "bool": (
         lambda: quantized(A > 1),

@@ -171,8 +171,8 @@ def double(x: Any, scale: Any) -> Any:
 
 
 REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: dml.graph(lambda x: X, x=T), TypeError, "is no tensor of the graph|returns a tensor of it"),
-    (lambda: dml.graph(lambda x: (), x=T), TypeError, "returns a tensor of it, or a tuple or dict of them, not "),
+    (lambda: dml.graph(lambda x: X, x=T), TypeError, "is not a tensor of the graph|must return its tensors"),
+    (lambda: dml.graph(lambda x: (), x=T), TypeError, "must return a tensor of it, or a tuple or dict of them, not "),
     (lambda: dml.graph(lambda x, y: dml.activation_relu(x), x=T, y=T), dml.BindingError, "y is read by no operator"),
     (lambda: dml.graph(lambda x: dml.activation_relu(x, out=X), x=T), dml.BindingError, "out is for arrays"),
     (lambda: dml.graph(lambda x: dml.activation_relu(x, device="cpu"), x=T), dml.BindingError, "device is for arrays"),
@@ -257,7 +257,7 @@ def test_operators_of_python_are_told_what_computes() -> None:
             TypeError, match=r"<GraphTensor x: FLOAT32 \(2, 3\)> has no operators; functions compute, such as dml\."
         ):
             dml.graph(wrong, x=T)
-    with pytest.raises(TypeError, match="an argument that is to be an input is a TensorDesc"):
+    with pytest.raises(TypeError, match="give a TensorDesc for an argument that is an input"):
         dml.graph(dml.activation_relu, input=X)
 
 

@@ -211,7 +211,7 @@ def test_what_is_not_fused_has_a_reason() -> None:
     added = nest_of(desc_of("ELEMENT_WISE_ADD", wide, a_tensor=wide, b_tensor=broadcast), {"a_tensor": "x", "b_tensor": "made"})
     repeated = Nest(added.index, added.body.args[0] + Tensor("made", (4,), F32)[[added.index[1]]])
     assert fused(repeated, {"made": Producer(softmax, F32)}) == (
-        "made is no map, and the elements that are read of it are not each of them once"
+        "made is not a map, and some of its elements are read more than once, or not at all"
     )
     assert isinstance(fused(relu, {"made": Producer(softmax, F32)}), Nest)
     rows = nest_of(desc_of("ACTIVATION_SOFTMAX1", t, input_tensor=t, axes=(0,)), {"input_tensor": "made"})
@@ -223,7 +223,7 @@ def test_what_is_not_fused_has_a_reason() -> None:
         desc_of("ELEMENT_WISE_IF", t, condition_tensor=TensorDesc(U8, (4,)), a_tensor=t, b_tensor=t),
         {"condition_tensor": "c", "a_tensor": "made", "b_tensor": "y"},
     )
-    assert fused(chosen, {"made": Producer(activated, F32)}) == "the bits of made are moved beside others"
+    assert fused(chosen, {"made": Producer(activated, F32)}) == "the bits of made are moved, and it is computed"
 
 
 def test_the_reference_gives_the_same() -> None:

@@ -116,10 +116,10 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"nodes": [{"operator": "ACTIVATION_RELU", "desc": {"Alpha": 1}, "name": ""}]},
         "ACTIVATION_RELU has no 'Alpha'",
     ),
-    "a file elsewhere": ({"nodes": [{"constant": "../w.npy", "name": ""}]}, "'../w.npy' is no file of the folder"),
+    "a file elsewhere": ({"nodes": [{"constant": "../w.npy", "name": ""}]}, "'../w.npy' is not a file of the folder"),
     "edges of another form": ({"inputEdges": [[0]]}, "missing"),
     "a cut list": ({"inputEdges": 3}, "not iterable"),
-    "scalars that are no names": ({"scalars": [3]}, "a list of names is wanted"),
+    "scalars that are no names": ({"scalars": [3]}, "must be a list of names"),
 }
 
 

@@ -108,7 +108,7 @@ FAULTS: dict[str, tuple[GraphDesc, str]] = {
     ),
     "names are of one edge": (
         replace(CHAIN, input_edges=(InputEdge(0, 0, 0, "x"), InputEdge(1, 0, 1, "x"))),
-        "two inputs or outputs are called 'x', and are bound by name",
+        "two inputs or outputs are called 'x'; their names must differ",
     ),
     "edges agree on names": (
         GraphDesc(
@@ -158,7 +158,7 @@ FAULTS: dict[str, tuple[GraphDesc, str]] = {
     ),
     "bound tensors are for all": (
         replace(CHAIN, input_tensors=(T,)),
-        "input_tensors: has 1 entries where the graph has 2",
+        "input_tensors: has 1 entries, and the graph has 2",
     ),
 }
 

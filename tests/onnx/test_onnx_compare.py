@@ -229,7 +229,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     array: Any = X  # where names are due
     with pytest.raises(TypeError, match="either run="):
         compare(model, {"x": X})
-    with pytest.raises(dml.BindingError, match=r"y: is float64 \(101,\), where float32 \(101,\) is due"):
+    with pytest.raises(dml.BindingError, match=r"y: is float64 \(101,\), and must be float32 \(101,\)"):
         compare(model, {"x": X}, run=lambda *_: {"y": X.astype(np.float64)})
     with pytest.raises(dml.BindingError, match="y: is missing among the other runtime's outputs"):
         compare(model, {"x": X}, run=lambda *_: {})
@@ -248,7 +248,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     with pytest.raises(dml.BindingError) as refused:
         recorded(tmp_path)
     assert len(refused.value.faults) == 2
-    with pytest.raises(dml.BindingError, match="is no folder"):
+    with pytest.raises(dml.BindingError, match="is not a folder"):
         recorded(tmp_path / "missing")
 
 

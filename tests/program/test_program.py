@@ -407,7 +407,7 @@ def test_faults_say_where_and_why(changes: dict[str, Any], pointer: str, part: s
 @pytest.mark.parametrize("prefix", ["", "DML_OPERATOR_"])
 def test_every_operator_of_directml_is_there(prefix: str) -> None:
     there = {cls.spec.name: cls.spec.number for cls in operators.every()}
-    assert len(NAMES) == len(set(NAMES)) == 177
+    assert len(NAMES) == len(set(NAMES))
     assert there == {name: at for at, name in enumerate(NAMES, 1)}
     several = {"InputTensors": ["input", {"name": "input", "elementOffset": 3}, "output"], "Any": [], "Scale": "input"}
     older = {"type": f"{prefix}SCATTER", "desc": {"Anything": 1}, "bindings": {"ATensor": ["input", "output"]}}

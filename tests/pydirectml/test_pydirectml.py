@@ -614,7 +614,7 @@ def test_a_binding_casts_ignores_the_shape_and_counts_bytes() -> None:
         ValueError, match=r"the data has 5 elements, 20 bytes of float32, .* sizes \[1, 1, 2, 3\].* has 24 bytes"
     ):
         dml.Binding(x, [1, 2, 3, 4, 5])
-    with pytest.raises(ValueError, match="a binding is for an input"):
+    with pytest.raises(ValueError, match="a binding must be for an input"):
         dml.Binding(y, [1, 2, 3, 4, 5, 6])
     with pytest.raises(ValueError, match="no binding is given for input 0"):
         device.compute(model, [], [y])

@@ -6,6 +6,7 @@ import ast
 import importlib
 import pkgutil
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -98,14 +99,59 @@ def test_the_map_of_families_names_what_there_is() -> None:
     assert count > 90
 
 
-def test_a_file_that_would_not_be_found_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "activation_mish2.py").write_text("")
+OPERATOR_FILE = '''
+from anydml.feature_level import FeatureLevel
+from anydml.operators.activation_swish import ActivationSwish
+from anydml.schema.operator import Desc, operator
+
+@operator("DML_OPERATOR_ACTIVATION_MISH2", 178, since=FeatureLevel.FL_6_4)
+class ActivationMish2(Desc):
+    """A mish."""
+    rows = ActivationSwish.spec.rows
+    examples = ()
+    rejecting = ()
+    errata = ()
+    def statement(self): ...
+'''
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("activation_mish2", "", r"operators/activation_mish2.py: .* such as operators/activation_mish.py"),
+        (
+            "activation_misch",
+            OPERATOR_FILE,
+            r"activation_misch.py has .*ACTIVATION_MISH2, .* looked for in operators/activation_mish.py",
+        ),
+        (
+            "activation_mish",
+            OPERATOR_FILE.replace("@op", "#op"),
+            r"activation_mish.py: the class ActivationMish2 has no @operator",
+        ),
+        ("activation_mish", OPERATOR_FILE.replace("178", "167"), r"ACTIVATION_\w+ and \w+ have the same number, 167"),
+        ("activation_mish", OPERATOR_FILE.replace("errata =", "errors ="), r"ACTIVATION_MISH2: its class lacks errata"),
+        ("activation_mish", OPERATOR_FILE.replace("def statement", "def said"), r"ACTIVATION_MISH2: its class lacks statement"),
+    ],
+)
+def test_a_faulty_operator_file_is_an_error_that_names_it(
+    name: str, text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.setattr(operators, "__path__", [*operators.__path__, str(tmp_path)])
-    operators.lineages.cache_clear()
+    monkeypatch.delitem(sys.modules, f"anydml.operators.{name}", raising=False)
+    for cached in (operators.lineages, operators.every):
+        cached.cache_clear()
     try:
-        with pytest.raises(ImportError, match=r"operators/activation_mish2.py: .* such as operators/activation_mish.py"):
-            operators.find("ACTIVATION_MISH2")
+        if name == "activation_misch":
+            assert "would be in operators/activation_mish.py" in operators.why_missing("ACTIVATION_MISH2")
+            assert "operators/activation_misch.py" in operators.why_missing("ACTIVATION_MISH2")
+        with pytest.raises((ImportError, TypeError), match=message):
+            operators.every()
     finally:
         monkeypatch.undo()
-        operators.lineages.cache_clear()
+        sys.modules.pop(f"anydml.operators.{name}", None)
+        vars(operators).pop(name, None)
+        for cached in (operators.lineages, operators.every):
+            cached.cache_clear()
     assert operators.find("ELEMENT_WISE_EXP") is not None

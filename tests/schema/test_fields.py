@@ -26,8 +26,9 @@ DOCUMENTED = {o["name"]: o for o in json.loads((Path(__file__).parents[1] / "sup
 
 
 def test_every_operator_of_the_list_has_its_number() -> None:
+    """An operator of a newer header is added to `schema/directml.py`, too."""
     assert [f"DML_OPERATOR_{name}" for name in NAMES] == sorted(DOCUMENTED, key=lambda name: DOCUMENTED[name]["number"])
-    assert [o["number"] for o in DOCUMENTED.values()] == list(range(1, 178))
+    assert [o["number"] for o in DOCUMENTED.values()] == list(range(1, len(NAMES) + 1))
 
 
 @for_each(OPERATORS, at_least=900)

@@ -271,10 +271,10 @@ def left_open(patch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     counts: list[int] = []
     decide = undecided._decide
 
-    def counting(opens: Any, nest: Any, name: str, data_type: Any, scratch: Any, arrays: Mapping[str, Any]) -> None:
+    def counting(opens: Any, name: str, decision: Any, scratch: Any, arrays: Mapping[str, Any]) -> None:
         words = [scratch[found.bits : found.bits + found.words].view(np.uint8) for found in opens]
         counts.append(sum(int(np.unpackbits(w).sum()) for w in words))
-        decide(opens, nest, name, data_type, scratch, arrays)
+        decide(opens, name, decision, scratch, arrays)
 
     with patch.context() as within:
         within.setattr(undecided, "_decide", counting)

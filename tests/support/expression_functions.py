@@ -43,6 +43,8 @@ READERS = (
         "reals",
         "the second stage: where it is known without that",
     ),
+    Reader("kernels.third.functions", ("UNARY", "BINARY"), "reals", "the third stage: the same in numbers of 250 bits"),
+    Reader("kernels.third.translation", ("_WHOLE", "_BINARY"), "wholes", "the third stage: roundings to integers"),
     Reader("kernels.reduce.stages", ("COSTLY",), "reals", "values that rows keep for the next pass"),
     Reader("kernels.elementwise.functions.paired", ("FUNCTIONS",), "where it pays", "the function in pairs of float32"),
     Reader(

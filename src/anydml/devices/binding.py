@@ -128,20 +128,25 @@ def as_array(value: Any) -> NDArray[Any] | str:
 
 def refused_by_name(array: NDArray[Any]) -> str | None:
     """The reason why an array fits no desc; None if there is none."""
-    if array.dtype in DATA_TYPES:
+    return refused_dtype(array.dtype)
+
+
+def refused_dtype(dtype: np.dtype[Any]) -> str | None:
+    """The reason why arrays of this dtype fit no desc; None if there is none."""
+    if dtype in DATA_TYPES:
         return None
-    if four_bit(array.dtype) is not None:
-        return f"is {array.dtype} with an element in each byte, and a tensor of them is bound as uint8 with two in each"
-    kind = array.dtype.kind
-    if kind in "iuf" and not array.dtype.isnative:
-        return f"is {array.dtype}, in foreign byte order"
+    if four_bit(dtype) is not None:
+        return f"is {dtype} with an element in each byte, and a tensor of them is bound as uint8 with two in each"
+    kind = dtype.kind
+    if kind in "iuf" and not dtype.isnative:
+        return f"is {dtype}, in foreign byte order"
     if kind == "b":
         return "is bool, which DirectML has no data type for: use x.view(np.uint8)"
     if kind in "iufc":
-        return f"is {array.dtype}, which DirectML has no data type for"
+        return f"is {dtype}, which DirectML has no data type for"
     if kind == "V":
         return "is a structured array, and a tensor has elements of one number"
-    return f"is {array.dtype}, and a tensor has numbers"
+    return f"is {dtype}, and a tensor has numbers"
 
 
 def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:

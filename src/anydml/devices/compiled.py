@@ -17,7 +17,7 @@ from anydml.devices.binding import Near, Slot, identical, owned_copy, share_memo
 from anydml.devices.judging import data_check
 from anydml.errors import BindingError, Fault
 from anydml.kernels.evaluate.tally import Counted
-from anydml.kernels.kernel import Built, Direct, Execute, Unfit
+from anydml.kernels.kernel import Built, Direct, Execute, Unfit, Views
 from anydml.lazy import computed_once
 from anydml.schema.check import Checked
 from anydml.schema.constraint import DataRule
@@ -196,13 +196,6 @@ class CompiledOperator:
         """`bind` for arrays from which the desc was made: they fit by construction, and the output is a new array."""
         return BoundOperator(self, {**self._persistent, **views} if self._persistent else views)
 
-    def execute_described(self, views: Mapping[str, NDArray[Any]]) -> None:
-        """`bind_described` and one execution. A kernel without scratch is called without making a `BoundOperator`."""
-        if self.built.bare and not (self.reports or self.judges or self._persistent):
-            self.built.bind(views)()
-        else:
-            self.bind_described(views).execute()
-
     def prepare(self, views: Mapping[str, NDArray[Any]]) -> Execute:
         """A call on arrays that fit. It checks the rules about values. The caller must not make it in two threads at once."""
         run = self.built.bind(views)
@@ -219,16 +212,30 @@ class CompiledOperator:
                 judge()
             raise
 
-    def direct(self, names: Sequence[str]) -> Direct | None:
-        """A call on arrays from which the desc was made, in the order of names; None if a call needs checks or more arrays.
+    def direct(self, names: Sequence[str], views: Views) -> Direct | None:
+        """A call on arrays from which the desc was made, in the order of names; None if every call is to be reported or takes
+        more arrays.
 
-        The caller guarantees that the arrays fit and that the outputs share no memory with inputs.
+        names: the tensors; "" for none. views: the arrays by tensor, in the tensors' layouts. The caller guarantees that the
+        arrays fit and that outputs share no memory with inputs. Several threads may make the call at once.
         """
-        if self.reports or self._data_rules or self._persistent is None or self._persistent or self.built.direct is None:
+        if self.reports or self._persistent is None or self._persistent:
             return None
-        if any(t.data_type.element_bits < 8 for _, _, t in self._fields.values()):
-            return None
-        return self.built.direct(names, {name: (t.sizes, t.data_type.dtype) for name, _, t in self._fields.values()})
+        if self.built.direct is None:
+            bind = self.prepare if self._data_rules else self.built.bind
+            return lambda arrays: bind(views(arrays))()  # type: ignore[return-value]  # what it returns is not looked at
+        run = self.built.direct(names, views)
+        return partial(self._judged_directly, run, views) if self._data_rules else run
+
+    def _judged_directly(self, run: Direct, views: Views, arrays: Sequence[NDArray[Any]]) -> None:
+        for judge in () if self.built.judges else self.data_checks(views(arrays)):
+            judge()
+        try:
+            run(arrays)
+        except Unfit:
+            for judge in self.data_checks(views(arrays)):
+                judge()
+            raise
 
     def _views(self, arrays: dict[str, Any], slots: dict[str, Slot], elsewhere: str) -> dict[str, NDArray[Any]]:
         arrays, faults = self._one_by_one(arrays)

@@ -50,11 +50,13 @@ class Device:
     OMP_NUM_THREADS, or the processors that this process may use. isa: the instruction set to compile for, by default the
     best that the processor reports: on x86-64 "generic", "avx2", "avx_vnni", "avx512bw" or "avx512_vnni", on Arm "generic",
     "dotprod" or "i8mm". stage: the stage at which elements begin whose rounding a kernel may leave undecided, to look for a
-    wrong bit: "first" (bounds of float64, mostly), "second" (the same with finer bounds) or "exact" (evaluated exactly, in
-    Python). A kernel without a second stage for a formula begins at the exact one. Results that are never undecided, such as
-    moves and integers, have one stage. Requantised sums of integers have two, of which the second is exact, in machine code.
+    wrong bit: "first" (bounds of float64, mostly), "second" (the same with finer bounds), "third" (numbers of 250 bits with
+    bounds, element by element) or "exact" (evaluated exactly, in Python). A kernel without a second stage for a formula begins
+    at the third one, and a formula that the third stage does not have begins at the exact one. Results that are never
+    undecided, such as moves and integers, have one stage. Requantised sums of integers have two, of which the second is exact,
+    in machine code.
     Convolutions of single planes of floats, whose stages are one kernel, use the kernel of packed rows instead. Running sums
-    along contiguous lines and means of windows always begin at the first stage. There is no third stage yet.
+    along contiguous lines and means of windows always begin at the first stage.
     No choice changes a bit.
     UnsupportedError for a name, level, instruction set or stage that does not exist here.
     """
@@ -88,8 +90,8 @@ class Device:
         self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()), stage)
         # make, key: make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
         self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(_made_by(ref(self)))
-        # calls that only need addresses, by the keys of eager functions
-        self.quick: dict[Any, Any] = {}
+        # what eager calls made, by keys that take less time
+        self.calls: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The name and the settings: a copy, in another process too, compiles anew."""
@@ -219,17 +221,17 @@ def named(name: str) -> Device:
     return Device(name)
 
 
-_usual: ContextVar[Device | None] = ContextVar("usual", default=None)
+usual_device: ContextVar[Device | None] = ContextVar("usual", default=None)  # see `usual`
 
 
 @contextmanager
 def usual(device: Device) -> Iterator[None]:
     """Make this the device of functions that are given none, within the context."""
-    before = _usual.set(device)
+    before = usual_device.set(device)
     try:
         yield
     finally:
-        _usual.reset(before)
+        usual_device.reset(before)
 
 
 def device_of(device: Device | str | None) -> Device:
@@ -237,5 +239,5 @@ def device_of(device: Device | str | None) -> Device:
     if isinstance(device, Device):
         return device
     if device is None:
-        return _usual.get() or named("cpu")
+        return usual_device.get() or named("cpu")
     return named(device) if isinstance(device, str) else Device(device)

@@ -183,7 +183,7 @@ class _Kernels:
         return linked(answer, slow)
 
     def selected(self, work: Work) -> Part | None:
-        """The call of a region that selects the largest bytes of windows, with its kernel; None if it selects otherwise."""
+        """The call and the kernel of a region that selects the largest bytes of windows; None for other regions."""
         assert isinstance(work.region, Selection)
         operator = self._checked.nodes[work.region.node]
         assert operator is not None

@@ -58,7 +58,7 @@ class Table:
             self._some, self._last = parts(phases, self._kernels[0].placed.target, keep, keeps_gil=keeps_gil)
 
     def execute(self) -> None:
-        """Run everything in order. After the first time, sections are merged that take at most LONG together."""
+        """Run all sections in order. After the first run, sections that take at most LONG together are merged."""
         spent: list[float] = []
         done = 0
         try:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.slow import InPython, left_open
-from anydml.kernels.call.address import address_of
+from anydml.kernels.call.address import address_of, put_addresses
 from anydml.kernels.call.steps import Sheet, prepared, runner
 from anydml.kernels.code import engine
-from anydml.kernels.kernel import Arrays, Built, Execute, Form, Lowered, Placed, Unfit
+from anydml.kernels.kernel import Arrays, Built, Direct, Execute, Lowered, Placed, Unfit, Views
 
 Settling = Callable[[NDArray[np.int64], Arrays], Callable[[Callable[[], int]], None]]
 LINE = 64
-KEPT = 1 << 14  # bytes of scratch that are kept for the next call
+KEPT = 1 << 15  # bytes of scratch that are kept for the next call
 NOTHING = np.zeros(0, np.int64)
 
 
@@ -53,6 +52,16 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
         assert lowered.decide is not None
         return partial(slow.settle, partial(lowered.decide, words, arrays), once=lowered.once)
 
+    def tables() -> Tables:
+        own, words, arrays = worked_in({})
+        runs, numbers = [], []
+        for sheet in sheets:
+            phases, found = sheet.bind([own.get(base, 0) for base in sheet.bases])
+            keep = (lowered, arrays, words)
+            runs.append(prepared(phases, target, keep, keeps_gil=lowered.short, interruptible=cut, status=status))
+            numbers.append(memoryview(found.data))
+        return Tables(runs[:-1], runs[-1], numbers, words, arrays)
+
     def place(arrays: Arrays) -> Placed:
         own, words, arrays = worked_in(arrays)
         every = [sheet.bind(_addresses(sheet, arrays, own))[0] for sheet in sheets]
@@ -84,9 +93,10 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
         return execute
 
     alone = single and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
-    tabled = None if any(rounds.times for rounds in lowered.rounds) else place
+    repeated = any(rounds.times for rounds in lowered.rounds)
+    tabled = None if repeated else place
     if not lowered.packing:
-        direct = partial(Direct, lowered, settling, sheets[0], fixed) if alone and sheets[0].fixed else None
+        direct = None if repeated else partial(_direct, lowered, settling, sheets, tables)
         made = Built(bind, scratch, judges=lowered.judges, bare=alone and not (scratch or passing), direct=direct)
         return made._replace(rounds=lowered.rounds, passing=passing, place=tabled, counted=slow.counted)
     packing = Sheet([[lowered.packing]])
@@ -102,66 +112,61 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
     return made._replace(rounds=lowered.rounds, passing=passing, place=tabled, counted=slow.counted)
 
 
-class Direct:
-    """A call with a single step, on any arrays with the layouts of its tensors. Its table and scratch are reused.
+class Tables(NamedTuple):
+    """The tables and the scratch of a call. numbers: those of each table. words: the scratch, if elements are decided in it."""
 
-    names: the tensors, in the order in which arrays are given. forms: the sizes and dtype of each; an array may have fewer
-    elements and broadcast to the sizes.
+    before: Sequence[Callable[[], int]]
+    last: Callable[[], int]
+    numbers: Sequence[memoryview]
+    words: NDArray[np.int64]
+    passing: Arrays
+
+
+def _direct(
+    lowered: Lowered,
+    settling: Settling,
+    sheets: Sequence[Sheet],
+    make: Callable[[], Tables],
+    names: Sequence[str],
+    views: Views,
+) -> Direct:
+    """A call on any arrays with the layouts of its tensors. Its tables and its scratch are made once and used again.
+
+    names: the tensors, in the order in which arrays are given; "" for none. views: the arrays by tensor, in the tensors'
+    layouts.
     """
+    each = [[(k, place, offset) for k, name in enumerate(names) if name for place, offset in x.uses(name)] for x in sheets]
+    choosing = [k for k, sheet in enumerate(sheets) if sheet.chooses]
+    (*others, uses), keeps, decides = each, lowered.scratch + lowered.passing <= KEPT, lowered.decide is not None
+    kept: list[Tables] = []  # of calls that have ended
 
-    def __init__(
-        self,
-        lowered: Lowered,
-        settling: Settling,
-        sheet: Sheet,
-        fixed: dict[str, int],
-        names: Sequence[str],
-        forms: Mapping[str, Form],
-    ) -> None:
-        self._lowered, self._settling, self._sheet, self._fixed = lowered, settling, sheet, fixed
-        self._uses = [(k, place, offset) for k, name in enumerate(names) for place, offset in sheet.uses(name)]
-        self._names, self._forms = names, forms
-        self._kept: list[tuple[Callable[[], int], NDArray[np.int64], NDArray[np.int64] | None]] = []
+    def prepare(before: Sequence[Callable[[], int]], tables: Sequence[memoryview], arrays: Sequence[NDArray[Any]]) -> None:
+        for numbers, places in zip(tables, others, strict=False):
+            put_addresses(numbers, places, arrays)
+        for k in choosing:
+            sheets[k].choose(tables[k])
+        for run in before:
+            if run() and not decides:
+                raise Unfit
 
-    def __call__(self, arrays: Sequence[NDArray[Any]]) -> None:
+    def call(arrays: Sequence[NDArray[Any]]) -> None:
         try:
-            made = self._kept.pop()  # two threads never get the same
+            made = kept.pop()  # two threads never get the same
         except IndexError:
-            made = self._made()
-        run, numbers, scratch = made
-        for k, place, offset in self._uses:
-            numbers[place] = address_of(arrays[k]) + offset
-        if run() and scratch is not None:
-            # after an error here, the scratch is not kept
-            self._settling(scratch, self._tensors(arrays))(run)
-            scratch[...] = 0
-        if self._lowered.scratch + self._lowered.passing <= KEPT:
-            self._kept.append(made)
+            made = make()
+        before, last, tables, words, passing = made
+        put_addresses(tables[-1], uses, arrays)
+        if others or choosing:
+            prepare(before, tables, arrays)
+        if last():  # after an error from here on, the scratch is not kept
+            if not decides:
+                raise Unfit
+            settling(words, {**views(arrays), **passing})(last)
+            words[...] = 0
+        if keeps:
+            kept.append(made)
 
-    def _tensors(self, arrays: Sequence[NDArray[Any]]) -> Arrays:
-        """The arrays by tensor, broadcast to the tensors' sizes."""
-        found = {}
-        for name, array in zip(self._names, arrays, strict=True):
-            if name:
-                sizes, dtype = self._forms[name]
-                view = array.view(dtype)
-                found[name] = view.reshape(sizes) if array.size == prod(sizes) else np.broadcast_to(view, sizes)
-        return found
-
-    def _made(self) -> tuple[Callable[[], int], NDArray[np.int64], NDArray[np.int64] | None]:
-        lowered, sheet = self._lowered, self._sheet
-        own, memory, words = {**self._fixed}, list[NDArray[np.uint8]](), None
-        if lowered.scratch:
-            scratch, own["scratch"] = _given(None, lowered.scratch)
-            memory.append(scratch)
-            words = scratch.view(np.int64)
-        if lowered.passing:
-            passing, own["passing"] = _given(None, lowered.passing)
-            memory.append(passing)
-        phases, numbers = sheet.bind([own.get(base, 0) for base in sheet.bases])
-        open_ = lowered.decide is not None
-        run = prepared(phases, lowered.target, (lowered, memory), keeps_gil=lowered.short, status=open_)
-        return run, numbers, words if open_ else None
+    return call
 
 
 def _decided(run: Callable[[], int], decide: Callable[[Callable[[], int]], None], scratch: NDArray[np.int64]) -> Execute:

@@ -103,7 +103,7 @@ class Places(ABC):
         return self.first_of(e, row, there)
 
     def first_of(self, e: Expr, row: Number, there: Array) -> Array:
-        """The position of the first (or last) largest or smallest key, by the values without rounding."""
+        """The position of the first (or last) of the largest or smallest keys, by their exact values."""
         keys = np.where(np.isnan(row.value), np.inf, -row.value if e.op == "first_smallest" else row.value)
         chosen = there & (keys == np.where(there, keys, -np.inf).max(axis=-1, keepdims=True))
         last = e.data[1]

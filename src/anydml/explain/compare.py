@@ -18,7 +18,7 @@ from anydml.errors import BindingError, Fault
 from anydml.explain.causes import causes
 from anydml.explain.comparison import Comparison, Difference, Value
 from anydml.explain.quotient import Quotient
-from anydml.functional.run import described
+from anydml.functional.describing import described
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.numpy.contract import aligned
 from anydml.kernels.reference import elements_of
@@ -80,7 +80,8 @@ def case_of(function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:
     arguments = tuple(map(_forward, arguments))
     keywords = {name: _forward(value) for name, value in keywords.items()}
     output = keywords.pop("output", None)
-    desc, inputs, shapes = described(function_or_desc, *arguments, **keywords)
+    call = described(function_or_desc, *arguments, **keywords)
+    desc, inputs, shapes = call.desc, call.inputs, call.shapes
     if output is None and len(shapes) == 1:
         (output,) = shapes
     if output not in shapes and f"{output}_tensor" in shapes:  # the name in the result's tuple
@@ -104,7 +105,7 @@ def _case(desc: Desc, inputs: Mapping[str, Any], actual: Any, output: str | None
     if output is None and len(checked.outputs) == 1:
         output = checked.outputs[0]
     if output not in checked.outputs:
-        asked_for = "output must name the one that `actual` is" if output is None else f"there is no output {output!r}"
+        asked_for = "output must name the output that `actual` is" if output is None else f"there is no output {output!r}"
         raise BindingError([Fault("output", f"{asked_for}; {desc.spec.name} has {', '.join(checked.outputs)}")])
     free = _unbound(desc)
     operator = named("cpu").compile(free)

@@ -13,33 +13,31 @@ from typing import Any
 import numpy as np
 
 from anydml.devices.binding import as_array, identical, refused_by_name, share_memory
-from anydml.devices.device import Device, device_of
+from anydml.devices.device import device_of
 from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
-from anydml.functional.faults import type_refused
-from anydml.functional.inference import argument
+from anydml.fork_safety import guard
+from anydml.functional import planning
+from anydml.functional.inference import SPECIAL, argument
 from anydml.functional.inputs import Several, array_of_number
-from anydml.functional.keys import keyed, kind_of, lies, taken
+from anydml.functional.keys import Asked, keyed, kind_of, laid, taken
 from anydml.functional.request import Request
 from anydml.functional.run import operator_of
 from anydml.int4_tensors import array_dtype
+from anydml.rule_messages import listed
 from anydml.schema.check import check
 from anydml.schema.constraint import UNJUDGED
 from anydml.schema.field import Field
 from anydml.schema.spec import OperatorSpec
-from anydml.tensor import four_bit
+from anydml.tensor import DataType, four_bit
 
 
-def call_error(
-    error: Error,
-    operator: str,
-    tensors: Sequence[Any],
-    attributes: Sequence[Any],
-    out: Any,
-    device: Device | str | None,
-    output_sizes: Any,
-    output_data_type: Any,
-) -> Error:
-    """The error that a failed call raises. error: the first error; the rest: the arguments of `call`."""
+def call_error(error: Error, asked: Asked) -> Error:
+    """The error that a failed call raises. error: the first error."""
+    operator, tensors, attributes, out, device, output_sizes, output_data_type = asked
+    if operator in SPECIAL:
+        with guard:
+            from anydml.functional.faults import special_error
+        return special_error(error, asked)
     cls = operator_of(operator)
     spec = cls.spec
     if isinstance(error, DataError):
@@ -58,19 +56,23 @@ def call_error(
             name = f"{argument(f)}[{at}]" if several else argument(f)
             try:
                 found.append(None if one is None and not several else taken(one))
+                reason = planning.refused(found[-1].dtype) if isinstance(found[-1], np.ndarray) else None
             except BindingError as refusal:
-                faults.append(Fault(name, f"{name} {refusal.faults[0].message}"))
-                unread.add(f.wire)
                 found.append(None)
+                reason = refusal.faults[0].message
+            if reason is not None:
+                faults.append(Fault(name, f"{name} {reason}"))
+                unread.add(f.wire)
+                found[-1] = None
         flat += found
         kinds.append(Several(map(kind_of, found)) if several else kind_of(found[0]))
-    stand_in = next((k for k in (*kinds, *(x for s in kinds if isinstance(s, Several) for x in s)) if _lies(k)), None)
+    stand_in = next((k for k in (*kinds, *(x for s in kinds if isinstance(s, Several) for x in s)) if _is_layout(k)), None)
     stand_in = stand_in or ((1,), (4,), np.dtype(np.float32))
     for at, f in enumerate(spec.inputs):
         if f.wire in unread:
             kind = kinds[at]
             kinds[at] = Several(k or stand_in for k in kind) if isinstance(kind, Several) else stand_in
-    request = Request(cls, level, tuple(kinds), keyed(attributes), output_sizes, output_data_type)
+    request = Request(cls, level, planning.described(tuple(kinds)), keyed(attributes), output_sizes, output_data_type)
     request.unread |= unread
     request.infer()
     faults += [f for f in request.faults if not _about(f.pointer, unread, spec.inputs)]
@@ -85,7 +87,7 @@ def call_error(
     empty = request.empty()
     faults += request.faults[known:]
     try:
-        descs = request.output_descs(lies(out))
+        descs = request.output_descs(planning.written_directly(laid(out)))
     except BindingError:  # an array that cannot be written is reported below
         descs = request.output_descs(None)
     if unread:
@@ -107,7 +109,7 @@ def call_error(
     return DescError(rules) if rules else error
 
 
-def _lies(kind: Any) -> bool:
+def _is_layout(kind: Any) -> bool:
     return isinstance(kind, tuple) and not isinstance(kind, Several)
 
 
@@ -135,6 +137,18 @@ def _rules(desc: Any, level: Any, unread: set[str], faults: list[Fault]) -> list
     return left if told else [v for v in found if v in left or v.constraint == "data_type_supported"]
 
 
+def type_refused(name: str, path: str, violation: Violation) -> str:
+    read, level = violation.values[path], violation.values["FeatureLevel"]
+    takes = [x.name.lower() for x in violation.expected[path]]
+    if name.endswith("zero_point"):
+        takes.append("a Python integer")
+    told = f"is {read.name.lower()}; feature level {level} takes {listed(takes)} here"
+    if read == DataType.FLOAT64 and "float32" in takes:
+        told += f": use {name}.astype(np.float32)"
+    later = violation.expected.get("FeatureLevel")
+    return told if later is None else f"{told}, and {later} takes {read.name.lower()}"
+
+
 def _named(violations: Sequence[Violation], spec: OperatorSpec) -> list[Violation]:
     """The violations with the names of the call's arguments."""
     names = {f.wire: argument(f) for f in spec.tensors}
@@ -147,7 +161,7 @@ def _out_faults(request: Request, descs: dict[str, Any], flat: list[Any], out: A
     spec = request.spec
     several = len(spec.outputs) > 1
     if several and (not isinstance(out, (list, tuple)) or len(out) != len(spec.outputs)):
-        return [Fault("out", f"out takes {len(spec.outputs)} arrays in a tuple, or None for those that are to be fresh")]
+        return [Fault("out", f"out takes {len(spec.outputs)} arrays in a tuple, or None for new ones")]
     faults: list[Fault] = []
     for at, (f, given) in enumerate(zip(spec.outputs, out if several else (out,), strict=True)):
         desc = descs.get(f.name)

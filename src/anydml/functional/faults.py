@@ -18,11 +18,13 @@ from anydml.devices.binding import as_array, refused_by_name, share_memory
 from anydml.devices.device import Device, device_of
 from anydml.errors import BindingError, DataError, DescError, Error, Fault, UnsupportedError, Violation
 from anydml.feature_level import FeatureLevel
+from anydml.functional.call_faults import type_refused
+from anydml.functional.keys import Asked, of_graph
 from anydml.functional.parameters import Axis, array_of, output_dtypes, same_dimension_count, scale, zero_point
-from anydml.functional.run import signature, tensor, unspellable
+from anydml.functional.run import operator_of, signature, tensor, unspellable
+from anydml.functional.slice import slice1_desc, slice_desc
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
-from anydml.rule_messages import listed
 from anydml.schema.check import check
 from anydml.schema.constraint import DataRule
 from anydml.schema.field import Field
@@ -103,6 +105,29 @@ class Report:
             faults = sorted(self.faults, key=lambda fault: place.get(fault.pointer, len(place)))
             return BindingError([*faults, *(Fault("", str(violation), violation) for violation in rules)])
         return DescError(violations) if (violations := list(rules)) else otherwise
+
+
+def special_error(error: Error, asked: Asked) -> Error:
+    """The error that a failed call of a slice or matmul raises. error: the first error."""
+    cls: Any = operator_of(asked.operator)
+    tensors = {
+        f.name.removesuffix("_tensor"): _without_values(value) for f, value in zip(cls.spec.inputs, asked.tensors, strict=True)
+    }
+    if "SLICE" not in asked.operator:
+        if asked.operator == "MATRIX_MULTIPLY_INTEGER":
+            tensors = {name: tensors[name] for name in ("a", "b", "a_zero_point", "b_zero_point")}
+        return matmul_error(error, cls, asked.device, tensors, asked.out, asked.output_data_type)
+    names = [f.name for f in cls.spec.attributes if f.name not in cls.spec.counts]
+    numbers = dict(zip(names, asked.attributes, strict=True))
+    make = slice_desc if asked.operator == "SLICE" else slice1_desc
+    if make is slice1_desc:
+        numbers["output_sizes"] = asked.output_sizes
+    return slice_error(error, asked.device, tensors["input"], numbers, asked.out, make)
+
+
+def _without_values(value: Any) -> Any:
+    """A tensor of a graph as an array with its sizes and data type; other arguments unchanged."""
+    return np.broadcast_to(np.ones((), value.dtype), value.shape) if of_graph(value) else value
 
 
 def matmul_error(
@@ -258,18 +283,6 @@ def _no_common_k(a: Array, b: Array) -> str:
         if fits:
             return f"{told}; did you mean {name}.{'T' if x.ndim == 2 else 'mT'}?"
     return told
-
-
-def type_refused(name: str, path: str, violation: Violation) -> str:
-    read, level = violation.values[path], violation.values["FeatureLevel"]
-    takes = [x.name.lower() for x in violation.expected[path]]
-    if name.endswith("zero_point"):
-        takes.append("a Python integer")
-    told = f"is {read.name.lower()}; feature level {level} takes {listed(takes)} here"
-    if read == DataType.FLOAT64 and "float32" in takes:
-        told += f": use {name}.astype(np.float32)"
-    later = violation.expected.get("FeatureLevel")
-    return told if later is None else f"{told}, and {later} takes {read.name.lower()}"
 
 
 def _data_error(error: DataError, arguments: Mapping[str, Any]) -> DataError:

@@ -18,7 +18,7 @@ from anydml.errors import BindingError, DescError, Fault
 from anydml.functional import graph_files
 from anydml.functional.call import call
 from anydml.functional.run import allocate
-from anydml.functional.tracing import Building, GraphTensor, traced
+from anydml.functional.tracing import Building, GraphTensor
 from anydml.gc_pause import paused
 from anydml.graphs import show
 from anydml.graphs.check import check_graph
@@ -253,14 +253,14 @@ def _named(returned: Any, building: Building, found: dict[str, GraphTensor]) -> 
         return type(returned)(*made) if hasattr(returned, "_fields") else type(returned)(made)
     if isinstance(returned, np.ndarray):
         raise TypeError(
-            "the function of a graph returns a tensor of it, not an array: an argument that is to be an input is a TensorDesc"
+            "the function of a graph must return its tensors, not an array; give a TensorDesc for an argument that is an input"
         )
-    raise TypeError(f"the function of a graph returns a tensor of it, or a tuple or dict of them, not {returned!r}")
+    raise TypeError(f"the function of a graph must return a tensor of it, or a tuple or dict of them, not {returned!r}")
 
 
 def _output(name: str, t: Any, building: Building, found: dict[str, GraphTensor]) -> str:
     if not isinstance(t, GraphTensor) or t._building is not building:
-        raise TypeError(f"{name}, which the function of a graph returns, is no tensor of the graph: {t!r}")
+        raise TypeError(f"{name}, which the function of a graph returns, is not a tensor of the graph: {t!r}")
     found[name] = computed(t)
     return name
 
@@ -269,7 +269,7 @@ def computed(t: GraphTensor) -> GraphTensor:
     """A packed tensor that an operator writes, for an output: no edge leads from an input to an output."""
     copied = t.packed()
     if copied._source[0] is None:
-        copied = traced(lambda given, device: call("ELEMENT_WISE_IDENTITY", given, (None,), None, device), (t,))
+        copied = call("ELEMENT_WISE_IDENTITY", (t,), (None,))
     return copied
 
 

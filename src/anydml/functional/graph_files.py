@@ -69,7 +69,7 @@ def read(folder: str | os.PathLike[str]) -> tuple[GraphDesc, Any, list[str]]:
 
 def _names(given: Any) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-        raise ValueError(f"scalars is {given!r}, and a list of names is wanted")
+        raise ValueError(f"scalars is {given!r}, and must be a list of names")
     return given
 
 
@@ -77,7 +77,7 @@ def _node(at: Path, node: Mapping[str, Any]) -> OperatorNode | ConstantNode:
     if "operator" in node:
         return OperatorNode(_desc(node["operator"], node["desc"]), node["name"])
     if Path(node["constant"]).name != node["constant"]:
-        raise ValueError(f"{node['constant']!r} is no file of the folder")
+        raise ValueError(f"{node['constant']!r} is not a file of the folder")
     return ConstantNode(np.load(at / node["constant"], allow_pickle=False), node["name"])
 
 

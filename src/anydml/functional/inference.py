@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from anydml.schema.desc import Desc
 from anydml.schema.field import Field
@@ -12,6 +13,8 @@ from anydml.schema.kinds import DATA_TYPE
 from anydml.schema.spec import OperatorSpec
 from anydml.spelling import snake_case
 from anydml.tensor import DataType
+
+SPECIAL = ("SLICE", "SLICE1", "MATRIX_MULTIPLY_INTEGER", "QUANTIZED_LINEAR_MATRIX_MULTIPLY")  # with plans of their own
 
 
 def argument(field: Field) -> str:
@@ -27,6 +30,22 @@ def equal(spec: OperatorSpec, aspect: str) -> list[tuple[str, ...]]:
         for r in rules
         if all(p.endswith(f".{aspect}") for p in r.paths)
     ]
+
+
+def outputs_name(cls: type[Desc]) -> str:
+    """The name of the class of an operator's outputs, if it has several."""
+    return f"{cls.__name__}Outputs"
+
+
+@cache
+def outputs_type(cls: type[Desc]) -> Any:
+    """The class of an operator's outputs, a named tuple."""
+    arrays = "NDArray[Any]", "list[NDArray[Any]]"
+    members = [(argument(f), arrays[f.sized_by is not None] + (" | None" if f.optional else "")) for f in cls.spec.outputs]
+    made = NamedTuple(outputs_name(cls), members)  # type: ignore[misc]  # the members are known at run time
+    made.__doc__ = f"The outputs of `{cls.spec.name.lower()}`."
+    made.__module__ = "anydml.functional.functions"
+    return made
 
 
 def axis_fields(spec: OperatorSpec) -> Mapping[str, str]:

@@ -34,7 +34,7 @@ def array_of_number(value: Any, data_type: DataType) -> NDArray[Any]:
     form = FORMATS.get(data_type)
     if form is None:
         if isinstance(value, float) and not value.is_integer():
-            raise fault("", f"= {value!r} is no integer, and goes with {data_type.name.lower()}")
+            raise fault("", f"= {value!r} is not an integer, and its tensor is {data_type.name.lower()}")
         low, high = limits(data_type)
         if not low <= value <= high:
             raise fault("", f"= {show(int(value))} does not fit {data_type.name.lower()}, {low}..{high}")
@@ -192,7 +192,7 @@ class Inputs:
                 continue
             found = self._type_of_number(i)
             if found is None:
-                told = "is a Python number, and nothing tells its type: it takes an array"
+                told = "is a Python number, and no other input determines its type: give an array"
                 told += ", such as np.float32(1)" if DataType.FLOAT32 in self._takes(i.field.wire) else ""
                 self.refuse(i.field.name, i.argument, told)
             self.inputs[at] = i._replace(number=found or DataType.FLOAT32)

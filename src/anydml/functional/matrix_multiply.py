@@ -1,173 +1,114 @@
-"""Eager QUANTIZED_LINEAR_MATRIX_MULTIPLY and MATRIX_MULTIPLY_INTEGER."""
+"""Plans of QUANTIZED_LINEAR_MATRIX_MULTIPLY and MATRIX_MULTIPLY_INTEGER.
+
+Matrices broadcast as those of np.matmul do. A scale or zero point with one dimension has an entry for each row or column.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
 
-from anydml.devices.compiled import CompiledOperator
-from anydml.devices.device import Device, device_of
-from anydml.errors import BindingError, DataError, DescError, Error
-from anydml.fork_safety import guard
-from anydml.functional.parameters import output_dtypes, same_dimension_count, scale, zero_point
-from anydml.functional.run import (
-    Signature,
-    as_node,
-    contiguous,
-    deliver,
-    fail,
-    operator_of,
-    output_desc,
-    output_signature,
-    signature,
-    tensor,
-    unspellable,
-)
-from anydml.tensor import DataType, TensorDesc
+from anydml.feature_level import FeatureLevel
+from anydml.functional.plan import Placed, Plan
+from anydml.functional.run import Signature, fail, output_desc, packed, unspellable_layout
+from anydml.schema.check import check
+from anydml.schema.operator import Desc
+from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type
 
-Number = float | np.floating[Any]
-ZeroPoint = int | np.integer[Any] | NDArray[Any] | None
+FLOAT32 = np.dtype(np.float32)
 
 
-def matrix_multiply_integer(
-    a: NDArray[Any],
-    b: NDArray[Any],
-    a_zero_point: ZeroPoint = None,
-    b_zero_point: ZeroPoint = None,
-    *,
-    out: NDArray[np.int32] | None = None,
-    device: Device | str | None = None,
-) -> NDArray[np.int32]:
-    """(a - a_zero_point) @ (b - b_zero_point) in int32, wrapping modulo 2^32: DML_OPERATOR_MATRIX_MULTIPLY_INTEGER.
+def plan_integer(
+    cls: type[Desc], level: FeatureLevel, kinds: tuple[Any, ...], attributes: Any, out: Any, sizes: Any, data_type: Any
+) -> Plan:
+    """The plan of MATRIX_MULTIPLY_INTEGER."""
+    return _plan(cls, level, kinds, np.dtype(np.int32), out)
 
-    a {.., M, K} and b {.., K, N}, int8 or uint8, 2 to 4 dimensions; leading ones broadcast as np.matmul's do. Zero points:
-    None, a Python integer, or in its matrix's type a scalar, an array of one entry per row of a or column of b, or one of
-    full DirectML sizes. BindingError for arguments that do not fit one another, DescError for other rules.
-    Source: ns-directml-dml_matrix_multiply_integer_operator_desc.
-    """
+
+def plan_quantized(
+    cls: type[Desc], level: FeatureLevel, kinds: tuple[Any, ...], attributes: Any, out: Any, sizes: Any, data_type: Any
+) -> Plan:
+    """The plan of QUANTIZED_LINEAR_MATRIX_MULTIPLY. data_type: that of the output, if it is asked for."""
+    a, zero_point = kinds[0], kinds[-1]
+    said: list[Any] = [zero_point[2]] if isinstance(zero_point, tuple) else []
+    if data_type is not None:
+        try:
+            said.append(as_data_type(data_type).dtype)
+        except (TypeError, ValueError) as error:
+            raise fail("output_data_type", str(error)) from None
+    if out is not None:
+        said.append(out[2])
+    if len({*said}) > 1:
+        raise fail("output_data_type", "is given twice, differently")
+    return _plan(cls, level, kinds, said[0] if said else a[2] if isinstance(a, tuple) else None, out)
+
+
+def _plan(cls: type[Desc], level: FeatureLevel, kinds: tuple[Any, ...], dtype: Any, out: Any) -> Plan:
+    names = [f.name for f in cls.spec.inputs]
+    given = dict(zip(names, kinds, strict=True))
+    a, b = given["a_tensor"], given["b_tensor"]
+    for name, kind in (("a", a), ("b", b)):
+        if not isinstance(kind, tuple) or len(kind[0]) < 2 or 0 in kind[0]:
+            raise fail(name, "takes an array of 2 to 4 dimensions, with at least one element")
+    if dtype not in DATA_TYPES:
+        raise fail("out", f"is {dtype}, which no result is")
     try:
-        left, right, into = _matrices(a, b, out)
-        inputs = {"a_tensor": left, "b_tensor": right}
-        if a_zero_point is not None:
-            inputs["a_zero_point_tensor"] = zero_point("a_zero_point", a_zero_point, "row", left.dtype)
-        if b_zero_point is not None:
-            inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", right.dtype)
-        same_dimension_count(inputs)
-        operator = device_of(device).cached(_integer, into, tuple([(name, signature(x)) for name, x in inputs.items()]))
-        return deliver(operator, out, inputs)
-    except (BindingError, DescError) as error:
-        arguments = {"a": a, "b": b, "a_zero_point": a_zero_point, "b_zero_point": b_zero_point}
-        node: NDArray[np.int32] | None = as_node(
-            lambda given, on: matrix_multiply_integer(*given, device=on), [*arguments.values()], out, device
-        )
-        if node is not None:
-            return node
-        raise _explained(error, "MATRIX_MULTIPLY_INTEGER", device, arguments, out) from None
-
-
-def _integer(device: Device, out: Signature | None, inputs: tuple[tuple[str, Signature], ...]) -> CompiledOperator:
-    descs: dict[str, Any] = {name: TensorDesc.of_layout(*x) for name, x in inputs}
-    packed = TensorDesc(DataType.INT32, (*descs["a_tensor"].sizes[:-1], descs["b_tensor"].sizes[-1]))
-    made: Any = operator_of("MATRIX_MULTIPLY_INTEGER")
-    return device.compile(made(**descs, output_tensor=output_desc(packed, out)))
-
-
-def quantized_linear_matrix_multiply(
-    a: NDArray[Any],
-    a_scale: Number | NDArray[Any],
-    a_zero_point: ZeroPoint,
-    b: NDArray[Any],
-    b_scale: Number | NDArray[Any],
-    b_zero_point: ZeroPoint,
-    output_scale: Number | NDArray[Any],
-    output_zero_point: ZeroPoint,
-    *,
-    output_data_type: DataType | DTypeLike | None = None,
-    out: NDArray[Any] | None = None,
-    device: Device | str | None = None,
-) -> NDArray[Any]:
-    """quantize(dequantize(a) @ dequantize(b)), exact: DML_OPERATOR_QUANTIZED_LINEAR_MATRIX_MULTIPLY.
-
-    Rounded once, half to even. a {.., M, K} and b {.., K, N}, int8 or uint8, 2 to 4 dimensions; leading ones broadcast as
-    np.matmul's do. A scale is a Python number, or an array or scalar of float32 or float64, rounded once to float32; a zero
-    point is None, a Python integer, or an array or scalar of its tensor's type. Arrays are one value, an entry per row (a,
-    output) or column (b), or of full DirectML sizes. The result is int8 or uint8: output_zero_point's type where that is not
-    a Python integer, else output_data_type, out's, or a's; those given must agree. BindingError for arguments that do not fit
-    one another, DescError for other rules; DataError for a scale that is 0, infinite or NaN.
-    Source: ns-directml-dml_quantized_linear_matrix_multiply_operator_desc.
-    """
-    try:
-        left, right, into = _matrices(a, b, out)
-        dtype = next(iter(output_dtypes(output_zero_point, output_data_type, out).values()), left.dtype)
-        inputs = {
-            "a_tensor": left,
-            "a_scale_tensor": scale("a_scale", a_scale, "row"),
-            "b_tensor": right,
-            "b_scale_tensor": scale("b_scale", b_scale, "column"),
-            "output_scale_tensor": scale("output_scale", output_scale, "row"),
-        }
-        if a_zero_point is not None:
-            inputs["a_zero_point_tensor"] = zero_point("a_zero_point", a_zero_point, "row", left.dtype)
-        if b_zero_point is not None:
-            inputs["b_zero_point_tensor"] = zero_point("b_zero_point", b_zero_point, "column", right.dtype)
-        if output_zero_point is not None:
-            inputs["output_zero_point_tensor"] = zero_point("output_zero_point", output_zero_point, "row", dtype)
-        same_dimension_count(inputs)
-        described = tuple([(name, signature(x)) for name, x in inputs.items()])
-        operator = device_of(device).cached(_quantized, dtype, into, described)
-        return deliver(operator, out, inputs)
-    except (BindingError, DataError, DescError) as error:
-        arguments = {
-            "a": a,
-            "a_scale": a_scale,
-            "a_zero_point": a_zero_point,
-            "b": b,
-            "b_scale": b_scale,
-            "b_zero_point": b_zero_point,
-            "output_scale": output_scale,
-            "output_zero_point": output_zero_point,
-        }
-        node: NDArray[Any] | None = as_node(
-            lambda given, on: quantized_linear_matrix_multiply(*given, output_data_type=output_data_type, device=on),
-            [*arguments.values()],
-            out,
-            device,
-        )
-        if node is not None:
-            return node
-        raise _explained(error, "QUANTIZED_LINEAR_MATRIX_MULTIPLY", device, arguments, out, output_data_type) from None
-
-
-def _quantized(
-    device: Device, dtype: np.dtype[Any], out: Signature | None, inputs: tuple[tuple[str, Signature], ...]
-) -> CompiledOperator:
-    descs: dict[str, Any] = {name: TensorDesc.of_layout(*x) for name, x in inputs}
-    sizes = (*descs["a_tensor"].sizes[:-1], descs["b_tensor"].sizes[-1])
-    made: Any = operator_of("QUANTIZED_LINEAR_MATRIX_MULTIPLY")
-    return device.compile(made(**descs, output_tensor=output_desc(TensorDesc(DataType.of(dtype), sizes), out)))
-
-
-def _explained(error: Error, operator: str, *call: Any) -> Error:
-    with guard:  # here and not above: only a call that fails needs it
-        from anydml.functional.faults import matmul_error
-    desc: Any = operator_of(operator)
-    return matmul_error(error, desc, *call)
-
-
-def _matrices(a: Any, b: Any, out: Any) -> tuple[NDArray[Any], NDArray[Any], Signature | None]:
-    """A and B with their leading sizes broadcast by strides of 0, and the layout of `out`."""
-    a, b = tensor("a", a), tensor("b", b)
-    into = output_signature(out, a=a, b=b)
-    for name, x in (("a", a), ("b", b)):
-        if x.ndim < 2:
-            raise fail(name, f"has shape {x.shape}, and a matrix has 2 to 4 dimensions")
-    a, b = (contiguous(x) if unspellable(x) else x for x in (a, b))
-    if a.shape[:-2] == b.shape[:-2]:
-        return a, b, into
-    try:
-        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        lead = np.broadcast_shapes(a[0][:-2], b[0][:-2])
     except ValueError:
-        raise fail("b", f"has shape {b.shape}, whose leading sizes do not broadcast with those of a, {a.shape}") from None
-    return np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, (*lead, *b.shape[-2:])), into
+        raise fail("b", f"has shape {b[0]}, whose leading sizes do not broadcast with those of a, {a[0]}") from None
+    dtypes = {"a": a[2], "b": b[2], "output": dtype}
+    found = {}
+    for place, (name, kind) in enumerate(given.items()):
+        of, _, what = name.removesuffix("_tensor").partition("_")
+        if kind is None and not cls.spec.inputs[place].optional:
+            raise fail(name, "takes a number or an array, not None")
+        if kind is not None:
+            found[name] = _parameter(name, place, of, what, kind, dtypes[of]) if what else _matrix(name, place, kind, lead)
+    rank = max(len(layout[0]) for layout, _ in found.values())
+    inputs, descs = [], dict[str, Any]()
+    for name, ((shape, strides, dtype_), placed) in found.items():
+        if len(shape) < rank and name not in ("a_tensor", "b_tensor"):
+            added = (1,) * (rank - len(shape))
+            shape, strides = added + shape, (0,) * len(added) + strides
+            placed = placed._replace(sizes=shape) if placed.number else placed._replace(shape=shape)
+        inputs.append(placed)
+        descs[name] = TensorDesc.of_layout(shape, strides, dtype_)
+    result = TensorDesc(DataType.of(dtype), (*descs["a_tensor"].sizes[:-1], descs["b_tensor"].sizes[-1]))
+    descs["output_tensor"] = output_desc(result, out)
+    desc: Any = cls(**descs)
+    return Plan(check(desc, level), tuple(inputs), len(kinds), (("output_tensor", desc.output_tensor, result.sizes),))
+
+
+def _matrix(name: str, place: int, kind: Signature, lead: tuple[int, ...]) -> tuple[Signature, Placed]:
+    """The layout of a matrix whose leading sizes are broadcast."""
+    copied = unspellable_layout(kind)
+    shape, strides, dtype = packed(kind) if copied else kind
+    sizes = (*lead, *shape[-2:])
+    if sizes == shape:
+        return (shape, strides, dtype), Placed(name, place, copied=copied)
+    added = len(sizes) - len(shape)
+    strides = (0,) * added + tuple(s if n == m else 0 for n, m, s in zip(shape, sizes[added:], strides, strict=True))
+    return (sizes, strides, dtype), Placed(name, place, sizes, copied=copied)
+
+
+def _parameter(name: str, place: int, of: str, what: str, kind: Any, dtype: Any) -> tuple[Signature, Placed]:
+    """The layout of a scale or a zero point with at least two dimensions. dtype: that of its tensor."""
+    number = FLOAT32 if what == "scale" else dtype
+    if kind is int or (kind is float and what == "scale"):
+        if what != "scale" and (dtype is None or dtype.kind not in "iu"):
+            raise fail(name, f"goes with a tensor of {dtype}, and only integers have zero points")
+        return ((1, 1), (0, 0), number), Placed(name, place, (1, 1), DataType.of(number))
+    if not isinstance(kind, tuple) or 0 in kind[0] or not (kind[2].kind in "iu" if what != "scale" else kind[2].char in "fd"):
+        raise fail(name, f"takes {'a number' if what == 'scale' else 'an integer'} or an array")
+    rounded, copied = kind[2].char == "d", unspellable_layout(kind)
+    if rounded:
+        kind = kind[0], kind[1], FLOAT32
+    shape, strides, dtype = packed(kind) if rounded or copied else kind
+    placed = Placed(name, place, copied=copied, rounded=rounded)
+    if len(shape) > 1:
+        return (shape, strides, dtype), placed
+    n, stride = (shape[0], strides[0]) if shape else (1, 0)
+    at = (1, n), (0, stride) if of == "b" else (stride, 0)
+    shape = (1, n) if of == "b" else (n, 1)
+    return (shape, at[1], dtype), placed._replace(shape=shape)

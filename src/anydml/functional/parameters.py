@@ -55,12 +55,12 @@ def output_dtypes(zero_point: Any, asked: Any, out: Any) -> dict[str, np.dtype[A
         try:
             said["output_data_type"] = as_data_type(asked).dtype
         except (TypeError, ValueError):
-            raise fail("output_data_type", f"= {asked!r} is no data type of a result; it takes int8 or uint8") from None
+            raise fail("output_data_type", f"= {asked!r} is not a data type of the result, which is int8 or uint8") from None
     if isinstance(out, np.ndarray):
         said["out"] = out.dtype
     if len(set(said.values())) > 1:
         given = ", ".join(f"{name} is {dtype}" for name, dtype in said.items())
-        raise BindingError([Fault(next(iter(said)), f"{given}: the output's type is given twice, differently")])
+        raise BindingError([Fault(next(iter(said)), f"{given}: two different types are given for the output")])
     return said
 
 

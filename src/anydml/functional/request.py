@@ -198,7 +198,7 @@ class Request(Inputs):
             return known
         if known is None and self._asked_type is None:
             name = "output_data_type"
-            self.refuse(f.name, name, "is the data type of the result, which no input says: it has to be given")
+            self.refuse(f.name, name, "must be given: no input determines the result's data type")
             return DataType.FLOAT32
         try:
             found = as_data_type(self._asked_type) if known is None else values[known]
@@ -232,9 +232,7 @@ class Request(Inputs):
             f.sized_by or 0 not in self._true[f.name][0] for f in self.spec.outputs if f.name in self._true
         ):
             i = none[0]
-            self.faults.append(
-                Fault(i.argument, f"{i.argument} has shape {i.shape}, and nothing can be computed of no elements")
-            )
+            self.faults.append(Fault(i.argument, f"{i.argument} has shape {i.shape}, and at least one element is needed"))
         return True
 
     def true_sizes(self, name: str) -> tuple[int, ...]:

@@ -1,31 +1,20 @@
-"""The steps that eager functions share: arguments to arrays, arrays to descs, and the call itself.
-
-Calls are cached by the shapes, strides and dtypes of their arrays and by their attributes: a second call of the same kind makes
-no descs, checks nothing and compiles nothing.
-"""
+"""The memory of eager calls: layouts that descs can express, copies of others, and new outputs."""
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml import operators
-from anydml.devices.binding import WRAP, as_array, refused_by_name, share_memory
-from anydml.devices.compiled import CompiledOperator
+from anydml.devices.binding import WRAP, as_array, refused_by_name
 from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, Fault
-from anydml.int4_tensors import pack
-from anydml.kernels.call.address import address_of
 from anydml.schema.operator import Desc
-from anydml.tensor import TensorDesc
+from anydml.tensor import TensorDesc, packed_strides
 
 Signature = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
 HUGE = 2 << 20  # bytes of a huge page, which NumPy requests for arrays of 4 MB or more
@@ -53,12 +42,32 @@ def tensor(name: str, value: Any, takes: str = "an array") -> NDArray[Any]:
     return array
 
 
+def signature(array: NDArray[Any]) -> Signature:
+    return array.shape, array.strides, array.dtype
+
+
 def unspellable(array: NDArray[Any]) -> bool:
     """Whether no desc can express the array's layout: a stride is negative, or not a multiple of the element size."""
-    if array.flags.c_contiguous:
-        return False
-    itemsize = array.itemsize
-    return any(n > 1 and (s < 0 or s % itemsize) for n, s in zip(array.shape, array.strides, strict=True))
+    return not array.flags.c_contiguous and unspellable_layout(signature(array))
+
+
+def unspellable_layout(layout: Signature) -> bool:
+    """`unspellable` of an array with this layout."""
+    shape, strides, dtype = layout
+    return any(n > 1 and (s < 0 or s % dtype.itemsize) for n, s in zip(shape, strides, strict=True))
+
+
+def packed(layout: Signature) -> Signature:
+    """The layout of a packed copy."""
+    shape, _, dtype = layout
+    return shape, tuple(stride * dtype.itemsize for stride in packed_strides(shape)), dtype
+
+
+def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
+    """The desc of the output, with the layout of `out` if it has the result's shape and type, else packed."""
+    if out is None or out[1] is None or out[0] != packed.sizes or out[2] != packed.data_type.dtype:
+        return packed
+    return TensorDesc.of_layout(*out)
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:
@@ -68,135 +77,12 @@ def contiguous(array: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(array)
 
 
-def signature(array: NDArray[Any]) -> Signature:
-    return array.shape, array.strides, array.dtype
-
-
-def output_signature(out: Any, **inputs: NDArray[Any]) -> Signature | None:
-    """The layout of `out` if results can be written directly to it; None for a new array.
-
-    BindingError if it cannot be written or shares memory with one of the caller's inputs.
-    """
-    if out is None:
-        return None
-    if not isinstance(out, np.ndarray):
-        raise fail("out", f"takes an array, not {type(out).__name__}")
-    array = as_array(out)
-    if (reason := array if isinstance(array, str) else refused_by_name(array)) is not None:
-        raise fail("out", reason)
-    for name, array in inputs.items():
-        if (how := share_memory(out, array)) is not None:
-            raise fail("out", f"{how} {name}, and the operator does not work in place")
-    return None if unspellable(out) else signature(out)
-
-
-def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
-    """The desc of the output, with the layout of `out` if it has the result's shape and type, else packed."""
-    if out is None or out[0] != packed.sizes or out[2] != packed.data_type.dtype:
-        return packed
-    return TensorDesc.of_layout(*out)
-
-
 @lru_cache(maxsize=1024)
 def operator_of(name: str) -> type[Desc]:
     """The desc class of an operator, by its name without DML_OPERATOR_."""
     found = operators.find(name)
     assert found is not None, name
     return found
-
-
-class _Described(Exception):
-    """Ends an eager call that is only described, at the point where it would be executed."""
-
-
-# while a call is described: the packed bytes that replace arrays of 4-bit elements, by the addresses of these arrays
-_describing: ContextVar[Mapping[int, NDArray[Any]] | None] = ContextVar("describing", default=None)
-
-
-def described(
-    function: Callable[..., Any], *arguments: Any, **keywords: Any
-) -> tuple[Desc, dict[str, NDArray[Any]], dict[str, tuple[int, ...]]]:
-    """The desc, the inputs and the shapes of the results, by field name, of an eager call that is checked and not executed.
-
-    TypeError for a function that is not an eager function of anydml; other errors are the call's.
-    """
-    if not str(getattr(function, "__module__", "")).startswith("anydml.functional."):
-        if isinstance(function, (np.ndarray, np.generic)):  # the call was made
-            raise TypeError(
-                "an array is neither a desc nor an eager function of anydml: give the function and its arguments apart, not "
-                "what it returns"
-            )
-        raise TypeError(f"{function!r} is neither a desc nor an eager function of anydml")
-    found = announced_by(lambda: function(*arguments, **keywords))
-    assert found is not None, f"{function.__name__} delivers nothing"
-    desc, inputs, outputs = found
-    several = (o if isinstance(o, list) else [o] for o in outputs if o is not None)
-    return desc, inputs, {name: shape for these in several for name, _, shape in these}
-
-
-def announced_by(
-    call: Callable[[], Any], packed: Mapping[int, NDArray[Any]] = MappingProxyType({})
-) -> tuple[Desc, dict[str, NDArray[Any]], Sequence[Any]] | None:
-    """The desc, the inputs and the outputs of an eager call that is not executed, as passed to `announced`.
-
-    packed: the bytes that replace an array of 4-bit elements, by its address. None if there is nothing to execute.
-    """
-    token = _describing.set(packed)
-    try:
-        call()
-    except _Described as found:
-        desc, inputs, outputs = found.args
-        return desc, inputs, outputs
-    finally:
-        _describing.reset(token)
-    return None
-
-
-def as_node(call: Callable[[Any, Any], Any], tensors: Sequence[Any], out: Any, device: Any) -> Any:
-    """The outputs of a call as tensors of a graph; None if none of its tensors belongs to one. call: see `traced`."""
-    module = sys.modules.get("anydml.functional.tracing")
-    return None if module is None else module.traced(call, tensors, out, device)
-
-
-def describing() -> bool:
-    """Whether the call is only described, not executed."""
-    return _describing.get() is not None
-
-
-def packed_bytes(x: NDArray[Any]) -> NDArray[Any]:
-    """The packed bytes of an array of 4-bit elements; while a call is described, the bytes that replace it."""
-    known = (_describing.get() or {}).get(address_of(x))
-    return known if known is not None and x.flags.c_contiguous and 2 * known.size >= x.size else pack(x)
-
-
-def announced(desc: Desc, inputs: dict[str, NDArray[Any]], outputs: Sequence[Any]) -> None:
-    """End the call here if it is only described.
-
-    outputs: for each, its name, its desc and the shape that is returned; a list of those, or None.
-    """
-    if describing():
-        raise _Described(desc, inputs, outputs)
-
-
-def deliver(operator: CompiledOperator, out: NDArray[Any] | None, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """Execute into a new array or into `out`, and return it; BindingError if `out` has another shape or type."""
-    desc: TensorDesc = operator.desc.output_tensor  # all four operators have it
-    sizes, dtype = desc.sizes, desc.data_type.dtype
-    announced(operator.desc, inputs, [("output_tensor", desc, sizes)])
-    if out is not None:
-        if out.shape != sizes or out.dtype != dtype:
-            raise fail("out", f"is {out.dtype}, shape {out.shape}, where the result is {dtype}, shape {sizes}")
-        if not unspellable(out):
-            operator.bind(**inputs, output_tensor=out).execute()
-            return out
-        if not out.flags.writeable:
-            raise fail("out", "is not writable")
-    result = allocate(sizes, dtype, operator.binding_properties.temporary_resource_size)
-    operator.execute_described({**inputs, "output_tensor": result})
-    if out is None:
-        return result
-    out[...] = result
-    return out
 
 
 def allocate(sizes: tuple[int, ...], dtype: np.dtype[Any], scratch: int) -> NDArray[Any]:

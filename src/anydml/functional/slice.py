@@ -1,125 +1,83 @@
-"""Eager SLICE1 and SLICE."""
+"""Plans of SLICE1 and SLICE. An array with negative strides is not copied: the window of SLICE1 is reversed with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.devices.compiled import CompiledOperator
-from anydml.devices.device import Device, device_of
-from anydml.errors import BindingError, DescError, Error
+from anydml.feature_level import FeatureLevel
 from anydml.fork_safety import guard
-from anydml.functional.run import (
-    Signature,
-    as_node,
-    contiguous,
-    deliver,
-    output_desc,
-    output_signature,
-    signature,
-    tensor,
-    unspellable,
-)
-from anydml.schema.check import check
+from anydml.functional.plan import Placed, Plan
+from anydml.functional.run import Signature, fail, output_desc, packed, unspellable_layout
+from anydml.schema.check import Checked, check
+from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, integers
 
-if TYPE_CHECKING:
-    from anydml.operators.slice import Slice, Slice1
 
-
-def slice1(
-    input: NDArray[Any],
-    input_window_offsets: Sequence[int],
-    input_window_sizes: Sequence[int],
-    input_window_strides: Sequence[int] | None = None,
-    *,
-    output_sizes: Sequence[int] | None = None,
-    out: NDArray[Any] | None = None,
-    device: Device | str | None = None,
-) -> NDArray[Any]:
-    """Copy the elements of `input` that a window selects: DML_OPERATOR_SLICE1.
-
-    Each argument has an entry per dimension, 1 to 8, in elements. Strides (default 1) are signed and not 0: a negative one
-    starts at the window's end. output_sizes: at most 1 + (size - 1) // |stride|, which is the default. Any of DirectML's 8-
-    to 64-bit types, any array strides. DescError, BindingError. Source: ns-directml-dml_slice1_operator_desc.
-    """
-    try:
-        x = tensor("input", input)
-        into = output_signature(out, input=x)
-        flipped: tuple[int, ...] = ()
-        if unspellable(x):
-            flipped = tuple(i for i, (n, s) in enumerate(zip(x.shape, x.strides, strict=True)) if n > 1 and s < 0)
-            x = np.flip(x, flipped)  # a view; the window is mirrored too
-            if unspellable(x):
-                x = contiguous(x)
-        sizes = integers(input_window_sizes, "input_window_sizes")
-        operator = device_of(device).cached(
-            _slice1,
-            signature(x),
-            flipped,
-            integers(input_window_offsets, "input_window_offsets"),
-            sizes,
-            (1,) * len(sizes) if input_window_strides is None else integers(input_window_strides, "input_window_strides"),
-            None if output_sizes is None else integers(output_sizes, "output_sizes"),
-            into,
-        )
-        return deliver(operator, out, {"input_tensor": x})
-    except (BindingError, DescError) as error:
-        window = (input_window_offsets, input_window_sizes, input_window_strides)
-        node: NDArray[Any] | None = as_node(
-            lambda given, on: slice1(given[0], *window, output_sizes=output_sizes, device=on), (input,), out, device
-        )
-        if node is not None:
-            return node
-        numbers = {
-            "input_window_offsets": input_window_offsets,
-            "input_window_sizes": input_window_sizes,
-            "input_window_strides": input_window_strides,
-            "output_sizes": output_sizes,
-        }
-        raise _explained(error, device, input, numbers, out, _slice1_desc) from None
-
-
-def _slice1(
-    device: Device,
-    x: Signature,
-    flipped: tuple[int, ...],
-    offsets: tuple[int, ...],
-    sizes: tuple[int, ...],
-    strides: tuple[int, ...],
-    output_sizes: tuple[int, ...] | None,
-    out: Signature | None,
-) -> CompiledOperator:
-    input_tensor = TensorDesc.of_layout(*x)
-    desc = _slice1_desc(input_tensor, offsets, sizes, strides, output_sizes, out)
-    checked = check(desc, device.feature_level)
-    if not flipped:
-        return device.compile(checked)
-    return device.compile(
-        type(desc)(
-            input_tensor=input_tensor,
-            output_tensor=desc.output_tensor,
-            input_window_offsets=tuple(
-                n - offset - size if i in flipped else offset
-                for i, (n, offset, size) in enumerate(zip(x[0], offsets, sizes, strict=True))
-            ),
-            input_window_sizes=sizes,
-            input_window_strides=tuple(-stride if i in flipped else stride for i, stride in enumerate(strides)),
-        )
+def plan_slice1(
+    cls: Any, level: FeatureLevel, kinds: tuple[Any, ...], attributes: Any, out: Any, sizes: Any, data_type: Any
+) -> Plan:
+    """The plan of SLICE1. sizes: those of the output; by default as large as the window allows."""
+    layout = _layout(kinds[0])
+    shape, strides, dtype = layout
+    reversed_ = tuple(i for i, (n, s) in enumerate(zip(shape, strides, strict=True)) if n > 1 and s < 0)
+    layout = shape, tuple(abs(s) if i in reversed_ else s for i, s in enumerate(strides)), dtype
+    names = ("input_window_offsets", "input_window_sizes", "input_window_strides")
+    offsets, window, steps = (
+        None if x is None and "strides" in n else integers(x, n) for n, x in zip(names, attributes, strict=True)
     )
+    asked = None if sizes is None else integers(sizes, "output_sizes")
+    assert offsets is not None
+    assert window is not None
+    copied = unspellable_layout(layout)
+    desc: Any = slice1_desc(TensorDesc.of_layout(*(packed(layout) if copied else layout)), offsets, window, steps, asked, out)
+    checked = check(desc, level)
+    if reversed_:
+        along = [*zip(shape, offsets, window, strict=True)]
+        checked = check(
+            cls(
+                input_tensor=desc.input_tensor,
+                output_tensor=desc.output_tensor,
+                input_window_offsets=tuple(n - o - w if i in reversed_ else o for i, (n, o, w) in enumerate(along)),
+                input_window_sizes=window,
+                input_window_strides=tuple(-s if i in reversed_ else s for i, s in enumerate(desc.input_window_strides)),
+            ),
+            level,
+        )
+    return _plan(checked, Placed("input_tensor", 0, copied=copied, reversed=reversed_))
 
 
-def _slice1_desc(
+def plan_slice(
+    cls: type[Desc], level: FeatureLevel, kinds: tuple[Any, ...], attributes: Any, out: Any, sizes: Any, data_type: Any
+) -> Plan:
+    """The plan of SLICE."""
+    layout = _layout(kinds[0])
+    offsets, size = integers(attributes[0], "offsets"), integers(attributes[1], "sizes")
+    strides = None if attributes[2] is None else integers(attributes[2], "strides")
+    copied = unspellable_layout(layout)
+    desc = slice_desc(TensorDesc.of_layout(*(packed(layout) if copied else layout)), offsets, size, strides, out)
+    return _plan(check(desc, level), Placed("input_tensor", 0, copied=copied))
+
+
+def _layout(kind: Any) -> Signature:
+    if not isinstance(kind, tuple) or not kind[0] or 0 in kind[0]:
+        raise fail("input", "takes an array of at least one element and one dimension")
+    found: Signature = kind
+    return found
+
+
+def _plan(checked: Checked[Desc], placed: Placed) -> Plan:
+    desc: Any = checked.desc
+    return Plan(checked, (placed,), 1, (("output_tensor", desc.output_tensor, desc.output_tensor.sizes),))
+
+
+def slice1_desc(
     input_tensor: TensorDesc,
     input_window_offsets: tuple[int, ...],
     input_window_sizes: tuple[int, ...],
     input_window_strides: tuple[int, ...] | None,
     output_sizes: tuple[int, ...] | None,
-    out: Signature | None = None,
-) -> Slice1:
+    out: Any = None,
+) -> Desc:
     with guard:  # here and not above: the other functions do not need it
         from anydml.operators.slice import Slice1, max_copied
     strides = (1,) * len(input_window_sizes) if input_window_strides is None else input_window_strides
@@ -139,69 +97,13 @@ def _slice1_desc(
     )
 
 
-def _explained(error: Error, *call: Any) -> Error:
-    with guard:  # here and not above: only a call that fails needs it
-        from anydml.functional.faults import slice_error
-    return slice_error(error, *call)
-
-
-def slice(
-    input: NDArray[Any],
-    offsets: Sequence[int],
-    sizes: Sequence[int],
-    strides: Sequence[int] | None = None,
-    *,
-    out: NDArray[Any] | None = None,
-    device: Device | str | None = None,
-) -> NDArray[Any]:
-    """Copy every stride-th element of `input`, starting at an offset: DML_OPERATOR_SLICE. `sizes` are the result's.
-
-    Each argument has an entry per dimension, 1 to 8, in elements; strides (default 1) are positive. Any of DirectML's 8- to
-    64-bit types, any array strides. DescError, BindingError. Source: ns-directml-dml_slice_operator_desc.
-    """
-    try:
-        x = tensor("input", input)
-        into = output_signature(out, input=x)
-        if unspellable(x):
-            x = contiguous(x)
-        size = integers(sizes, "sizes")
-        operator = device_of(device).cached(
-            _slice,
-            signature(x),
-            integers(offsets, "offsets"),
-            size,
-            (1,) * len(size) if strides is None else integers(strides, "strides"),
-            into,
-        )
-        return deliver(operator, out, {"input_tensor": x})
-    except (BindingError, DescError) as error:
-        node: NDArray[Any] | None = as_node(
-            lambda given, on: slice(given[0], offsets, sizes, strides, device=on), (input,), out, device
-        )
-        if node is not None:
-            return node
-        numbers = {"offsets": offsets, "sizes": sizes, "strides": strides}
-        raise _explained(error, device, input, numbers, out, _slice_desc) from None
-
-
-def _slice(
-    device: Device,
-    x: Signature,
-    offsets: tuple[int, ...],
-    sizes: tuple[int, ...],
-    strides: tuple[int, ...],
-    out: Signature | None,
-) -> CompiledOperator:
-    return device.compile(_slice_desc(TensorDesc.of_layout(*x), offsets, sizes, strides, out))
-
-
-def _slice_desc(
+def slice_desc(
     input_tensor: TensorDesc,
     offsets: tuple[int, ...],
     sizes: tuple[int, ...],
     strides: tuple[int, ...] | None,
-    out: Signature | None = None,
-) -> Slice:
+    out: Any = None,
+) -> Desc:
     with guard:
         from anydml.operators.slice import Slice
     return Slice(

@@ -1,8 +1,7 @@
 """Tracing: eager functions, called on tensors of a graph, become its nodes.
 
-During the call, each tensor of the graph is replaced by an array with the same layout, whose elements are never read. The
-call stops before it would execute. Its desc and its inputs are known then, and the addresses of the inputs tell which of them
-replace tensors of the graph; the others become constants.
+A call that is given such a tensor hands its arguments to the graph. The plan of the call needs only the layouts of its tensors.
+It has the node's desc, and says which argument each input is; arguments that are arrays become constants.
 """
 
 from __future__ import annotations
@@ -13,24 +12,25 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.devices.device import Device
+from anydml.devices.device import named
 from anydml.devices.graph_call import bytes_of
-from anydml.errors import PACKAGE, BindingError, Error, Fault
-from anydml.functional.call import call
-from anydml.functional.run import announced_by
+from anydml.errors import PACKAGE, BindingError, DescError, Error, Fault
+from anydml.functional.call import call, explained
+from anydml.functional.inference import outputs_type
+from anydml.functional.keys import Asked, keyed, of_graph, taken_all
+from anydml.functional.plan import Plan
+from anydml.functional.planning import plan_call
+from anydml.functional.run import Signature, operator_of
 from anydml.graphs.desc import ConstantNode, InputEdge, IntermediateEdge, OperatorNode, tensor_names
 from anydml.int4_tensors import array_dtype
 from anydml.kernels.call.address import address_of
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, as_data_type, integers, packed_strides
-
-ZEROS = 1 << 24  # bytes of the array that the stand-ins of a call are slices of
 
 
 class GraphTensor:
@@ -67,8 +67,26 @@ class GraphTensor:
     def dtype(self) -> np.dtype[Any]:
         return array_dtype(self.tensor.data_type)
 
+    @property
+    def layout(self) -> Signature:
+        """The layout of an array with these elements."""
+        size = self.dtype.itemsize
+        return self.sizes, tuple(stride * size for stride in self.tensor.explicit_strides), self.dtype
+
     def __repr__(self) -> str:
         return f"<GraphTensor {self.name}: {self.data_type} {self.sizes}>"
+
+    def traced(self, asked: Asked) -> Any:
+        """The outputs, as tensors of the graph, of an eager call that is given this tensor."""
+        for name, value, why in (
+            ("out", asked.out, "a graph has no arrays"),
+            ("device", asked.device, "a graph is compiled for one"),
+        ):
+            if value is not None:
+                error = BindingError([Fault(name, f"{name} is for calls on arrays, and {self!r} is not an array: {why}")])
+                error.where = _line()
+                raise error from None
+        return self._building.call(asked)
 
     def reshape(self, *sizes: int | Sequence[int]) -> GraphTensor:
         """The same elements in order with other sizes, one of which may be -1. A packed tensor is not copied."""
@@ -83,7 +101,7 @@ class GraphTensor:
         """The same tensor with its dimensions in another order, by default reversed. Only the strides change."""
         order = _each(axes) if axes else tuple(range(self.ndim))[::-1]
         if sorted(a % self.ndim for a in order if -self.ndim <= a < self.ndim) != [*range(self.ndim)]:
-            raise ValueError(f"{self!r} cannot be transposed by {order}, which is no order of {self.ndim} dimensions")
+            raise ValueError(f"{self!r} cannot be transposed by {order}, which is not an order of {self.ndim} dimensions")
         strides = self.tensor.explicit_strides
         return self._lying(self.data_type, tuple(self.sizes[a] for a in order), tuple(strides[a] for a in order))
 
@@ -111,7 +129,7 @@ class GraphTensor:
         """The tensor in row-major order without gaps: itself if it is packed, else the output of an operator that copies it."""
         if self.tensor.explicit_strides == packed_strides(self.sizes):
             return self
-        copy: GraphTensor = traced(lambda given, device: call("ELEMENT_WISE_IDENTITY", given, (None,), None, device), (self,))
+        copy: GraphTensor = call("ELEMENT_WISE_IDENTITY", (self,), (None,))
         return copy
 
     def _lying(self, data_type: Any, sizes: tuple[int, ...], strides: tuple[int, ...] | None) -> GraphTensor:
@@ -159,73 +177,70 @@ class Building:
         self._constants: dict[tuple[int, int], tuple[int, ConstantNode, NDArray[Any]]] = {}
         self._counts: dict[str, int] = {}
 
-    def call(self, function: Callable[[Any, Device], Any], tensors: Sequence[Any]) -> Any:
+    def call(self, asked: Asked) -> Any:
         """The outputs of an eager call as tensors of the graph."""
         where = self._where()
-        given: list[tuple[GraphTensor, NDArray[Any]]] = []
-        packed: dict[int, NDArray[Any]] = {}
-        alive: list[NDArray[Any]] = []  # keeps the stand-ins, so that no two get the same address
-        memory = _Memory()
-
-        def stand_in(value: Any) -> Any:
-            if isinstance(value, (list, tuple)):
-                return type(value)(map(stand_in, value)) if type(value) in (list, tuple) else value
-            if not isinstance(value, GraphTensor):
-                return value
-            if value._building is not self:
-                raise BindingError([Fault("", f"{value!r} is a tensor of another graph")])
-            made = _stand_in(value.tensor, memory)
-            if value.tensor.data_type.element_bits < 8:
-                packed[address_of(made)] = np.zeros(value.tensor.element_bytes, np.uint8)
-            given.append((value, packed.get(address_of(made), made)))
-            alive.append(made)
-            return made
-
+        asked = asked._replace(device=named("reference"))  # of the newest feature level
         try:
-            standing = [*map(stand_in, tensors)]
-            if (found := announced_by(lambda: function(standing, describing_device()), packed)) is None:
-                raise BindingError(
-                    [Fault("", "the outputs have no elements, and an operator of a graph computes at least one")]
+            for value in asked.tensors:
+                for t in value if isinstance(value, (list, tuple)) else (value,):
+                    if isinstance(t, GraphTensor):
+                        self._take(t)
+            try:
+                flat, kinds = taken_all(asked.tensors)
+                plan = plan_call(
+                    operator_of(asked.operator),
+                    asked.device.feature_level,
+                    tuple(kinds),
+                    keyed(asked.attributes),
+                    None,
+                    keyed(asked.output_sizes),
+                    keyed(asked.output_data_type),
                 )
-            return self._added(*found, given, where)
+                constants = {i.name: i.view(i.moved(x)) for i in plan.inputs if not of_graph(x := flat[i.place])}
+            except (BindingError, DescError) as error:
+                raise explained(error, asked) from None
+            return self._added(plan, flat, constants, where)
         except Error as error:
             error.where = where
             raise error from None
 
-    def _added(
-        self,
-        desc: Desc,
-        inputs: Mapping[str, NDArray[Any]],
-        outputs: Sequence[Any],
-        given: Sequence[tuple[GraphTensor, NDArray[Any]]],
-        where: str,
-    ) -> Any:
-        whose: dict[int, GraphTensor] = {}
-        for t, stand_in in given:
-            whose.setdefault(address_of(stand_in), t)
-        sources = {name: whose.get(address_of(x)) for name, x in inputs.items()}
-        taken = [id(t) for t in sources.values() if t is not None]
-        if len(taken) != len(given):
-            lost = [t for t, _ in given if id(t) not in {*taken}] or [given[0][0]]
-            raise BindingError([Fault("", f"{lost[0]!r} would be converted, but has no values while the graph is built")])
+    def _take(self, t: GraphTensor) -> None:
+        if t._building is not self:
+            raise BindingError([Fault("", f"{t!r} is a tensor of another graph")])
+        if t.data_type.element_bits < 8 and t.tensor.explicit_strides != packed_strides(t.sizes):
+            raise BindingError([Fault("", f"a {t.data_type} tensor is traced only if packed; a GraphDesc takes other strides")])
+
+    def _added(self, plan: Plan, flat: Sequence[Any], constants: Mapping[str, NDArray[Any]], where: str) -> Any:
+        if plan.empty:
+            raise BindingError([Fault("", "the outputs have no elements, and an operator of a graph computes at least one")])
+        desc = plan.checked.desc
+        sources: dict[str, GraphTensor] = {i.name: flat[i.place] for i in plan.inputs if i.name not in constants}
+        for i in plan.inputs:
+            if i.rounded and i.name in sources:
+                raise BindingError(
+                    [Fault("", f"{sources[i.name]!r} would be converted, but has no values while the graph is built")]
+                )
         tensors = {found.name: found.desc for found in desc.tensors()}
-        changed = {name: _as_in_graph(tensors[name], t.tensor) for name, t in sources.items() if t is not None}
+        changed = {name: _as_in_graph(tensors[name], t.tensor) for name, t in sources.items()}
         changed = {name: t for name, t in changed.items() if t is not tensors[name]}
         node = len(self.nodes)
-        asked = desc.with_tensors(changed) if changed else desc
-        self.nodes.append(OperatorNode(asked, self._name(desc.spec.name.lower()), where))
+        self.nodes.append(
+            OperatorNode(desc.with_tensors(changed) if changed else desc, self._name(desc.spec.name.lower()), where)
+        )
         slots = {name: slot for slot, name in enumerate(tensor_names(desc, "input"))}
-        for name, x in inputs.items():
-            source, slot = sources[name], slots[name]
-            if source is None:
-                self.intermediate_edges.append(IntermediateEdge(self._constant(x, tensors[name]), 0, node, slot))
+        for i in plan.inputs:
+            if (source := sources.get(i.name)) is None:
+                constant = self._constant(constants[i.name], tensors[i.name])
+                self.intermediate_edges.append(IntermediateEdge(constant, 0, node, slots[i.name]))
             elif source._source[0] is None:
-                self.input_edges.append(InputEdge(source._source[1], node, slot, source.name))
+                self.input_edges.append(InputEdge(source._source[1], node, slots[i.name], source.name))
             else:
-                self.intermediate_edges.append(IntermediateEdge(source._source[0], source._source[1], node, slot))
-        return self._results(node, tensor_names(desc, "output"), outputs)
+                self.intermediate_edges.append(IntermediateEdge(source._source[0], source._source[1], node, slots[i.name]))
+        return self._results(node, desc, plan.outputs)
 
-    def _results(self, node: int, slots: list[str | None], outputs: Sequence[Any]) -> Any:
+    def _results(self, node: int, desc: Desc, outputs: Sequence[Any]) -> Any:
+        slots = tensor_names(desc, "output")
         several = len([s for s in slots if s]) > 1
         places = {name: slot for slot, name in enumerate(slots)}
 
@@ -237,7 +252,7 @@ class Building:
             return GraphTensor(self, title, replace(desc, sizes=shape, strides=None), (node, places[name]))
 
         made = tuple(map(result, outputs))
-        return made[0] if len(made) == 1 else made
+        return made[0] if len(made) == 1 else outputs_type(type(desc))(*made)
 
     def _name(self, operator: str) -> str:
         self._counts[operator] = count = self._counts.get(operator, 0) + 1
@@ -263,58 +278,6 @@ class Building:
         names, (low, high) = self._bounds
         found = np.flatnonzero((low <= address_of(x)) & (address_of(x) < high))
         return names[found[0]] if found.size else ""
-
-
-def traced(function: Callable[[Any, Device], Any], tensors: Sequence[Any], out: Any = None, device: Any = None) -> Any:
-    """The outputs of an eager call on tensors of a graph; None if it has no such tensor.
-
-    function: makes the call, given its tensors and a device.
-    """
-    first = next((t for t in _flat(tensors) if isinstance(t, GraphTensor)), None)
-    if first is None:
-        return None
-    for name, value, why in (("out", out, "a graph has no arrays"), ("device", device, "a graph is compiled for one")):
-        if value is not None:
-            error = BindingError([Fault(name, f"{name} is for calls on arrays, and {first!r} is not an array: {why}")])
-            error.where = _line()
-            raise error from None
-    return first._building.call(function, tensors)
-
-
-@cache
-def describing_device() -> Device:
-    """The device of traced calls, which compiles nothing."""
-    return Device("reference")
-
-
-def _flat(values: Sequence[Any]) -> list[Any]:
-    return [x for value in values for x in (value if isinstance(value, (list, tuple)) else (value,))]
-
-
-class _Memory:
-    """Zeros for the stand-ins of a call, which are never written: slices of one shared array while they fit, else new ones."""
-
-    def __init__(self) -> None:
-        self._taken = 0
-
-    def take(self, size: int) -> NDArray[np.uint8]:
-        first, self._taken = self._taken, self._taken + -(-size // 64) * 64
-        return _zeros()[first : first + size] if self._taken <= ZEROS else np.zeros(size, np.uint8)
-
-
-@cache
-def _zeros() -> NDArray[np.uint8]:
-    return np.zeros(ZEROS, np.uint8)  # the system allocates its pages only when they are read
-
-
-def _stand_in(t: TensorDesc, memory: _Memory) -> NDArray[Any]:
-    if t.data_type.element_bits < 8:
-        if t.explicit_strides != packed_strides(t.sizes):
-            raise BindingError([Fault("", f"a {t.data_type} tensor is traced only if packed; a GraphDesc takes other strides")])
-        return np.zeros(t.sizes, array_dtype(t.data_type))
-    strides = [stride * t.data_type.dtype.itemsize for stride in t.explicit_strides]
-    made: NDArray[Any] = np.ndarray(t.sizes, t.data_type.dtype, memory.take(t.element_bytes), strides=strides)
-    return made
 
 
 def _as_in_graph(asked: TensorDesc, t: TensorDesc) -> TensorDesc:

@@ -185,12 +185,12 @@ class _Checking:
         seen: set[str] = set()
         for bound in (*self.inputs, *self.outputs):
             if bound.name in seen:
-                self._fault("", f"two inputs or outputs are called {bound.name!r}, and are bound by name")
+                self._fault("", f"two inputs or outputs are called {bound.name!r}; their names must differ")
             seen.add(bound.name)
 
     def _given(self, which: str, tensors: Sequence[TensorDesc | None], count: int, index: int) -> TensorDesc | None:
         if len(tensors) not in (0, count) and index == 0:
-            self._fault(which, f"has {len(tensors)} entries where the graph has {count}")
+            self._fault(which, f"has {len(tensors)} entries, and the graph has {count}")
         return tensors[index] if index < len(tensors) else None
 
     def _inputs(self) -> tuple[Bound, ...]:

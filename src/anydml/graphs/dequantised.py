@@ -1,4 +1,4 @@
-"""Dequantised tensors of a graph: the integers, and the constant scales and zero points, from which floats are computed."""
+"""Dequantised tensors of a graph: the integers from which floats are computed, with constant scales and zero points."""
 
 from __future__ import annotations
 

@@ -35,13 +35,13 @@ def fused(consumer: Nest, producers: Mapping[str, Producer]) -> Nest | str:
             made[e] = make(e.op, tuple(made[a] for a in e.args), e.data) if e.args else e
             continue
         if e.data[1] != "inside":
-            return f"{name} is read beyond its border too"
+            return f"{name} is also read outside of its sizes"
         if any(bound_by(x) for x in walk(producer.nest.body)):
             if reduced or not _each_once(e.args, consumer):
-                return f"{name} is no map, and the elements that are read of it are not each of them once"
+                return f"{name} is not a map, and some of its elements are read more than once, or not at all"
             reduced = name
         if consumer.moves and not producer.nest.moves:
-            return f"the bits of {name} are moved beside others"
+            return f"the bits of {name} are moved, and it is computed"
         made[e] = _element(producer, tuple(made[a] for a in e.args))
     if any(bound_by(x) for x in walk(consumer.body)):
         return "an element that is read more than once would be computed more than once"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import NamedTuple
 
 from anydml.graphs.checked import CheckedGraph
@@ -63,6 +62,8 @@ def summary(checked: CheckedGraph, works: Sequence[Work]) -> str:
 
 def html(checked: CheckedGraph, once: Sequence[Work], works: Sequence[Work]) -> str:
     """A table of the nodes."""
+    from html import escape  # its table of entities is of no use to a graph that is only compiled
+
     cells = [("call", "operator", "of", "result"), *rows(checked, once, works)]
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
     return f"<table><caption>{escape(summary(checked, works))}</caption>{body}</table>"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Arrays = Mapping[str, NDArray[Any]]
 Execute = Callable[[], object]
-Form = tuple[tuple[int, ...], np.dtype[Any]]
 Direct = Callable[[Sequence[NDArray[Any]]], None]
+Views = Callable[[Sequence[NDArray[Any]]], Arrays]
 Decide = Callable[[NDArray[np.int64], Arrays], None]
 
 
@@ -99,8 +99,9 @@ class Built(NamedTuple):
     allocated.
     judges: the call itself checks data rules before it writes, and raises Unfit.
     bare: the call uses no memory but its arrays, so that two threads may make it at once; it never fails and returns None.
-    direct: makes a call that takes arrays, from the names of the tensors in order, and their sizes and dtypes. The call uses
-    only the arrays' addresses, and several threads may make it at once. None if there is no such call.
+    direct: makes a call that takes arrays, from the names of the tensors in order, and a function that returns the arrays by
+    tensor. The call uses only the arrays' addresses, unless elements are undecided, and several threads may make it at once. It
+    raises Unfit as `bind`'s does. None if there is no such call.
     rounds: those of `Lowered`. Kernels with equal rounds may use one scratch in turn, which `bind` then gets as the array
     "scratch": `temporary_resource_size` bytes plus a cache line, zero at first. passing: if not 0, `bind` may get an array
     "passing" of so many bytes plus a cache line, which all kernels may use in turn.
@@ -115,7 +116,7 @@ class Built(NamedTuple):
     initialize_resource_size: int = 0
     judges: bool = False
     bare: bool = False
-    direct: Callable[[Sequence[str], Mapping[str, Form]], Direct] | None = None
+    direct: Callable[[Sequence[str], Views], Direct] | None = None
     rounds: Sequence[Rounds] | None = None
     passing: int = 0
     place: Callable[[Arrays], Placed] | None = None

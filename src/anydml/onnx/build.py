@@ -30,9 +30,9 @@ from anydml.onnx.types import DTYPES, FOUR_BIT, output_types, type_of
 from anydml.onnx.values import Value, known
 from anydml.tensor import TensorDesc
 
-MOST_DEEP = 24  # bodies within bodies
+MOST_DEEP = 24  # nested bodies at most
 TURNS = ("Loop", "Scan")  # these run by themselves, one turn after another
-MOST_ELEMENTS = 2**46  # of a tensor, counting elements that strides of 0 repeat
+MOST_ELEMENTS = 2**46  # elements of a tensor at most, counting those that strides of 0 repeat
 
 
 class Walk:
@@ -144,7 +144,7 @@ class Walk:
                 self._refuse(node, *_missing(node))
             return
         if late := self._later.intersection(node.inputs):
-            raise _Cut(node=node) if node.key in MAPPINGS else Refused(f"{sorted(late)[0]} has a type that no graph has")
+            raise _Cut(node=node) if node.key in MAPPINGS else Refused(f"graphs do not support the type of {sorted(late)[0]}")
         try:
             values = [self._value(name) for name in node.inputs]
             if node.key in TURNS:
@@ -265,7 +265,7 @@ def _fitting(t: GraphTensor) -> None:
 
 def _missing(node: Node) -> tuple[str, str]:
     if node.domain:
-        return f"operators of the domain {node.domain} are not mapped", NOT_IN_DIRECTML
+        return f"operators of the domain {node.domain} are not supported", NOT_IN_DIRECTML
     if node.schema is None:
         return f"ONNX has no such operator in opset {node.opset}", INVALID
     return f"DirectML has no operator for {node.operator}", NOT_IN_DIRECTML

@@ -11,7 +11,7 @@ from anydml.devices.device import Device
 from anydml.onnx.segments import Segment
 from anydml.onnx.values import Array
 
-SMALL = 1 << 20  # the most bytes of inputs and outputs that are copied for a call that stays bound
+SMALL = 1 << 20  # bytes of inputs and outputs, at most, that are copied for a call that stays bound
 KEPT = 16  # kinds of inputs whose calls are kept
 
 

@@ -22,7 +22,7 @@ from anydml.onnx.model import Model, load
 from anydml.onnx.values import Array
 from anydml.schema.statement import stated
 
-JUDGED = 1 << 16  # elements whose bounds are computed: those with the largest differences
+JUDGED = 1 << 16  # elements at most whose bounds are computed: those with the largest differences
 
 
 def deviation(expected: Array, actual: Array) -> Deviation:

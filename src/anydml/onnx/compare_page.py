@@ -137,7 +137,7 @@ def _graph(rows: Sequence[NodeComparison]) -> str:
 
 
 def _layers(above: Sequence[Sequence[int]]) -> list[int]:
-    """The layer of each node: one below the lowest that it reads. Nodes judged as one may come before those that they read."""
+    """The layer of each node: one below the lowest node that it reads. Nodes judged as one may precede nodes that they read."""
     found = [0] * len(above)
     for _ in range(len(above)):
         new = [max((found[j] + 1 for j in before), default=0) for before in above]

@@ -53,7 +53,7 @@ def recorded(folder: str | os.PathLike[str]) -> dict[str, Array]:
         except (OSError, ValueError, TypeError, DecodeError) as error:
             faults.append(Fault(str(path), f"cannot be read as a tensor: {error}"))
     if not root.is_dir():
-        faults.append(Fault(str(root), "is no folder"))
+        faults.append(Fault(str(root), "is not a folder"))
     elif not found and not faults:
         faults.append(Fault(str(root), "has neither .npy nor .pb files"))
     if faults:

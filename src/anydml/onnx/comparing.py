@@ -171,7 +171,7 @@ class _Whole:
         for name, x in made.items():
             array = np.asarray(x)
             if (due := self.exact.get(name)) is not None and (array.shape, array.dtype) != (due.shape, due.dtype):
-                faults.append(Fault(name, f"is {array.dtype} {array.shape}, where {due.dtype} {due.shape} is due"))
+                faults.append(Fault(name, f"is {array.dtype} {array.shape}, and must be {due.dtype} {due.shape}"))
             found[name] = array
         if faults:
             raise BindingError(faults)

@@ -14,7 +14,7 @@ from anydml.onnx.read import Read, Signature, constants_of
 from anydml.onnx.types import BOOL, DTYPES
 from anydml.onnx.values import Array, axis_of
 
-MOST_TURNS = 10_000  # of a loop, by default
+MOST_TURNS = 10_000  # turns of a loop at most, by default
 Typed = tuple[Array, int]  # elements, and their ONNX type
 Turn = Callable[[Sequence[Typed]], list[Typed]]
 
@@ -117,7 +117,7 @@ def _scanned(node: Node, given: Sequence[Typed], run: Turn, turns: int, length: 
         for (x, _), a, back in zip(tensors, axes, backward, strict=True)
     ]
     if count < 1 or len({len(x) for x in moved}) > 1:
-        raise Refused("the tensors that it scans have no one length", INVALID)
+        raise Refused("it scans no tensors, or tensors of different lengths", INVALID)
     _within(len(moved[0]) - 1, turns)
     infos = node.attributes["body"].output[states:]
     made: list[list[Typed]] = [[] for _ in infos]

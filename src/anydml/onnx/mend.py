@@ -1,4 +1,4 @@
-"""Files that onnxruntime takes, though ONNX's checker does not: they are mended when they are read, with notes."""
+"""Repair of files that onnxruntime accepts although ONNX's checker does not; notes tell what was changed."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def checkable(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:
     if vague:
         notes.append("it leaves out types or sizes of values, which follow from its nodes")
     if old:
-        notes.append("its constants are no inputs, which its version of the format asks for")
+        notes.append("its constants are not inputs, as its version of the format requires")
     if not proto.graph.name:
         notes.append("its graph has no name")
-    notes += [f"{name} is no operator of ONNX's operator set {version}; it is taken as onnxruntime has it" for name in foreign]
+    notes += [f"{name} is not in ONNX's operator set {version}; it is computed as in onnxruntime" for name in foreign]
     if not notes:
         return proto, ()
     copy = ModelProto()
@@ -121,7 +121,7 @@ def _is_sorted(graph: GraphProto) -> bool:
 
 
 def _sort(graph: GraphProto) -> None:
-    """Sort nodes after those that they read from, otherwise in their order. A cycle is left for the checker to report."""
+    """Sort nodes so that each follows those that it reads from, otherwise in their order. The checker reports cycles."""
     maker = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
     reads = [{maker[name] for name in _reads(node) if name in maker} for node in graph.node]
     order, state = [], [0] * len(reads)  # 1: on the way, 2: done

@@ -26,7 +26,7 @@ from anydml.onnx.values import Array
 
 FLOAT = int(TensorProto.FLOAT)
 CACHED = 16  # graphs of a model, by the sizes of its inputs; and graphs of later segments, by the values they depend on
-MOST_SEGMENTS = 1000  # of one run
+MOST_SEGMENTS = 1000  # segments of one run at most
 
 Sizes = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -57,7 +57,7 @@ class Model:
         return f"<Model: {len(self.proto.graph.node)} nodes; {listed(self.inputs)} -> {listed(self.outputs)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What was read of the file: a copy, in another process too, makes its graphs anew."""
+        """The contents of the file. A copy, in another process too, makes its graphs anew."""
         return type(self), (self._read,)
 
     def graph(self, **sizes: Any) -> Graph:
@@ -69,13 +69,13 @@ class Model:
         segment = self._segment(("graph", found := self._sizes(sizes)), found, False)
         if not segment.last:
             at = segment.alone or segment.wanted
-            raise ModelError([Refusal(str(at), "", INVALID, "its values decide about sizes, so that one graph is not all")])
+            raise ModelError([Refusal(str(at), "", INVALID, "its values determine sizes, so that one graph is not enough")])
         if segment.graph is None or set(segment.graph.outputs) != set(self.outputs):
-            raise ModelError([Refusal("", "", INVALID, "outputs of the model are inputs or constants, which no graph writes")])
+            raise ModelError([Refusal("", "", INVALID, "outputs of the model are inputs or constants, not results of nodes")])
         return segment.graph
 
     def check(self, **sizes: Any) -> tuple[Refusal, ...]:
-        """Everything that is refused for these sizes; empty if the model runs. sizes: as in `graph`.
+        """The refusals for these sizes; empty if the model runs. sizes: as in `graph`.
 
         After a node whose values determine sizes, and in loops and branches, only operators are checked, and not sizes.
         """
@@ -98,9 +98,9 @@ class Model:
     ) -> dict[str, Array]:
         """The outputs by name, for inputs by name, with ONNX's types; with keep="all", every tensor that a node computes.
 
-        The graphs for the last 16 combinations of input sizes are kept. device: computes everything, including what depends
-        only on constants; by default the cpu.
-        BindingError for inputs that do not fit, ModelError for what is refused.
+        The graphs for the last 16 combinations of input sizes are kept. device: computes everything, including nodes that
+        depend only on constants; by default the cpu.
+        BindingError for inputs that do not fit, ModelError for nodes that are refused.
         """
         given = {**by_name(inputs), **named} if inputs is not None else named
         if keep == "outputs" and (made := self._calls.again(given, device)) is not None:
@@ -139,7 +139,7 @@ class Model:
                 met.update(filter(None, segment.alone.outputs))
             segment = self._cached(key, state, keep_all)
         else:
-            raise ModelError([Refusal("", "", INVALID, f"values decide about sizes at more than {MOST_SEGMENTS} places")])
+            raise ModelError([Refusal("", "", INVALID, f"values determine sizes at more than {MOST_SEGMENTS} places")])
         tensors = {name for name in met if not isinstance(env[name], tuple)}
         wanted = [*self.outputs, *sorted(tensors - self.outputs.keys())] if keep_all else [*self.outputs]
         return {name: env[name] if name in fresh else env[name].copy() for name in wanted}, types, first
@@ -255,7 +255,7 @@ class Model:
         graph = node.attributes["body"]
         taken = {name: node.scope.name(name) for name in read_around(graph)}
         if any(isinstance(env[name], tuple) for name in (*taken.values(), *filter(None, node.inputs))):
-            raise Refused("a sequence goes into it", NOT_YET)
+            raise Refused("its input is a sequence", NOT_YET)
         own = {name: (env[outer], types[outer]) for name, outer in taken.items()}
 
         def run(given: Sequence[tuple[Array, int]]) -> list[tuple[Array, int]]:
@@ -298,6 +298,6 @@ def _of_type(x: Array, element_type: int | None) -> Array:
 def load(model: str | os.PathLike[str] | ModelProto, *, turns: int = MOST_TURNS) -> Model:
     """The model of an .onnx file or of a ModelProto, of opset 6 or newer; ModelError if it cannot be read.
 
-    turns: the most turns of a loop.
+    turns: the largest number of turns of a loop.
     """
     return Model(read(model), turns)

@@ -19,7 +19,7 @@ from anydml.onnx.types import DTYPES, type_name
 from anydml.onnx.values import Array
 
 OLDEST = 6  # opset: many operators have other attributes in older ones
-MOST_NODES = 20_000  # of a model
+MOST_NODES = 20_000  # nodes of a model at most
 
 
 class Signature(NamedTuple):
@@ -57,7 +57,7 @@ def read(source: str | os.PathLike[str] | ModelProto) -> Read:
     if (count := len(proto.graph.node)) > MOST_NODES:
         raise invalid(f"the model has {count} nodes; {MOST_NODES} at most are read")
     if (odd := next((text for text in _texts(proto) if isinstance(text, bytes)), None)) is not None:
-        raise invalid(f"{odd!r} is no text: it is not UTF-8")
+        raise invalid(f"{odd!r} is not UTF-8 text")
     proto, notes = mended(proto, not isinstance(source, ModelProto))
     try:
         seen, unseen = checkable(proto)
@@ -108,9 +108,9 @@ def _file(path: Path) -> ModelProto:
     try:
         proto = onnx.load(path, load_external_data=False)
     except (DecodeError, ValueError) as error:
-        raise invalid(f"{path} is no ONNX model: {_first(error)}") from None
+        raise invalid(f"{path} is not an ONNX model: {_first(error)}") from None
     if not proto.HasField("graph"):
-        raise invalid(f"{path} is no ONNX model: it has no graph")
+        raise invalid(f"{path} is not an ONNX model: it has no graph")
     try:
         onnx.external_data_helper.load_external_data_for_model(proto, str(path.parent.resolve()))
     except (onnx.checker.ValidationError, ValueError, OSError) as error:
@@ -135,7 +135,7 @@ def _signatures(infos: Any, refusals: list[Refusal], output: bool = False) -> di
     for info in infos:
         if not info.type.HasField("tensor_type"):
             kind = info.type.WhichOneof("value") or "nothing"
-            refusals.append(Refusal(info.name, "tensor", NOT_IN_DIRECTML, f"it is {kind.replace('_type', '')}, no tensor"))
+            refusals.append(Refusal(info.name, "tensor", NOT_IN_DIRECTML, f"it is {kind.replace('_type', '')}, not a tensor"))
         elif output and not info.type.tensor_type.elem_type:
             found[info.name] = _signature(info)
         elif info.type.tensor_type.elem_type not in DTYPES:

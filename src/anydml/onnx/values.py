@@ -38,7 +38,7 @@ def number(x: Value) -> Any:
     """The one element of a tensor, as a Python number."""
     array = known(x)
     if array.size != 1:
-        raise Refused(f"it takes one value where the tensor has sizes {array.shape}", INVALID)
+        raise Refused(f"it takes one value, and the tensor has sizes {array.shape}", INVALID)
     return array.reshape(-1)[0].item()
 
 
@@ -65,7 +65,7 @@ def expand(x: Value, sizes: Sequence[int]) -> Value:
 def axis_of(axis: int, rank: int) -> int:
     """An axis counted from the first one; Refused outside of the dimensions."""
     if not -rank <= axis < max(rank, 1):
-        raise Refused(f"axis {axis} is none of {rank} dimensions", INVALID)
+        raise Refused(f"axis {axis} is outside of {rank} dimensions", INVALID)
     return axis % rank if rank else 0
 
 
@@ -78,7 +78,7 @@ def axes_of(axes: Sequence[int], rank: int) -> list[int]:
 
 
 def along(x: Value, rank: int, axis: int) -> Value:
-    """A one-dimensional tensor reshaped to lie along an axis of a tensor of that rank; other tensors unchanged."""
+    """A one-dimensional tensor reshaped to broadcast along an axis of a tensor of that rank; other tensors unchanged."""
     return reshape(x, [x.shape[0] if i == axis else 1 for i in range(rank)]) if x.ndim == 1 else x
 
 

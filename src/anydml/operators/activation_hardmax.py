@@ -39,7 +39,8 @@ def example(axes: tuple[int, ...], *want: Any) -> Example:
 class ActivationHardmax1(Desc):
     """Marks the largest element over all listed axes together: Output = 1 for the first of the largest, else 0.
 
-    The first is that in row-major order of the axes. NaN counts as larger than all, and zeros of both signs are equal.
+    The first is the one with the least row-major position along the axes. NaN is larger than all numbers, and zeros of both
+    signs are equal.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements.")

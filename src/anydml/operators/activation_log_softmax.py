@@ -29,8 +29,8 @@ CUBE = TensorDesc(DataType.FLOAT32, (2, 1, 2))
 class ActivationLogSoftmax1(Desc):
     """Takes the logarithm of SOFTMAX over all listed axes together: Output = x - max - ln(sum(exp(x - max))).
 
-    It is exact and rounded once; max, the largest x of the sum, changes infinities alone: with +infinity in it, with NaN, or
-    with -infinity alone, all results are NaN.
+    The result is exact and rounded once. The largest x of the sum, max, only matters for infinities: all results are NaN if
+    an element is +infinity or NaN, or if all are -infinity.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")

@@ -23,9 +23,9 @@ THREE = TensorDesc(DataType.FLOAT32, (3,))
 
 @operator("DML_OPERATOR_ACTIVATION_RELU_GRAD", 129, since=FeatureLevel.FL_3_0)
 class ActivationReluGrad(Desc):
-    """Passes the gradient of every element that RELU passes: OutputGradient = InputGradient if x > 0, else 0.
+    """Copies the gradient of every element that RELU keeps: OutputGradient = InputGradient if x > 0, else 0.
 
-    A gradient that passes is moved bit by bit. NaN is not greater than 0.
+    The bits of a gradient are copied unchanged. NaN is not greater than 0.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x that RELU was applied to.")

@@ -29,8 +29,8 @@ CUBE = TensorDesc(DataType.FLOAT32, (2, 1, 2))
 class ActivationSoftmax1(Desc):
     """Divides e^x by the sum of e^x over all listed axes together: Output = exp(x - max) / sum(exp(x - max)).
 
-    The quotient is exact and rounded once; max, the largest x of the sum, changes infinities alone: with +infinity in it,
-    with NaN, or with -infinity alone, all results are NaN. GEMM takes it as a fused activation from feature level 6_1 on.
+    The quotient is exact and rounded once. The largest x of the sum, max, only matters for infinities: all results are NaN if
+    an element is +infinity or NaN, or if all are -infinity. GEMM takes it as a fused activation from feature level 6_1 on.
     """
 
     input_tensor: TensorDesc | None = field.input("InputTensor", "The elements x.", default=None)

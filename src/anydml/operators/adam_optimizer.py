@@ -34,8 +34,8 @@ class AdamOptimizer(Desc):
     """Moves parameters X by a step of the Adam optimiser: X' = X - LearningRate * Alpha * M' / (sqrt(V') + Epsilon).
 
     With the gradient G, M' = Beta1 * M + (1 - Beta1) * G, V' = Beta2 * V + (1 - Beta2) * G^2, and
-    Alpha = sqrt(1 - Beta2^T) / (1 - Beta1^T) with T, the number of the step. X' is of the exact M' and V', and each output is
-    rounded once. At T = 0 Alpha is NaN: the first step is 1.
+    Alpha = sqrt(1 - Beta2^T) / (1 - Beta1^T), where T is the number of the step. X' is computed from the exact M' and V', and
+    each output is rounded once. The first step is T = 1; for T = 0, Alpha is NaN.
     """
 
     input_parameters_tensor: TensorDesc = field.input("InputParametersTensor", "The parameters X.")

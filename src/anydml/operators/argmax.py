@@ -84,9 +84,9 @@ def ties(row: Any, direction: AxisDirection, want: int) -> Example:
 
 @operator("DML_OPERATOR_ARGMAX", 138, since=FeatureLevel.FL_3_0)
 class Argmax(Desc):
-    """Finds the place of the largest element along all listed axes together, counted in row-major order.
+    """Finds the row-major position of the largest element along all listed axes together.
 
-    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN counts above all.
+    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN is larger than all.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements.")

@@ -19,9 +19,9 @@ from anydml.tensor import TensorDesc
 
 @operator("DML_OPERATOR_ARGMIN", 137, since=FeatureLevel.FL_3_0)
 class Argmin(Desc):
-    """Finds the place of the smallest element along all listed axes together, counted in row-major order.
+    """Finds the row-major position of the smallest element along all listed axes together.
 
-    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN counts below all.
+    Of equal elements it is the first, with DECREASING the last; zeros of both signs are equal, and NaN is less than all.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements.")

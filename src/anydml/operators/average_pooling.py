@@ -76,11 +76,11 @@ AROUND = dict(start_padding=(1, 1), end_padding=(1, 1))
 
 @operator("DML_OPERATOR_AVERAGE_POOLING1", 166, since=FeatureLevel.FL_6_2)
 class AveragePooling1(Desc):
-    """Averages every place of a window that slides over the spatial dimensions: Output = sum of elements / their number.
+    """Averages every position of a window that slides over the spatial dimensions: Output = sum of elements / their number.
 
-    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
-    the input is no term. Their number is that of the terms, or with IncludePadding that of all that lies in the padded input.
-    The quotient is exact, and rounded once.
+    The elements at position o are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to WindowSize - 1. Those
+    outside of the input are left out of the sum. The number counts the terms of the sum or, with IncludePadding, all elements
+    in the padded input. The quotient is exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, ChannelCount, [Depth,] Height, Width}.")
@@ -138,7 +138,7 @@ class AveragePooling1(Desc):
 
 @operator("DML_OPERATOR_AVERAGE_POOLING", 56, since=FeatureLevel.FL_1_0)
 class AveragePooling(Desc):
-    """Averages every place of a window that slides over the spatial dimensions: Output = sum of elements / their number.
+    """Averages every position of a window that slides over the spatial dimensions: Output = sum of elements / their number.
 
     It is AVERAGE_POOLING1 with Dilations of 1.
     """

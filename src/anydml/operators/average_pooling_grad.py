@@ -35,9 +35,9 @@ BOTH = "InputGradientTensor OutputGradientTensor"
 class AveragePoolingGrad(Desc):
     """Adds to every element the gradients of the means that it is part of, each divided by the mean's number of elements.
 
-    The elements at place o of the window are those at o * Stride + k - StartPadding, k from 0 to WindowSize - 1, that lie
-    in the tensor. Their number is that of AVERAGE_POOLING, with IncludePadding of all that lies in the padded tensor. Sums are
-    exact, and rounded once.
+    The elements at position o of the window are those at o * Stride + k - StartPadding, for k from 0 to WindowSize - 1, that
+    are inside the tensor. As in AVERAGE_POOLING, their number includes those in the padding if there is IncludePadding. Sums
+    are exact, and rounded once.
     """
 
     input_gradient_tensor: TensorDesc = field.input(

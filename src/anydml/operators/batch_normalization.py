@@ -46,7 +46,7 @@ DATA: dict[str, Any] = dict(
 class BatchNormalization(Desc):
     """Normalises by a given mean and variance: Output = f(Scale * (x - Mean) / sqrt(Variance + Epsilon) + Bias).
 
-    Each size of Mean, Variance, Scale and Bias is the input's or 1, which is broadcast. The result is exact, and rounded once.
+    Each size of Mean, Variance, Scale and Bias is the input's, or 1 and broadcast. The result is exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")

@@ -42,11 +42,10 @@ def column(*values: float) -> NDArray[Any]:
 
 @operator("DML_OPERATOR_BATCH_NORMALIZATION_GRAD", 146, since=FeatureLevel.FL_3_1)
 class BatchNormalizationGrad(Desc):
-    """Gives the gradients of the input, the scale and the bias of BATCH_NORMALIZATION from that of its output, g.
+    """Computes the gradients of the input, the scale and the bias of BATCH_NORMALIZATION from that of its output, g.
 
-    With S = sqrt(Variance + Epsilon) they are g * Scale / S, the sum of g * (x - Mean), divided by S, and the sum of g. Sums
-    run over the dimensions in which the parameters have size 1; Mean and Variance count as constants. Results are exact, and
-    rounded once.
+    With S = sqrt(Variance + Epsilon), these are g * Scale / S, (sum of g * (x - Mean)) / S, and the sum of g. Sums run over
+    the dimensions in which the parameters have size 1. Mean and Variance are constants. Results are exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")

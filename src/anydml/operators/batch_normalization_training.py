@@ -50,8 +50,8 @@ DATA: dict[str, Any] = dict(input_tensor=column(1, 3), scale_tensor=column(2), b
 class BatchNormalizationTraining(Desc):
     """Normalises by the batch's mean m and variance v: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias + FusedAdd).
 
-    Means run over the dimensions in which the parameters have size 1; v is the mean of (x - m)^2. Both are outputs, too. The
-    results are exact, and rounded once.
+    Means run over the dimensions in which the parameters have size 1; v is the mean of (x - m)^2. The outputs include m and v.
+    Results are exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")

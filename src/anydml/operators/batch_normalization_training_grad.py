@@ -43,11 +43,11 @@ def column(*values: float) -> NDArray[Any]:
 
 @operator("DML_OPERATOR_BATCH_NORMALIZATION_TRAINING_GRAD", 152, since=FeatureLevel.FL_4_1)
 class BatchNormalizationTrainingGrad(Desc):
-    """Gives the gradients of the input, the scale and the bias of BATCH_NORMALIZATION_TRAINING from that of its output, g.
+    """Computes the gradients of the input, the scale and the bias of BATCH_NORMALIZATION_TRAINING from that of its output, g.
 
-    With c the elements less their mean and V = Variance + Epsilon, they are
-    Scale * (g - mean(g) - c * mean(g * c) / V) / sqrt(V), the sum of g * c, divided by sqrt(V), and the sum of g. Means and
-    sums run over the dimensions in which the parameters have size 1. Results are exact, and rounded once.
+    With c = x - Mean and V = Variance + Epsilon, these are Scale * (g - mean(g) - c * mean(g * c) / V) / sqrt(V),
+    (sum of g * c) / sqrt(V), and the sum of g. Means and sums run over the dimensions in which the parameters have size 1.
+    Results are exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")

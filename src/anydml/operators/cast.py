@@ -26,8 +26,8 @@ WORDS = TensorDesc(DataType.INT32, (4,))
 class Cast(Desc):
     """Converts every element to the output's data type: Output = Input, as nearly as the type holds it.
 
-    A float in an integer type is truncated toward zero and saturates, and NaN becomes 0. An integer in another integer type
-    wraps modulo 2^bits. What becomes a float is rounded half to even. Bits of the same type are moved as they are.
+    A float becomes an integer by truncation toward zero, and saturates; NaN becomes 0. An integer becomes one of another type
+    modulo 2^bits. Numbers become floats by rounding half to even. If both types are the same, bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements to convert.")

@@ -89,7 +89,7 @@ def scattered(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> tuple[list[Expr],
 
 
 def before_end(d: Any, o: Sequence[Expr]) -> list[Expr]:
-    """Whether an output is outside of the OutputPadding."""
+    """The conditions that an output is not in the OutputPadding."""
     return [p < size - end for p, size, end in zip(o, d.output_tensor.sizes[2:], d.output_padding, strict=True) if end]
 
 
@@ -150,7 +150,7 @@ class Convolution(Desc):
     FORWARD: Output[n, m, o] = f(sum of Input[n, c, o * Stride + k * Dilation - StartPadding] * Filter[m, c, k] + Bias[m]),
     over the positions k of the filter and the channels c of m's group. BACKWARD adds Input[n, c, i] * Filter[c, m, k] to
     Output[n, m, i * Stride + k * Dilation - StartPadding]. In the mode CONVOLUTION, the filter is flipped along every
-    spatial dimension. What lies outside the input is no term; at the end, OutputPadding positions have no terms at all.
+    spatial dimension. Elements outside of the input are left out. The last OutputPadding positions of the output have no terms.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, InputChannelCount, [Depth,] [Height,] Width}.")

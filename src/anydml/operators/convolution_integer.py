@@ -116,8 +116,8 @@ class ConvolutionInteger(Desc):
     """Convolves 8-bit integers with filters, in groups: Output = sum of (Input - InputZeroPoint) * (Filter - FilterZeroPoint).
 
     Output[n, m, o] sums over the positions k of the filter and the channels c of m's group, with Input at o * Stride +
-    k * Dilation - StartPadding; what lies outside the input is no term, as if it were the zero point. An absent zero point
-    is 0. A sum that INT32 lacks wraps modulo 2^32.
+    k * Dilation - StartPadding. Elements outside of the input are left out, as if they were the zero point. An absent zero
+    point is 0. Sums outside of INT32 wrap modulo 2^32.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, InputChannelCount, [Height,] Width}.")

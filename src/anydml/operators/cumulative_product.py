@@ -33,7 +33,7 @@ def along(title: str, axis: int, want: Any, **others: Any) -> Example:
 
 @operator("DML_OPERATOR_CUMULATIVE_PRODUCT", 145, since=FeatureLevel.FL_3_1, in_place=("InputTensor",))
 class CumulativeProduct(Desc):
-    """Multiplies the elements of each line up to every place: Output[i] = product of Input[k] over k <= i, or over k >= i.
+    """Multiplies the elements of each line up to every position: Output[i] = product of Input[k] over k <= i, or over k >= i.
 
     With HasExclusiveProduct the element itself is left out, so that the first product is 1. Each product is exact, and
     rounded once; integers wrap modulo 2^bits.

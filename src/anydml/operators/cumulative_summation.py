@@ -33,7 +33,7 @@ def along(title: str, axis: int, want: Any, **others: Any) -> Example:
 
 @operator("DML_OPERATOR_CUMULATIVE_SUMMATION", 105, since=FeatureLevel.FL_2_1, in_place=("InputTensor",))
 class CumulativeSummation(Desc):
-    """Adds up the elements of each line up to every place: Output[i] = sum of Input[k] over k <= i, or over k >= i.
+    """Adds up the elements of each line up to every position: Output[i] = sum of Input[k] over k <= i, or over k >= i.
 
     With HasExclusiveSum the element itself is left out, so that the first sum is 0. Each sum is exact, and
     rounded once; integers wrap modulo 2^bits.

@@ -92,10 +92,10 @@ def space(d: Any) -> tuple[int, ...]:
 
 @operator("DML_OPERATOR_DEPTH_TO_SPACE1", 113, since=FeatureLevel.FL_2_1)
 class DepthToSpace1(Desc):
-    """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, k, h, w], B being BlockSize.
+    """Rearranges channels to blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, k, h, w].
 
-    The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the output's number of channels, and
-    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
+    B is BlockSize, and C the output's number of channels. The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW,
+    and (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, ChannelCount * BlockSize^2, Height, Width}.")
@@ -141,7 +141,7 @@ class DepthToSpace1(Desc):
 
 @operator("DML_OPERATOR_DEPTH_TO_SPACE", 69, since=FeatureLevel.FL_1_0)
 class DepthToSpace(Desc):
-    """Lays channels out as blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, (i * B + j) * C + c, h, w].
+    """Rearranges channels to blocks of an image: Output[n, c, h * B + i, w * B + j] = Input[n, (i * B + j) * C + c, h, w].
 
     It is DEPTH_TO_SPACE1 in the order DEPTH_COLUMN_ROW.
     """

@@ -39,9 +39,10 @@ SCALES = np.array([[1, 0.5], [2, 0.25]], np.float32)
 class Dequantize(Desc):
     """Dequantizes every element by its block: Output = (Input - ZeroPoint) * Scale.
 
-    A dimension in which the quantization tensors have n elements is cut into n blocks of equal size: 1 is a scale for all,
-    and the input's own size is one for each. The product is exact and rounded once. Without a zero point, it is 0 in a signed
-    type, and the middle of an unsigned one: 128 in UINT8, 8 in UINT4. (ONNX's would be 0, which is given as a tensor.)
+    In each dimension, the quantization tensors have a size n, and the input is divided into n blocks of equal size: with n = 1
+    all elements share a scale, and with the input's size each has its own. The product is exact and rounded once. An absent
+    zero point is 0 for a signed type, and the middle of an unsigned one: 128 for UINT8, 8 for UINT4. (In ONNX it is 0; give
+    a tensor for that.)
 
     Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes arrays of
     ml_dtypes' int4 and uint4.

@@ -44,8 +44,8 @@ def band(title: str, want: Any, begin: int, end: int, value: float, of: TensorDe
 class DiagonalMatrix1(Desc):
     """Fills diagonals of matrices with a number, and copies the other elements from an input, or fills them with 0.
 
-    The diagonals t = x - y are filled with DiagonalFillBegin <= t < DiagonalFillEnd; where the begin is greater than the end,
-    those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are copied unchanged.
+    Element [y, x] is on diagonal t = x - y. Diagonals with DiagonalFillBegin <= t < DiagonalFillEnd are filled; if the begin
+    is greater than the end, those with t < DiagonalFillEnd or t >= DiagonalFillBegin. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc | None = field.input("InputTensor", "The other elements; without it, 0.", default=None)

@@ -60,9 +60,9 @@ class DynamicQuantizeLinear(Desc):
 
     OutputScale = (max - min) / (Max - Min), OutputZeroPoint = clamp(round(Min - min / OutputScale), Min, Max), and
     Output = clamp(round(Input / OutputScale) + OutputZeroPoint, Min, Max). Here min and max are the smallest and the largest
-    element, 0 being counted as one and NaN as none; Min and Max are the limits of the output's type. The three quotients are
-    rounded to FLOAT32, as ONNX does it, and round takes ties to even. Where the scale would be 0, it is 1, and the zero
-    point 0. A quotient that is NaN gives Min.
+    number among the elements and 0, without NaN; Min and Max are the limits of the output's type. The three quotients are
+    rounded to FLOAT32, as in ONNX, and round takes ties to even. If the scale were 0, it is 1, and the zero point 0. A
+    quotient that is NaN gives Min.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements to quantize.")

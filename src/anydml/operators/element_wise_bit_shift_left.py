@@ -23,9 +23,9 @@ TRIPLE = TensorDesc(DataType.UINT8, (3,))
 
 @operator("DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_LEFT", 97, since=FeatureLevel.FL_2_1, in_place=("ATensor", "BTensor"))
 class ElementWiseBitShiftLeft(Desc):
-    """Moves the bits of every element of A up by as many places as B says: Output = A << B.
+    """Shifts the bits of every element of A to the left by B places: Output = A << B.
 
-    Bits that leave the width of the type are lost, so that 0 is left where B is that width or more.
+    Bits that exceed the width of the type are lost; the result is 0 if B is that width or more.
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The elements whose bits are moved.")

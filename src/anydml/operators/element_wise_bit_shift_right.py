@@ -23,9 +23,9 @@ TRIPLE = TensorDesc(DataType.UINT8, (3,))
 
 @operator("DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_RIGHT", 98, since=FeatureLevel.FL_2_1, in_place=("ATensor", "BTensor"))
 class ElementWiseBitShiftRight(Desc):
-    """Moves the bits of every element of A down by as many places as B says: Output = A >> B.
+    """Shifts the bits of every element of A to the right by B places: Output = A >> B.
 
-    Zeros come in from above, so that 0 is left where B is the width of the type or more.
+    Zeros are shifted in from the left; the result is 0 if B is the width of the type or more.
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The elements whose bits are moved.")

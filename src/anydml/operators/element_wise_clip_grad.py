@@ -36,7 +36,7 @@ PASSES = elementwise(lambda d, x, gradient: select(either(x <= d.min, x >= d.max
 class ElementWiseClipGrad1(Desc):
     """Passes the gradient where clipping keeps an element: OutputGradient = 0 if x <= Min or x >= Max, else InputGradient.
 
-    Where x is NaN the gradient passes. What passes is moved, bit by bit.
+    The gradient passes if x is NaN. Its bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x that were clipped.")
@@ -84,8 +84,8 @@ class ElementWiseClipGrad1(Desc):
 class ElementWiseClipGrad(Desc):
     """Passes the gradient where clipping keeps an element: OutputGradient = 0 if x <= Min or x >= Max, else InputGradient.
 
-    Where x is NaN the gradient passes. What passes is moved, bit by bit. Min and Max are compared as they are, also with
-    integers, whose type need not hold them: CLIP_GRAD1 cannot say that, and the operator has a statement of its own.
+    The gradient passes if x is NaN. Its bits are copied unchanged. Min and Max are floats, and are compared with integers
+    without conversion to their type; CLIP_GRAD1 cannot do that, so this operator has a statement of its own.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x that were clipped.")

@@ -26,8 +26,8 @@ FOUR = TensorDesc(DataType.FLOAT32, (4,))
 class ElementWiseConstantPow(Desc):
     """Raises every element to one power: Output = pow(x, Exponent).
 
-    Where there is a ScaleBias, it is pow(x * Scale + Bias, Exponent). It is IEEE 754's pow: a negative number has powers
-    with integers as exponents alone, and x^0 and 1^y are 1 whatever x and y are.
+    With a ScaleBias, it is pow(x * Scale + Bias, Exponent). The function is IEEE 754's pow: a power of a negative number is
+    NaN unless the exponent is an integer, and x^0 and 1^y are 1 for all x and y.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The bases x.")

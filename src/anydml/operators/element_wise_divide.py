@@ -26,7 +26,7 @@ BYTES = TensorDesc(DataType.INT8, (4,))
 class ElementWiseDivide(Desc):
     """Divides two tensors element by element: Output = A / B.
 
-    The quotient of integers is truncated toward zero, and 0 where B is 0; the lowest one divided by -1 wraps to itself.
+    The quotient of integers is truncated toward zero, and is 0 if B is 0. The lowest integer divided by -1 wraps to itself.
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The dividends.")

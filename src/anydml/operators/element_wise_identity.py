@@ -27,8 +27,8 @@ INTEGERS = TensorDesc(DataType.INT8, (4,))
 class ElementWiseIdentity(Desc):
     """Copies every element: Output = x, or x * Scale + Bias where there is a ScaleBias.
 
-    Without a ScaleBias, bits are moved, those of a NaN too; with other strides on one side, elements are laid out anew. With
-    one, an integer is truncated toward zero and saturates.
+    Without a ScaleBias, bits are copied unchanged, also those of NaN; input and output may have different strides. With a
+    ScaleBias, integers are truncated toward zero and saturate.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")

@@ -24,7 +24,7 @@ BYTES = TensorDesc(DataType.UINT8, (5,))
 
 @operator("DML_OPERATOR_ELEMENT_WISE_LOGICAL_LESS_THAN", 17, since=FeatureLevel.FL_1_0)
 class ElementWiseLogicalLessThan(Desc):
-    """Says where an element of A is less than that of B: Output = (A < B), 1 or 0.
+    """Compares two tensors element by element: Output = (A < B), 1 or 0.
 
     A comparison with NaN is false, and -0 equals +0. The output is UINT8 or UINT32, whatever the inputs are.
     """

@@ -24,10 +24,10 @@ BYTES = TensorDesc(DataType.INT8, (6,))
 
 @operator("DML_OPERATOR_ELEMENT_WISE_MODULUS_FLOOR", 102, since=FeatureLevel.FL_2_1, in_place=("ATensor", "BTensor"))
 class ElementWiseModulusFloor(Desc):
-    """Takes the remainder of every quotient rounded down: Output = A - B * floor(A / B), as Python's %.
+    """Computes the remainder of a quotient that is rounded down: Output = A - B * floor(A / B), as Python's %.
 
-    The exact remainder has the sign of B, a zero too, and is rounded once; -3 modulo an infinity is that infinity. Modulo
-    0 is NaN, and 0 for integers.
+    The exact remainder is rounded once, and has the sign of B even if it is 0; -3 modulo +infinity is +infinity. If B is 0,
+    the result is NaN, or 0 for integers.
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The dividends.")

@@ -24,10 +24,10 @@ BYTES = TensorDesc(DataType.INT8, (6,))
 
 @operator("DML_OPERATOR_ELEMENT_WISE_MODULUS_TRUNCATE", 101, since=FeatureLevel.FL_2_1, in_place=("ATensor", "BTensor"))
 class ElementWiseModulusTruncate(Desc):
-    """Takes the remainder of every quotient truncated toward zero: Output = A - B * trunc(A / B), as C's fmod.
+    """Computes the remainder of a quotient that is truncated toward zero: Output = A - B * trunc(A / B), as C's fmod.
 
-    The remainder is exact and has the sign of A, a zero too. An element modulo an infinity is itself. Modulo 0 is NaN,
-    and 0 for integers.
+    The remainder is exact, and has the sign of A even if it is 0. If B is infinite, the result is A; if B is 0, it is NaN, or
+    0 for integers.
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The dividends.")

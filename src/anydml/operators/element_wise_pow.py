@@ -28,9 +28,10 @@ BYTES = TensorDesc(DataType.INT8, (1, 1, 1, 4))
 class ElementWisePow(Desc):
     """Raises every element to a power: Output = pow(x, Exponent), or pow(x * Scale + Bias, Exponent) with a ScaleBias.
 
-    It is IEEE 754's pow: a negative number has powers with integers as exponents alone, and x^0 and 1^y are 1 whatever x and
-    y are. Powers of integers with integers wrap modulo 2^bits; with a negative exponent they are 0, but for bases of 1 and -1.
-    Where an integer has a ScaleBias or an exponent of a float type, the exact result is truncated toward zero and saturates.
+    The function is IEEE 754's pow: a power of a negative number is NaN unless the exponent is an integer, and x^0 and 1^y are
+    1 for all x and y. Powers of integers with integer exponents wrap modulo 2^bits; with negative exponents they are 0, except
+    for bases of 1 and -1. For an integer with a ScaleBias or a float exponent, the exact result is truncated toward zero and
+    saturates.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The bases x.")

@@ -29,8 +29,8 @@ BYTES = TensorDesc(DataType.UINT8, (6,))
 class ElementWiseQuantizeLinear(Desc):
     """Quantizes every element: Output = clamp(round(Input / Scale) + ZeroPoint, Min, Max).
 
-    The quotient is rounded to FLOAT32, as ONNX does it, and round takes ties to even. Min and Max are the
-    limits of the output's type. An absent zero point is 0; a quotient that is NaN gives Min.
+    The quotient is rounded to FLOAT32, as in ONNX, and round takes ties to even. Min and Max are the limits of the output's
+    type. An absent zero point is 0; a quotient that is NaN gives Min.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements to quantize.")

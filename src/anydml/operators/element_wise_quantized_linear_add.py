@@ -28,8 +28,8 @@ BYTES, BYTE, SCALE = (TensorDesc(DataType.UINT8, (4,)), TensorDesc(DataType.UINT
 class ElementWiseQuantizedLinearAdd(Desc):
     """Adds two quantized tensors element by element: Output = quantize(dequantize(A) + dequantize(B)).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is
-    exact but the one rounding, half to even. An absent zero point is 0; a quotient that is NaN gives Min.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is exact
+    except for this one rounding, half to even. An absent zero point is 0; a quotient that is NaN gives Min.
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The left terms.")

@@ -32,10 +32,10 @@ ROUNDINGS = {
 
 @operator("DML_OPERATOR_ELEMENT_WISE_ROUND", 99, since=FeatureLevel.FL_2_1, in_place=("InputTensor",))
 class ElementWiseRound(Desc):
-    """Rounds every element to an integer: Output = round(x), where the mode says how.
+    """Rounds every element to an integer: Output = round(x), in the direction that the mode names.
 
-    HALVES_TO_NEAREST_EVEN and TOWARD_INFINITY take the nearest integer; of two, the first takes the even one, and the second
-    the one away from zero. TOWARD_ZERO cuts off what is behind the point. What rounds to 0 from below gives -0.
+    HALVES_TO_NEAREST_EVEN and TOWARD_INFINITY take the nearest integer; of a tie, the first takes the even integer, and the
+    second the one away from zero. TOWARD_ZERO truncates. Negative numbers that round to 0 give -0.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")

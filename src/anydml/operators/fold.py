@@ -39,11 +39,11 @@ from anydml.tensor import TensorDesc
 
 @operator("DML_OPERATOR_FOLD", 176, since=FeatureLevel.FL_6_4)
 class Fold(Desc):
-    """Adds columns up to the image whose windows they are: Output[n, c, p] = sum of Input[n, c * K + k, b].
+    """Adds up columns, each the elements of a window, at their positions in an image: the reverse of UNFOLD.
 
-    The terms are those with p = b * Stride + k * Dilation - StartPadding.
-    Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
-    elements. What lies outside the image is left out. Sums are exact, and rounded once; integers wrap modulo 2^bits.
+    Output[n, c, p] = sum of Input[n, c * K + k, b] over all b and k with p = b * Stride + k * Dilation - StartPadding. Here b
+    is a position of the window and k one of its K elements, each counted in row-major order. Elements outside of the image
+    are left out. Sums are exact, and rounded once; integers wrap modulo 2^bits.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The columns, {BatchCount, ChannelCount * K, places}.")

@@ -40,10 +40,10 @@ def six(*sizes: int) -> NDArray[Any]:
 
 @operator("DML_OPERATOR_GATHER", 67, since=FeatureLevel.FL_1_0)
 class Gather(Desc):
-    """Copies the slices of Input along an axis that Indices name: NumPy's take(Input, Indices, Axis).
+    """Copies the slices of Input at indices along an axis: NumPy's take(Input, Indices, Axis).
 
-    The last IndexDimensions sizes of Indices stand in Input's sizes in the place of the axis; ones before them make as
-    many dimensions as the tensors have. A negative index counts from the end.
+    The output's sizes are Input's, in which the axis is replaced by the last IndexDimensions sizes of Indices, after leading
+    sizes of 1 up to the dimension count. A negative index counts from the end.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")
@@ -187,7 +187,7 @@ class Gather(Desc):
 
 
 def gathered(d: Any) -> tuple[int, ...]:
-    """The sizes of the output; ValueError where no output can have them."""
+    """The sizes of the output; ValueError if no output can have them."""
     count = len(d.input_tensor.sizes)
     if d.axis >= count or not d.index_dimensions <= len(d.indices_tensor.sizes) == count:
         raise ValueError("the axis or the dimensions of the indices are not there")

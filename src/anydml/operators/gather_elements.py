@@ -55,7 +55,7 @@ def wrapped(named: Expr, data_type: DataType, size: Operand) -> Expr:
 
 @operator("DML_OPERATOR_GATHER_ELEMENTS", 107, since=FeatureLevel.FL_2_1)
 class GatherElements(Desc):
-    """Copies the elements that indices along an axis name: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
+    """Copies the elements at indices along an axis: Output[.., i, ..] = Input[.., Indices[.., i, ..], ..].
 
     A negative index counts from the end. Bits are copied unchanged.
     """

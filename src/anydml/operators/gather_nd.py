@@ -142,11 +142,10 @@ def count(*sizes: int) -> NDArray[Any]:
 
 @operator("DML_OPERATOR_GATHER_ND1", 140, since=FeatureLevel.FL_3_0)
 class GatherNd1(Desc):
-    """Copies the subtensors of Input that tuples of indices name: Output[c, ..] = Input[b, Indices[c], ..].
+    """Copies the subtensors of Input at tuples of indices: Output[c, ..] = Input[b, Indices[c], ..].
 
-    The last dimension of Indices holds a tuple, which names an element along as many dimensions of Input behind the batches;
-    b is the first part of c, as many indices as BatchDimensionCount says. A negative index counts from the end. Bits are
-    moved as they are.
+    The last dimension of Indices holds tuples of indices in the dimensions of Input that follow those of batches. b is the
+    first BatchDimensionCount indices of c. A negative index counts from the end. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")

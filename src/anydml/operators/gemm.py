@@ -58,8 +58,8 @@ class Gemm(Desc):
     """Multiplies matrices, batch by batch: Output = f(Alpha * A @ B + Beta * C), with a fused activation f.
 
     A is {.., M, K}, B {.., K, N}, C and Output {.., M, N}; TransA and TransB swap the last two dimensions of A and B before
-    they are multiplied. Without C, Beta has no part. All of it is exact, f too, and rounded once. A factor of 0 multiplies
-    as any other: an infinity by it is NaN.
+    they are multiplied. Without C, Beta has no effect. Everything is exact, f included, and rounded once. An Alpha or Beta of
+    0 multiplies like any other factor: its product with an infinity is NaN.
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}; transposed, K, M.")

@@ -5,6 +5,7 @@ Source: ns-directml-dml_gru_operator_desc. Its equations are those of ONNX's GRU
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from anydml.schema.recurrent import (
     recurrent_rules,
 )
 from anydml.schema.rules import fusable_activation, not_owned, same
-from anydml.schema.statement import Nest, stored
+from anydml.schema.statement import Nest, named, stored
 from anydml.schema.support import support
 from anydml.schema.types import FLOATS
 from anydml.tensor import DataType, TensorDesc
@@ -85,17 +86,20 @@ class Layer(Network):
     gates, functions = 3, 2
 
     def step(self, i: Indices, states: Tensor) -> tuple[Expr]:
-        t, r, b, _ = i
+        t, _, b, _ = i
         update = self.gate(UPDATE, i, states)
         old = select(t > 0, *self.before(states, self.hidden_init, i))
-        candidate = self.function(1, r, self.reset(i, states))
+        candidate = named("Candidate", "trbj", lambda *at: self.function(1, at[1], self.reset(at, states)), i)
         return (self.within(t, b, (1 - update) * candidate + update * old),)
 
     def gate(self, place: int, i: Any, states: Tensor) -> Expr:
-        total = self.biased(self.of_input(place, i) + self.of_state(place, i, states), place, i)
-        return self.function(0, i[1], total)
+        def element(*at: Expr) -> Expr:
+            total = self.biased(self.of_input(place, at) + self.of_state(place, at, states), place, at)
+            return self.function(0, at[1], total)
 
-    def reset(self, i: Indices, states: Tensor) -> Expr:
+        return named("Reset" if place == RESET else "Update", "trbj", element, i)
+
+    def reset(self, i: Sequence[Expr], states: Tensor) -> Expr:
         """X Wh + Wbh, and what the reset gate leaves of H Rh + Rbh."""
         if not self.d.linear_before_reset:
             kept = self.of_state(CANDIDATE, i, states, lambda at: self.gate(RESET, at, states))
@@ -108,10 +112,12 @@ class Layer(Network):
 class Gru(Desc):
     """Computes one layer of gated recurrent units, step by step: H' = (1 - z) * h + z * H.
 
-    With X the step's input, z = f(X Wz + H Rz + Wbz + Rbz), r likewise, and h = g(X Wh + (r * H) Rh + Wbh + Rbh), or with
-    LinearBeforeReset h = g(X Wh + r * (H Rh + Rbh) + Wbh). H' is rounded at each step, and nothing else is. BACKWARD goes
-    from a sequence's end to its start, and OutputSequence has every H' at its own step; what lies beyond a sequence's
-    length is 0.
+    X is the step's input, and H the state before it. The update gate is z = f(X Wz + H Rz + Wbz + Rbz), and the reset gate
+    is r = f(X Wr + H Rr + Wbr + Rbr). The candidate is h = g(X Wh + (r * H) Rh + Wbh + Rbh) or, with LinearBeforeReset,
+    h = g(X Wh + r * (H Rh + Rbh) + Wbh). Only H' is rounded, once at each step.
+
+    BACKWARD goes from a sequence's end to its start. OutputSequence has every H' at its own step. Elements after the end of
+    a sequence are 0.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", INPUT)

@@ -34,7 +34,7 @@ def counted(first: int, *sizes: int) -> Any:
 
 @operator("DML_OPERATOR_JOIN", 63, since=FeatureLevel.FL_1_0)
 class Join(Desc):
-    """Lays tensors one after another along an axis: Output[.., o + i, ..] = Input[n][.., i, ..].
+    """Concatenates tensors along an axis: Output[.., o + i, ..] = Input[n][.., i, ..].
 
     Here o is the sum of the sizes along the axis of the inputs before n. Bits are copied unchanged.
     """

@@ -34,11 +34,11 @@ WITHIN: dict[str, Any] = dict(
 
 @operator("DML_OPERATOR_LOCAL_RESPONSE_NORMALIZATION", 74, since=FeatureLevel.FL_1_0)
 class LocalResponseNormalization(Desc):
-    """Divides by a power of the squares around: Output = x / (Bias + (Alpha / LocalSize) * sum of squares)^Beta.
+    """Divides by a power of a sum of squares: Output = x / (Bias + (Alpha / LocalSize) * sum of squares)^Beta.
 
-    The squares are those of LocalSize channels around with CrossChannel, else of LocalSize x LocalSize elements of the
-    channel; around i they go from i - (LocalSize - 1) / 2, rounded up, as far as LocalSize says, and what lies outside the
-    input is no term. The result is exact, and rounded once.
+    The sum runs over a window around x: LocalSize channels with CrossChannel, else LocalSize x LocalSize elements of the
+    channel. The window around index i begins at i - (LocalSize - 1) / 2, rounded up. Elements outside of the input are left
+    out. The result is exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x, {BatchCount, ChannelCount, Height, Width}.")

@@ -26,11 +26,11 @@ ALL = "InputTensor InputGradientTensor OutputGradientTensor"
 
 @operator("DML_OPERATOR_LOCAL_RESPONSE_NORMALIZATION_GRAD", 144, since=FeatureLevel.FL_3_1)
 class LocalResponseNormalizationGrad(Desc):
-    """Gives the gradient of LOCAL_RESPONSE_NORMALIZATION's input, from that of its output.
+    """Computes the gradient of LOCAL_RESPONSE_NORMALIZATION's input from that of its output, g.
 
-    With s[j] = Bias + (Alpha / LocalSize) * the sum of squares around j, it is
-    g[i] / s[i]^Beta - 2 * Alpha * Beta / LocalSize * x[i] * the sum of g[j] * x[j] / s[j]^(Beta + 1) over all j that have i
-    among the elements around them. The result is exact, and rounded once.
+    With s[j] = Bias + (Alpha / LocalSize) * (sum of squares in the window around j), it is
+    g[i] / s[i]^Beta - 2 * Alpha * Beta / LocalSize * x[i] * (sum of g[j] * x[j] / s[j]^(Beta + 1)), over all j whose window
+    contains i. The result is exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x, {BatchCount, ChannelCount, Height, Width}.")

@@ -30,7 +30,7 @@ DATA = dict(input_tensor=np.array([[1, 2, 2], [3, -4, 0]], np.float32))
 class LpNormalization(Desc):
     """Divides each line along an axis by its norm: Output = x / (sum of |x|^P + Epsilon)^(1/P).
 
-    A line of zeros stays what it is. The quotient is exact, and rounded once.
+    A line of zeros is copied unchanged. The quotient is exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements x.")

@@ -70,10 +70,10 @@ def norm(k: Indices, x: Expr, p: int) -> Expr:
 
 @operator("DML_OPERATOR_LP_POOLING1", 165, since=FeatureLevel.FL_6_2)
 class LpPooling1(Desc):
-    """Computes the p-norm of every place of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
+    """Computes the p-norm of every position of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
 
-    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
-    the input is no term. The norm is exact, and rounded once.
+    The elements at position o are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to WindowSize - 1. Elements
+    outside of the input are left out. The norm is exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, ChannelCount, [Depth,] Height, Width}.")

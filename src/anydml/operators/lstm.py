@@ -5,6 +5,8 @@ Source: ns-directml-dml_lstm_operator_desc. Its equations are those of ONNX's LS
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ from anydml.schema.recurrent import (
     recurrent_rules,
 )
 from anydml.schema.rules import fusable_activation, not_owned, same
-from anydml.schema.statement import Nest, stored
+from anydml.schema.statement import Nest, named, stored
 from anydml.schema.support import support
 from anydml.schema.types import FLOATS
 from anydml.tensor import DataType, TensorDesc
@@ -41,6 +43,7 @@ from anydml.tensor import DataType, TensorDesc
 FLOAT_INPUTS = "InputTensor WeightTensor RecurrenceTensor BiasTensor HiddenInitTensor CellMemInitTensor PeepholeTensor"
 FLOAT_OUTPUTS = "OutputSequenceTensor OutputSingleTensor OutputCellSingleTensor"
 INPUT_GATE, OUTPUT_GATE, FORGET_GATE, CELL = range(4)  # their order in weights and biases; peepholes have the first three
+NAMES = ("InputGate", "OutputGate", "ForgetGate", "CellGate")  # in formulas
 
 
 def row(*values: float) -> NDArray[Any]:
@@ -107,31 +110,42 @@ class Layer(Network):
 
     def step(self, i: Indices, cells: Tensor, states: Tensor) -> tuple[Expr, Expr]:
         t, r, b, _ = i
-        old = select(t > 0, *self.before(cells, self.cell_init, i))
+        old = partial(self.old, cells)
         new_gate = self.gate(INPUT_GATE, i, states, old)
         forget = 1 - new_gate if self.d.couple_input_forget else self.gate(FORGET_GATE, i, states, old)
-        cell = forget * old + new_gate * self.gate(CELL, i, states)
-        hidden = self.gate(OUTPUT_GATE, i, states, cells[i]) * self.function(2, r, cells[i])
+        cell = forget * old(*i) + new_gate * self.gate(CELL, i, states)
+        hidden = self.gate(OUTPUT_GATE, i, states, lambda *at: cells[at]) * self.function(2, r, cells[i])
         return self.within(t, b, cell), self.within(t, b, hidden)
 
-    def gate(self, place: int, i: Indices, states: Tensor, cell: Expr | None = None) -> Expr:
-        _, r, _, j = i
-        total = self.of_input(place, i) + self.of_state(place, i, states)
-        if self.peephole is not None and cell is not None:
-            total += self.peephole[0, 0, r, self.at(place, j)] * cell
-        total = self.biased(total, place, i)
-        clip = self.d.clip_threshold
-        return self.function(1 if place == CELL else 0, r, clamp(total, -clip, clip) if self.d.use_clip_threshold else total)
+    def old(self, cells: Tensor, *i: Expr) -> Expr:
+        """C before a step."""
+        return select(i[0] > 0, *self.before(cells, self.cell_init, i))
+
+    def gate(self, place: int, i: Indices, states: Tensor, cell: Callable[..., Expr] | None = None) -> Expr:
+        def element(*at: Expr) -> Expr:
+            _, r, _, j = at
+            total = self.of_input(place, at) + self.of_state(place, at, states)
+            if self.peephole is not None and cell is not None:
+                total += self.peephole[0, 0, r, self.at(place, j)] * cell(*at)
+            total = self.biased(total, place, at)
+            clip = self.d.clip_threshold
+            limited = clamp(total, -clip, clip) if self.d.use_clip_threshold else total
+            return self.function(1 if place == CELL else 0, r, limited)
+
+        return named(NAMES[place], "trbj", element, i)
 
 
 @operator("DML_OPERATOR_LSTM", 77, since=FeatureLevel.FL_1_0)
 class Lstm(Desc):
     """Computes one layer of long short-term memory, step by step: C' = F * C + i * c and H' = o * h(C').
 
-    With X the step's input, i = f(X Wi + H Ri + Pi * C + Wbi + Rbi), F likewise, c = g(X Wc + H Rc + Wbc + Rbc), and
-    o = f(X Wo + H Ro + Po * C' + Wbo + Rbo). CoupleInputForget makes F = 1 - i. ClipThreshold clips what f and g are
-    applied to. H' and C' are rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
-    and OutputSequence has every H' at its own step; elements beyond a sequence's length are 0.
+    X is the step's input; H and C are the states before it. The input gate is i = f(X Wi + H Ri + Pi * C + Wbi + Rbi), the
+    forget gate is F = f(X Wf + H Rf + Pf * C + Wbf + Rbf) or, with CoupleInputForget, 1 - i. The cell gate is
+    c = g(X Wc + H Rc + Wbc + Rbc), and the output gate o = f(X Wo + H Ro + Po * C' + Wbo + Rbo). ClipThreshold clips the
+    arguments of f and g. Only H' and C' are rounded, once at each step.
+
+    BACKWARD goes from a sequence's end to its start. OutputSequence has every H' at its own step. Elements after the end of
+    a sequence are 0.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", INPUT)

@@ -32,7 +32,7 @@ def int32(*sizes: int) -> TensorDesc:
 class MatrixMultiplyInteger(Desc):
     """Multiplies 8-bit matrices, batch by batch: Output = sum over k of (A - AZeroPoint) * (B - BZeroPoint), in INT32.
 
-    A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0. A sum that INT32 lacks wraps modulo 2^32.
+    A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0. Sums outside of INT32 wrap modulo 2^32.
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}.")

@@ -49,9 +49,9 @@ BY_BATCH: dict[str, Any] = dict(
 class MatrixMultiplyIntegerToFloat(Desc):
     """Multiplies matrices of integers, batch by batch, into floats: Output = dequantize(A) @ dequantize(B) + Bias.
 
-    dequantize(x) = (x - ZeroPoint) * Scale. The sum over k of (A - AZeroPoint) * (B - BZeroPoint) is exact, times AScale,
-    times BScale, plus Bias, and rounded once. A is {.., M, K}, B {.., K, N}, Bias and Output {.., M, N}. An absent zero
-    point is 0.
+    dequantize(x) = (x - ZeroPoint) * Scale. The result, AScale * BScale * (the sum over k of (A - AZeroPoint) *
+    (B - BZeroPoint)) + Bias, is exact, and rounded once. A is {.., M, K}, B {.., K, N}, Bias and Output {.., M, N}. An absent
+    zero point is 0.
     """
 
     a_tensor: TensorDesc = field.input("ATensor", "The left matrices, {BatchCount, ChannelCount, M, K}.")

@@ -86,12 +86,12 @@ TIES = plane([[1, 2, 2, 1], [3, 3, 0, 5], [0, 5, 5, 5], [1, 1, 1, 1]])
 
 @operator("DML_OPERATOR_MAX_POOLING2", 110, since=FeatureLevel.FL_2_1)
 class MaxPooling2(Desc):
-    """Selects the largest element of every place of a window that slides over the spatial dimensions, and its position.
+    """Selects the largest element at every position of a window that slides over the spatial dimensions, and its index.
 
-    The elements at place o are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1; what lies outside
-    the input is none of them. The first NaN counts as the largest element, or else the first of those that are equal, zeros of
-    both signs among them. The output is that element, bit by bit; its index is its row-major position in the whole input,
-    modulo 2^32 in a tensor of UINT32.
+    The elements at position o are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to WindowSize - 1, that are
+    inside the input. The largest is the first NaN or, if there is none, the first of the largest numbers; zeros of both signs
+    are equal. The output has the bits of this element. Its index is its row-major position in the whole input, modulo 2^32 if
+    it is UINT32.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, ChannelCount, [Depth,] Height, Width}.")
@@ -162,7 +162,7 @@ class MaxPooling2(Desc):
 
 @operator("DML_OPERATOR_MAX_POOLING1", 91, since=FeatureLevel.FL_2_0)
 class MaxPooling1(Desc):
-    """Selects the largest element of every place of a window that slides over the spatial dimensions, and its position.
+    """Selects the largest element at every position of a window that slides over the spatial dimensions, and its index.
 
     It is MAX_POOLING2 with Dilations of 1.
     """
@@ -226,7 +226,7 @@ class MaxPooling1(Desc):
 
 @operator("DML_OPERATOR_MAX_POOLING", 58, since=FeatureLevel.FL_1_0)
 class MaxPooling(Desc):
-    """Selects the largest element of every place of a window that slides over the spatial dimensions.
+    """Selects the largest element at every position of a window that slides over the spatial dimensions.
 
     It is MAX_POOLING2 with Dilations of 1, and without indices.
     """

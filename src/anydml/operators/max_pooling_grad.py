@@ -33,10 +33,11 @@ IMAGES, ALL = "InputTensor OutputGradientTensor", "InputTensor InputGradientTens
 
 @operator("DML_OPERATOR_MAX_POOLING_GRAD", 131, since=FeatureLevel.FL_3_0)
 class MaxPoolingGrad(Desc):
-    """Adds the gradient of every window's largest element to that element; what is the largest nowhere gets 0.
+    """Adds up, for every element, the gradients of the windows in which it is the largest; 0 if there are none.
 
-    The elements at place o of the window are Input[o * Stride + k * Dilation - StartPadding], k from 0 to WindowSize - 1, that
-    lie in the input. The largest is the first NaN, or else the first of those that are equal. Sums are exact, and rounded once.
+    The elements at position o of the window are Input[o * Stride + k * Dilation - StartPadding], for k from 0 to
+    WindowSize - 1, that are inside the input. The largest is the first NaN or, if there is none, the first of the largest
+    numbers. Sums are exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, ChannelCount, [Depth,] Height, Width}.")

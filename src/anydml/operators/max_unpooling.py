@@ -30,10 +30,10 @@ UINT32 = DataType.UINT32
 
 @operator("DML_OPERATOR_MAX_UNPOOLING", 92, since=FeatureLevel.FL_2_0)
 class MaxUnpooling(Desc):
-    """Puts elements where indices say, and 0 elsewhere: Output, row by row, has Input[c] at the place Indices[c].
+    """Stores elements at indices, and 0 elsewhere: Output has Input[c] at the row-major position Indices[c].
 
-    An index counts elements of the whole output in row-major order. Of several elements for one place, the last counts. Bits
-    are moved as they are.
+    An index counts elements of the whole output in row-major order. Of several elements with one index, the last is stored.
+    Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements, such as MAX_POOLING's.")

@@ -98,8 +98,8 @@ def as_second(d: Any, axes: tuple[int, ...]) -> MeanVarianceNormalization2:
 class MeanVarianceNormalization2(Desc):
     """Normalises by the elements' own mean and variance: Output = f(Scale * (x - m) / sqrt(v + Epsilon) + Bias).
 
-    Here m is the mean of the elements along all the axes together, or 0 without UseMean, and v the mean of (x - m)^2; without
-    UseVariance nothing is divided. An absent Scale is 1, an absent Bias 0; their sizes are the input's or 1, which is
+    Here m is the mean of the elements along all the axes together, or 0 without UseMean, and v the mean of (x - m)^2. Without
+    UseVariance, there is no division. An absent Scale is 1, and an absent Bias 0; each of their sizes is the input's, or 1 and
     broadcast. Without UseMean this is RMS normalisation. The result is exact, and rounded once.
     """
 

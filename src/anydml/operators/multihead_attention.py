@@ -190,9 +190,9 @@ class MultiheadAttention1(Desc):
     """Computes attention of several heads: Output = softmax(Scale * Q K + RelativePositionBias + mask) V, for each head.
 
     Q, K and V are the queries, keys and values, plus their parts of Bias; keys and values of the past come before the new
-    ones. Q K is the sum of products over the elements of a head, and the softmax runs over the keys. Head n of queries has
-    head n * KeyValueHeadCount / QueryHeadCount, rounded down, of keys and values. With PastSequenceLengths L, new keys follow
-    the first L of the past, and query i sees keys up to L + i. The result is exact, and rounded once.
+    ones. Q K is the sum of products over the elements of a head, and the softmax runs over the keys. Head n of the queries uses
+    head n * KeyValueHeadCount / QueryHeadCount, rounded down, of the keys and values. With PastSequenceLengths L, the new keys
+    follow the first L past keys, and query i sees keys up to L + i. The result is exact, and rounded once.
     """
 
     query_tensor: TensorDesc | None = field.input("QueryTensor", QUERY, default=None)

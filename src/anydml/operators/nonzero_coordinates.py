@@ -33,8 +33,8 @@ def effective_rank(sizes: tuple[int, ...]) -> int:
 class NonzeroCoordinates(Desc):
     """Lists the coordinates of the elements that are not 0, in row-major order, and counts them.
 
-    A row of OutputCoordinates has the last coordinates of an element, as many as there are columns. The rows behind the last
-    element are 0. Zeros of both signs are 0; NaN is not.
+    A row of OutputCoordinates holds an element's coordinates along the last dimensions, as many as there are columns. Rows
+    after the last element are 0. Zeros of both signs are 0; NaN is not.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The elements.")

@@ -41,10 +41,10 @@ def indices_sizes() -> Constraint:
 
 @operator("DML_OPERATOR_ONE_HOT", 95, since=FeatureLevel.FL_2_0)
 class OneHot(Desc):
-    """Writes one value at the place of each line along an axis that an index names, and another elsewhere in the line.
+    """Writes the value On at the index of each line along an axis, and the value Off elsewhere in the line.
 
-    Off is the first element of Values, On the next one along the last of its dimensions that is larger than 1. A negative
-    index counts from the end; one that is out of range leaves its line without On. Bits are copied unchanged.
+    Off is the first element of Values, and On the next one along the last dimension with more than one element. A negative
+    index counts from the end; an index that is out of range leaves its line without On. Bits are copied unchanged.
     """
 
     indices_tensor: TensorDesc = field.input("IndicesTensor", "The place in each line; of size 1 along Axis.")

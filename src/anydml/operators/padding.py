@@ -100,10 +100,10 @@ def padded_output(d: Any) -> Outputs:
 
 @operator("DML_OPERATOR_PADDING1", 155, since=FeatureLevel.FL_5_0)
 class Padding1(Desc):
-    """Surrounds a tensor with more elements: Output[c] = Input[c - StartPadding], and by the mode beyond the input.
+    """Adds elements around a tensor: Output[c] = Input[c - StartPadding] inside the input, and by the mode outside.
 
-    CONSTANT is PaddingValue there. EDGE is the nearest element. REFLECTION goes back and forth with the ends once each,
-    SYMMETRIC with the ends twice each, and WRAP starts again. Bits are copied unchanged.
+    CONSTANT gives PaddingValue, and EDGE the nearest element. REFLECTION mirrors the input at its first and last elements,
+    which are not repeated; SYMMETRIC repeats them. WRAP repeats the input from its beginning. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to pad.")
@@ -185,10 +185,11 @@ class Padding1(Desc):
 
 @operator("DML_OPERATOR_PADDING", 64, since=FeatureLevel.FL_1_0)
 class Padding(Desc):
-    """Surrounds a tensor with more elements: Output[c] = Input[c - StartPadding], and by the mode beyond the input.
+    """Adds elements around a tensor: Output[c] = Input[c - StartPadding] inside the input, and by the mode outside.
 
-    CONSTANT is PaddingValue there, in an integer tensor truncated toward zero and saturated. EDGE is the nearest element.
-    REFLECTION goes back and forth with the ends once each, SYMMETRIC with the ends twice each, and WRAP starts again.
+    CONSTANT gives PaddingValue, which is truncated toward zero and saturated in an integer tensor, and EDGE the nearest
+    element. REFLECTION mirrors the input at its first and last elements, which are not repeated; SYMMETRIC repeats them. WRAP
+    repeats the input from its beginning.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to pad.")

@@ -125,11 +125,11 @@ def block_parameters(
 class Quantize(Desc):
     """Quantizes every element by its block: Output = clamp(round(Input / Scale) + ZeroPoint, Min, Max).
 
-    A dimension in which the quantization tensors have n elements is cut into n blocks of equal size: 1 is a scale for all,
-    and the input's own size is one for each. The quotient is rounded to FLOAT32, as ONNX does it, and round takes ties to
-    even. Min and Max are the limits of the output's type; a quotient that is NaN gives Min. Without a zero point, it is 0 in
-    a signed type, and the middle of an unsigned one: 128 in UINT8, 8 in UINT4. (ONNX's would be 0, which is given as a
-    tensor.)
+    In each dimension, the quantization tensors have a size n, and the input is divided into n blocks of equal size: with n = 1
+    all elements share a scale, and with the input's size each has its own. The quotient is rounded to FLOAT32, as in ONNX, and
+    round takes ties to even. Min and Max are the limits of the output's type; a quotient that is NaN gives Min. An absent zero
+    point is 0 for a signed type, and the middle of an unsigned one: 128 for UINT8, 8 for UINT4. (In ONNX it is 0; give a
+    tensor for that.)
 
     Elements of 4 bits are bound as bytes, two in each, the first in the low half. The eager function takes and returns arrays
     of ml_dtypes' int4 and uint4.

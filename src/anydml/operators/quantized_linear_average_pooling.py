@@ -113,11 +113,11 @@ GIVEN = dict(
 
 @operator("DML_OPERATOR_QUANTIZED_LINEAR_AVERAGE_POOLING", 169, since=FeatureLevel.FL_6_2)
 class QuantizedLinearAveragePooling(Desc):
-    """Averages every place of a window over a quantized tensor: Output = quantize(sum of dequantized elements / their number).
+    """Averages a quantized tensor in a window that slides: Output = quantize(sum of dequantized elements / their number).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is exact
-    but the one rounding, half to even. The elements and their number are those of AVERAGE_POOLING1; padding is the real
-    number 0. An absent zero point is 0; a quotient that is NaN gives Min.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is
+    exact except for this one rounding, half to even. The elements and their number are those of AVERAGE_POOLING1; padding is
+    the real number 0. An absent zero point is 0; a quotient that is NaN gives Min.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, ChannelCount, [Depth,] Height, Width}.")

@@ -63,9 +63,9 @@ SQUARE_DATA: dict[str, Any] = dict(
 class QuantizedLinearConvolution(Desc):
     """Convolves quantized numbers, in groups: Output = quantize(dequantize(Input) convolved with dequantize(Filter) + Bias).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is exact
-    but the one rounding, half to even. Bias counts in units of InputScale * FilterScale. What lies outside the input is no
-    term, as if it were the zero point. An absent zero point is 0.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is
+    exact except for this one rounding, half to even. Bias is in units of InputScale * FilterScale. Elements outside of the
+    input are left out, as if they were the zero point. An absent zero point is 0.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, InputChannelCount, [Height,] Width}.")

@@ -53,8 +53,9 @@ BY_BATCH: dict[str, Any] = {  # two batches, quantized per tensor
 class QuantizedLinearMatrixMultiply(Desc):
     """Multiplies quantized matrices, batch by batch: Output = quantize(dequantize(A) @ dequantize(B)).
 
-    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). All of it is
-    exact but the one rounding, half to even. A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point is 0.
+    dequantize(x) = (x - ZeroPoint) * Scale; quantize(x) = clamp(round(x / Scale) + ZeroPoint, Min, Max). Everything is
+    exact except for this one rounding, half to even. A is {.., M, K}, B {.., K, N}, Output {.., M, N}. An absent zero point
+    is 0.
 
     The eager function `quantized_linear_matrix_multiply` takes its arguments in the order of ONNX's QLinearMatMul.
     """

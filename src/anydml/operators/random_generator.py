@@ -40,8 +40,8 @@ def joined(state: Tensor, first: int, count: int) -> Expr:
 class RandomGenerator(Desc):
     """Fills a tensor with random bits: element k in row-major order is word k mod 4 of Philox 4x32-10 at step k // 4.
 
-    The state is a counter of four words, least significant first, and a key of two. Step n has the counter n further on,
-    modulo 2^128, and the same key. The output state is that after the steps that were taken: go on from there.
+    The state is a counter of four words, least significant first, and a key of two words. Step n uses the counter + n, modulo
+    2^128, and the same key. The output state has the counter after the last step, at which the next call continues.
     """
 
     input_state_tensor: TensorDesc = field.input("InputStateTensor", "The state {1, 1, 1, 6}: counter and key.")

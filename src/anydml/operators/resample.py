@@ -73,13 +73,15 @@ FOUR_CENTRED: dict[str, Any] = dict(input_pixel_offsets=HALVES * 2, output_pixel
 
 @operator("DML_OPERATOR_RESAMPLE3", 175, since=FeatureLevel.FL_6_4)
 class Resample3(Desc):
-    """Reads a tensor at other places than its elements': those of output o are x = (o - OutOffset) / Scale - InOffset.
+    """Resizes a tensor: output o is read at x = (o - OutputPixelOffset) / Scale - InputPixelOffset in each dimension.
 
-    NEAREST_NEIGHBOR moves the element at x rounded in the RoundingDirection; LINEAR counts the element at the floor of x
-    1 - (x - floor(x)), and the next one x - floor(x), in each dimension. Elements at the edge go on beyond it. Antialiased,
-    LINEAR takes in each dimension with 1 / Scale above 2 the mean of the elements from x - 1 / (2 Scale) to, but without,
-    x + 1 / (2 Scale). The x of these windows and of NEAREST_NEIGHBOR is that of float32 operations; all else is exact, and
-    rounded once, integers half to even.
+    NEAREST_NEIGHBOR copies the element at x, rounded in the RoundingDirection. LINEAR interpolates in each dimension: the
+    element at floor(x) has the weight 1 - (x - floor(x)), and the next one x - floor(x). Positions outside of the tensor have
+    the element at the nearest edge. With Antialiased, in dimensions where 1 / Scale is above 2, LINEAR takes the mean of the
+    elements from x - 1 / (2 * Scale) to before x + 1 / (2 * Scale) instead.
+
+    For NEAREST_NEIGHBOR and these means, x is computed in float32 operations. Everything else is exact, and rounded once,
+    integers half to even.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", INPUT)
@@ -172,11 +174,12 @@ class Resample2(Desc):
 
 @operator("DML_OPERATOR_RESAMPLE1", 116, since=FeatureLevel.FL_2_1)
 class Resample1(Desc):
-    """Reads a tensor at other places than its elements': those of output o are x = (o - OutOffset) / Scale - InOffset.
+    """Resizes a tensor: output o is read at x = (o - OutputPixelOffset) / Scale - InputPixelOffset in each dimension.
 
-    NEAREST_NEIGHBOR moves the element at floor(x + 1/2); LINEAR counts the element at the floor of x 1 - (x - floor(x)), and
-    the next one x - floor(x), in each dimension. Elements at the edge go on beyond it. The x of NEAREST_NEIGHBOR is that of
-    float32 operations; all else is exact, and rounded once, integers half to even.
+    NEAREST_NEIGHBOR copies the element at floor(x + 1/2). LINEAR interpolates in each dimension: the element at floor(x) has
+    the weight 1 - (x - floor(x)), and the next one x - floor(x). Positions outside of the tensor have the element at the
+    nearest edge. For NEAREST_NEIGHBOR, x is computed in float32 operations. Everything else is exact, and rounded once,
+    integers half to even.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", INPUT)

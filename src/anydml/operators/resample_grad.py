@@ -59,9 +59,9 @@ def linear(**fields: Any) -> Example:
 
 @operator("DML_OPERATOR_RESAMPLE_GRAD1", 162, since=FeatureLevel.FL_5_1)
 class ResampleGrad1(Desc):
-    """Adds the gradient of what RESAMPLE2 reads up at the elements that it reads, each with the weight that it had.
+    """Adds up, for every element that RESAMPLE2 reads, the gradients of the results times the element's weight in each.
 
-    Elements that are read nowhere get 0. Sums are exact, and rounded once.
+    Elements that are not read get 0. Sums are exact, and rounded once.
     """
 
     input_gradient_tensor: TensorDesc = field.input("InputGradientTensor", INPUT)
@@ -97,9 +97,9 @@ class ResampleGrad1(Desc):
 
 @operator("DML_OPERATOR_RESAMPLE_GRAD", 134, since=FeatureLevel.FL_3_0)
 class ResampleGrad(Desc):
-    """Adds the gradient of what RESAMPLE1 reads up at the elements that it reads, each with the weight that it had.
+    """Adds up, for every element that RESAMPLE1 reads, the gradients of the results times the element's weight in each.
 
-    Elements that are read nowhere get 0. Sums are exact, and rounded once.
+    Elements that are not read get 0. Sums are exact, and rounded once.
     """
 
     input_gradient_tensor: TensorDesc = field.input("InputGradientTensor", INPUT)

@@ -87,8 +87,8 @@ class Layer(Network):
 class Rnn(Desc):
     """Computes one layer of a simple recurrent network, step by step: H' = f(X W + H R + Wb + Rb).
 
-    X is the step's input. H' is rounded at each step, and nothing else is. BACKWARD goes from a sequence's end to its start,
-    and OutputSequence has every H' at its own step; elements beyond a sequence's length are 0.
+    X is the step's input, and H the state before it. Only H' is rounded, once at each step. BACKWARD goes from a sequence's
+    end to its start. OutputSequence has every H' at its own step. Elements after the end of a sequence are 0.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", INPUT)

@@ -69,13 +69,15 @@ def example(title: str, regions: Any, result: Any, **fields: Any) -> Example:
 class RoiAlign1(Desc):
     """Reads samples of each region of an image, on a grid, and takes the mean or the largest of those of each output.
 
-    In a dimension, the region goes from X1 = x1 * SpatialScale to X2, and its size is X2 - X1; a negative one mirrors it. An
-    output has n = size / outputs samples, rounded up and within the two limits. Sample s of all lies at
-    x = (s - OutputPixelOffset) * size / (outputs * n) + X1 - InputPixelOffset; with AlignRegionsToCorners the divisor is
-    outputs * n - 1. LINEAR counts the element at the floor of x 1 - (x - floor(x)), and the next one the rest, in both
-    dimensions; NEAREST_NEIGHBOR takes the element at floor(x + 1/2). A place below -1 or above the image's size has
-    OutOfBoundsInputValue; others beyond the edge are moved there. Size and n are those of float32 operations; all else is
-    exact, and rounded once.
+    In each dimension, the region goes from X1 = x1 * SpatialScale to X2 = x2 * SpatialScale. Its size, X2 - X1, may be
+    negative, which mirrors the region. Each output has n samples: size / outputs, rounded up, and limited by the minimum and
+    maximum. Sample s is at x = (s - OutputPixelOffset) * size / (outputs * n) + X1 - InputPixelOffset; with
+    AlignRegionsToCorners the divisor is outputs * n - 1.
+
+    LINEAR interpolates in both dimensions: the element at floor(x) has the weight 1 - (x - floor(x)), and the next one
+    x - floor(x). NEAREST_NEIGHBOR takes the element at floor(x + 1/2). A sample with x below -1 or above the image's size has
+    OutOfBoundsInputValue; other samples outside of the image are moved to its edge. Size and n are computed in float32
+    operations; everything else is exact, and rounded once.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", IMAGES)
@@ -126,7 +128,7 @@ class RoiAlign1(Desc):
 
 @operator("DML_OPERATOR_ROI_ALIGN", 139, since=FeatureLevel.FL_3_0)
 class RoiAlign(Desc):
-    """Reads samples of each region of an image: ROI_ALIGN1 with the offsets of centres, and not aligned to corners."""
+    """Reads samples of each region of an image: ROI_ALIGN1 with offsets of 0.5 and -0.5, and without AlignRegionsToCorners."""
 
     input_tensor: TensorDesc = field.input("InputTensor", IMAGES)
     roi_tensor: TensorDesc = field.input("ROITensor", REGIONS)

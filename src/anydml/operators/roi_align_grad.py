@@ -66,13 +66,15 @@ def example(title: str, incoming: Any, regions: Any, images: Any, corners: Any, 
 
 @operator("DML_OPERATOR_ROI_ALIGN_GRAD", 150, since=FeatureLevel.FL_4_1)
 class RoiAlignGrad(Desc):
-    """Passes the gradient of what ROI_ALIGN1 reads back to the elements that it reads, and to the corners of its regions.
+    """Computes the gradients of the images and of the regions' corners from that of ROI_ALIGN1's output.
 
-    OutputGradient is the sum of the incoming gradients, each times the weight that the element had: with AVERAGE the sample's
-    divided by the number of samples; with MAX the first of the output's largest samples has all. Samples out of bounds pass
-    nothing back. OutputROIGradient has for x1, y1, x2, y2 the sums of gradients times the derivatives of the places of
-    samples, n being constant, and of the image there, which is 0 with NEAREST_NEIGHBOR and where a place was moved to the
-    edge. Results are exact, and rounded once.
+    OutputGradient is, for each element, the sum of the gradients of the outputs that read it, each times the element's weight.
+    With AVERAGE, this is its weight in a sample, divided by the number of samples; with MAX, its weight in the first of the
+    largest samples. Samples out of bounds are left out.
+
+    OutputROIGradient is, for each corner x1, y1, x2, y2, the sum of the gradients, each times the derivative of a sample's
+    position by the corner, where n is constant, and times the derivative of the image at that position. The latter is 0 with
+    NEAREST_NEIGHBOR, and where a position was moved to the edge. Results are exact, and rounded once.
     """
 
     input_tensor: TensorDesc | None = field.input(

@@ -6,6 +6,7 @@ Source: ns-directml-dml_roi_pooling_operator_desc.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from anydml.schema.kinds import Size2D
 from anydml.schema.node import Expr
 from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
 from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, move
+from anydml.schema.statement import Nest, move, named
 from anydml.schema.support import support
 from anydml.schema.types import FLOATS
 from anydml.tensor import TensorDesc
@@ -48,22 +49,54 @@ def example(title: str, image: NDArray[Any], region: tuple[float, ...], result: 
     )  # fmt: skip
 
 
-def part(o: Expr, first: Expr, last: Expr, scale: Any, outputs: Any, size: Any) -> tuple[Expr, Expr]:
-    """Along a dimension: where output o's part of a region begins, and where it ends."""
-    start, end = (index(half_away(x * scale)) for x in (first, last))
-    extent = maximum(end - start + 1, 1)
-    begins, ends = o * extent // outputs + start, ((o + 1) * extent + outputs - 1) // outputs + start
-    return clamp(begins, 0, size), clamp(ends, 0, size)
+@dataclass(frozen=True)
+class Side:
+    """A dimension of the regions. axis: its letter in formulas. first, last: columns of ROITensor. size: the images' size."""
+
+    roi: Tensor
+    axis: str
+    first: int
+    last: int
+    scale: Any
+    outputs: Any
+    size: Any
+
+    def corner(self, r: Expr, at: int) -> Expr:
+        return index(half_away(self.roi[0, 0, r, at] * self.scale))
+
+    def start(self, r: Expr) -> Expr:
+        """The first element of a region."""
+        return named(f"Start{self.axis}", "r", lambda r: self.corner(r, self.first), (r,))
+
+    def extent(self, r: Expr) -> Expr:
+        """The number of a region's elements."""
+        return named(f"Extent{self.axis}", "r", lambda r: maximum(self.corner(r, self.last) - self.start(r) + 1, 1), (r,))
+
+    def begin(self, r: Expr, o: Expr) -> Expr:
+        """The first element of output o's part of a region."""
+
+        def element(r: Expr, o: Expr) -> Expr:
+            return clamp(o * self.extent(r) // self.outputs + self.start(r), 0, self.size)
+
+        return named(f"Begin{self.axis}", "ro", element, (r, o))
+
+    def end(self, r: Expr, o: Expr) -> Expr:
+        """The element after the last one of output o's part of a region."""
+
+        def element(r: Expr, o: Expr) -> Expr:
+            return clamp(((o + 1) * self.extent(r) + self.outputs - 1) // self.outputs + self.start(r), 0, self.size)
+
+        return named(f"End{self.axis}", "ro", element, (r, o))
 
 
 @operator("DML_OPERATOR_ROI_POOLING", 59, since=FeatureLevel.FL_1_0)
 class RoiPooling(Desc):
     """Selects the largest element of each part of each region of an image; the parts may overlap.
 
-    A region's corners times SpatialScale, rounded, halves away from 0, are its first and last elements. Of L elements in a
-    dimension, part o of P goes from o * L / P, rounded down, to, but without, (o + 1) * L / P, rounded up. Elements outside
-    the image is left out; a part without elements gives 0. The first NaN counts as the largest element, or else the first of
-    those that are equal, and its bits are the output's.
+    A region's first and last elements are its corners times SpatialScale, rounded half away from 0. If it has L elements in a
+    dimension and P parts, part o goes from element o * L / P, rounded down, to the one before (o + 1) * L / P, rounded up.
+    Elements outside of the image are left out; a part without elements gives 0. The largest is the first NaN or, if there is
+    none, the first of the largest numbers. Its bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The images, {BatchCount, ChannelCount, Height, Width}.")
@@ -110,10 +143,11 @@ class RoiPooling(Desc):
 
     def statement(d, x: Tensor, roi: Tensor) -> Nest:
         r, c, oy, ox = i = each(d.output_tensor.sizes)
-        batch, *corners = (roi[0, 0, r, at] for at in range(5))
+        batch = roi[0, 0, r, 0]
         height, width = x.sizes[2:]
-        top, bottom = part(oy, corners[1], corners[3], d.spatial_scale, d.pooled_size.height, height)
-        left, right = part(ox, corners[0], corners[2], d.spatial_scale, d.pooled_size.width, width)
+        y = Side(roi, "Y", 2, 4, d.spatial_scale, d.pooled_size.height, height)
+        x_side = Side(roi, "X", 1, 3, d.spatial_scale, d.pooled_size.width, width)
+        (top, bottom), (left, right) = (y.begin(r, oy), y.end(r, oy)), (x_side.begin(r, ox), x_side.end(r, ox))
         p, q = k = each((height, width), "yx")
         image = index(batch)
         there = both(p < bottom - top, q < right - left)

@@ -41,7 +41,7 @@ def names(named: Expr, data_type: DataType, size: Operand, place: Expr) -> Expr:
 
 @operator("DML_OPERATOR_SCATTER_ELEMENTS", 94, since=FeatureLevel.FL_2_0, page_name="dml_scatter_operator_desc")
 class ScatterElements(Desc):
-    """Copies Input and replaces the elements that indices name: Output[.., Indices[.., i, ..], ..] = Updates[.., i, ..].
+    """Copies Input and replaces the elements at indices along an axis: Output[.., Indices[.., i, ..], ..] = Updates[.., i, ..].
 
     A negative index counts from the end. Of several updates of one element, the last counts. Bits are copied unchanged.
     """

@@ -27,9 +27,9 @@ MOVED = "InputTensor UpdatesTensor OutputTensor"
 
 @operator("DML_OPERATOR_SCATTER_ND", 109, since=FeatureLevel.FL_2_1)
 class ScatterNd(Desc):
-    """Copies Input and replaces the subtensors that tuples of indices name: Output[Indices[c], ..] = Updates[c, ..].
+    """Copies Input and replaces the subtensors at tuples of indices: Output[Indices[c], ..] = Updates[c, ..].
 
-    The last dimension of Indices holds a tuple, which names an element along the first dimensions of Input that count. A
+    The last dimension of Indices holds tuples of indices in the first of Input's last InputDimensionCount dimensions. A
     negative index counts from the end. Of several updates of one element, the last counts. Bits are copied unchanged.
     """
 

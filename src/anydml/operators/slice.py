@@ -34,10 +34,10 @@ def output(values: list[list[int]]) -> NDArray[np.float32]:
 
 @operator("DML_OPERATOR_SLICE1", 111, since=FeatureLevel.FL_2_1)
 class Slice1(Desc):
-    """Copies the elements that a window with a signed stride in each dimension meets.
+    """Copies the elements of a window, with a signed stride in each dimension: Output[c] = Input[start + stride * c].
 
-    Output[c] = Input[start + stride * c], where start is the window's first element, or its last where the stride is
-    negative. The output may be smaller than the window allows: it is then the leading part.
+    Here start is the window's first element, or its last one if the stride is negative. If the output is smaller than the
+    window allows, it has the first of the elements.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The tensor to copy from.")

@@ -28,9 +28,9 @@ GRADIENT = dict(input_gradient_tensor=np.array([[[[1, 2], [3, 4]]]], np.float32)
 
 @operator("DML_OPERATOR_SLICE_GRAD", 135, since=FeatureLevel.FL_3_0)
 class SliceGrad(Desc):
-    """Puts a gradient where SLICE1 read the elements that it belongs to, and 0 elsewhere.
+    """Copies the gradients of SLICE1's outputs to the elements that it read, and 0 to the others.
 
-    OutputGradient[start + stride * c] = InputGradient[c], where start is the window's first element, or its last where the
+    OutputGradient[start + stride * c] = InputGradient[c], where start is the window's first element, or its last one if the
     stride is negative. Bits are copied unchanged.
     """
 

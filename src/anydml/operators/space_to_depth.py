@@ -58,10 +58,10 @@ def depth(d: Any) -> tuple[int, ...]:
 
 @operator("DML_OPERATOR_SPACE_TO_DEPTH1", 114, since=FeatureLevel.FL_2_1)
 class SpaceToDepth1(Desc):
-    """Lays blocks of an image out as channels: Output[n, k, h, w] = Input[n, c, h * B + i, w * B + j], B being BlockSize.
+    """Rearranges blocks of an image to channels: Output[n, k, h, w] = Input[n, c, h * B + i, w * B + j].
 
-    The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW, where C is the input's number of channels, and
-    (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
+    B is BlockSize, and C the input's number of channels. The channel k is (i * B + j) * C + c in the order DEPTH_COLUMN_ROW,
+    and (c * B + i) * B + j in the order COLUMN_ROW_DEPTH. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, ChannelCount, Height * BlockSize, Width * BlockSize}.")
@@ -108,7 +108,7 @@ class SpaceToDepth1(Desc):
 
 @operator("DML_OPERATOR_SPACE_TO_DEPTH", 68, since=FeatureLevel.FL_1_0)
 class SpaceToDepth(Desc):
-    """Lays blocks of an image out as channels: Output[n, (i * B + j) * C + c, h, w] = Input[n, c, h * B + i, w * B + j].
+    """Rearranges blocks of an image to channels: Output[n, (i * B + j) * C + c, h, w] = Input[n, c, h * B + i, w * B + j].
 
     It is SPACE_TO_DEPTH1 in the order DEPTH_COLUMN_ROW.
     """

@@ -30,7 +30,7 @@ def float32(*sizes: int) -> TensorDesc:
 
 @operator("DML_OPERATOR_SPLIT", 62, since=FeatureLevel.FL_1_0)
 class Split(Desc):
-    """Cuts a tensor into parts along an axis: Output[n][.., i, ..] = Input[.., o + i, ..].
+    """Splits a tensor along an axis: Output[n][.., i, ..] = Input[.., o + i, ..].
 
     Here o is the sum of the sizes along the axis of the outputs before n. Bits are copied unchanged.
     """

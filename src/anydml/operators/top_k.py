@@ -103,8 +103,8 @@ BIGGER: dict[str, Any] = dict(k=5, output_value_tensor=TensorDesc(DataType.FLOAT
 class TopK1(Desc):
     """Selects the K largest or smallest elements of each line along an axis, sorted, and their positions in the line.
 
-    OutputValue is Input at OutputIndex, bit by bit. Equal elements keep the order of their positions in both directions;
-    zeros of both signs are equal, and NaN counts above +infinity.
+    OutputValue has the bits of Input at OutputIndex. Equal elements keep the order of their positions in both directions;
+    zeros of both signs are equal, and NaN is larger than +infinity.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The lines.")

@@ -141,11 +141,10 @@ def square(**others: Any) -> dict[str, Any]:
 
 @operator("DML_OPERATOR_UNFOLD", 177, since=FeatureLevel.FL_6_4)
 class Unfold(Desc):
-    """Lays the places of a window out as columns: Output[n, c * K + k, b] = Input[n, c, p].
+    """Copies the elements of each position of a window to a column: Output[n, c * K + k, b] = Input[n, c, p].
 
-    There p = b * Stride + k * Dilation - StartPadding.
-    Here b is a place of the window and k an element of it, each counted in row-major order, and K the number of a window's
-    elements. What lies outside the input is 0. Bits are copied unchanged.
+    Here p = b * Stride + k * Dilation - StartPadding, where b is a position of the window and k one of its K elements, each
+    counted in row-major order. Elements outside of the input are 0. Bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The image, {BatchCount, ChannelCount, ..}.")

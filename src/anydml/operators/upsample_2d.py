@@ -37,11 +37,11 @@ def upsampled(d: Any) -> tuple[int, ...]:
 
 @operator("DML_OPERATOR_UPSAMPLE_2D", 66, since=FeatureLevel.FL_1_0)
 class Upsample2d(Desc):
-    """Enlarges images by whole factors, by the nearest element or by the means of the two nearest along both dimensions.
+    """Enlarges images by integer factors, with the nearest element or by interpolation of the two nearest in both dimensions.
 
-    The centre of output o lies at x = (o + 1/2) / Scale - 1/2 between the centres of the input's elements, the first and the
-    last of which go on beyond the edge. With LINEAR the element at the floor of x counts 1 - (x - floor(x)), and the next
-    one x - floor(x); sums are exact, and rounded once. With NEAREST_NEIGHBOR bits are copied unchanged.
+    Output o is read at x = (o + 1/2) / Scale - 1/2; positions outside of the image have the element at the nearest edge. With
+    LINEAR, the element at floor(x) has the weight 1 - (x - floor(x)), and the next one x - floor(x); sums are exact, and
+    rounded once. With NEAREST_NEIGHBOR, bits are copied unchanged.
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The images, {BatchCount, ChannelCount, [Depth,] Height, Width}.")

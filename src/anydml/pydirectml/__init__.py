@@ -1,7 +1,7 @@
-"""The interface of Microsoft's Python binding of DirectML, pydirectml 1.0.0, on graphs of anydml's.
+"""The interface of pydirectml 1.0.0, Microsoft's Python binding of DirectML, on anydml's graphs.
 
-`python -m anydml.pydirectml script.py arguments` runs a script that imports `pydirectml`, as it is. The operators of DirectMLX
-that the binding lacks are here, too. Source: Python/src/module.cpp and Libraries/DirectMLX.h of microsoft/DirectML.
+`python -m anydml.pydirectml script.py arguments` runs a script that imports `pydirectml` without changes. The module also has
+the operators of DirectMLX that the binding lacks. Sources: Python/src/module.cpp, Libraries/DirectMLX.h of microsoft/DirectML.
 """
 
 from typing import TYPE_CHECKING, Any

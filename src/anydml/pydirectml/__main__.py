@@ -1,4 +1,4 @@
-"""`python -m anydml.pydirectml script.py arguments`: a script that imports `pydirectml`, run as it is."""
+"""`python -m anydml.pydirectml script.py arguments` runs a script that imports `pydirectml`, without changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USAGE = "usage: python -m anydml.pydirectml script.py [arguments]"
 
 
 def main() -> None:
-    """Run the script that the first argument names, in its place: `sys.argv` and `sys.path` are those of `python script.py`."""
+    """Run the script that the first argument names, with `sys.argv` and `sys.path` as under `python script.py`."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(USAGE)
         sys.exit(0 if len(sys.argv) > 1 else 2)

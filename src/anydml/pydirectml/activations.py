@@ -10,7 +10,7 @@ from anydml.schema.desc import Desc
 
 
 def _preset(name: str, least: int, *usual: float) -> staticmethod[..., FusedActivation]:
-    """A function that makes a fused activation. least: how many parameters it takes where none of the usual ones stand in."""
+    """A function that makes a fused activation. least: the number of parameters without defaults."""
 
     def preset(*parameters: float) -> FusedActivation:
         most = max(least, len(usual))
@@ -22,9 +22,9 @@ def _preset(name: str, least: int, *usual: float) -> staticmethod[..., FusedActi
 
 
 class FusedActivation:
-    """An operator applied to each output of another before that is rounded, and its first two parameters, in their order.
+    """An activation that is applied to another operator's results before they are rounded, and its first two parameters.
 
-    There is none where `activation` is INVALID. `FusedActivation.elu(alpha)` and the like have DirectMLX's default parameters.
+    INVALID means no activation. `FusedActivation.elu(alpha)` and the like have DirectMLX's default parameters.
     """
 
     def __init__(self, activation: Any = 0, param_1: float = 0.0, param_2: float = 0.0) -> None:
@@ -33,7 +33,7 @@ class FusedActivation:
 
     @property
     def desc(self) -> Desc | None:
-        """The activation as anydml's descs have it. ValueError for an operator that cannot be fused."""
+        """The activation as a desc of anydml. ValueError for an operator that cannot be fused."""
         if not self.activation:
             return None
         operator = operators.find(self.activation.name)

@@ -1,7 +1,7 @@
-"""The functions of the binding, with its names, orders and defaults of arguments.
+"""The functions of the binding, with the names, order and defaults of its arguments.
 
-A docstring names the operator, whose page has the rules of sizes and data types; DescError where they are broken, and
-ValueError for an empty expression or expressions of two graphs. Sizes, strides and paddings are in elements.
+A docstring names the operator. The operator's page has the rules of sizes and data types. A broken rule raises DescError; an
+empty expression, or expressions of two graphs, ValueError. Sizes, strides and paddings are in elements.
 Source: Python/src/module.cpp of microsoft/DirectML.
 """
 
@@ -36,14 +36,14 @@ class Size2D:
 
 
 class MaxPoolingOutputs:
-    """The outputs of `max_pooling`. indices: an empty expression where they were not asked for."""
+    """The outputs of `max_pooling`. indices: an empty expression unless `output_indices` asks for them."""
 
     def __init__(self, values: Expression, indices: Expression) -> None:
         self.values, self.indices = values, indices
 
 
 class GRUOutputs:
-    """The outputs of `gru`: those of every step, and that of the last one; empty expressions where they were not asked for."""
+    """The outputs of `gru`: of every step, and of the last one. Those that `output_options` excludes are empty expressions."""
 
     def __init__(self, sequence: Expression, single: Expression) -> None:
         self.sequence, self.single = sequence, single
@@ -56,14 +56,14 @@ def input_tensor(scope: GraphBuilder, input_index: int, tensor_desc: TensorDesc)
 
 
 def per_window(input: Expression, **given: Any) -> dict[str, tuple[int, ...]]:
-    """Values for each spatial dimension: where none are given, ones for strides and dilations, zeros for padding."""
+    """Values for each spatial dimension: by default ones for strides and dilations, zeros for padding."""
     count = len(input.get_output_desc().sizes) - 2
     usual = {"strides": 1, "dilations": 1}
     return {name: tuple(values) or (usual.get(name, 0),) * count for name, values in given.items()}
 
 
 def asked(sizes: Sizes, data_type: Any) -> dict[str, Any] | None:
-    """The form of an output whose sizes are given; None where they are to follow from the inputs."""
+    """The sizes and data type of an output if its sizes are given; None if they follow from the inputs."""
     return {"output_tensor": (sizes, DataType(data_type))} if len(sizes) else None
 
 
@@ -82,7 +82,7 @@ def convolution(
     fused_activation: FusedActivation = NONE,
     output_sizes: Sizes = (),
 ) -> Expression:
-    """CONVOLUTION. output_sizes: by default those that follow; where they are given, they are what is asked for."""
+    """CONVOLUTION. output_sizes: by default, they follow from the inputs."""
     return result(
         "CONVOLUTION",
         asked(output_sizes, input.get_output_desc().data_type),
@@ -184,7 +184,7 @@ def mean_variance_normalization(
     fused_activation: FusedActivation = NONE,
     normalize_mean: bool | int = True,
 ) -> Expression:
-    """MEAN_VARIANCE_NORMALIZATION1; the 2nd version without the mean. normalize_variance and epsilon have to be given."""
+    """MEAN_VARIANCE_NORMALIZATION1; without the mean, its version 2. normalize_variance and epsilon are required."""
     if normalize_variance is None or epsilon is None:
         raise TypeError("mean_variance_normalization takes normalize_variance and epsilon")
     fields: dict[str, Any] = dict(input_tensor=input, scale_tensor=scale, bias_tensor=bias, axes=axes, epsilon=epsilon)
@@ -206,7 +206,7 @@ def slice(input: Expression, input_window_offsets: Sizes, input_window_sizes: Si
 
 
 def value_scale_2d(input: Expression, scale: float, bias: Sequence[float]) -> Expression:
-    """VALUE_SCALE_2D: input * scale + bias of the channel."""
+    """VALUE_SCALE_2D: input * scale + the channel's bias."""
     return result("VALUE_SCALE_2D", input_tensor=input, scale=scale, bias=bias)
 
 
@@ -283,7 +283,7 @@ def average_pooling(
     dilations: Sizes = (),
     output_sizes: Sizes = (),
 ) -> Expression:
-    """AVERAGE_POOLING; with dilations, its 1st version."""
+    """AVERAGE_POOLING; with dilations, AVERAGE_POOLING1."""
     fields = dict(strides=strides, window_size=window_sizes, start_padding=start_padding, end_padding=end_padding)
     outputs = asked(output_sizes, input.get_output_desc().data_type)
     if len(dilations):
@@ -308,7 +308,7 @@ def max_pooling(
     output_indices: bool | int = False,
     output_sizes: Sizes = (),
 ) -> MaxPoolingOutputs:
-    """MAX_POOLING2. Strides are 1 where none are given. A window larger than the padded input gives one output."""
+    """MAX_POOLING2. Strides are 1 by default. A window larger than the padded input gives one output."""
     t = input.get_output_desc()
     window = per_window(input, strides=strides, start_padding=start_padding, end_padding=end_padding, dilations=dilations)
     steps, first, last, apart = window.values()
@@ -325,7 +325,7 @@ def max_pooling(
 
 
 def reinterpret(input: Expression, new_type: Any, new_size: Sizes, new_strides: Sizes | None) -> Expression:
-    """The same bytes with another data type, sizes and strides. It is no operator, and leaves the graph as it is."""
+    """The same bytes with another data type, sizes and strides. This adds no operator to the graph."""
     t = input.get_output_desc()
     desc = TensorDesc(
         new_type, t.flags, new_size, new_strides, t.total_tensor_size_in_bytes, t.guaranteed_base_offset_alignment
@@ -350,7 +350,7 @@ def gru(
     linear_before_reset: bool | int = True,
     output_options: OutputOptions | None = None,
 ) -> GRUOutputs:
-    """GRU. activation_descs, direction and output_options have to be given."""
+    """GRU. activation_descs, direction and output_options are required."""
     if activation_descs is None or direction is None or output_options is None:
         raise TypeError("gru takes activation_descs, direction and output_options")
     t, hidden = input.get_output_desc(), recurrence.get_output_desc().sizes[3]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Model:
-    """A compiled graph. Made by `GraphBuilder.build`."""
+    """A compiled graph, made by `GraphBuilder.build`."""
 
     def __init__(self, device: Compiling, desc: GraphDesc, inputs: Sequence[int], flags: ExecutionFlags) -> None:
         self._device, self._desc, self._inputs, self._flags = device, desc, inputs, flags
@@ -33,7 +33,7 @@ class Model:
         return self._device.compile(self._desc, flags=self._flags)
 
     def run(self, bindings: Mapping[int, Binding], outputs: Sequence[Expression]) -> list[TensorData]:
-        """The outputs for bindings by graph input. ValueError for a missing binding, or another number of outputs."""
+        """The outputs for bindings by graph input. ValueError for a missing binding, or a wrong number of outputs."""
         count = self._desc.counts[1]
         if len(outputs) != count:
             raise ValueError(f"{len(outputs)} outputs are asked for, and the model was built with {count}")
@@ -55,9 +55,9 @@ class Model:
 
 
 class Device:
-    """anydml's cpu, whatever `use_gpu` says: results are the same bits on every device.
+    """anydml's cpu device, whatever `use_gpu` is: results are the same bits on every device.
 
-    use_debug_layer: what is wrong with an operator or a graph is printed on standard error, too, before it is raised.
+    use_debug_layer: errors in operators and graphs are also printed to standard error before they are raised.
     """
 
     def __init__(self, use_gpu: bool = True, use_debug_layer: bool = False) -> None:
@@ -68,14 +68,14 @@ class Device:
         return f"dml.Device on {'GPU' if self.use_gpu else 'CPU'}"
 
     def explain(self, error: Error) -> None:
-        """Print an error where there is a debug layer."""
+        """Print an error if there is a debug layer."""
         if self.use_debug_layer:
             print(error, file=sys.stderr)
 
     def compute(self, model: Model, inputs: Sequence[Binding | None], outputs: Sequence[Expression]) -> list[TensorData]:
-        """The outputs of a model, of new arrays. inputs: bindings, each for the input whose expression it was made with.
+        """The outputs of a model, as new arrays. inputs: bindings, each for the input whose expression it was made with.
 
-        Inputs that are OWNED_BY_DML are copied and packed again only where their bindings are others than last time.
+        Inputs that are OWNED_BY_DML are copied and packed again only if their bindings have changed since the last call.
         """
         bindings = {b.index: b for b in inputs if b is not None}
         return model.run(bindings, outputs)

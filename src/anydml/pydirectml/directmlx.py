@@ -1,7 +1,7 @@
-"""The operators of DirectMLX that the binding lacks, as functions of expressions: names in snake_case, its defaults.
+"""The operators of DirectMLX that the binding lacks, as functions of expressions: DirectMLX's names in snake_case and defaults.
 
-A docstring names the operator, whose page has the rules of sizes and data types; DescError where they are broken, and
-ValueError for an empty expression or expressions of two graphs. Source: Libraries/DirectMLX.h of microsoft/DirectML.
+A docstring names the operator. The operator's page has the rules of sizes and data types. A broken rule raises DescError; an
+empty expression, or expressions of two graphs, ValueError. Source: Libraries/DirectMLX.h of microsoft/DirectML.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _comparison(name: str) -> Callable[..., Expression]:
 
 
 def _like(x: Expression, data_type: Any = None) -> Forms:
-    """The form of an output with the sizes of an input."""
+    """The sizes and data type of an output with the sizes of an input."""
     t = x.get_output_desc()
     return {"output_tensor": (t.sizes, t.data_type if data_type is None else DataType(data_type))}
 
@@ -129,7 +129,7 @@ less_than_or_equal = _comparison("ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL")
 
 
 def constant_data(graph: GraphBuilder, data: Any, desc: TensorDesc) -> Expression:
-    """A tensor of the graph whose bytes are those of an array or a bytes-like object; they are copied."""
+    """A constant tensor with the bytes of an array or a bytes-like object, which are copied."""
     graph.nodes.append(ConstantNode(data))
     graph.feeds.append([])
     return Expression(graph, OutputSource(len(graph.nodes) - 1, 0), desc)
@@ -146,7 +146,7 @@ def clip_grad(input: Expression, input_gradient: Expression, min: float, max: fl
 
 
 def pow(input: Expression, exponent: Expression | float, scale_bias: ScaleBias | None = None) -> Expression:
-    """ELEMENT_WISE_POW, or ELEMENT_WISE_CONSTANT_POW where the exponent is a number."""
+    """ELEMENT_WISE_POW, or ELEMENT_WISE_CONSTANT_POW if the exponent is a number."""
     if isinstance(exponent, Expression):
         return result("ELEMENT_WISE_POW", input_tensor=input, exponent_tensor=exponent, scale_bias=scale_bias)
     return result("ELEMENT_WISE_CONSTANT_POW", input_tensor=input, exponent=exponent, scale_bias=scale_bias)
@@ -254,7 +254,7 @@ def activation_shrink(input: Expression, bias: float = 0.0, threshold: float = 0
 
 
 def activation_softmax(input: Expression, axes: Sizes | None = None) -> Expression:
-    """ACTIVATION_SOFTMAX; with axes, its 1st version."""
+    """ACTIVATION_SOFTMAX; with axes, ACTIVATION_SOFTMAX1."""
     if axes is None:
         return result("ACTIVATION_SOFTMAX", input_tensor=input)
     return result("ACTIVATION_SOFTMAX1", input_tensor=input, axes=axes)
@@ -271,7 +271,7 @@ def activation_thresholded_relu(input: Expression, alpha: float = 1.0) -> Expres
 
 
 def reduce(input: Expression, function: ReduceFunction, axes: Sizes = (), output_data_type: Any = None) -> Expression:
-    """REDUCE, over all dimensions where no axes are given. ARGMIN and ARGMAX give UINT32 where no type is given."""
+    """REDUCE, by default over all dimensions. ARGMIN and ARGMAX give UINT32 by default."""
     t = input.get_output_desc()
     along = tuple(axes) or tuple(range(len(t.sizes)))
     forms = None
@@ -437,7 +437,7 @@ def one_hot(indices: Expression, values: Expression, output_length: int, axis: i
 def _sampled(
     sizes: Sizes, divisors: Sizes, scales: Sequence[float], inputs: Sequence[float], outputs: Sequence[float]
 ) -> dict[str, Any]:
-    """Scales and pixel offsets, by default the float32 quotients of sizes, 0.5 and -0.5."""
+    """Scales and pixel offsets. By default, scales are quotients of sizes in float32, and offsets 0.5 and -0.5."""
     quotients = [float(np.float32(n) / np.float32(m)) for n, m in zip(sizes, divisors, strict=True)]
     count = len(quotients)
     return dict(
@@ -457,7 +457,7 @@ def resample(
     output_pixel_offsets: Sequence[float] = (),
     antialiased: bool | int = False,
 ) -> Expression:
-    """RESAMPLE3. Scales are output sizes over input sizes where none are given."""
+    """RESAMPLE3. By default, scales are output sizes divided by input sizes."""
     t = input.get_output_desc()
     return result(
         "RESAMPLE3",
@@ -478,7 +478,7 @@ def resample_grad(
     input_pixel_offsets: Sequence[float] = (),
     output_pixel_offsets: Sequence[float] = (),
 ) -> Expression:
-    """RESAMPLE_GRAD. Scales are input sizes over output sizes where none are given."""
+    """RESAMPLE_GRAD. By default, scales are input sizes divided by output sizes."""
     t = input.get_output_desc()
     return result(
         "RESAMPLE_GRAD",
@@ -608,7 +608,7 @@ def quantized_linear_convolution(
 
 @dataclass
 class RandomGeneratorOutputs:
-    """The outputs of `random_generator`. state: an empty expression where it was not asked for."""
+    """The outputs of `random_generator`. state: an empty expression unless `output_state` asks for it."""
 
     values: Expression
     state: Expression
@@ -707,7 +707,7 @@ def roi_align(
 
 @dataclass
 class RoiAlignGradOutputs:
-    """The outputs of `roi_align_grad`; empty expressions where they were not asked for."""
+    """The outputs of `roi_align_grad`. Those that are not asked for are empty expressions."""
 
     output_gradient: Expression
     output_roi_gradient: Expression

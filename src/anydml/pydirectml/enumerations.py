@@ -1,4 +1,4 @@
-"""The enumerations of the binding, by its names, with the wire values of DirectML.h."""
+"""The enumerations of the binding, with its names, and the values of DirectML.h."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class OutputOptions(enum.IntEnum):
     Single = 2
 
 
-# those whose members the binding has in the module itself, too, in its order: of two with one name, the later one's is there
+# enumerations whose members the module itself has too, in the binding's order: of two members of one name, the later one counts
 EXPORTED = (
     TensorDataType,
     TensorFlags,

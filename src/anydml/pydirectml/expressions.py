@@ -1,4 +1,4 @@
-"""Expressions: outputs of nodes of a graph that is being built, and how operators are added to it."""
+"""Expressions, which are tensors of a graph that is being built, and the functions that add operators to it."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ class InputSource(NamedTuple):
 
 
 class OutputSource(NamedTuple):
-    """An output of a node, as edges count them."""
+    """An output of a node, by the index that edges have."""
 
     node: int
     slot: int
 
 
 class GraphBuilder:
-    """A graph of operators, which grows with each expression, and the layout of what they write."""
+    """A graph of operators, which grows with each expression, and the policy for the layout of its operators' outputs."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.policy = TensorPolicy.default
         self.nodes: list[OperatorNode | ConstantNode] = []
-        self.feeds: list[list[InputSource | OutputSource | None]] = []  # of each node, by input
+        self.feeds: list[list[InputSource | OutputSource | None]] = []  # for each node, by input
         self._scope: list[str] = []
 
     def set_tensor_policy(self, policy: TensorPolicy) -> None:
-        """Lay out what operators write from now on by a policy."""
+        """Set the policy by which the outputs of further operators are laid out."""
         self.policy = policy
 
     def get_tensor_policy(self) -> TensorPolicy:
@@ -52,11 +52,11 @@ class GraphBuilder:
         return self.policy
 
     def push_name(self, name: str) -> None:
-        """Begin the names of nodes with this one, after those that were pushed before, until `pop_name`."""
+        """Add a part to the prefix of node names, after those that were pushed before, until `pop_name`."""
         self._scope.append(name)
 
     def pop_name(self) -> None:
-        """Take back the last name that was pushed, if there is one."""
+        """Remove the last part of the prefix, if there is one."""
         if self._scope:
             self._scope.pop()
 
@@ -70,7 +70,7 @@ class GraphBuilder:
             self.pop_name()
 
     def add(self, desc: Desc, feeds: Sequence[InputSource | OutputSource | None]) -> int:
-        """Add a node, which is checked now; its number. DescError where its desc breaks rules."""
+        """Check a node and add it. -> its number. DescError if its desc breaks rules."""
         try:
             check(desc, self.device.cpu.feature_level)
         except DescError as error:
@@ -81,11 +81,11 @@ class GraphBuilder:
         return len(self.nodes) - 1
 
     def build(self, flags: ExecutionFlags, outputs: Sequence[Expression]) -> Model:
-        """Compile the graph of all nodes, with these outputs. ValueError where one is no node's; GraphError as of any graph."""
+        """Compile the graph of all nodes, with these outputs. ValueError if one is not a node's; else GraphError."""
         sources = [x.source for x in outputs]
         for at, source in enumerate(sources):
             if not isinstance(source, OutputSource):
-                raise ValueError(f"output {at} is an input of the graph: an identity between them makes it a node's")
+                raise ValueError(f"output {at} is an input of the graph, not a node's output; use activation_identity(input)")
         edges = [(source, node, at) for node, feeds in enumerate(self.feeds) for at, source in enumerate(feeds) if source]
         read = sorted({source.number for source, *_ in edges if isinstance(source, InputSource)})
         desc = GraphDesc(
@@ -104,8 +104,8 @@ class GraphBuilder:
 class Expression:
     """A tensor of a graph: an input, or an output of an operator. Python's operators add operators to the graph.
 
-    A number is a ScaleBias of float32 numbers: `x / n` multiplies by the float32 that is nearest to 1 / n, and `n / x` is
-    RECIP of n * x, as in DirectMLX. `+=` and the like change the expression itself, for everybody who has it.
+    A number becomes a ScaleBias of float32 numbers: `x / n` multiplies by the float32 that is nearest to 1 / n, and `n / x` is
+    RECIP with this ScaleBias, as in DirectMLX. `+=` and the like change the expression object itself.
     `Expression()` is empty: no tensor.
     """
 
@@ -117,26 +117,26 @@ class Expression:
 
     def _there(self, value: Any) -> Any:
         if value is None:
-            raise ValueError("the expression is empty: no operator has made it")
+            raise ValueError("the expression is empty: it is neither an input nor an operator's output")
         return value
 
     @property
     def builder(self) -> GraphBuilder:
-        """The graph; ValueError where the expression is empty."""
+        """The graph; ValueError if the expression is empty."""
         found: GraphBuilder = self._there(self._builder)
         return found
 
     @property
     def source(self) -> InputSource | OutputSource:
-        """The input or output that this is; ValueError where the expression is empty."""
+        """The input or output that this is; ValueError if the expression is empty."""
         found: InputSource | OutputSource = self._there(self._source)
         return found
 
     @property
     def input_index(self) -> int:
-        """The graph input that this is; ValueError where an operator makes it."""
+        """The index of the graph's input that this is; ValueError if it is an operator's output."""
         if not isinstance(self.source, InputSource):
-            raise ValueError("a binding is for an input, and an operator makes this expression")
+            raise ValueError("a binding must be for an input, and this expression is an operator's output")
         return self.source.number
 
     def get_output_desc(self) -> TensorDesc:
@@ -264,11 +264,11 @@ def tensors(found: Any) -> Any:
 def node(
     operator_name: str, outputs: Mapping[str, Any] | None = None, *, builder: GraphBuilder | None = None, **fields: Any
 ) -> dict[str, Any]:
-    """Add an operator to the graph of its inputs; its outputs by field, expressions or lists of them.
+    """Add an operator to the graph of its inputs. -> its outputs by field, as expressions or lists of them
 
-    fields: of its desc, inputs as expressions, or None for an absent one. outputs: sizes and data types, or None for an
-    absent one, of the outputs that do not follow from these. builder: the graph of an operator without inputs.
-    DescError where the desc breaks rules; ValueError for inputs of two graphs.
+    fields: those of the desc, with inputs as expressions, or None for an absent one. outputs: sizes and data types of outputs
+    that do not follow from the fields, or None for an absent one. builder: the graph of an operator without inputs.
+    DescError if the desc breaks rules; ValueError for inputs of two graphs.
     """
     operator = operators.find(operator_name)
     assert operator is not None
@@ -276,7 +276,7 @@ def node(
     given = [x for name in names for x in _each(fields.get(name))]
     owners: dict[int, GraphBuilder | None] = {id(x.builder): x.builder for x in given if x is not None} or {0: builder}
     if len(owners) > 1:
-        raise ValueError(f"the inputs of {operator_name} are of {len(owners)} graphs, and one graph has them all")
+        raise ValueError(f"the inputs of {operator_name} are of {len(owners)} graphs, and must be of one")
     (owner,) = owners.values()
     assert owner is not None
     known = {name: tensors(x) if name in names else x for name, x in fields.items()}
@@ -308,7 +308,7 @@ def node(
 
 
 def result(operator_name: str, outputs: Mapping[str, Any] | None = None, **fields: Any) -> Expression:
-    """The first output of an operator that is added to the graph, as `node` adds it."""
+    """The first output of an operator that `node` adds to the graph."""
     found: Expression = next(iter(node(operator_name, outputs, **fields).values()))
     return found
 

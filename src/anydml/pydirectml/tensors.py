@@ -1,4 +1,4 @@
-"""Tensors as the binding describes them: descs with layouts by policy, and data that is always float32."""
+"""The binding's tensors: descs whose layouts follow from a policy, and data that is always float32."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Dimensions(list[int]):
 
 
 class TensorProperties(NamedTuple):
-    """The layout that a policy gives a tensor: strides in elements, None for packed ones, and the total in bytes."""
+    """The layout that a policy gives a tensor: strides in elements, None if packed, and the total size in bytes."""
 
     strides: Sequence[int] | None
     total_tensor_size_in_bytes: int
@@ -35,7 +35,7 @@ def _packed(data_type: DataType, flags: TensorFlags, sizes: Sequence[int]) -> Te
 
 
 def _interleaved(data_type: DataType, flags: TensorFlags, sizes: Sequence[int]) -> TensorProperties:
-    """Channels last: NCHW lies in memory as NHWC."""
+    """Channels last: an NCHW tensor is stored as NHWC."""
     strides = list(sizes)
     if len(sizes) > 1:
         order = (0, *range(2, len(sizes)), 1)
@@ -47,7 +47,7 @@ def _interleaved(data_type: DataType, flags: TensorFlags, sizes: Sequence[int]) 
 
 
 class TensorPolicy:
-    """The layout of the tensors that a graph's operators write, from their data types, flags and sizes.
+    """The layout of operators' outputs, as a function of data type, flags and sizes.
 
     default: packed. interleaved_channel: channels last.
     """
@@ -66,9 +66,9 @@ TensorPolicy.interleaved_channel = TensorPolicy(_interleaved)
 class TensorDesc:
     """The data type, flags, sizes and layout of a tensor.
 
-    `TensorDesc(data_type, sizes)`, and a TensorPolicy or strides after that; `TensorDesc(data_type, flags, sizes)`, and a
-    TensorPolicy, or strides, the total in bytes and the alignment, after that. Strides are in elements; None is packed.
-    TypeError for arguments of no such form.
+    The arguments are (data_type, sizes), optionally followed by a TensorPolicy or strides; or (data_type, flags, sizes),
+    optionally followed by a TensorPolicy, or by strides, the total size in bytes and the alignment. Strides are in elements;
+    None means packed. TypeError for other arguments.
     """
 
     def __init__(self, data_type: Any, *args: Any, **named: Any) -> None:
@@ -110,7 +110,7 @@ class TensorDesc:
 
     @property
     def desc(self) -> tensor.TensorDesc:
-        """The same tensor as a desc of anydml's."""
+        """The same tensor as a desc of anydml."""
         return tensor.TensorDesc(
             self.data_type,
             self.sizes,
@@ -122,17 +122,17 @@ class TensorDesc:
 
 
 class TensorData(np.ndarray[Any, np.dtype[Any]]):
-    """The data of a tensor: an array, copied as float32 when it is made of other data."""
+    """The data of a tensor: an array; other data are copied as float32."""
 
     def __new__(cls, data: ArrayLike) -> TensorData:
         return np.array(data, np.float32, order="C").view(cls)
 
 
 class Binding:
-    """Data for an input: cast to float32 and copied. Its shape is ignored; its bytes are those of the tensor, in its layout.
+    """Data for an input, cast to float32 and copied. The shape is ignored: the bytes are those of the tensor in its layout.
 
     A tensor of another data type reads the bytes of the float32 numbers: give it `array.view(numpy.float32)`.
-    ValueError where there are not as many bytes as the tensor has, or for an expression that is no input.
+    ValueError if the tensor has another number of bytes, or if the expression is not an input.
     """
 
     def __init__(self, expr: Expression, data: ArrayLike) -> None:
@@ -148,12 +148,12 @@ class Binding:
 
     @property
     def bytes(self) -> NDArray[np.uint8]:
-        """The data as `bind` takes it: of one dimension, in bytes."""
+        """The data as `bind` takes it: one-dimensional, in bytes."""
         return np.asarray(self.data).reshape(-1).view(np.uint8)
 
 
 def read_back(desc: TensorDesc, data: NDArray[np.uint8]) -> TensorData:
-    """The elements of an output, which the binding calls float32 whatever their data type; of other widths, their own type."""
+    """The elements of an output, as float32 for any data type of 4 bytes, as in the binding; other widths keep their type."""
     dtype = np.dtype(np.float32) if desc.data_type.element_bits == 32 else desc.data_type.dtype
     strides = desc.desc.explicit_strides
     elements = np.ndarray(tuple(desc.sizes), dtype, data, strides=tuple(s * dtype.itemsize for s in strides))

@@ -104,15 +104,18 @@ def formula(output: str, n: Nest, rounding: str = "", parts: Parts | None = None
             shown.add(name)
             letters, element = parts.definitions[name]
             index = each([0] * len(letters), letters)
-            more, used = _lines(name, Nest(index, element(*index)), "", parts)
+            more, used = _lines(name, Nest(index, element(*index)), "", parts, indexed=True)
             lines[0].extend(more)
             lines[1].extend(used)
     return "\n".join((lines[0][0], *(f"    where {line}" for line in lines[0][1:])))
 
 
-def _lines(output: str, n: Nest, rounding: str, parts: Parts | None) -> tuple[list[str], list[str]]:
-    """The line of one tensor or part, those of what occurs in it more than once, and the names of the parts that it uses."""
-    text = _Text(n, parts)
+def _lines(output: str, n: Nest, rounding: str, parts: Parts | None, *, indexed: bool = False) -> tuple[list[str], list[str]]:
+    """The line of one tensor or part, those of nodes that occur in it more than once, and the names of the parts that it uses.
+
+    indexed: indices are shown even if all tensors are read at the same index.
+    """
+    text = _Text(n, parts, indexed=indexed)
     at = "" if text.plain else f"[{', '.join(map(text.of, n.index))}]"
     made = text.of(n.body)
     lines = [f"{output}{at} = {f'{rounding}({made})' if rounding else made}"]
@@ -121,10 +124,10 @@ def _lines(output: str, n: Nest, rounding: str, parts: Parts | None) -> tuple[li
 
 
 class _Text:
-    def __init__(self, n: Nest, parts: Parts | None = None) -> None:
+    def __init__(self, n: Nest, parts: Parts | None = None, *, indexed: bool = False) -> None:
         self._index, self._body = n.index, n.body
         self._parts = {e: use for e, use in parts.uses.items() if e is not n.body} if parts is not None else {}
-        self.plain = self.elementwise(n.body)
+        self.plain = not indexed and self.elementwise(n.body)
         self.used: list[str] = []
         self._outer = {v.name: v for v in n.variables}
         self.named: dict[Expr, str] = {}
@@ -201,6 +204,8 @@ class _Text:
         value = e.data.value
         if isinstance(value, (float, Symbol)):
             return repr(value) if not (isinstance(value, Symbol) and " " in value.text and outer > 0) else f"({value!r})"
+        if abs(value) == 2**128 - 2**104:
+            return f"{'-' if value < 0 else ''}FLT_MAX"
         if value.denominator == 1 and value > 65536 and not value.numerator & value.numerator - 1:
             return f"2^{value.numerator.bit_length() - 1}"
         return str(value if value.denominator == 1 else float(value))

@@ -47,6 +47,13 @@ def operator(
     def declare(cls: type[D]) -> type[D]:
         made_class = dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
         members = vars(cls)
+        missing = [name for name in ("rows", "examples", "rejecting", "errata") if name not in members]
+        if "statement" not in members and "as_newest" not in members:
+            missing.append("statement")
+        if missing:
+            raise TypeError(
+                f"{wire_name}: its class lacks {', '.join(missing)}; of rejecting and errata, () says that there are none"
+            )
         declared = tuple(f.metadata["field"] for f in dataclasses.fields(made_class))
         if fusable:  # as a fused activation it has no tensors; otherwise it has all
             declared = tuple(f._replace(optional=False) if f.is_tensor else f for f in declared)

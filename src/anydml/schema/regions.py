@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from anydml.schema.enumerations import InterpolationMode, ReduceFunction
@@ -35,7 +35,7 @@ from anydml.schema.expression import (
     unraveled,
 )
 from anydml.schema.node import Expr, number
-from anydml.schema.statement import Nest, nest
+from anydml.schema.statement import Nest, named, nest
 from anydml.tensor import DataType
 
 LARGEST = float(2**128 - 2**104)  # of float32
@@ -43,19 +43,31 @@ LARGEST = float(2**128 - 2**104)  # of float32
 
 @dataclass(frozen=True)
 class Side:
-    """A dimension of the regions. size: the images' size; outputs: the number of a region's outputs."""
+    """A dimension of a region. size: the images' size; outputs: the number of a region's outputs.
+
+    axis: its letter in the names of formulas. of: the same dimension of any region.
+    """
 
     d: Any
+    axis: str
+    of: Callable[[Expr], Side]
+    region: Expr
     first: Expr
     last: Expr
     scale: Any
     size: Any
     outputs: Any
 
+    def part(self, name: str, letters: str, element: Callable[..., Expr], *at: Expr) -> Expr:
+        """`element(side, ..)` of this dimension, which formulas show by its name and the dimension's letter."""
+        return named(f"{name}{self.axis}", f"r{letters}", lambda r, *rest: element(self.of(r), *rest), (self.region, *at))
+
     @property
     def extent(self) -> Expr:
         """X2 - X1 in float32 operations, which give the largest number on overflow."""
+        return self.part("Extent", "", Side._extent)
 
+    def _extent(self) -> Expr:
         def step(x: Expr) -> Expr:
             return clamp(rounded(x, DataType.FLOAT32), -LARGEST, LARGEST)
 
@@ -64,6 +76,9 @@ class Side:
     @property
     def count(self) -> Expr:
         """The number of samples of an output."""
+        return self.part("Samples", "", Side._count)
+
+    def _count(self) -> Expr:
         needed = ceil(rounded(absolute(self.extent) / self.outputs, DataType.FLOAT32))
         return index(clamp(needed, self.d.minimum_samples_per_output, self.d.maximum_samples_per_output))
 
@@ -76,19 +91,34 @@ class Side:
 
     def place(self, s: Expr) -> Expr:
         """The position x of sample s."""
+        return self.part("Place", "s", Side._place, s)
+
+    def _place(self, s: Expr) -> Expr:
         return number(self.extent * self.share(s) + self.first * self.scale - self.d.input_pixel_offset)
 
     def inside(self, x: Expr) -> Expr:
         """Whether a sample's position is within bounds."""
         return both(x >= -1, x <= self.size)
 
-    def tap(self, x: Expr, k: Expr) -> tuple[Expr, Expr]:
-        """One of the two elements around a position, by k of 0 and 1, and its weight."""
-        moved = clamp(x, 0, self.size - 1)
+    def tap(self, s: Expr, k: Expr) -> tuple[Expr, Expr]:
+        """One of the two elements around sample s, by k of 0 and 1, and its weight."""
+        return self.part("Index", "sp", Side._index, s, k), self.part("Weight", "sp", Side._weight, s, k)
+
+    def moved(self, s: Expr) -> Expr:
+        """The position of sample s, moved to the nearest edge if it is outside."""
+        return self.part("Moved", "s", lambda side, s: clamp(side.place(s), 0, side.size - 1), s)
+
+    def _index(self, s: Expr, k: Expr) -> Expr:
+        moved = self.moved(s)
         if self.d.interpolation_mode == InterpolationMode.NEAREST_NEIGHBOR:
-            return index(clamp(floor(moved + 0.5), 0, self.size - 1)), number(select(equal(k, 0), 1, 0))
-        share = moved - floor(moved)
-        return minimum(index(floor(moved)) + k, self.size - 1), select(equal(k, 0), 1 - share, share)
+            return index(clamp(floor(moved + 0.5), 0, self.size - 1))
+        return minimum(index(floor(moved)) + k, self.size - 1)
+
+    def _weight(self, s: Expr, k: Expr) -> Expr:
+        if self.d.interpolation_mode == InterpolationMode.NEAREST_NEIGHBOR:
+            return number(select(equal(k, 0), 1, 0))
+        share = self.part("Fraction", "s", lambda side, s: side.moved(s) - floor(side.moved(s)), s)
+        return select(equal(k, 0), 1 - share, share)
 
 
 class Sample(NamedTuple):
@@ -106,9 +136,14 @@ class Grid:
         lead = [0] * (len(roi.sizes) - 2)
         scales = d.spatial_scale_y, d.spatial_scale_x
         self.d = d
+
+        def side(axis: str, at: int, scale: Any, size: Any, out: Any, region: Expr) -> Side:
+            first, last = roi[[*lead, region, at]], roi[[*lead, region, at + 2]]
+            return Side(d, axis, partial(side, axis, at, scale, size, out), region, first, last, scale, size, out)
+
         self.sides = tuple(
-            Side(d, roi[[*lead, r, at]], roi[[*lead, r, at + 2]], scale, size, out)
-            for at, scale, size, out in zip((1, 0), scales, sizes[2:], outputs[2:], strict=True)
+            side(axis, at, scale, size, out, r)
+            for axis, at, scale, size, out in zip("YX", (1, 0), scales, sizes[2:], outputs[2:], strict=True)
         )
 
     @property
@@ -130,7 +165,7 @@ class Grid:
 
     def taps(self, sample: Sample, t: Sequence[Expr]) -> tuple[list[Expr], Expr]:
         """One of the four elements around a sample, by rows and columns, and its weight."""
-        (y, wy), (x, wx) = (side.tap(at, k) for side, at, k in zip(self.sides, sample.at, t, strict=True))
+        (y, wy), (x, wx) = (side.tap(s, k) for side, s, k in zip(self.sides, sample.s, t, strict=True))
         return [y, x], wy * wx
 
     def value(self, image: Tensor, b: Expr, c: Expr, sample: Sample) -> Expr:
@@ -168,11 +203,11 @@ def pooled_regions(d: Any, x: Tensor, roi: Tensor, batches: Tensor) -> Nest:
 def _reached(side: Side, out: Expr, place: Expr, u: Expr, where: Callable[[Side, Expr], list[Expr]], k: Sequence[Expr]) -> Expr:
     """The sum of an element's weights, along a dimension, in the samples u of an output."""
     (t,) = tap = each((2,), "p")
-    x = side.place(side.count * out + u)
-    at, weight = side.tap(x, t)
+    s = side.count * out + u
+    at, weight = side.tap(s, t)
     bound = Indices((*k, t))
     bound.bound = (*(v.data for v in k), *tap.bound)
-    return Sum(bound, weight, reduce(both, [*where(side, u), side.inside(x), equal(at, place), weight > 0]))
+    return Sum(bound, weight, reduce(both, [*where(side, u), side.inside(side.place(s)), equal(at, place), weight > 0]))
 
 
 def image_gradient(d: Any, image: Tensor | None, g: Tensor, roi: Tensor, batches: Tensor) -> Nest:
@@ -203,7 +238,7 @@ def _slope(grid: Grid, axis: int, image: Tensor, at: tuple[Expr, Expr], sample: 
     side, other = grid.sides[axis], grid.sides[1 - axis]
     place = sample.at[axis]
     (t,) = taps = each((2,), "p")
-    across, weight = other.tap(sample.at[1 - axis], t)
+    across, weight = other.tap(sample.s[1 - axis], t)
     low = index(floor(clamp(place, 0, side.size - 1)))
     ends = [[along, across] if axis == 0 else [across, along] for along in (low, minimum(low + 1, side.size - 1))]
     before, after = (image[[*at, *end]] for end in ends)

@@ -35,7 +35,7 @@ from anydml.schema.expression import (
 )
 from anydml.schema.node import Expr, number
 from anydml.schema.operator import defaults
-from anydml.schema.statement import Nest, move, nest
+from anydml.schema.statement import Nest, move, named, nest
 from anydml.schema.types import FLOATS
 from anydml.tensor import DataType
 
@@ -80,7 +80,7 @@ def centres(tensor: str = "input_tensor") -> Any:
 
 
 def sampling_rules(*, offsets: bool = True) -> tuple[Constraint, ...]:
-    """The rules about Scales and, if there are any, about the offsets."""
+    """The rules about Scales and, if the operator has them, about the offsets."""
 
     def finite(wire: str, name: str) -> Constraint:
         return Constraint(
@@ -105,13 +105,14 @@ def sampling_rules(*, offsets: bool = True) -> tuple[Constraint, ...]:
 
 
 class Axis(NamedTuple):
-    """A dimension. size: the input's size; outputs: the output's."""
+    """A dimension, by its index. size: the input's size; outputs: the output's."""
 
     scale: Any
     input_offset: Any
     output_offset: Any
     size: Any
     outputs: Any
+    dimension: int
 
     @property
     def is_same(self) -> bool:
@@ -121,6 +122,9 @@ class Axis(NamedTuple):
 
     def place(self, o: Expr) -> Expr:
         """The exact position x."""
+        return named(f"X{self.dimension}", "o", self._place, (o,))
+
+    def _place(self, o: Expr) -> Expr:
         place: Expr = (number(o) - self.output_offset) / self.scale - self.input_offset
         return place
 
@@ -169,11 +173,15 @@ class Axis(NamedTuple):
 
 
 class Tap(NamedTuple):
-    """An element of a weighted sum. weight: its weight; counts: the condition for the term to exist."""
+    """An element of a weighted mean. weight: its weight; counts: the condition for the term to exist; total: of all weights.
+
+    The sum is divided once, by the totals of all dimensions: so it is one of exact products, and a mean that is a tie is known.
+    """
 
     at: Expr
     weight: Expr
     counts: Expr
+    total: Expr | None = None  # 1
 
 
 def linear(axis: Axis, o: Expr, k: Expr) -> Tap:
@@ -197,12 +205,13 @@ def box(axis: Axis, o: Expr, k: Expr) -> Tap:
     at = index(axis.within(first)) + k
     start = select(equal(at, 0), first, maximum(first, at))
     times = select(equal(at, axis.size - 1), end, minimum(end, at + 1)) - start
-    return Tap(at, times / (end - first), both(at < axis.size, times > 0))
+    return Tap(at, times, both(at < axis.size, times > 0), end - first)
 
 
 def axes(d: Any, source: Sequence[Any], target: Sequence[Any]) -> list[Axis]:
     """The dimensions of a resampling from the sizes `source` to the sizes `target`."""
-    return [Axis(*each_) for each_ in zip(d.scales, d.input_pixel_offsets, d.output_pixel_offsets, source, target, strict=True)]
+    found = zip(d.scales, d.input_pixel_offsets, d.output_pixel_offsets, source, target, strict=True)
+    return [Axis(*each_, at) for at, each_ in enumerate(found)]
 
 
 def resampled(d: Any, x: Tensor, rounding: Rounding, *, antialiased: bool = False) -> Nest:
@@ -218,8 +227,10 @@ def resampled(d: Any, x: Tensor, rounding: Rounding, *, antialiased: bool = Fals
     taps = {at: filters[at](dimensions[at], i[at], u) for at, u in zip(moved, k, strict=True)}
     body = x[[taps[at].at if at in taps else axis.nearest(i[at], floor) for at, axis in enumerate(dimensions)]]
     if taps:
-        weight, counts = (reduce(join, (tap[part] for tap in taps.values())) for part, join in ((1, mul), (2, both)))
-        body = Sum(k, body * weight, counts)
+        weight = reduce(mul, (tap.weight for tap in taps.values()))
+        body = Sum(k, body * weight, reduce(both, (tap.counts for tap in taps.values())))
+        totals = [tap.total for tap in taps.values() if tap.total is not None]
+        body = body / reduce(mul, totals) if totals else body
     return nest(i, body if x.data_type in FLOATS else half_to_even(body))
 
 

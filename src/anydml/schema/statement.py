@@ -112,18 +112,23 @@ class Parts:
 naming: ContextVar[Parts | None] = ContextVar("naming", default=None)  # the parts of the formula that is being written
 
 
+def named(name: str, letters: str, element: Callable[..., Expr], at: Sequence[Expr]) -> Expr:
+    """An element at an index. Formulas show the name with the index, and define it on a line of its own by these letters."""
+    made = element(*at)
+    parts = naming.get()
+    if parts is not None and made.op != "read":
+        parts.uses[made] = name, tuple(at)
+        parts.definitions[name] = letters, element
+    return made
+
+
 def part(name: str, letters: str) -> Callable[[Callable[..., Expr]], Callable[..., Expr]]:
-    """Name the elements that a method computes: formulas show the name with its indices, and define it on a line of its own."""
+    """Name the elements that a method computes, as `named` does."""
 
     def declare(method: Callable[..., Expr]) -> Callable[..., Expr]:
         @wraps(method)
         def made(self: Any, *at: Expr) -> Expr:
-            element = method(self, *at)
-            parts = naming.get()
-            if parts is not None and element.op != "read":
-                parts.uses[element] = name, at
-                parts.definitions[name] = letters, partial(method, self)
-            return element
+            return named(name, letters, partial(method, self), at)
 
         return made
 

@@ -17,7 +17,7 @@ from agreement import bits
 from anydml import TensorDesc, operators
 from anydml.kernels.attention import finer, layout, undecided, weights
 from anydml.kernels.attention.function import Function
-from anydml.kernels.attention.shape import AttentionKey
+from anydml.kernels.attention.shape import LEFT, AttentionKey
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise.functions import doubled
@@ -225,10 +225,10 @@ def left(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
     found: list[int] = []
     real = undecided._decide
 
-    def counting(open_: undecided.AttentionBits, nest: Any, data_type: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
+    def counting(open_: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
         first, words = open_.place // 8, open_.rows * open_.row // 8
         found.append(int(np.unpackbits(scratch[first : first + words].view(np.uint8)).sum()))
-        real(open_, nest, data_type, scratch, arrays)
+        real(open_, decision, scratch, arrays)
 
     monkeypatch.setattr(undecided, "_decide", counting)
     return found
@@ -342,6 +342,69 @@ def test_one_score_far_ahead_is_decided_at_once(monkeypatch: pytest.MonkeyPatch,
         count += agrees(found, ISAS if SOAK > 1 else ISAS[at % len(ISAS) :][:1])["output_tensor"].size
     assert count >= 6 * 44
     assert sum(left) == 0, left
+
+
+def test_small_means_of_large_values_are_decided_at_once(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
+    """Of integers, a column's largest value often has next to no weight: the sum of magnitudes is what counts."""
+    monkeypatch.setattr(finer, "refined", without_second_stage)
+    count = 0
+    for at, dtype in enumerate((np.float32, np.float16)):
+        found = made(np.random.default_rng(at), "apart", "NONE", dtype, batch=1, queries=4, keys=12, size=16, value_size=32)
+        for name, x in found[0].items():
+            x[...] = np.rint(4 * x)
+            if name == "value_tensor":
+                x[:, :, ::2] = np.where(np.abs(x[:, :, ::2]) > 3, x[:, :, ::2], 0)
+        count += agrees(found, ISAS if SOAK > 1 else ISAS[at % len(ISAS) :][:1])["output_tensor"].size
+    assert count >= 2 * 4 * 128
+    assert sum(left) <= 1, left
+
+
+def test_ties_but_for_scores_next_to_nothing(left: list[int]) -> None:
+    """Subnormal queries and keys make weights of 1 + 2^-265, which tell on which side of a tie a mean is."""
+    for at, factor in enumerate((1e-40, 1e-40, 1e-20, 1e-30)):
+        found = made(np.random.default_rng(at), "apart", "NONE", batch=1, queries=2, keys=4, size=8, value_size=48, heads=1)
+        inputs, _, _ = found
+        for name in ("query_tensor", "key_tensor"):
+            inputs[name][...] = inputs[name] * factor
+        # fourths of what is beside 1, or of the least there is, and pairs that cancel
+        inputs["value_tensor"][...] = 1 + np.random.default_rng(at).integers(0, 4, (1, 4, 48)) * 2.0**-23
+        if at % 2:
+            inputs["value_tensor"][...] = np.random.default_rng(at).integers(-9, 10, (1, 4, 48)) * 2.0**-149
+        inputs["value_tensor"][..., ::3] = np.array([1, -1, 3, -3])[None, :, None]
+        want = agrees(found, ISAS if SOAK > 1 else ISAS[at % len(ISAS) :][:1])["output_tensor"]
+        signs = np.signbit(want[want == 0]) if at < 2 else np.array([True, False])
+        assert signs.any()
+        assert not signs.all()
+    assert left == []
+
+
+@pytest.mark.parametrize("form", ["apart", "lengths", "past"])
+def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pytest.MonkeyPatch, own_code: None) -> None:
+    """By the second stage, where they see the same keys and nothing is added to their scores."""
+    counts: list[int] = []
+    real = finer.sums_of_products
+
+    def counted(target: Target, shape: AttentionKey) -> Function:
+        f = real(target, shape)
+        state = f.argument("state")
+        f.store("i64", f.plus(f.load("i64", state, LEFT), 1), state, LEFT)
+        return f
+
+    def noted(open_: undecided.AttentionBits, nest: Any, data_type: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
+        counts.append(int(scratch[LEFT // 8]))
+
+    monkeypatch.setattr(weights, "SMALL", -1.0)
+    monkeypatch.setattr(finer, "sums_of_products", counted)
+    monkeypatch.setattr(undecided, "_decide", noted)
+    for mask in ("NONE", "KEY_SEQUENCE_END_START"):
+        counts.clear()
+        found = made(np.random.default_rng(1), form, mask, batch=1, queries=8, heads=1, groups=1)
+        found[0]["query_tensor"][:, 1:3] = found[0]["query_tensor"][:, :1]
+        found[0]["query_tensor"][:, 5:] = 0
+        agrees(found)
+        # with lengths, a query sees one key more than the one before, until it sees all; and the first one sees none
+        once, each = (6, 7) if form == "lengths" else (4, 8)
+        assert counts[0] == (once if mask == "NONE" else each), mask
 
 
 def test_some_scores_far_ahead_and_values_that_are_no_numbers() -> None:

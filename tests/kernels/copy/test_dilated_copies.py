@@ -89,7 +89,7 @@ def test_elements_apart_are_matched_by_their_mathematics() -> None:
     for body in others:
         assert spread({"y": move((i, j), body)}) == NO_SPREAD
     beyond = select(equal((i - 6) % 4, 0), x.or_else([(i - 6) // 4, j], 7), 7)
-    assert spread({"y": move((i, j), beyond)}) == "an element is put outside"
+    assert spread({"y": move((i, j), beyond)}) == "an element is stored outside of the output"
 
 
 def test_diagonals_over_a_constant_are_matched_by_their_mathematics() -> None:

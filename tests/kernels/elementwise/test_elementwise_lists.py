@@ -48,10 +48,10 @@ class Decided:
         self.counts: list[int] = []
         self.before: Callable[[int], None] = lambda call: None
 
-    def __call__(self, formula: Any, types: Any, inputs: Any) -> Array:
+    def __call__(self, formula: Any, types: Any, target: Any, inputs: Any) -> Array:
         self.counts.append(len(inputs))
         self.before(len(self.counts))
-        return self.real(formula, types, inputs)
+        return self.real(formula, types, target, inputs)
 
 
 @pytest.fixture

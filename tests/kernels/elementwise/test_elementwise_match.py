@@ -130,7 +130,7 @@ def test_what_is_not_chosen_is_inside_too() -> None:
     halves = [Tensor(name, (2, 5), DataType.FLOAT32) for name in "ab"]
     i = each((4, 5))
     joined = nest(i, select(i[0] < 2, halves[0][i], halves[1][i[0] - 2, i[1]]))
-    assert maps({"output": joined}) == "an element that is not looked at lies outside of an input"
+    assert maps({"output": joined}) == "an element that is not selected is outside of its input"
 
 
 def test_a_choice_by_index_reads_the_position() -> None:

@@ -306,4 +306,4 @@ def test_indices_that_may_name_no_place_are_left_to_others() -> None:
     assert not isinstance(displaced(stated(desc)), str)
     refused = family.lower(stated(desc), dml.check(desc), Machine(None, 1))
     assert isinstance(refused, Refused)
-    assert "no rule" in refused.reason
+    assert "no data rule" in refused.reason

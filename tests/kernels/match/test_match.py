@@ -249,7 +249,7 @@ def test_what_is_no_move() -> None:
     x = Tensor("x", (9, 9), DataType.FLOAT32)
     for body, reason in (
         (x[[i * j, 0]], "an index is not affine"),
-        (x.or_else([i, j], x[[0, 0]]), "what lies outside is no constant"),
+        (x.or_else([i, j], x[[0, 0]]), "elements outside of the input are not a constant"),
         (x.skipped([i, j]), "an element is not one of an input"),
         (select(i < 1, lift(0), lift(1)), "an element is not one of an input"),
         (select(i < j, x[[i, j]], x[[j, i]]), "depends on more than one index"),
@@ -265,7 +265,7 @@ def test_sums_up_to_a_place_are_no_rows() -> None:
     for name in ("CUMULATIVE_SUMMATION", "CUMULATIVE_PRODUCT"):
         operator = named(name)
         for example in operator.spec.examples:
-            assert rows(stated(operator(**example.fields))) == "which elements of a row count depends on the row's place"
+            assert rows(stated(operator(**example.fields))) == "the condition on a row's elements depends on the row's index"
     logarithm = named("ACTIVATION_LOG_SOFTMAX1")  # which leaves out the largest element, wherever it is
     assert not isinstance(rows(stated(logarithm(**logarithm.spec.examples[0].fields))), str)
 
@@ -404,18 +404,18 @@ def test_families_say_why_they_refuse() -> None:
         "copy:numpy": "elements are computed, not moved",
         "contract:compiled": NO_PRODUCT,
         "contract:numpy": NO_PRODUCT,
-        "contract.floats:compiled": "the elements are no formulas of one sum of products of two elements",
-        "attention:compiled": "the elements are no values weighted by exponentials of scores",
+        "contract.floats:compiled": "the elements are not formulas of one sum of products of two elements",
+        "attention:compiled": "the elements are not values weighted by exponentials of scores",
         "reduce:compiled": "nothing is reduced",
-        "windows:compiled": "no sum, mean, length or largest element of windows is computed",
+        "windows:compiled": "the elements are not sums, means, lengths or largest elements of windows",
         "irregular:compiled": "elements are computed, not moved",
-        "scan:compiled": "elements are no sums or products up to their place",
+        "scan:compiled": "elements are not sums or products up to their index",
         "recurrence:compiled": "no tensor is computed step by step",
-        "order:compiled": "lines are not put in order",
-        "random:compiled": "there are no random bits in it",
-        "nests:compiled": "exp is no operation of nests",
+        "order:compiled": "lines are not sorted",
+        "random:compiled": "it computes no random bits",
+        "nests:compiled": "nests have no operation exp",
         "irregular:numpy": "elements are computed, not moved",
-        "random:numpy": "there are no random bits in it",
+        "random:numpy": "it computes no random bits",
     }
     assert isinstance(found["reference"], Built)
 

@@ -370,21 +370,21 @@ def test_one_with_its_mathematics_in_another_order() -> None:
 UNLIKE: dict[str, tuple[Any, str]] = {
     "two steps back": (
         lambda i, s: of_input(i) + first_or(i, of_state(i, s, 2), 0.0),
-        "the first step is another one than all others",
+        "the first step differs from the others in more than its initial values",
     ),
     "another first step": (
         lambda i, s: first_or(i, of_input(i) + of_state(i, s), of_input(i) * 2.0),
-        "the first step is another one than all others",
+        "the first step differs from the others in more than its initial values",
     ),
     "no first step": (
         lambda i, s: of_input(i) + of_state(i, s, 2),
-        "an element depends on others of its own step, or of an earlier one",
+        "an element depends on other elements of its step, or on steps earlier than the one before",
     ),
     "by position": (lambda i, s: of_input(i) + number(i[3]), "an element depends on its position"),
-    "another input": (lambda i, s: of_input(i, T - 2 - i[0]), "a step reads at another place than its own"),
+    "another input": (lambda i, s: of_input(i, T - 2 - i[0]), "a step reads an input at another step"),
     "an extreme": (
         lambda i, s: of_input(i) + X[0, i[0], i[2], 0],
-        "an element depends on another index",
+        "an index depends on another variable",
     ),
 }
 

@@ -107,3 +107,29 @@ def test_other_functions_agree_on_every_kind(name: str, ran: Ran) -> None:
         for kind in KINDS:
             compared += agree(desc, compiled, rng, kind)
     ran(compared, 10 * len(KINDS))
+
+
+# functions, and whether they are the gates' alone: states grow, cancel and become infinite
+GIVEN: dict[str, tuple[str, bool, dict[str, Any]]] = {
+    "RELU": ("GRU", True, dict(data_type=DataType.FLOAT32)),
+    "ELU": ("GRU", False, dict(data_type=DataType.FLOAT32, direction="BACKWARD")),
+    "CELU": ("LSTM", False, dict(data_type=DataType.FLOAT16)),
+    "GELU": ("LSTM", False, dict(data_type=DataType.FLOAT32, direction="BIDIRECTIONAL")),
+    "SOFTSIGN": ("GRU", True, dict(data_type=DataType.FLOAT32, linear_before_reset=True)),
+}
+
+
+@pytest.mark.parametrize("function", GIVEN)
+def test_other_gates_are_hardly_ever_left_to_python(function: str, ran: Ran) -> None:
+    """One state in a hundred at most: of GELU, squares may be beyond 2^200."""
+    number, (name, alone, options) = list(GIVEN).index(function), GIVEN[function]
+    rng = np.random.default_rng(number)
+    given = named(f"ACTIVATION_{function}")()
+    functions = [given, *usual(name)[1:]] if alone else [given] * GATES[name][1]
+    directions = 2 if options.get("direction") == "BIDIRECTIONAL" else 1
+    desc = made(name, functions=functions * directions, hidden=2, **options)
+    compiled = dml.Device("cpu", isa=ISAS[number % len(ISAS)], threads=1).compile(desc)
+    assert compiled.kernel_name == COMPILED
+    found = sum(agree(desc, compiled, rng, kind) for kind in KINDS)
+    assert compiled.counters().exact * 100 <= found, compiled.counters()
+    ran(found, 10 * len(KINDS))

@@ -469,9 +469,9 @@ def test_what_is_no_softmax_is_not_taken_for_one() -> None:
     ("axes", "body", "why"),
     [
         ((1,), lambda i, k, x: x[i] + 1, "nothing is reduced"),
-        ((1,), lambda i, k, x: x[rank_at(i, k, x)], "a row is put in order"),
+        ((1,), lambda i, k, x: x[rank_at(i, k, x)], "a row is sorted"),
         ((1,), lambda i, k, x: Sum(k, x.or_else([k[0], k[1] + 1], 0)), "not one of an input"),
-        ((1,), lambda i, k, x: Sum(k, Sum(over(i, x.sizes, (0,)), x[[k[1] - k[1], k[1]]])), "another one"),
+        ((1,), lambda i, k, x: Sum(k, Sum(over(i, x.sizes, (0,)), x[[k[1] - k[1], k[1]]])), "another reduction"),
         ((0, 1), lambda i, k, x: Sum(k, x[k]) * Sum(over(i, x.sizes, (1,)), x[over(i, x.sizes, (1,))]), ""),
     ],
 )

@@ -77,11 +77,11 @@ def recurrent() -> Tensor:
 @pytest.mark.parametrize(("made", "reason"), [
     (nest(I, X[I] * 2.0), "nothing depends on a whole input"),
     (nest(I, TOP - Sum(K, X[K])), "an element depends on more than one element of an input"),
-    (nest(I, X[I] - Max(K, X[K] * Y[K])), "the extreme of something else than elements"),
-    (nest(I, X[I] - Max(K, X[K] + 1.0) + Max(K, Tensor("z", SIZES, F16)[K])), "the extreme of something else than elements"),
-    (nest(I, TOP + Max(K, Tensor("z", SIZES, F16)[K])), "extremes are of several types"),
-    (nest(I, Max(K, select(number(K[1]) < number(K[0]), X[K], 0))), "positions decide what is an extreme"),
-    (nest(I, TOP + recurrent()[[0]]), "a tensor is made of its own elements"),
+    (nest(I, X[I] - Max(K, X[K] * Y[K])), "an extreme is not of elements"),
+    (nest(I, X[I] - Max(K, X[K] + 1.0) + Max(K, Tensor("z", SIZES, F16)[K])), "an extreme is not of elements"),
+    (nest(I, TOP + Max(K, Tensor("z", SIZES, F16)[K])), "extremes have different types"),
+    (nest(I, Max(K, select(number(K[1]) < number(K[0]), X[K], 0))), "an extreme depends on positions"),
+    (nest(I, TOP + recurrent()[[0]]), "a tensor depends on its own elements"),
     (nest(I, TOP * Min(ALONG, X[ALONG])), "an element depends on more than one element of an input"),
 ])  # fmt: skip
 def test_what_only_looks_like_stages(made: Nest, reason: str) -> None:
@@ -93,7 +93,7 @@ def test_outputs_of_rows_beside_maps_are_told_apart() -> None:
     found = several({"output": nest(I, X[I] - mean), "other": nest(I, X[I] * 2.0)})
     assert isinstance(found, dict)
     assert {name: type(f) for name, f in found.items()} == {"output": Rows, "other": Map}
-    assert several({"output": nest(I, X[I]), "other": nest(I, X[I] * 2.0)}) == "no output is made of rows"
+    assert several({"output": nest(I, X[I]), "other": nest(I, X[I] * 2.0)}) == "no output reduces rows"
     again = over(I, SIZES, (0,))
     crossed = nest(I, X[I] - Sum(ALONG, X[ALONG] * Sum(again, X[again])))
     assert several({"output": crossed, "other": nest(I, TOP * 2.0)}) == (

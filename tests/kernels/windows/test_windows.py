@@ -252,7 +252,7 @@ def test_the_mean_of_all_is_one_of_rows() -> None:
 def test_norms_other_than_the_usual_are_refused() -> None:
     desc = pooling("LP_POOLING1", F32, (1, 1, 4, 4), (2, 2), p=3)
     assert dml.Device("cpu").compile(desc).kernel_name == "reference"
-    assert windows(stated(desc)) == "no sum, mean, length or largest element of windows is computed"
+    assert windows(stated(desc)) == "the elements are not sums, means, lengths or largest elements of windows"
 
 
 def test_what_looks_like_windows_and_is_not() -> None:

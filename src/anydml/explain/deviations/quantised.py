@@ -218,7 +218,7 @@ def _scales(*scales: ArrayLike) -> tuple[NDArray[np.float32], ...]:
 def _accumulators(values: ArrayLike) -> NDArray[np.int64]:
     array = np.atleast_1d(np.asarray(values))
     if array.dtype.kind not in "iu":
-        raise TypeError(f"accumulators are integers, not {array.dtype}")
+        raise TypeError(f"accumulators must be integers, not {array.dtype}")
     if array.itemsize == 8 and array.size and max(int(array.max()), -int(array.min())) >= LARGEST_ACCUMULATOR:
         raise ValueError("an accumulator is 2^53 or more in magnitude")
     return array.astype(np.int64)
@@ -227,7 +227,7 @@ def _accumulators(values: ArrayLike) -> NDArray[np.int64]:
 def _zero_point(value: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(value)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"a zero point is an integer, not {array.dtype}")
+        raise TypeError(f"a zero point must be an integer, not {array.dtype}")
     return array.astype(np.int64)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from anydml.kernels.attention import finer, products, results, rows, weights
+from anydml.kernels.attention import finer, finer_elements, products, results, rows, weights
 from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.shape import ABOUT, LARGEST_KEY, LIST, LOST, AttentionKey
 from anydml.kernels.code.emit import module
@@ -36,7 +36,7 @@ def emitted(target: Target, shape: AttentionKey) -> str:
         results.left_open,
         finer.sums_of_products,
         finer.weights,
-        finer.elements,
+        finer_elements.elements,
         finer.refined,
         _keys,
         _values,
@@ -211,9 +211,9 @@ def _queries(target: Target, shape: AttentionKey) -> Function:
     f.call_of("cleared", "ptr %open", f"i64 {f.times('%count', f.argument('open_row'))}")
 
     def finish(j: str) -> None:
-        row = f.at(sums, f.times(j, column_row))
-        out = f.place("output", **at, s=f.plus("%s", j))
-        f.call_of("results", f"ptr {row}", f"ptr {f.at(about, f.times(j, 8 * ABOUT))}", f"ptr {out}", f"i64 {j}")
+        row, weights_ = f.at(sums, f.times(j, column_row)), f.at(scores, f.times(j, score_row))
+        out, about_ = f.place("output", **at, s=f.plus("%s", j)), f.at(about, f.times(j, 8 * ABOUT))
+        f.call_of("results", f"ptr {row}", f"ptr {weights_}", f"ptr {about_}", f"ptr {out}", f"i64 {j}")
 
     f.each("0", "%count", finish)
     some = f.op(f"icmp ne i64 {f.load('i64', f.argument('state'), LIST)}, 0")

@@ -19,6 +19,7 @@ from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.floats.family import any_open
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.attention import attention
+from anydml.kernels.undecided.decision import Decision
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
@@ -74,7 +75,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         scratch=plan.scratch,
         constants=counters.view(np.uint8),
         short=plan.work < SHORT,
-        decide=deciding(bits, statement[name], data_type),
+        decide=deciding(bits, Decision(statement[name], data_type, target)),
         once=True,
         interruptible=len(phases) > 2,
     )

@@ -1,4 +1,4 @@
-"""The second stage, for what float64 leaves open, in sums of two float64: a query's weights, then elements of some columns.
+"""The second stage, for what float64 leaves open, in sums of two float64: a query's weights, then `finer_elements`.
 
 u is 2^-53. A sum of products is kept as a head and a tail, and what the tail's additions lose is added up: where that is 0, the
 sum is exact. Keys whose sums are exactly those of the largest score have the weight 1 exactly, so that where all that count
@@ -18,26 +18,25 @@ from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats import tile
 from anydml.kernels.elementwise.functions import doubled
 from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, two_sum
-from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import Number, U, odd_of
-from anydml.kernels.elementwise.rounding import stored
+from anydml.kernels.elementwise.numbers import U
 
 SLACK = 1 + 2.0**-20
 NONE = -690.0  # weights of scores so far below the top are taken as 0
 NOTHING = -1000.0  # and those below do not decide anything
+TINY = 2.0**-54  # differences d up to which e^d is 1 + d: it is off by d^2 at most
 # about the weights of a row: their sum, its tail, the mean of their relative errors; whether all are exact, whether there are
 # some that do not decide, whether some are 0, and how many are not, whose keys are listed in the place of losses
 TOTAL, REST, ERROR, EXACT, LITTLE, ZERO, COUNT = range(0, 56, 8)
 
 
-def _added(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
+def added_to(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
     """A tail with something added to it, and what has been lost by then."""
     total, rest = two_sum(tail, more)
     return total, lost + rest.magnitude()
 
 
 def sums_of_products(target: Target, shape: AttentionKey) -> Function:
-    """The sums of products of a query with all keys: heads, tails, and what may be lost.
+    """The sums of products of a query with all keys: heads, tails, and bounds of their errors.
 
     query: its row.
     """
@@ -58,12 +57,12 @@ def sums_of_products(target: Target, shape: AttentionKey) -> Function:
             y = f.loaded(wide, place, f.times(h, width))
             if not shape.biased:  # products of two elements are exact
                 high, left = two_sum(high, x * y)
-                low, lost = _added(low, left, lost)
+                low, lost = added_to(low, left, lost)
                 return [high, low, lost]
             product, rest = exact_product(x, y)
             high, left = two_sum(high, product)
-            low, lost = _added(low, left, lost)
-            low, lost = _added(low, rest, lost)
+            low, lost = added_to(low, left, lost)
+            low, lost = added_to(low, rest, lost)
             return [high, low, lost + lost_product(x, y, product)]
 
         zero = f.constant(wide, 0.0)
@@ -137,7 +136,7 @@ def weights(target: Target, shape: AttentionKey) -> Function:
     top_exact = f.all(parts[-1]).compared("oeq", 0.0)
 
     def weight(i: str, values: list[Value]) -> list[Value]:
-        total, rest, mean, others, little, zeros = values
+        total, rest, sizes, mean, others, little, zeros = values
         made, head, tail, error, _ = score(i)
         same = top_exact & made[-1].compared("oeq", 0.0)
         for x, y in zip(made, alike, strict=False):
@@ -147,32 +146,36 @@ def weights(target: Target, shape: AttentionKey) -> Function:
         error = f.fused(left.magnitude() + tail.magnitude() + top_tail.magnitude(), 4 * U, error + top_error)
         none = ~(d.compared("ogt", NONE))
         made_ = doubled.UNARY["exp"](f.chosen(none, zero, difference.head), f.chosen(none, zero, difference.tail))
-        one = made_.head.lift(1.0)
-        high = f.chosen(none, zero, f.chosen(same, one, made_.head))
-        low = f.chosen(none | same, zero, made_.tail)
+        one, size = made_.head.lift(1.0), difference.head.magnitude()
+        tiny = size.compared("ole", TINY)
+        high = f.chosen(none, zero, f.chosen(same | tiny, one, made_.head))
+        low = f.chosen(none | same, zero, f.chosen(tiny, difference.head, made_.tail))
         f.stored(high, heads, i)
         f.stored(low, tails, i)
         total, left = two_sum(total, high)
-        rest = rest + (left + low)
-        relative = f.chosen(none | same, zero, error + doubled.REL)
+        more = left + low
+        rest, sizes = rest + more, sizes + more.magnitude()
+        relative = f.chosen(none | same, zero, error + f.chosen(tiny, size * (2 * U), doubled.REL))
         infinite_ = head.compared("oeq", -math.inf)
         little_ = none & ~infinite_
         # a weight between both limits is neither 1 nor nothing
         counts = ~(same | infinite_ | d.compared("olt", NOTHING))
         mark = [f.chosen(x, one, y) for x, y in ((counts, others), (little_, little), (none, zeros))]
-        return [total, rest, f.fused(high, relative, mean), *mark]
+        return [total, rest, sizes, f.fused(high, relative, mean), *mark]
 
-    total, rest, mean, *marks = f.loop("0", pitch, 8 * lanes, [zero] * 6, weight)[1]
-    mean = f.combined(mean, lambda a, b: a + b)
+    total, rest, sizes, mean, *marks = f.loop("0", pitch, 8 * lanes, [zero] * 7, weight)[1]
+    mean, size = (f.combined(x, lambda a, b: a + b) for x in (mean, sizes))
     sums, tail = total.lane(0), f.combined(rest, lambda a, b: a + b)
     for n in range(1, lanes):
         sums, left = two_sum(sums, total.lane(n))
-        tail = tail + left
+        tail, size = tail + left, size + left.magnitude()
     sums, tail = two_sum(sums, tail)
     counting, nothing, none = (f.combined(x, lambda a, b: a + b) for x in marks)
     terms = f.word(f.argument("keys")).converted("uitofp", DOUBLE)
     exact = counting.compared("oeq", 0.0)
-    mean = f.fused(terms, 2.0**-102, mean * 2 / sums) * 1.25
+    # what the tails' additions lose, in a lane and of lanes
+    lost_by_tails = (terms * (1 / lanes) + float(3 * lanes)) * (2 * U) * size
+    mean = (lost_by_tails + mean * 2) / sums * 1.25
     for at, x in (
         (TOTAL, sums),
         (REST, tail),
@@ -193,124 +196,48 @@ def weights(target: Target, shape: AttentionKey) -> Function:
     return f
 
 
-def elements(target: Target, shape: AttentionKey) -> Function:
-    """The elements of a vector of columns, `place` bytes along a row; those of `mask` are stored at `out`, and left in `left`.
-
-    What cannot be decided stays in the mask, which is that of the list's entry.
-    """
-    f = Function(target, shape, "precise_elements", ["i64 place", "ptr listed", "ptr out"])
-    wide, lanes = f.wide, f.lanes
-    keys, pitch, row = f.argument("keys"), f.argument("column_row"), f.argument("row")
-    values_ = f.at(f.argument("value_rows"), "%place")
-    heads, tails = f.argument("heads"), f.argument("tails")
-
-    losses = f.argument("losses")
-
-    def term(n: str, values: list[Value]) -> list[Value]:
-        high, low, lost, size = values
-        t = f.load("i64", losses, f.times(n, 8))
-        eight = f.times(t, 8)
-        w, w_rest = (f.all(f.loaded(DOUBLE, x, eight)) for x in (heads, tails))
-        v = f.loaded(wide, values_, f.times(t, pitch))
-        product, rest = exact_product(w, v)
-        more = w_rest * v
-        high, left = two_sum(high, product)
-        small, lost = _added(left, rest + more, lost)
-        low, lost = _added(low, small, lost)
-        lost = f.fused(rest.magnitude() + more.magnitude(), 4 * U, lost)
-        return [high, low, lost + lost_product(w, v, product), size + product.magnitude()]
-
-    zero = f.constant(wide, 0.0)
-    some = f.load("i64", row, COUNT)
-    high, low, lost, size = f.loop("0", some, 1, [f.constant(wide, -0.0), zero, zero, zero], term)[1]
-    split = low.compared("une", 0.0)
-    head, tail = two_sum(high, low)
-    high, low = f.chosen(split, head, high), f.chosen(split, tail, low)
-    total, rest, error, exact, little, zeros = (
-        f.all(f.loaded_real(row, at)) for at in (TOTAL, REST, ERROR, EXACT, LITTLE, ZERO)
-    )
-    most = f.loaded(wide, f.argument("largest"), "%place")
-    all_exact = exact.compared("ogt", 0.0)
-    y = high / total
-    product, left = exact_product(y, total)
-    remainder = ((high - product) - left) + (low - y * rest)
-    correction = remainder / total
-    count = f.all(f.word(keys).converted("uitofp", DOUBLE))
-    inexact = (correction.magnitude() * 2.0**-48 + y.magnitude() * 2.0**-100) + most.magnitude() * (
-        error * 2 + count * 2.0**-900
-    )
-    loss = lost * SLACK / total
-    bound = loss + f.chosen(all_exact, correction.magnitude() * 2.0**-48, inexact)
-    if shape.biased:
-        bound = bound + f.all(f.loaded_real(f.argument("state"), LOST) * (1 + 2.0**-10))
-    ends = [two_sum(*_moved(y, correction, side)) for side in (-bound, bound)]
-    odd = [odd_of(*end) for end in ends]
-    plain = correction.compared("oeq", 0.0) & bound.compared("oeq", 0.0)
-    bits = [_bits(f, f.chosen(plain, y, x)) for x in odd]
-    open_ = bits[0].compared("ne", bits[1]) | ~(bound.compared("olt", math.inf))
-    # a term that does not decide otherwise gives a 0 its sign, also one of values that cancel; of zeros alone, so may one that
-    # is no term. Without minus signs, all that is 0 is +0
-    cancelled = high.compared("oeq", 0.0) & most.bits().compared("slt", 0)
-    made_little = little.compared("ogt", 0.0) & most.compared("one", 0.0)
-    made_none = zeros.compared("ogt", 0.0) & size.compared("oeq", 0.0)
-    # terms of weights that are 0 are left out, and not known where a value is infinite or NaN, by which the norm is
-    numbers = f.loaded(wide, f.argument("norms"), "%place").compared("olt", math.inf)
-    left_out = zeros.compared("ogt", 0.0) & ~numbers
-    open_ = open_ | (cancelled & (made_little | made_none)) | left_out
-    asked = f.load("i64", "%listed", 16)
-    left_bits = f.op(f"and i64 {asked}, {lanes_as_bits(open_)}")
-    f.store("i64", left_bits, "%listed", 16)
-    made = f.op(f"and i64 {asked}, {f.op(f'xor i64 {left_bits}, -1')}")
-    line, step = f.argument("line"), f.argument("output_c")
-    f.stored(bits[0], line)
-
-    def lane(n: str) -> None:
-        bit = f.op(f"and i64 {f.op(f'lshr i64 {made}, {n}')}, 1")
-
-        def store() -> None:
-            column = f.plus(f.over("%place", 8), n)
-            x = f.loaded(f.bits_kind(), f.at(line, f.times(n, f.itemsize)))
-            f.stored(x, f.at("%out", f.times(column, step)))
-
-        f.when(f.op(f"icmp ne i64 {bit}, 0"), store)
-
-    f.each("0", str(lanes), lane)
-    return f
-
-
-def _bits(f: Function, x: Value) -> Value:
-    """The bits that an exact number is stored as."""
-    return stored(Number(f, lambda: x, exact=True), f.shape.data_type, integral=False)[0]
-
-
-def _moved(y: Value, correction: Value, side: Value) -> tuple[Value, Value]:
-    """A quotient and its correction as two numbers, of which the second is moved to one side."""
-    head, tail = two_sum(y, correction)
-    return head, tail + side
-
-
 def refined(target: Target, shape: AttentionKey) -> Function:
     """Decide what is on the list; what stays open stays there."""
     f = Function(target, shape, "refined", [*(f"i64 {x}" for x in "oprs")])
+    head_row = f.argument("head_row")
+
+    def another(row: str, before: str) -> str:
+        """Whether two queries have different elements; rows of padding have the same."""
+        kind = Kind("i64", f.lanes)
+
+        def some(i: str, values: list[Value]) -> list[Value]:
+            x, y = (f.loaded(kind, place, i) for place in (row, before))
+            return [values[0] | (x ^ y)]
+
+        (found,) = f.loop("0", head_row, 8 * f.lanes, [f.constant(kind, 0)], some)[1]
+        return f.combined(found, lambda a, b: a | b).compared("ne", 0).name
 
     def entry(k: str, values: list[Value]) -> list[Value]:
         at = f.at(f.argument("list"), f.times(k, ENTRY))
         number, place = (f.load("i64", at, 8 * n) for n in range(2))
         s = f.plus("%s", number)
+        end = f.seen(s)
+        query = f.at(f.argument("query_rows"), f.times(number, head_row))
+        unlike = f.op(f"icmp ne i64 {number}, {values[0].name}")
+        if not shape.adds:  # of the first entry, the row is compared with itself
+            first = f.op(f"icmp eq i64 {k}, 0")
+            before = f.at(f.argument("query_rows"), f.times(values[0].name, head_row))
+            unlike = f.op(f"or i1 {first}, {f.op(f'icmp ne i64 {end}, {values[1].name}')}")
+            unlike = f.op(f"or i1 {unlike}, {another(query, before)}")
 
         def prepare() -> None:
-            end = f.seen(s)
             if shape.adds:
                 f.call_of("added", f"ptr {f.argument('added')}", f"i64 {end}", *(f"i64 %{x}" for x in "opr"), f"i64 {s}")
-            query = f.at(f.argument("query_rows"), f.times(number, f.argument("head_row")))
             f.call_of("precise_sums", f"ptr {query}")
             norm = f.at(f.argument("query_norms"), f.times(number, 8))
             f.call_of("precise_weights", f"i64 {end}", f"ptr {norm}")
 
-        f.when(f.op(f"icmp ne i64 {number}, {values[0].name}"), prepare)
+        f.when(unlike, prepare)
         out = f.place("output", o="%o", p="%p", r="%r", s=s)
         f.call_of("precise_elements", f"i64 {place}", f"ptr {at}", f"ptr {out}")
-        return [f.word(number)]
+        return [f.word(number), f.word(end)]
 
-    f.loop("0", f.load("i64", f.argument("state"), LIST), 1, [f.constant(Kind("i64"), -1)], entry)
+    begun = -1 if shape.adds else 0
+    starts = [f.constant(Kind("i64"), x) for x in (begun, 0)]
+    f.loop("0", f.load("i64", f.argument("state"), LIST), 1, starts, entry)
     return f

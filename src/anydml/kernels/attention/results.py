@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from anydml.kernels.attention.function import Function
-from anydml.kernels.attention.shape import LEFT, LIST, NORMS, OWN, SUM, VALUES, ZERO, AttentionKey
+from anydml.kernels.attention.function import DOUBLE, Function
+from anydml.kernels.attention.shape import LEFT, LIST, NORMS, OWN, SIZES, SUM, VALUES, ZERO, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, opened
 from anydml.kernels.elementwise.functions.approximate import at_most
@@ -15,18 +15,24 @@ from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import between_ends, stored
 from anydml.tensor import DataType
 
+LEAST = 2.0**-880  # the share of the largest value that weights below 2^-1000 are off by together
 ENTRY = 24  # bytes on the list: the query's number, the place of a vector of columns in bytes, lanes
 
 
 def results(target: Target, shape: AttentionKey) -> Function:
-    """The elements of a query, from its sums, to `out`; number: of the query among those that are together."""
-    f = Function(target, shape, "results", ["ptr sums", "ptr about", "ptr out", "i64 number"])
+    """The elements of a query, from its sums, to `out`; weights: its row; number: of the query among those that are together.
+
+    Where the largest value leaves an element open, the sum of magnitudes may decide it: it is far less where large values have
+    little weight.
+    """
+    f = Function(target, shape, "results", ["ptr sums", "ptr weights", "ptr about", "ptr out", "i64 number"])
     lanes, wide = f.lanes, f.wide
     line, largest, norms, columns, pitch = (f.argument(x) for x in ("line", "largest", "norms", "columns", "column_row"))
     total = f.loaded_real("%about", SUM)
     reciprocal = f.all(1.0 / total)
     # the shares of the largest value or of the column's norm, and of the element, that this may be off by
     shares = [f.all(f.loaded_real("%about", at)) for at in (VALUES, NORMS, OWN)]
+    share_of_sizes, columns_row = f.all(f.loaded_real("%about", SIZES)), f.argument("column_row")
     zero = f.all(f.loaded_real("%about", ZERO)).compared("one", 0.0)
 
     step = f.argument("output_c")
@@ -46,10 +52,26 @@ def results(target: Target, shape: AttentionKey) -> Function:
         quick = between_ends(replace(number, err=None, ends=lambda: (x - error, x + error)), shape.data_type)
         assert quick is not None
         f.stored(quick[0], place)
-        f.when(f.op(f"icmp ne i64 {lanes_as_bits(opened(quick[1] | zero))}, 0"), lambda: careful(i, place, number, most))
+        if f.target.probe is None or f.target.later:  # a probe keeps the first stage's record
+            f.when(f.op(f"icmp ne i64 {lanes_as_bits(opened(quick[1] | zero))}, 0"), lambda: careful(i, place, number, most))
+
+    def magnitudes(i: str) -> Value:
+        """The sums of the magnitudes of what is added up."""
+        values = f.at(f.argument("value_rows"), i)
+
+        def term(t: str, carried: list[Value]) -> list[Value]:
+            w = f.all(f.loaded(DOUBLE, "%weights", f.times(t, 8)))
+            return [f.fused(w, f.loaded(wide, values, f.times(t, columns_row)).magnitude(), carried[0])]
+
+        return f.loop("0", f.argument("keys"), 1, [f.constant(wide, 0.0)], term)[1][0]
 
     def careful(i: str, place: str, number: Number, most: Value) -> None:
-        bits, open_ = rounded(f, number, most, zero)
+        x = number.wide()
+        by_size = f.fused(share_of_sizes, magnitudes(i) * reciprocal, most.magnitude() * LEAST)
+        by_size = f.fused(shares[2], x.magnitude(), by_size)
+        less = by_size.compared("olt", number.error())
+        error = f.chosen(less, by_size, number.error())
+        bits, open_ = rounded(f, Number(f, lambda: x, err=lambda: error), most, zero)
         f.stored(bits, place)
         left = f.minus(columns, f.over(i, 8))
         inside = f.splat(f.word(left), lanes).compared("sgt", f.lane_numbers())

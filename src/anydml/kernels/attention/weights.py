@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 
 from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.powers import ZEROED, error, power
-from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, NORMS, OWN, SUM, TRUTHS, VALUES, ZERO, AttentionKey
+from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, NORMS, OWN, SIZES, SUM, TRUTHS, VALUES, ZERO, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.functions.approximate import at_least, at_most
@@ -119,8 +119,10 @@ def weighed(target: Target, shape: AttentionKey) -> Function:
     by_norms = f.fused(product, errors.root(), (size + (added_up + rel)) * squares.root())
     by_norms = f.fused(total.root(), 0.74 * share, by_norms) * SLACK / total + tiny
     own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
+    # of what is added up, each weight may be as far off as one of them
+    sizes = (worst + (rel - share * ZEROED) + added_up) * SLACK
     small = worst.compared("ole", SMALL)
-    values, by_norms = (f.chosen(small, x, math.inf) for x in (values, by_norms))
+    values, by_norms, sizes = (f.chosen(small, x, math.inf) for x in (values, by_norms, sizes))
     all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
     none_zero = (bottom - top).compared("ogt", ZEROED + 1) & all_seen
     # of a sum that is NaN, or of nothing, nothing else matters
@@ -129,7 +131,7 @@ def weighed(target: Target, shape: AttentionKey) -> Function:
     alone = near.compared("oeq", 1.0) & total.compared("ord", total)
     total = f.chosen(alone, f.constant(DOUBLE, 1.0), total)
     values, own = f.chosen(alone, f.constant(DOUBLE, 2.0**-260), values), f.chosen(alone, f.constant(DOUBLE, 2.0**-48), own)
-    by_norms = f.chosen(alone, f.constant(DOUBLE, math.inf), by_norms)
+    by_norms, sizes = (f.chosen(alone, f.constant(DOUBLE, math.inf), x) for x in (by_norms, sizes))
 
     def only() -> None:
         f.each("0", f.over(pitch, 8), lambda i: f.stored(zero, "%scores", f.times(i, 8)), lanes)
@@ -139,6 +141,7 @@ def weighed(target: Target, shape: AttentionKey) -> Function:
     f.stored(total, "%about", SUM)
     f.stored(values, "%about", VALUES)
     f.stored(by_norms, "%about", NORMS)
+    f.stored(sizes, "%about", SIZES)
     f.stored(own, "%about", OWN)
     f.stored(f.chosen(plain, f.constant(DOUBLE, 0.0), 1.0), "%about", ZERO)
     return f

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 def by_interface(array: NDArray[Any]) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+Uses = Sequence[tuple[int, int, int]]
 
 
 def from_object(
@@ -49,4 +52,21 @@ def from_object(
     return read if all(read(array) == by_interface(array) for array in kinds) else None
 
 
-address_of: Callable[[NDArray[Any]], int] = from_object() or by_interface
+def _put_from_objects(
+    numbers: memoryview, uses: Uses, arrays: Sequence[NDArray[Any]],
+    word: Callable[[int], ctypes.c_size_t] = ctypes.c_size_t.from_address, header: int = object.__basicsize__,
+) -> None:  # fmt: skip
+    """`put_addresses` without a call of Python for each address."""
+    for k, place, offset in uses:
+        numbers[place] = word(id(arrays[k]) + header).value + offset
+
+
+def _put(numbers: memoryview, uses: Uses, arrays: Sequence[NDArray[Any]]) -> None:
+    for k, place, offset in uses:
+        numbers[place] = by_interface(arrays[k]) + offset
+
+
+_read = from_object()
+address_of: Callable[[NDArray[Any]], int] = _read or by_interface
+# for each (k, place, offset): the address of the k-th array plus the offset, as the number at a place
+put_addresses: Callable[[memoryview, Uses, Sequence[NDArray[Any]]], None] = _put_from_objects if _read else _put

@@ -290,16 +290,19 @@ class Sheet:
         numbers = np.empty_like(self._numbers)
         own = address_of(numbers)
         np.add(self._numbers, np.array((0, own, *addresses), np.int64).take(self._which), out=numbers)
-        for place, looked_at, boundary, code in self._aligned:
-            if numbers[looked_at] % boundary == 0:
-                numbers[place] = code
+        self.choose(numbers)
         keep = (self._codes, numbers)
         return [[StepTable(own + at, length, keep) for at, length in phase] for phase in self._pieces], numbers
 
     @property
-    def fixed(self) -> bool:
-        """Whether the same code is called for all addresses."""
-        return not self._aligned
+    def chooses(self) -> bool:
+        """Whether steps have another code for aligned addresses."""
+        return bool(self._aligned)
+
+    def choose(self, numbers: NDArray[np.int64] | memoryview) -> None:
+        """Put the code for aligned addresses, or the usual one, where steps have both."""
+        for place, looked_at, boundary, code in self._aligned:
+            numbers[place] = code if numbers[looked_at] % boundary == 0 else int(self._numbers[place])
 
     def uses(self, base: str) -> list[tuple[int, int]]:
         """The indices of the numbers that are addresses relative to a base, with their offsets from it."""

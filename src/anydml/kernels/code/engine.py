@@ -120,7 +120,7 @@ def _compiled(text: str, target: Target) -> bytes | str:
 
 
 def _executable(code: bytes, made: Made) -> Code:
-    """An object file made executable, in place of the object code of an empty module."""
+    """Load an object file as executable code, in the place of an empty module's object code."""
     use = llvm.binding()
     try:
         engine = use.create_mcjit_compiler(use.parse_assembly("", use.create_context()), _machine(made.target))

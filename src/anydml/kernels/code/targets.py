@@ -7,15 +7,16 @@ from functools import cache
 
 from anydml.kernels.code import detect, llvm
 
-FIRST, SECOND, EXACT = STAGES = ("first", "second", "exact")
-"""Bounds decide most elements; a finer bound most of the others; exact evaluation the rest."""
+FIRST, SECOND, THIRD, EXACT = STAGES = ("first", "second", "third", "exact")
+"""Bounds decide most elements; a finer bound most of the others; numbers of 250 bits nearly all
+others; exact evaluation the rest."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
     """A row of the table: the features that its code may use, all of them required, and the bytes of a vector register.
 
-    stage: the stage at which elements begin; FIRST unless another one is asked for.
+    stage: the stage at which elements begin; FIRST unless another one is asked for. For a probe, "+" and an address follow it.
     """
 
     architecture: str
@@ -27,12 +28,22 @@ class Target:
     @property
     def later(self) -> bool:
         """Whether what the first stage knows of elements does not count."""
-        return self.stage != FIRST
+        return self._stage_and_part[0] != FIRST
 
     @property
     def exact(self) -> bool:
-        """Whether no stage of machine code counts."""
-        return self.stage == EXACT
+        """Whether no stage of the family's own machine code counts."""
+        return self._stage_and_part[0] in (THIRD, EXACT)
+
+    @property
+    def probe(self) -> int | None:
+        """Where the number is that tells a probe what to store, see `probe`; None for a kernel that stores elements."""
+        number = self._stage_and_part[2]
+        return int(number) if number else None
+
+    @property
+    def _stage_and_part(self) -> tuple[str, str, str]:
+        return self.stage.partition("+")
 
 
 _AVX2 = ("sse2", "ssse3", "sse4.1", "avx", "f16c", "avx2", "fma", "bmi", "bmi2", "popcnt")

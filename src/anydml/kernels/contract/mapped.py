@@ -18,9 +18,9 @@ from anydml.schema.check import Checked
 def mapped(
     found: Summed, checked: Checked[Any], machine: Machine, target: Target
 ) -> tuple[IntegerPlan, Rounds, Decide | None] | Refused:
-    """The plan of the sums, the rounds of the map, which come after it, and what decides the elements that these leave open.
+    """The plan of the sums, the rounds of the map that follows, and the function that decides the map's undecided elements.
 
-    Both share scratch memory, of which the map finds its own at the beginning.
+    Sums and map share scratch; the map's own part is at the beginning.
     """
     with guard:
         from anydml.kernels.elementwise.family import mapped as steps_of

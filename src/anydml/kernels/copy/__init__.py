@@ -1,1 +1,1 @@
-"""Strided copies, compiled: the family, how a copy is planned, and what emits its kernels."""
+"""Compiled strided copies: the family, the planning of a copy, and the emitters of its kernels."""

@@ -1,4 +1,4 @@
-"""Strided copies, compiled: from sizes and strides to machine code and the arguments to call it with."""
+"""Compiled strided copies: from sizes and strides to machine code and its arguments."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from anydml.kernels.copy import emit, gather, groups, interleaved, tiles
 from anydml.kernels.copy.plan import CopyDimension, CopyPlan, canonical, plan
 from anydml.kernels.copy.text import LINE, Prefetch
 
-STREAM = processor.caches().last // 4 * 3  # bytes read and written from which stores go past the cache
-STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: lines of far rows are slow to get into the cache
+STREAM = processor.caches().last // 4 * 3  # bytes read and written from which non-temporal stores are used
+STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: fetching lines of distant rows is slow
 NEAR = 1 << 18  # bytes read and written below which nothing is prefetched
-PLACES = 1024  # of dimensions that no kernel walks
-LONG_ROW = 1024  # bytes of a row that stores past the cache are used for
+PLACES = 1024  # calls at most, for the dimensions that exceed those of a kernel
+LONG_ROW = 1024  # bytes of a row from which non-temporal stores are used
 Blocks = Sequence[tuple[int, ...]]
-FOLLOWS = 512  # bytes that a row may begin behind the end of the one before, and be foreseen
+FOLLOWS = 512  # gap in bytes between two rows up to which the processor prefetches the second by itself
 
 
 class Copy(NamedTuple):
-    """A copy made ready for any two addresses: one piece or more, which may run side by side.
+    """A compiled copy for any two addresses: one piece or more, which may run in parallel.
 
-    kind: that of its plan. code: serves every address. streaming: the same with stores past the cache, where the target's
-    address is a multiple of `boundary`; None where they do not serve. blocks: the arguments of each piece but the last one, its
-    first two counted from the addresses of the first element of source and target. scratch: bytes that the streaming code
-    works in for each piece.
+    kind: the plan's. code: correct for every address. streaming: code with non-temporal stores, for target addresses that are
+    multiples of `boundary`; None if there is none. blocks: the arguments of each piece except the last argument, which is its
+    scratch; the first two are offsets from the first elements of source and target. scratch: bytes of scratch that each piece
+    of the streaming code needs.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Copy(NamedTuple):
     scratch: int
 
     def steps(self, source: At, target: At, scratch: At) -> list[Step]:
-        """A step for each piece, from the first element of the source to that of the target; scratch: for all of them."""
+        """A step for each piece. source, target: their first elements. scratch: that of all pieces."""
         made = []
         for i, block in enumerate(self.blocks):
             arguments = (source + block[0], target + block[1], *block[2:], scratch + i * self.scratch if self.scratch else 0)
@@ -60,12 +60,12 @@ def copy(
     threads: int = 1,
     stream: bool = False,
 ) -> Copy:
-    """The copy of elements of `itemsize` bytes from one strided place to another.
+    """The copy of elements of `itemsize` bytes from one strided layout to another.
 
-    Strides are in bytes, and negative in the source alone. Dimensions beyond the eight that a kernel walks, once those that run
-    on are merged, are walked by pieces.
-    threads: the most pieces to make. stream: whether stores may go past the cache, where that is faster; not for what is read
-    again soon. Refused where nothing can be compiled.
+    Strides are in bytes; only the source's may be negative. Contiguous dimensions are merged. If more than the eight remain
+    that a kernel loops over, the shortest of them are unrolled into pieces.
+    threads: the most pieces to make. stream: whether stores may be non-temporal where that is faster; not for outputs that are
+    read again soon. Raises Uncompilable where nothing can be compiled.
     """
     dims, apart = _within_a_kernel(canonical(sizes, source_strides, target_strides))
     p = plan(dims, itemsize)
@@ -92,26 +92,26 @@ def copy(
 
 
 def _within_a_kernel(dims: list[CopyDimension]) -> tuple[list[CopyDimension], list[CopyDimension]]:
-    """The dimensions that a kernel walks, and the shortest ones, which are too many.
+    """The dimensions that a kernel loops over, and the shortest ones, which exceed their number.
 
-    Uncompilable where these have many places.
+    Raises Uncompilable where the latter would take too many calls.
     """
     excess = len(dims) - emit.DIMENSIONS - 1
     if excess <= 0:
         return dims, []
     apart = sorted(range(len(dims) - 1), key=lambda i: dims[i].size)[:excess]
     if (places := math.prod(dims[i].size for i in apart)) > PLACES:
-        raise engine.Uncompilable(f"{len(dims)} dimensions of a copy would be {places} calls")
+        raise engine.Uncompilable(f"a copy of {len(dims)} dimensions would take {places} calls of a kernel")
     return [d for i, d in enumerate(dims) if i not in apart], [dims[i] for i in apart]
 
 
 def _function(target: Target, p: CopyPlan, ahead: Prefetch | None, past_cache: str = "") -> engine.Code:
-    """The code that a plan asks for; the same for all plans of a kind. past_cache: how stores go past the cache, if at all."""
+    """The code of a plan, shared by all plans of a kind. past_cache: the way in which stores are non-temporal, or ""."""
     lines, dense = past_cache == "lines", past_cache == "dense"
     if p.kind == "rows":
         return engine.compiled(emit.rows, target, lines, dense, ahead)
     if p.kind == "groups":
-        # the largest blocks that are no longer than the row; past the cache they are a line each
+        # the largest blocks that are no longer than the row; with non-temporal stores, a block is a cache line
         width = target.vector_bytes
         sizes = [(width, LINE // width), *((w, 1) for w in (64, 32, 16) if w <= width)]
         fitting = next((size for size in sizes if groups.groups_per_block(len(p.pattern), *size) <= p.row.size), sizes[-1])
@@ -120,7 +120,7 @@ def _function(target: Target, p: CopyPlan, ahead: Prefetch | None, past_cache: s
         itemsize, wide, tall = len(p.pattern), p.outer[0].size, p.row.size
         sizes = tiles.spans(target, itemsize)
         width, span = next(x for x in sizes if x[0] <= tall * itemsize and x[1] <= wide * itemsize)
-        if past_cache:  # a narrow span leaves fewer output rows between the lines of one
+        if past_cache:  # with a narrow span, fewer output rows come between two lines of the same row
             narrow = span if itemsize == 8 else tiles.LANE
             return engine.compiled(tiles.blocks, target, itemsize, width, narrow, *_tiles_ahead())
         return engine.compiled(tiles.tiles, target, itemsize, width, span)
@@ -130,19 +130,19 @@ def _function(target: Target, p: CopyPlan, ahead: Prefetch | None, past_cache: s
 
 
 def _traffic(p: CopyPlan) -> tuple[int, int]:
-    """Bytes written, and about as many as are read, whole cache lines where elements are farther apart."""
+    """Bytes written, and bytes read, approximately: whole cache lines where elements are farther apart."""
     rows = math.prod(d.size for d in p.outer)
     return p.row.size * max(1, len(p.pattern)) * rows, (p.row.size * min(abs(p.row.source), LINE) + len(p.pattern)) * rows
 
 
 def _ahead(p: CopyPlan, exceeds: bool, past_cache: bool) -> Prefetch | None:
-    """The prefetch of the input, if there is one: measured, and two processors disagree. exceeds: more than the caches hold.
+    """The prefetch of the input, if any, as measured on two processors that differ. exceeds: more bytes than the caches hold.
 
-    On a Zen 5, everything paid, and no other hint or distance did better; so it is on all that were not measured. A Zen 4 has
-    the same caches and the same instructions, so that its name alone tells. What runs on, it foresees: to prefetch it costs
-    up to a sixth out of the caches, and out of memory pays only where about as much is written, in long rows. Rows that jump
-    come out of memory up to twice as fast if they are fetched into the second cache, which waits for more lines at once than
-    the first; what runs on is 30 % slower then.
+    On a Zen 5, prefetching always paid, and no other hint or distance was faster. Processors that were not measured are
+    treated like it. A Zen 4 has the same caches and instructions, so it is recognised by its name. It prefetches contiguous
+    rows by itself: for these, our prefetches cost up to a sixth in the caches, and from memory pay only for long rows of which
+    about as much is written as read. Rows that are apart are read from memory up to twice as fast if they are prefetched into
+    the second cache, which waits for more lines at once than the first; contiguous rows are 30 % slower with it.
     """
     usual = Prefetch(1, 6144 if past_cache or p.kind == "elements" else 4096, 8192)
     if not _is_zen4():
@@ -156,7 +156,7 @@ def _ahead(p: CopyPlan, exceeds: bool, past_cache: bool) -> Prefetch | None:
 
 
 def _tiles_ahead() -> tuple[int, int]:
-    """Into which cache transpositions prefetch, and how many rows ahead; measured as above."""
+    """The cache into which transpositions prefetch, and the number of rows ahead; measured as above."""
     return (2, 32) if _is_zen4() else (1, 16)
 
 
@@ -165,13 +165,13 @@ def _is_zen4() -> bool:
 
 
 def _row(p: CopyPlan) -> int:
-    """About as many bytes of input as a row spans."""
+    """The bytes of input that a row spans, approximately."""
     pattern = p.pattern or (0,)
     return p.row.size * min(abs(p.row.source), LINE) + max(pattern) - min(pattern) + 1
 
 
 def _runs_on(p: CopyPlan) -> bool:
-    """Whether every row of the input begins where the one before ended, or little behind it."""
+    """Whether every row of the input begins where the row before ended, or at most a small gap later."""
     span = (p.row.size - 1) * abs(p.row.source) + max(p.pattern or (0,)) - min(p.pattern or (0,)) + 1
     for d in p.outer:
         if not 0 <= d.source - span <= min(span // 4, FOLLOWS):
@@ -181,7 +181,7 @@ def _runs_on(p: CopyPlan) -> bool:
 
 
 def _rows_ahead(p: CopyPlan, traffic: int, ahead: Prefetch | None) -> int:
-    """The number of rows ahead in the input to prefetch: those of a few kilobytes; none of what the nearest caches hold."""
+    """The number of rows ahead in the input to prefetch, a few kilobytes; 0 if the nearest caches hold the input."""
     if ahead is None or p.kind == "tiles" or not p.outer or traffic < NEAR:
         return 0
     return max(1, ahead.rows // _row(p))
@@ -192,7 +192,7 @@ def _exceeds_caches(p: CopyPlan, written: int, read: int) -> bool:
 
 
 def _has_blocks(p: CopyPlan, blocks: Blocks) -> bool:
-    """Whether every output row of a transposition begins at the same place within a cache line, and every piece has a block."""
+    """Whether all output rows of a transposition begin at the same offset in a cache line, and each piece holds a block."""
     itemsize = len(p.pattern)
     down, across = min(block[2] for block in blocks), min(block[5] for block in blocks)
     room = down >= tiles.block_rows(itemsize) and across * itemsize >= tiles.BLOCK
@@ -200,14 +200,14 @@ def _has_blocks(p: CopyPlan, blocks: Blocks) -> bool:
 
 
 def _has_lines(p: CopyPlan) -> bool:
-    """Whether rows are long enough for whole cache lines of their own, and groups make them up."""
+    """Whether rows are long enough for whole cache lines of their own, and a cache line is a whole number of groups."""
     group = len(p.pattern) or 1
     aligned = LINE % group == 0 and all(d.target % group == 0 for d in p.outer)
     return p.kind in ("rows", "groups") and aligned and p.row.size * group >= LONG_ROW
 
 
 def _is_dense(p: CopyPlan, blocks: Blocks) -> bool:
-    """Whether rows follow one another in the output, within every piece too: only the outermost dimension may be cut."""
+    """Whether rows are contiguous in the output, within every piece too: only the outermost dimension may be cut."""
     if any(block[2 + 3 * i] != d.size for i, d in enumerate([p.row, *p.outer][:-1]) for block in blocks):
         return False
     size = p.row.size * max(1, len(p.pattern))
@@ -221,19 +221,19 @@ def _is_dense(p: CopyPlan, blocks: Blocks) -> bool:
 
 
 def _split(p: CopyPlan, threads: int) -> list[tuple[int, ...]]:
-    """The plan cut along one dimension: (offset in the input, in the output, the row, the outer dimensions)."""
+    """The plan cut along one dimension; of each piece: offset in the input, in the output, the row, the outer dimensions."""
     dims = [p.row, *p.outer]
     if threads == 1:
         return [(0, 0, *_described(dims))]
     if p.kind == "interleaved" and not p.outer:
         return [(0, 0, *_described(dims))]
-    # the outermost of which all get about as much, else the longest; rows that take turns are not cut
+    # the outermost dimension that gives all threads about as much, else the longest; interleaved rows are not cut
     even = [
         i for i, d in enumerate(dims) if (i or p.kind != "interleaved") and 10 * -(-d.size // threads) * threads <= 11 * d.size
     ]
     at = even[-1] if even else max(range(p.kind == "interleaved", len(dims)), key=lambda i: dims[i].size)
     whole = dims[at].size
-    # what a kernel runs along by itself is cut at whole cache lines, and no end is left that is shorter than a tile
+    # the row of a kernel is cut at whole cache lines, and no piece is shorter than a tile
     grain = {"rows": 64, "tiles": 64}.get(p.kind, 1) if at < (2 if p.kind == "tiles" else 1) else 1
     step = max(grain, -(-whole // threads // grain) * grain)
     starts = list(range(0, whole, step))

@@ -1,10 +1,10 @@
-"""The parts of every strided copy: the frame that walks the outer dimensions, and the two kinds that need no more.
+"""The parts of every strided copy: the loops over the outer dimensions, and the two kinds of rows that need nothing else.
 
-IR text from plain functions. The arguments of every kernel: source, target, n, source stride, target stride, DIMENSIONS
-triples (count, source stride, target stride), innermost first, how many rows ahead to prefetch, and scratch memory, which
-some kernels whose stores go past the cache use. n and the strides (bytes) before the triples are those of the dimension that
-the kernel runs along by itself: a row. No byte is read before the first or behind the last element, and none is written that
-is no element: tails repeat a part of the last full block rather than step over the end.
+The arguments of every kernel: source, target, n, source stride, target stride, DIMENSIONS triples (count, source stride,
+target stride), innermost first, the number of rows ahead to prefetch, and scratch, which some kernels with non-temporal stores
+use. n and the two strides before the triples, in bytes, are those of a row: the innermost dimension. No byte is read before
+the first or behind the last element, and only elements are written: a tail repeats a part of the last full block instead of
+exceeding the end.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Fetch = Callable[[Text, str], None]
 
 
 def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0, dense: int = 0, width: int = 0) -> str:
-    """A kernel: `body(text, source, target)` for every combination of the outer dimensions from `first` on: a row.
+    """A kernel that runs `body(text, source, target)` for each row: each combination of the outer dimensions from `first` on.
 
-    `fetch(text, source)` prefetches a row. A second odometer, as many rows ahead as the arguments say, tells which, and is
-    there for `body` as %fs: no processor foresees where the next row begins.
+    `fetch(text, source)` prefetches a row. Processors do not predict where a row begins that is not contiguous; a second
+    odometer counts rows ahead of the first, as many as the arguments say, and `body` finds its row's address in %fs.
 
-    `dense`, if not 0: rows of n times so many bytes follow one another in the output. They are gathered in scratch memory, and
-    leave it past the cache a few whole lines at a time: rows are too short for that by themselves. `width`: bytes of a vector.
+    `dense`, if not 0: rows of n * dense bytes are contiguous in the output. They are too short for non-temporal stores of
+    their own, so they are collected in scratch and stored from there as whole cache lines. `width`: bytes of a vector.
     """
     text = Text()
     for i, name in enumerate(("%n", "%source_stride", "%target_stride"), start=2):
@@ -54,12 +54,12 @@ def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0, dense: int
             text.do(f"store i64 0, ptr {text.at(counter, 8 * k)}, align 8")
     ahead = text.load("i64", "%outer", 24 * DIMENSIONS)
     into = "%target"
-    if dense:  # a place in scratch memory that lies within its line as the output does
+    if dense:  # an address in scratch with the same offset in its cache line as the output's
         scratch = scratch_memory(text)
         into = text.at(scratch, text.op(f"and i64 {text.op('ptrtoint ptr %target to i64')}, {LINE - 1}"))
     text.jump("row")
     text.label("row")
-    # in a dense output, d goes through scratch memory, and D is where in the output what was gathered there belongs
+    # with a dense output, d is an address in scratch, and D the address in the output of what is collected there
     for name, start in (("r", "0"), ("s", "%source"), ("d", into), ("S", "%source"), ("D", "%target")):
         kind = "i64" if name == "r" else "ptr"
         text.do(f"%{name} = phi {kind} [ {start}, %entry ], [ %{name}2, %again ]")
@@ -99,13 +99,13 @@ def kernel(body: Body, fetch: Fetch | None = None, *, first: int = 0, dense: int
     text.label("end")
     if dense:
         leave(text, scratch, d, settled, width)
-    text.do("fence seq_cst")  # stores past the cache become visible before the call returns
+    text.do("fence seq_cst")  # non-temporal stores become visible before the call returns
     text.do("ret i64 0")
     return module([*DECLARATIONS, "define i64 @kernel(ptr noalias %arguments) {", "entry:", *text.lines, "}"])
 
 
 def scratch_memory(text: Text) -> str:
-    """Scratch memory, from a cache line's start on."""
+    """The address of scratch, rounded up to a cache line."""
     memory = text.load("ptr", "%arguments", 8 * (ARGUMENTS - 1))
     return text.at(memory, to_multiple(text, memory, LINE))
 
@@ -119,8 +119,8 @@ def _advance(
     strides: tuple[int, ...],
     end: str,
 ) -> list[str]:
-    """The odometer, one row on: (row number, row places, places of row 0) -> the same. Jumps to `end` after the last row,
-    or, without one, begins again. `strides`: which of a triple's numbers move which place."""
+    """Advance the odometer by one row: (row number, row addresses, addresses of row 0) -> the same. After the last row it jumps
+    to `end`, or starts again if there is none. `strides`: for each address, the number of a triple that is its stride."""
     number, rows, bases = at
     on = text.op(f"add i64 {number}, 1")
     stepped = [text.at(place, bounds[0][stride]) for place, stride in zip(rows, strides, strict=True)]
@@ -130,7 +130,7 @@ def _advance(
     text.branch(text.op(f"icmp ult i64 {on}, {bounds[0][0]}"), f"{stem}next", f"{stem}carry")
     text.label(f"{stem}carry")
     places = bases
-    for k, bound in enumerate(bounds[1:], start=1):  # step the innermost that has a step left, rewind those within it
+    for k, bound in enumerate(bounds[1:], start=1):  # advance the innermost that is not at its end, reset those within it
         counter = text.at(counters, 8 * k)
         now = text.op(f"add i64 {text.op(f'load i64, ptr {counter}, align 8')}, 1")
         places = [text.at(place, bound[stride]) for place, stride in zip(places, strides, strict=True)]
@@ -157,18 +157,18 @@ def _advance(
 
 
 def region(text: Text, cache: int, start: str, size: str) -> None:
-    """Prefetch so many bytes from a place on, unless there are so many that `along` does it."""
+    """Prefetch `size` bytes from an address on, unless the row is so long that `along` prefetches it."""
 
     def fetch() -> None:
         loop(text, "0", LINE, lambda i: text.op(f"icmp ult i64 {i}, {size}"), lambda i: prefetch(text, cache, start, i))
-        # in one line more, where the first is not entered at its start
+        # one line more, if the bytes do not begin at the start of a line
         prefetch(text, cache, start, text.op(f"sub i64 {size}, 1"))
 
     when(text, text.op(f"icmp ule i64 {size}, {FETCHED}"), fetch)
 
 
 def along(text: Text, how: Prefetch, source: str, at: str, extent: str, size: int, *, down: bool = False) -> None:
-    """Prefetch `size` bytes further along a row than `at`, or in the next row where this one ends before."""
+    """Prefetch `size` bytes, `how.along` bytes after `at`: in this row, or in the next row if this one ends before."""
 
     def fetch() -> None:
         far = text.op(f"add i64 {at}, {how.along}")
@@ -189,8 +189,8 @@ def along(text: Text, how: Prefetch, source: str, at: str, extent: str, size: in
 def rows(target: Target, stream: bool, dense: bool = False, ahead: Prefetch | None = None) -> str:
     """Rows of n contiguous bytes, n >= 1.
 
-    Vectors of the output lie at multiples of their width. With `stream`, whole cache lines of the output go past the cache,
-    and no byte of them is stored any other way: a line that is written in both ways is fetched back from memory.
+    Vectors of the output are aligned to their width. With `stream`, whole cache lines of the output are written by non-temporal
+    stores alone: a line that is written by both kinds of stores is fetched back from memory.
     """
     width = target.vector_bytes
     vector, block = f"<{width} x i8>", 4 * width
@@ -233,7 +233,7 @@ def _row_region(cache: int, text: Text, source: str) -> None:
 
 
 def elements(target: Target, itemsize: int, ahead: Prefetch | None = None) -> str:
-    """Rows of n elements, any stride on either side."""
+    """Rows of n elements, with any stride in source and target."""
     kind = f"i{8 * itemsize}"
 
     def body(text: Text, s: str, d: str) -> None:
@@ -257,7 +257,7 @@ def elements(target: Target, itemsize: int, ahead: Prefetch | None = None) -> st
 
 
 def _elements_along(text: Text, s: str, ahead: Prefetch) -> Callable[[str], None]:
-    """The instructions that prefetch four elements further along a long row than the i-th, or in the next row."""
+    """The instructions that prefetch four elements ahead of the i-th, in a long row, or in the next row."""
     stride = text.op("call i64 @llvm.abs.i64(i64 %source_stride, i1 false)")
     stride = text.op(f"call i64 @llvm.umax.i64(i64 {stride}, i64 1)")
     lines = text.op(f"udiv i64 {ahead.along}, {stride}")
@@ -270,7 +270,7 @@ def _elements_along(text: Text, s: str, ahead: Prefetch) -> Callable[[str], None
         inside = text.op(f"icmp slt i64 {beyond}, 0")
         row = text.op(f"select i1 {inside}, ptr {s}, ptr %fs")
         number = text.op(f"select i1 {inside}, i64 {further}, i64 {beyond}")
-        for j in range(4):  # some lines twice, where a line has several elements: it costs less than to tell
+        for j in range(4):  # a line with several elements is prefetched several times: that costs less than a check
             prefetch(text, ahead.cache, row, text.op(f"mul i64 {text.op(f'add i64 {number}, {j}')}, %source_stride"))
 
     return lambda i: when(text, long, lambda: fetch_four(i))
@@ -283,11 +283,11 @@ def _elements_region(cache: int, text: Text, source: str) -> None:
     size = text.op(f"mul i64 {far}, %n")
     down = text.op("icmp slt i64 %source_stride, 0")
 
-    def near() -> None:  # the elements lie close together
+    def near() -> None:  # neighbouring elements share cache lines
         start = text.at(source, text.op(f"select i1 {down}, i64 {text.op(f'sub i64 0, {size}')}, i64 0"))
         region(text, cache, start, size)
 
-    def apart() -> None:  # each has a line of its own
+    def apart() -> None:  # each element has a cache line of its own
         end = text.op(f"call i64 @llvm.umin.i64(i64 %n, i64 {FETCHED // LINE})")
         inside = partial(prefetch, text, cache, source)
         loop(

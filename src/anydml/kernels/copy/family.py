@@ -1,4 +1,4 @@
-"""The family of compiled copies: elements moved at affine indices, where there are enough to pay for the call."""
+"""The family of compiled copies: elements moved at affine indices, if there are enough to pay for the call."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from anydml.kernels.match.moves import computes, moves
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
-SMALL = 1 << 15  # bytes of output below which NumPy's copy costs no more than the call into compiled code saves
-ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings
+SMALL = 1 << 15  # bytes of output below which NumPy's copy is as fast as compiled code
+ALONE = 3 << 20  # bytes of output below which a second thread costs more than it saves
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine, least: int | None = None) -> Lowered | Refused:
-    """Every move as a strided copy; all of them are one phase, but for those over others.
+    """Every move as a strided copy. Moves over other moves begin a new phase.
 
-    least: the bytes of output that are not too few, else SMALL.
+    least: the fewest bytes of output to take, else SMALL.
     """
     if (computed := computes(statement)) is not None:
         return Refused(computed)
@@ -46,6 +46,6 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine, least: 
 
 @cache
 def _layered() -> Callable[..., Lowered]:
-    with guard:  # here and not above: what NumPy copies needs none of it
+    with guard:  # here and not above: copies by NumPy do not need it
         from anydml.kernels.copy.strided import layered
     return layered

@@ -1,12 +1,12 @@
-"""Short rows that follow one another in the output: gathered in scratch memory, which they leave in whole cache lines."""
+"""Short rows that are contiguous in the output: collected in scratch, and stored from there as whole cache lines."""
 
 from __future__ import annotations
 
 from anydml.kernels.code.emit import Text
 from anydml.kernels.copy.text import LINE, loop, short, when
 
-CHUNK = 4096  # bytes that are gathered before they leave
-LONGEST = 4096  # bytes of a row
+CHUNK = 4096  # bytes that are collected before they are stored
+LONGEST = 4096  # bytes of a row at most
 
 
 def scratch_bytes() -> int:
@@ -14,8 +14,8 @@ def scratch_bytes() -> int:
 
 
 def settle(text: Text, scratch: str, d: str, out: str, width: int) -> tuple[str, str]:
-    """Once a chunk is gathered up to d, it leaves; the place in scratch memory to go on at, and the place in the output that
-    what is there belongs to."""
+    """Store what is collected up to d if it is a chunk. -> (the address in scratch to continue at, the address in the output of
+    what is collected in scratch)"""
     filled = _between(text, scratch, d)
     before, full, moved, settled = (text.name(stem) for stem in ("gathered", "full", "moved", "settled"))
     text.jump(before)
@@ -37,7 +37,7 @@ def settle(text: Text, scratch: str, d: str, out: str, width: int) -> tuple[str,
 
 
 def leave(text: Text, scratch: str, d: str, out: str, width: int) -> None:
-    """All that is gathered up to d leaves."""
+    """Store everything that is collected up to d."""
     filled = _between(text, scratch, d)
     base, end = _lines(text, scratch, filled, out, width)
 
@@ -52,9 +52,9 @@ def _between(text: Text, low: str, high: str) -> str:
 
 
 def _lines(text: Text, scratch: str, filled: str, out: str, width: int) -> tuple[str, str]:
-    """Write the whole lines past the cache, and the first one, where it is not whole, plainly.
+    """Write whole lines with non-temporal stores, and the first one, if it is not whole, with ordinary ones.
 
-    -> (the place in the output that the beginning of scratch memory stands for, the bytes of scratch memory that are done)
+    -> (the address in the output that corresponds to the beginning of scratch, the bytes of scratch that are stored)
     """
     start = text.op(f"and i64 {text.op(f'ptrtoint ptr {out} to i64')}, {LINE - 1}")
     base = text.at(out, text.op(f"sub i64 0, {start}"))

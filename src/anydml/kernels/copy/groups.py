@@ -1,4 +1,4 @@
-"""Copies whose output is contiguous and whose input is a constant pattern: loads of 16 bytes, permuted and united."""
+"""Copies with a contiguous output and a constant pattern of input offsets: loads of 16 bytes, permuted and combined."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.copy.emit import FETCHED, along, kernel, region
 from anydml.kernels.copy.text import LINE, Prefetch, each, loop, prefetch, to_multiple, when
 
-LANE = 16  # permutes of bytes work within lanes of 16
+LANE = 16  # instructions that permute bytes do so within lanes of 16
 
 
 def groups(
@@ -25,7 +25,7 @@ def groups(
 ) -> str:
     """Rows of n groups: byte b of group i comes from source + i * step + pattern[b]; groups are contiguous in the output.
 
-    A block is as many groups as make a multiple of `vectors` whole vectors of `width` bytes.
+    A block is the fewest groups whose bytes are a multiple of `vectors` vectors of `width` bytes.
     """
     group = len(pattern)
     per_block = groups_per_block(group, width, vectors)
@@ -43,7 +43,7 @@ def groups(
             for value, (_, at, size) in zip(values, pieces, strict=True):
                 text.store(f"i{8 * size}", value, into, at)
 
-        same: list[str] = []  # of a constant, the vectors of every block
+        same: list[str] = []  # the vectors of every block, where all blocks are the same constant
 
         def block(i: str, *, past_cache: bool) -> None:
             source = text.at(s, text.op(f"mul i64 {i}, {step}"))
@@ -69,7 +69,7 @@ def groups(
         def many() -> None:
             constant()
             start = "0"
-            if LINE % group == 0:  # in long rows, vectors of the output lie at multiples of their width
+            if LINE % group == 0:  # in long rows, vectors of the output are aligned to their width
                 head = text.op(f"udiv i64 {to_multiple(text, d, width)}, {group}")
                 start = text.op(f"select i1 {text.op(f'icmp uge i64 %n, {4 * per_block}')}, i64 {head}, i64 0")
                 when(text, text.op(f"icmp ne i64 {start}, 0"), lambda: block("0", past_cache=False))
@@ -85,8 +85,8 @@ def groups(
             when(text, text.op(f"icmp ult i64 {end}, %n"), lambda: block(last, past_cache=False))
 
         def many_past_cache() -> None:
-            # a block is a cache line. Two at the front, up to the end of a line, and two at the end are stored plainly, so
-            # that no line is stored in both ways; the caller promises that the output lies at multiples of the group
+            # a block is a cache line. Two at the front, up to the end of a line, and two at the end have ordinary stores,
+            # so that no line is written by both kinds; the caller promises that the output's address is a multiple of the group
             constant()
             second = text.op(f"udiv i64 {to_multiple(text, d, LINE)}, {group}")
             block("0", past_cache=False)
@@ -110,7 +110,7 @@ def groups(
 
 
 def _fetch(pattern: tuple[int, ...], step: int, cache: int, text: Text, source: str) -> None:
-    """Prefetch the first groups of a row: everything from the first to the last byte, or only the lines that are used."""
+    """Prefetch the first groups of a row: everything from their first to their last byte, or only the lines that are read."""
     low, high = min(pattern), max(pattern) + 1
     between = text.op(f"mul i64 {text.op('sub i64 %n, 1')}, {abs(step)}")
     used = [low]
@@ -141,8 +141,8 @@ Lane = list[tuple[int, tuple[int, ...]]]
 def _chunks(needed: list[int]) -> list[Lane] | None:
     """For each 16 output bytes: (input offset of 16 bytes to load, where each output byte is in them, or -1).
 
-    No load leaves the bytes between the first and the last one needed. None where permutes do not pay: where the input
-    spans less than a load, or moves of single runs would be fewer.
+    No load reads before the first or behind the last byte that is needed. None where permutes do not pay: where the input spans
+    less than a load, or moves of contiguous runs would be fewer.
     """
     first, last = min(needed), max(needed)
     if last - first + 1 < LANE:
@@ -161,7 +161,7 @@ def _chunks(needed: list[int]) -> list[Lane] | None:
 
 
 def _side_by_side(text: Text, source: str, starts: list[int]) -> str:
-    """So many times 16 input bytes as one vector: in one load where they follow one another."""
+    """Pieces of 16 input bytes as one vector, in one load if they are contiguous."""
     if starts == list(range(starts[0], starts[0] + LANE * len(starts), LANE)):
         return text.load(f"<{LANE * len(starts)} x i8>", source, starts[0])
     half = len(starts) // 2
@@ -170,7 +170,7 @@ def _side_by_side(text: Text, source: str, starts: list[int]) -> str:
 
 
 def _vectors(text: Text, source: str, lanes: list[Lane], width: int) -> list[str]:
-    """The output vectors of a block: for each, the chunks of its lanes loaded side by side, permuted and united."""
+    """The output vectors of a block: the chunks of each vector's lanes are loaded side by side, permuted and combined."""
     per_vector = width // LANE
     kind = f"<{width} x i8>"
     vectors = []
@@ -178,11 +178,11 @@ def _vectors(text: Text, source: str, lanes: list[Lane], width: int) -> list[str
         together = lanes[at : at + per_vector]
         united = ""
         for c in range(max(map(len, together))):
-            # a lane with fewer chunks loads its last one again, and takes nothing of it
+            # a lane with fewer chunks loads its last one again, and uses no byte of it
             chunks = [lane[c] if c < len(lane) else (lane[-1][0], (-1,) * LANE) for lane in together]
             joined = _side_by_side(text, source, [start for start, _ in chunks])
             places = [p if p < 0 else p + LANE * i for i, (_, inside) in enumerate(chunks) for p in inside]
-            mask = [width + j if p < 0 else p for j, p in enumerate(places)]  # from zero, where nothing is taken
+            mask = [width + j if p < 0 else p for j, p in enumerate(places)]  # zero where the chunk has no byte
             part = joined if mask == list(range(width)) else shuffle(text, joined, "zeroinitializer", kind, mask)
             united = text.op(f"or {kind} {united}, {part}") if united else part
         vectors.append(united)

@@ -1,4 +1,4 @@
-"""Rows of the input whose elements take turns in the output, as the columns of blocks do that make up an image."""
+"""Rows of the input whose elements are interleaved in the output, as the pixels of DEPTH_TO_SPACE are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from anydml.kernels.copy.text import loop, when
 
 
 def interleaved(target: Target, itemsize: int, count: int) -> str:
-    """So many rows, a source stride apart, of n elements each; n elements of each take turns in the output."""
+    """`count` rows of n elements each, a source stride apart, whose elements are interleaved in the output."""
     kind, lanes = f"i{8 * itemsize}", target.vector_bytes // itemsize
     vector = f"<{lanes} x {kind}>"
 
@@ -46,9 +46,9 @@ def interleaved(target: Target, itemsize: int, count: int) -> str:
 
 
 def woven(text: Text, values: list[str], lanes: int, kind: str) -> list[str]:
-    """Vectors whose elements take turns, as as many vectors in the order of the output."""
+    """The same number of vectors, in the order of the output, in which the elements of the given ones are interleaved."""
     count, joined, width = len(values), list(values), lanes
-    while len(joined) > 1:  # side by side, two and two; what is missing is any value
+    while len(joined) > 1:  # concatenated in pairs; missing elements may have any value
         if len(joined) % 2:
             joined.append("poison")
         pairs = zip(joined[::2], joined[1::2], strict=True)

@@ -1,4 +1,4 @@
-"""A strided copy put into canonical form, and the kernel that its shape asks for. Everything is counted in bytes."""
+"""The canonical form of a strided copy, and the choice of its kernel. Everything is counted in bytes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 SHORT = 32  # the longest row of elements, in bytes of output, whose length is compiled in
 BLOCK = 128  # the largest group of output bytes whose pattern is compiled in
 APART = 64  # the largest step between single elements at which loads of 16 bytes and permutes beat plain moves
-WOVEN = 4  # rows that take turns at most
-REACH = 1024  # how far apart in the input the bytes of a group may lie: beyond it there is nothing to permute
+WOVEN = 4  # interleaved rows at most
+REACH = 1024  # bytes of input that a group may span: beyond that, permutes do not pay
 
 
 class CopyDimension(NamedTuple):
@@ -25,12 +25,12 @@ _target_stride = itemgetter(2)
 class CopyPlan(NamedTuple):
     """The plan of a copy.
 
-    kind: "rows" (contiguous on both sides), "groups" (a constant pattern, repeated along a row), "tiles" (a transposition),
-    "interleaved" (rows that take turns) or "elements" (anything). pattern: for groups, the input offset of each output byte of
-    a group; for others but rows, (0, .., n-1). step: for groups, input bytes from group to group; of interleaved rows, how
-    many. row: the dimension that the compiled code runs along by itself (in bytes for rows, in groups for groups, else in
-    elements); of interleaved ones, its source stride is what they are apart.
-    outer: the dimensions around it, innermost first. base: bytes to add to the input's and the output's address.
+    kind: "rows" (contiguous in both tensors), "groups" (a constant pattern, repeated along a row), "tiles" (a transposition),
+    "interleaved" (rows whose elements are interleaved) or "elements" (anything). pattern: for groups, the input offset of each
+    output byte of a group; for rows, empty; for others, (0, .., n-1). step: for groups, input bytes from group to group; for
+    interleaved rows, their number. row: the innermost dimension, in bytes for rows, in groups for groups, else in elements; for
+    interleaved rows, its source stride is the distance between them.
+    outer: the dimensions around the row, innermost first. base: bytes to add to the input's and the output's address.
     """
 
     kind: str
@@ -42,9 +42,9 @@ class CopyPlan(NamedTuple):
 
 
 def canonical(sizes: Iterable[int], sources: Iterable[int], targets: Iterable[int]) -> list[CopyDimension]:
-    """The dimensions, outermost in the output first: without sizes of 1, and merged where both sides run on."""
+    """The dimensions, outermost in the output first: without sizes of 1, and merged where both tensors are contiguous."""
     dims = [CopyDimension(*d) for d in zip(sizes, sources, targets, strict=True) if d[0] > 1]
-    dims.sort(key=_target_stride, reverse=True)  # and those of one stride stay in their order
+    dims.sort(key=_target_stride, reverse=True)  # dimensions with equal strides keep their order
     merged: list[CopyDimension] = []
     for inner in dims:
         if merged:
@@ -64,7 +64,7 @@ def plan(dims: list[CopyDimension], itemsize: int) -> CopyPlan:
     *outer, inner = dims
     if inner.target != itemsize:
         return CopyPlan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
-    if inner.size * itemsize <= SHORT and not any(d.source for d in dims):  # a constant: short rows of any length share code
+    if inner.size * itemsize <= SHORT and not any(d.source for d in dims):  # a repeated element: short rows share code
         return CopyPlan("elements", element, 0, inner, tuple(reversed(outer)), (0, 0))
     if inner.source == itemsize and (inner.size * itemsize > SHORT or not outer or outer[-1].target != inner.size * itemsize):
         return CopyPlan("rows", (), 0, CopyDimension(inner.size * itemsize, 1, 1), tuple(reversed(outer)), (0, 0))
@@ -73,7 +73,7 @@ def plan(dims: list[CopyDimension], itemsize: int) -> CopyPlan:
     if (woven := _interleaved(dims, itemsize)) is not None:
         return woven
     pattern, rest = element, list(dims)
-    # a pattern is compiled in where rows are short; long ones of one stride share their code whatever their length
+    # the pattern of short rows is compiled in; long rows of one stride share their code whatever their length
     while (
         rest
         and rest[-1].target == len(pattern)
@@ -91,7 +91,7 @@ def plan(dims: list[CopyDimension], itemsize: int) -> CopyPlan:
 
 
 def _interleaved(dims: list[CopyDimension], itemsize: int) -> CopyPlan | None:
-    """A few rows of the input, far apart, whose elements take turns in the output."""
+    """A few rows of the input, far apart, whose elements are interleaved in the output."""
     *outer, inner = dims
     if not outer or inner.size > WOVEN or abs(inner.source) <= REACH:
         return None
@@ -111,7 +111,7 @@ def _tiles(dims: list[CopyDimension], itemsize: int) -> CopyPlan | None:
         across = outer[at]
         if abs(across.source) == itemsize and across.size * itemsize >= 16 and inner.size * itemsize >= 32:
             base = (0, 0)
-            if across.source < 0:  # walk it from its other end, so that the input is read forwards
+            if across.source < 0:  # begin at its other end, so that the input is read forwards
                 last = across.size - 1
                 base = (last * across.source, last * across.target)
                 across = CopyDimension(across.size, -across.source, -across.target)

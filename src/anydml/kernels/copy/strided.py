@@ -1,4 +1,4 @@
-"""Moves of elements as steps of machine code: a strided copy each, in pieces for threads."""
+"""Moves of elements as steps of machine code: each is a strided copy, in pieces for threads."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from anydml.tensor import TensorDesc
 
 CONSTANT = 16  # bytes that each constant takes
 NEAR = 1 << 17  # bytes of an output that stay in a near cache while several moves write to them
-MOST = 1024  # moves that an output is written by, part by part
+MOST = 1024  # moves at most, if an output is written part by part
 
 
 def strided(target: Target, moves: Sequence[Move], tensors: Mapping[str, TensorDesc], *, threads: int, short: bool) -> Lowered:
-    """One phase of all moves, between tensors with explicit strides, in at most so many pieces."""
+    """A single phase of all moves between tensors with explicit strides, in at most as many pieces as threads."""
     return layered(target, [moves], tensors, threads=threads, short=short)
 
 
 def layered(
     target: Target, layers: Sequence[Sequence[Move]], tensors: Mapping[str, TensorDesc], *, threads: int, short: bool
 ) -> Lowered:
-    """A phase of the moves of each layer, one after another."""
+    """A phase for the moves of each layer, in order."""
     bits = dict.fromkeys(move.bits for moves in layers for move in moves if move.bits is not None)
     constants = {value: CONSTANT * i for i, value in enumerate(bits)}
     phases, scratch = [], 0
@@ -49,7 +49,7 @@ def _phase(
     constants: Mapping[int, int],
     threads: int,
 ) -> tuple[list[tuple[float, Step]], int]:
-    """The steps of moves, each with its share of the work, and the scratch that they take; constants: where each one is."""
+    """The steps of moves, each with its share of the work, and their scratch. constants: the place of each constant."""
     amounts = [prod(move.sizes) for move in moves]
     whole = sum(amounts)
     steps: list[tuple[float, Step]] = []
@@ -80,8 +80,8 @@ def _phase(
 
 
 def _part_by_part(moves: Sequence[Move], tensors: Mapping[str, TensorDesc]) -> Sequence[Move]:
-    """The moves, those of one part of the output after those of another: where some write less than a cache line at a time,
-    next to others, the lines are still in a near cache."""
+    """The moves in the order of the parts of the output that they write. Where several moves write to the same cache lines,
+    the lines of a part are then still in a near cache."""
     t, itemsize = tensors[moves[0].target], tensors[moves[0].target].data_type.dtype.itemsize
     if len({move.target for move in moves}) > 1 or len(moves) == 1 or any(move.places for move in moves):
         return moves
@@ -108,7 +108,7 @@ def _grouped(moves: Sequence[Move], count: int) -> list[Sequence[Move]]:
 
 
 def _part(move: Move, d: int, first: int, end: int) -> Move:
-    """The elements of a move between two places of a dimension."""
+    """The elements of a move from `first` to `end` along a dimension."""
     start = move.start
     if move.bits is None:
         start = tuple([s + first * step for s, step in zip(start, move.steps[d], strict=True)])
@@ -125,7 +125,7 @@ def _strides(steps: Sequence[Sequence[int]], strides: Sequence[int]) -> list[int
 
 
 def _shared(steps: list[tuple[float, Step]], threads: int) -> list[list[Step]]:
-    """The steps in order, in at most so many pieces of about the same share of the work."""
+    """The steps in order, in at most as many pieces as threads, each with about the same share of the work."""
     if threads == 1:
         return [[step for _, step in steps]]
     if 1 < len(steps) <= threads:

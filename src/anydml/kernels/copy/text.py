@@ -13,7 +13,7 @@ LINE = 64  # bytes of a cache line
 class Prefetch(NamedTuple):
     """A prefetch: into which cache, 1 (the nearest) or 2, and how many bytes ahead.
 
-    along: within a row that is too long to be fetched as a whole. rows: where short ones are.
+    along: the bytes ahead within a row that is too long to be prefetched as a whole. rows: the bytes ahead of short rows.
     """
 
     cache: int
@@ -35,7 +35,7 @@ def when(text: Text, condition: str, then: Callable[[], None], otherwise: Callab
 
 
 def loop(text: Text, start: str, step: int, condition: Callable[[str], str], body: Callable[[str], None]) -> str:
-    """A counting loop from `start` while the condition holds; the value at which it ended."""
+    """A counting loop from `start` while the condition holds. -> the value at which it ends"""
     before, head, inside, done = (text.name(stem) for stem in ("before", "while", "do", "done"))
     text.jump(before)
     text.label(before)
@@ -66,7 +66,7 @@ def each(text: Text, single: Callable[[str], None]) -> None:
 
 
 def to_multiple(text: Text, place: str, of: int) -> str:
-    """The bytes from a place to the next multiple of a power of two."""
+    """The bytes from an address to the next multiple of a power of two."""
     address = text.op(f"ptrtoint ptr {place} to i64")
     return text.op(f"and i64 {text.op(f'sub i64 0, {address}')}, {of - 1}")
 
@@ -76,9 +76,9 @@ def prefetch(text: Text, cache: int, place: str, offset: int | str = 0) -> None:
 
 
 def short(text: Text, s: str, d: str, n: str, below: int, width: int) -> None:
-    """Copy fewer than `below` contiguous bytes, perhaps none; each class of lengths is straight-line code.
+    """Copy fewer than `below` contiguous bytes, perhaps none. Each class of lengths has straight-line code.
 
-    A class copies so many pieces from the front, and so many up to the end; in the middle they overlap.
+    It copies some pieces from the front, and as many up to the end; in the middle they overlap.
     """
     classes = [(piece, count) for piece in (width, 32, 16, 8, 4, 2, 1) for count in (2, 1) if piece <= width]
     classes = [c for c in dict.fromkeys(classes) if c[0] * c[1] < below and (c[1] == 1 or c[0] == width)]

@@ -10,15 +10,15 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.copy.emit import kernel, scratch_memory
 from anydml.kernels.copy.text import LINE, loop, prefetch, to_multiple, when
 
-LANE = 16  # interleaving instructions work within lanes of 16 bytes
+LANE = 16  # instructions that interleave do so within lanes of 16 bytes
 BLOCK = 256  # bytes of an input row that a block takes
 WRITTEN = 128  # bytes of an output row
-PITCH = BLOCK + LINE  # bytes between the rows in scratch memory
-BROAD = 4  # lines of an output row that are written before those of the next rows
+PITCH = BLOCK + LINE  # bytes between rows in scratch
+BROAD = 4  # cache lines of an output row that are written before those of the next rows
 
 
 def spans(target: Target, itemsize: int) -> list[tuple[int, int]]:
-    """(bytes of an output row, bytes of an input row) of a tile, the best first: as much as registers hold."""
+    """(bytes of an output row, bytes of an input row) of a tile, the best first: the largest that registers hold."""
     widths = [w for w in (64, 32, 16) if w <= target.vector_bytes]
     most = {64: 32, 32: 8, 16: 16}
     sizes = []
@@ -29,10 +29,11 @@ def spans(target: Target, itemsize: int) -> list[tuple[int, int]]:
 
 
 def tiles(target: Target, itemsize: int, width: int, span: int) -> str:
-    """Output rows of n elements that lie `source_stride` apart in the input; outer[0] walks contiguous input elements.
+    """Output rows of n elements that are `source_stride` apart in the input; along outer[0], input elements are contiguous.
 
-    A tile reads `span` bytes of as many input rows as fill `width` bytes of output rows. Tiles fill blocks of a cache line both
-    ways, which lie at whole cache lines where strides allow it; the first and the last are shifted back into the tensor.
+    A tile reads `span` bytes of each of the input rows that fill `width` bytes of output rows. Tiles fill blocks that are a
+    cache line long in both directions, and aligned to cache lines where strides allow it; the first and the last block are
+    shifted back into the tensor.
     """
     tall, wide, line = width // itemsize, span // itemsize, LINE // itemsize
 
@@ -69,14 +70,15 @@ def tiles(target: Target, itemsize: int, width: int, span: int) -> str:
 
 
 def blocks(target: Target, itemsize: int, width: int, span: int, cache: int, ahead: int) -> str:
-    """The same for what no cache holds, by way of scratch memory.
+    """The same for tensors that exceed the caches, through scratch.
 
-    Rows are prefetched into a cache, 1 or 2, so many rows `ahead`.
+    Rows are prefetched into cache 1 or 2, `ahead` rows in advance.
 
-    A block is 256 bytes each of as many input rows as make 128 bytes of an output row: memory gives and takes single lines of
-    far rows at a quarter of its speed. While one block is transposed from scratch memory, past the cache, the next one is
-    copied into the other half of it, a few rows for every tile, so that reading and writing overlap. In scratch memory, rows
-    are not a power of two apart, as they may be in the input, where they would meet in the same few sets of the caches.
+    A block is 256 bytes of each of the input rows that make 128 bytes of an output row: single lines of distant rows are read
+    and written at a quarter of the memory's speed. While one block is transposed from scratch to the output, with non-temporal
+    stores, the next one is copied into the other half of scratch, a few rows with each tile, so that reading and writing
+    overlap. Rows in the input may be a power of two apart, and would then compete for a few sets of the caches; in scratch they
+    are not.
     """
     tall, wide = width // itemsize, span // itemsize
     rows, columns = block_rows(itemsize), BLOCK // itemsize
@@ -96,7 +98,7 @@ def blocks(target: Target, itemsize: int, width: int, span: int, cache: int, ahe
             return text.at(_place(text, s, i, j, "%source_stride", itemsize), text.op(f"mul i64 {r}, %source_stride"))
 
         def copy(source: str, soon: str, into: str, r: str) -> None:
-            """Row r of a block into scratch memory, a row further on and the first ones of the next block prefetched."""
+            """Copy row r of a block to scratch; prefetch a later row of it, or one of the first rows of the next block."""
             further = text.op(f"add i64 {r}, {ahead}")
             here = text.op(f"icmp ult i64 {further}, {rows}")
             base = text.op(f"select i1 {here}, ptr {source}, ptr {soon}")
@@ -172,12 +174,12 @@ def blocks(target: Target, itemsize: int, width: int, span: int, cache: int, ahe
 
 
 def block_rows(itemsize: int) -> int:
-    """The input rows of a block: those of 128 bytes of output."""
+    """The number of input rows of a block: those of 128 bytes of an output row."""
     return WRITTEN // itemsize
 
 
 def scratch_bytes(itemsize: int) -> int:
-    """The scratch memory of `blocks`."""
+    """The bytes of scratch of `blocks`."""
     return 2 * block_rows(itemsize) * PITCH + LINE
 
 
@@ -186,7 +188,7 @@ def _place(text: Text, base: str, along: str, across: str, stride: str, itemsize
 
 
 def _several(text: Text, base: str, count: int, steps: list[str]) -> list[str]:
-    """The places of `count` rows; `steps`: 0, 1, 2 and 3 times the stride."""
+    """The addresses of `count` rows. `steps`: 0, 1, 2 and 3 times the stride."""
     four = text.op(f"shl i64 {steps[1]}, 2")
     places = []
     for k in range(count):
@@ -197,7 +199,7 @@ def _several(text: Text, base: str, count: int, steps: list[str]) -> list[str]:
 
 
 def _first(text: Text, base: str, stride: str, itemsize: int) -> str:
-    """Where blocks begin, so that they lie at whole lines where the stride allows it: 0 or before."""
+    """The element, at or before 0, at which blocks begin, so that they are aligned to cache lines if the stride allows it."""
     head = text.op(f"lshr i64 {to_multiple(text, base, LINE)}, {itemsize.bit_length() - 1}")
     even = text.op(f"icmp eq i64 {text.op(f'and i64 {stride}, {LINE - 1}')}, 0")
     shifted = text.op(f"and i1 {even}, {text.op(f'icmp ne i64 {head}, 0')}")
@@ -205,16 +207,16 @@ def _first(text: Text, base: str, stride: str, itemsize: int) -> str:
 
 
 def _clamped(text: Text, x: str, end: str, size: int) -> str:
-    """x, shifted so that `size` from there on lie between 0 and the end."""
+    """x, moved so that `size` elements from x on are between 0 and the end."""
     last = text.op(f"sub i64 {end}, {size}")
     return text.op(f"call i64 @llvm.smax.i64(i64 0, i64 {text.op(f'call i64 @llvm.smin.i64(i64 {x}, i64 {last})')})")
 
 
 def turned(text: Text, rows: list[str], itemsize: int, width: int, span: int) -> list[str]:
-    """The output vectors of a tile, from the places of its input rows.
+    """The output vectors of a tile, from the addresses of its input rows.
 
-    Each vector of the input holds `span` bytes of one row, or of several, side by side. Their 16-byte lanes are transposed
-    within, and then among themselves.
+    Each vector of the input holds `span` bytes of one row, or of several rows, side by side. The elements within the 16-byte
+    lanes are transposed, then the lanes.
     """
     per_lane, lanes = LANE // itemsize, span // LANE
     pieces = width // span
@@ -234,7 +236,7 @@ def turned(text: Text, rows: list[str], itemsize: int, width: int, span: int) ->
 
 
 def _lanes_transposed(text: Text, vectors: list[str], width: int) -> list[str]:
-    """Of 1, 2 or 4 vectors: the lanes of all whose number is 0 modulo their count, those whose number is 1, .."""
+    """1, 2 or 4 vectors as the same number: the lanes whose number is 0 modulo the count, those whose number is 1, .."""
     if len(vectors) == 1:
         return vectors
     per_vector = width // LANE
@@ -252,7 +254,7 @@ def _lanes_transposed(text: Text, vectors: list[str], width: int) -> list[str]:
 
 
 def _transposed(text: Text, rows: list[str], itemsize: int, width: int) -> list[str]:
-    """The transposition of equally many rows and columns of elements, in every 16-byte lane: interleave, log2 times."""
+    """The transposition of as many rows as columns of elements, in each 16-byte lane: log2 steps that interleave pairs."""
     count = width // itemsize
     per_lane = LANE // itemsize
     element = f"<{count} x i{8 * itemsize}>"

@@ -11,7 +11,7 @@ from anydml.kernels.elementwise.shape import MapKey
 
 
 def emitted(target: Target, shape: MapKey) -> str:
-    """The kernel of a formula that has been regrouped; otherwise that of `emit`."""
+    """The kernel of a regrouped formula, which is otherwise like that of `emit`."""
     return _LinesKernel(target, shape).text()
 
 

@@ -205,7 +205,7 @@ class FormulaWalk:
         return transcendental.function(op, x, self.level)
 
     def _integer_quotient(self, place: int) -> WholeNumber | None:
-        """An integer quotient toward zero, of integers that float64 does not hold."""
+        """The quotient, truncated toward zero, of integers that float64 does not hold."""
         op, args, _ = self.formula[place]
         if op != "div":
             return None

@@ -123,6 +123,8 @@ def _made(walk: FormulaWalk, formula: Formula, place: int, sizes: Mapping[int, S
     if op == "sub" and (found_beside := _beside_one(walk, formula, args)) is not None:
         return found_beside
     operands = [sizes[a] for a in args]
+    if op == "gelu":
+        return _of_gelu(walk.number(args[0]), operands[0])
     if op == "same":
         return operands[0]
     if op == "neg":
@@ -190,6 +192,19 @@ def _of_erfc(x: Number) -> Size:
     guard = ~near.compared("ogt", 2.0) | ~far.compared("olt", LARGEST)
     low = -(far * far) * (LOG2_E * (1 + ROOM)) - _below_logarithm(far) - 2.0
     return Size(v.lift(1.0), low, -(near * near) * (LOG2_E * (1 - ROOM)), either(x.guard, guard))
+
+
+def _of_gelu(x: Number, size: Size) -> Size:
+    """x erfc(z) / 2 for z = -x / sqrt(2): erfc is between 1 and 2 above 0, and from 2^-8 to 1 for z from 0 to 2.03."""
+    body, z = x.body, -x.wide() * math.sqrt(0.5)
+    error = z.magnitude() * 2.0**-50
+    error = error if x.exact else error + x.error()
+    far = _of_erfc(Number(body, lambda: z, err=lambda: error))
+    near, above = (z + error).compared("olt", 2.03), size.sign.compared("ogt", 0.0)
+    low = body.chosen(above, 0.0, body.chosen(near, -8.0, far.low))
+    high = body.chosen(above, 1.0, body.chosen(near, 0.0, far.high))
+    open_ = far.guard and far.guard & ~(near | above | size.sign.compared("uno", size.sign))
+    return Size(size.sign, size.low + low - 1.0, size.high + high - 1.0, either(size.guard, open_))
 
 
 def _beside_one(walk: FormulaWalk, formula: Formula, args: tuple[int, ...]) -> Size | None:

@@ -21,7 +21,7 @@ DIGITS = 28  # of s; an element has 24
 
 
 class NearZero(NamedTuple):
-    """s, and the sign of what is added over that of x^2, or where it has the other sign than s x, None."""
+    """A function s x + c x^2 + .. of a small x: s, and the sign of c; None if the added terms have the sign opposite to s x."""
 
     slope: float
     sign: int | None
@@ -62,7 +62,7 @@ class _SeriesMatch:
         return data.value if isinstance(data, Constant) and isinstance(data.value, Fraction) else None
 
     def _scaled(self, op: str, place: int) -> tuple[Fraction, int] | None:
-        """The constant of an operation, and its other operand."""
+        """The constant operand of an operation, and the number of its other operand."""
         node = self.formula[place]
         if node.op == op:
             for one, other in (node.args, node.args[::-1]):

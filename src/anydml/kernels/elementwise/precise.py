@@ -39,6 +39,8 @@ from anydml.kernels.elementwise.precise_arithmetic import (
     whole_of,
 )
 from anydml.kernels.elementwise.precise_functions import function
+from anydml.kernels.elementwise.precise_levels import softsign
+from anydml.kernels.elementwise.precise_patterns import between, is_softsign, weighted
 from anydml.kernels.elementwise.rounding import rounded_to_whole, saturated
 from anydml.kernels.match.maps import Formula
 from anydml.schema.node import Constant
@@ -72,8 +74,14 @@ def computed(
     for place, (op, args, data) in enumerate(formula):
         if place in known:
             items.append(known[place])
+        elif op == "div" and is_softsign(formula, place):
+            x = items[args[0]]
+            assert isinstance(x, Precise)
+            items.append(softsign(x))
         else:
             items.append(item(body, op, [items[a] for a in args], data, streams, lanes, extremes=extremes))
+            if op == "add" and (parts := weighted(formula, place)) is not None:
+                items[-1] = between(items[-1], *(items[a] for a in parts))
     x = items[-1]
     assert isinstance(x, Precise)
     return x

@@ -165,11 +165,12 @@ def divide(a: Precise, b: Precise) -> Precise:
     same = _is_product(a.pair, made.head, b.pair.head) & b.pair.tail.compared("oeq", 0.0) & made.tail.compared("oeq", 0.0)
     rounded = size.body.chosen(same, 0.0, size * REL)
     err = rounded + (a.err + size * b.err) / (under - b.err * 2.0) * SLACK
-    zero = is_zero(a)  # by a number that is not 0
-    made = Pair(a.pair.head / b.pair.head, made.tail.lift(0.0)).where(zero, made)
-    guard = either(~finite(a.pair.head), ~finite(b.pair.head), (b.err * 4.0).compared("uge", under))
+    none = b.pair.head.compared("uno", 0.0)
+    zero, special = is_zero(a), none | ~finite(a.pair.head)  # by a number that is not 0
+    made = Pair(a.pair.head / b.pair.head, made.tail.lift(0.0)).where(zero | special, made)
+    guard = (~finite(b.pair.head) | (b.err * 4.0).compared("uge", under)) & ~none
     signed = a.signed and a.signed & zero
-    return Precise(made, size.body.chosen(zero, 0.0, err), either(a.guard, b.guard, guard), signed)
+    return Precise(made, size.body.chosen(zero | special, 0.0, err), either(a.guard, b.guard, guard), signed)
 
 
 def root(a: Precise) -> Precise:

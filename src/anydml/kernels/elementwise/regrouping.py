@@ -151,7 +151,8 @@ def _element(formula: Formula, inside: Sequence[bool], p: int) -> _Element | Non
     others = singles if centres else singles[1:]
     computed = [f for f in (*factors.above, *factors.below, *([m] if m is not None else [])) if not _is_read(formula[f])]
     terms.remove(products[0])
-    if not computed or not (factors.above or factors.below or others or terms):
+    bounded = m is not None and formula[m].op == "row_moments"  # a mean with an absolute bound, which no other form has
+    if not computed or not (factors.above or factors.below or others or terms or bounded):
         return None
     fixed, added = ([t for t in terms if inside[t] == there] for there in (False, True))
     return _Element(x, m, factors, others[0] if others else None, fixed, added)

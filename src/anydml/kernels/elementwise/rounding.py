@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from anydml.kernels.code import probe
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import halves
@@ -82,6 +83,9 @@ def between_ends(x: Number, data_type: DataType) -> tuple[Value, Value] | None:
     if x.single is not None or x.native is not None or x.pair is not None or x.exact or x.odd is not None:
         return None
     low, high = ends = _ends(x)
+    if x.body.target.probe is not None:
+        bits = probe.record_of_ends(low, high, x.guard, data_type.element_bits)
+        return bits, x.body.constant(bits.kind.of("i1"), False)
     if data_type == DataType.FLOAT32:
         low, high = (end.converted("fptrunc", x.wide().kind.of("float")) for end in ends)
         differ = low.bits().compared("ne", high.bits()) | low.compared("uno", high)

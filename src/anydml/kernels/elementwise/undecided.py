@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +18,12 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.maps import Formula, over_streams
-from anydml.schema.expression import each
+from anydml.kernels.undecided.decision import Decision
+from anydml.schema.expression import Tensor, each
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
+LONGEST_LIST = 1 << 30
 STATE_WORDS = 8  # of each piece: shape.STATE, in a cache line of its own
 
 
@@ -59,7 +62,7 @@ class UndecidedElements(NamedTuple):
                 count = self._finer(piece[STATE_WORDS:], count)
                 entries = piece[STATE_WORDS : STATE_WORDS + count * len(self.types)].reshape(count, len(self.types))
                 if count:
-                    _store(entries[:, 0], exactly(self.formula, self.types, entries[:, 1:]))
+                    _store(entries[:, 0], exactly(self.formula, self.types, self.target, entries[:, 1:]))
                 piece[2] = 0
             elif row == place == 0:
                 piece[0] = np.iinfo(np.int64).max  # it has ended, and is not begun again
@@ -75,16 +78,20 @@ class UndecidedElements(NamedTuple):
         return left
 
 
-def exactly(formula: Formula, types: tuple[DataType, ...], inputs: NDArray[np.int64]) -> NDArray[Any]:
+def exactly(formula: Formula, types: tuple[DataType, ...], target: Target, inputs: NDArray[np.int64]) -> NDArray[Any]:
     """The elements that a formula gives for rows of inputs, each a word with the bits of its type."""
     with guard:
-        from anydml.kernels.evaluate.evaluator import evaluators
-
-    i = each((len(inputs),))
-    body, tensors = over_streams(formula, (len(inputs),), i)
+        decision, tensors = _decision(formula, types[-1], target)
     arrays = {t.name: _elements(inputs[:, int(t.name)], t.data_type) for t in tensors}
-    found = evaluators({"": Nest(tuple(i), body)}, {"": types[-1]}, arrays)
-    return found[""].all((len(inputs),))
+    return decision.at(arrays, np.arange(len(inputs)).reshape(-1, 1))
+
+
+@lru_cache(maxsize=64)
+def _decision(formula: Formula, data_type: DataType, target: Target) -> tuple[Decision, tuple[Tensor, ...]]:
+    """The elements of a formula over streams as long as lists can be, and these."""
+    i = each((LONGEST_LIST,))
+    body, tensors = over_streams(formula, (LONGEST_LIST,), i)
+    return Decision(Nest(tuple(i), body), data_type, target), tuple(tensors)
 
 
 def _elements(words: NDArray[np.int64], data_type: DataType) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Expressions as straight lines of Python: calls of `exact.reals`, each node once, and branches that are looked at if taken."""
+"""Expressions as lines of Python: calls of `exact.reals`, each node once. A branch is evaluated only if it is taken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from anydml.tensor import DataType
 if TYPE_CHECKING:
     from anydml.kernels.evaluate.source import FunctionSource
 
-NESTED = 12  # conditions inside one another before the rest becomes a function of its own; Python's limit is 100
+NESTED = 12  # nested conditions, beyond which the rest becomes a function of its own; Python's limit is 100
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "less": "<", "less_equal": "<=", "equal": "=="}
 _BITWISE = {"bit_and": "&", "bit_or": "|", "bit_xor": "^", "shift_right": ">>", "shift_left": "<<", "bit_not": "~"}
@@ -31,20 +31,20 @@ def _real(value: Any) -> Real:
 
 
 def _guards(e: Expr) -> list[Expr]:
-    """The reads in a reduction's body that leave a term out where they lie outside."""
+    """The reads in a reduction's body that leave out a term if they are outside of their tensor."""
     inner = {node for r in walk(e.args[0]) if bound_by(r) for node in walk(r.args[0])}
     return [n for n in walk(e.args[0]) if n.op == "read" and n.data[1] == "skipped" and n not in inner]
 
 
 def _settled(e: Expr) -> list[Expr]:
-    """The rounded numbers in a reduction's body that are the same for all terms, and can be computed wherever they stand.
+    """The rounded numbers in a reduction's body that are the same for all terms and can be computed before the loops.
 
-    Those that read what the index names, and nothing that might lie outside.
+    All of their reads are at the statement's index, and none can be outside of its tensor.
     """
     depends = free(e)
     nodes = list(walk(e.args[0]))
     inside = {v for node in nodes for v in bound_by(node)} | set(bound_by(e))
-    plain: dict[Expr, bool] = {}  # and whether there is a rounding in them
+    plain: dict[Expr, bool] = {}  # nodes with such reads alone, and whether they contain a rounding
     for node in nodes:
         sure = not bound_by(node) and not depends[node] & inside and all(a in plain for a in node.args)
         if sure and (node.op != "read" or _is_named(node)):
@@ -54,7 +54,7 @@ def _settled(e: Expr) -> list[Expr]:
 
 
 def _is_named(e: Expr) -> bool:
-    """Whether each index of a read is a variable that stays inside, or a number that is there."""
+    """Whether each index of a read is a variable or a constant that is inside of the tensor."""
     sizes = e.data[0].sizes
     return len(e.args) == len(sizes) and all(
         (a.op == "variable" and type(a.data.size) is int and a.data.size <= n) or (a.op == "constant" and 0 <= a.data.value < n)
@@ -73,7 +73,7 @@ class Block:
         self._nested = 0
 
     def loops(self, e: Expr) -> Iterator[str]:
-        """The loops of a reduction, and what leaves a term out of it; then the block is inside them."""
+        """Write the loops of a reduction and the conditions that leave out terms; the block continues inside the loops."""
         bound = bound_by(e)
         for node in _settled(e):
             self.value(node)
@@ -91,12 +91,12 @@ class Block:
             self._line(f"if not {self.value(condition)}: continue")
 
     def taken(self) -> Iterator[str]:
-        """The lines so far, which are then no longer the block's."""
+        """Remove the lines so far from the block and return them."""
         yield from self.lines
         self.lines = []
 
     def value(self, e: Expr) -> str:
-        """The text of a node's value: a name, or an index written out."""
+        """The text of a node's value: a name, or the expression of an index."""
         if e not in self._known:
             self._known[e] = self._make(e)
         return self._known[e]
@@ -139,7 +139,7 @@ class Block:
         return self.source.keep(_real(value), e.data)
 
     def index(self, e: Expr) -> str:
-        """An index as text; integer constants are written out."""
+        """An index as text; integer constants are literals."""
         if e.op == "constant":
             return str(int(e.data.value))
         return self.value(e)
@@ -156,7 +156,7 @@ class Block:
             return f"(-{texts[0]})"
         if e.op in ("max", "min"):
             return f"{e.op}({texts[0]}, {texts[1]})"
-        raise TypeError(f"{e.op} is no operation of indices")
+        raise TypeError(f"{e.op} is not an operation of indices")
 
     def _whole(self, e: Expr) -> str:
         """An integer number as a Python int."""
@@ -171,7 +171,7 @@ class Block:
         return self._computed(e)
 
     def _computed(self, e: Expr) -> str:
-        """The text of a number or a condition that is computed, also where elements are moved."""
+        """The text of a number or condition that is computed, as numbers even if the statement moves bits."""
         inner = Block(self.source)
         inner.depth = self.depth
         made = inner.value(e)
@@ -179,7 +179,7 @@ class Block:
         return made
 
     def integer(self, e: Expr) -> str:
-        """An integer expression in Python's integers: no rational numbers where none are needed."""
+        """An integer expression in Python's integers instead of rational numbers."""
         key = ("integer", e)
         if key not in self._known:
             self._known[key] = self._integer(e)
@@ -196,7 +196,7 @@ class Block:
         if e.op == "reduce":
             return self._name(self.source.reduction(e, self._places or {}))
         texts = [self.integer(a) for a in e.args]
-        if e.op in ("add", "sub"):  # in the same units
+        if e.op in ("add", "sub"):  # both in the same units
             shifts = [self._place(e) - self._place(a) for a in e.args]
             texts = [f"({text} << {shift})" if shift else text for text, shift in zip(texts, shifts, strict=True)]
         if e.op in _INFIX:
@@ -207,14 +207,14 @@ class Block:
         return self._places[e] if self._places else 0
 
     def guard(self, e: Expr) -> str:
-        """The condition that every index of a read lies inside."""
+        """The condition that every index of a read is inside of the tensor."""
         tensor = e.data[0]
         places = zip(e.args, tensor.sizes, strict=False)
         tests = (f"0 <= {self.index(a)} < {n}" for a, n in places if a.op != "variable" or a.data.size > n)
         return " and ".join(tests) or "True"
 
     def _bitwise(self, e: Expr) -> str:
-        """Bits combined: Python's integers are in two's complement already, and `raw` shows floats as their encodings."""
+        """A bitwise operation: Python's integers are in two's complement already, and `raw` gives floats as their bits."""
         if self.moves is None:
             raise TypeError(f"{e.op} is of elements whose bits are moved, not of numbers")
         bits = self.moves.element_bits
@@ -244,7 +244,7 @@ class Block:
         return f"{self.source.tensor(tensor)}[{', '.join(self.index(a) for a in e.args[: len(tensor.sizes)])},]"
 
     def _branch(self, e: Expr, condition: str, a: Expr | None, b: Expr) -> str:
-        """`a if condition else b`, each computed in its own branch; None stands for the element that `e` reads."""
+        """`a if condition else b`, each computed in its own branch; None means the element that `e` reads."""
         name = self.source.fresh("v")
         text = self.index if e.sort == "index" else self.value
         known = self._known

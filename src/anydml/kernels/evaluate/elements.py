@@ -1,4 +1,4 @@
-"""Elements as arrays show them: the numbers that they stand for, and the one rounding that makes one of a number."""
+"""Elements of arrays: the numbers that they represent, and the single rounding of a number to an element."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from anydml.schema.traversal import integral
 from anydml.tensor import DataType, limits
 
 FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
-KEPT = 1 << 16  # decoded elements, and values of a reduction, that are kept for the next element
+KEPT = 1 << 16  # decoded elements, and values of a reduction, that are cached at most
 
 
 class ElementValues(dict[int, Any]):
-    """The numbers that the elements of a data type stand for, by their bits (floats) or by themselves (integers)."""
+    """The numbers that elements of a data type represent, by the elements' `raw` integers."""
 
     def __init__(self, data_type: DataType) -> None:
         self._format = FORMATS.get(data_type)
@@ -34,13 +34,13 @@ class ElementValues(dict[int, Any]):
 
 def raw(array: NDArray[Any]) -> memoryview:
     """An array as integers: the bits of floats, the values of integers."""
-    if not array.flags.aligned:  # a memoryview reads no such element
+    if not array.flags.aligned:  # a memoryview cannot read unaligned elements
         array = array.copy()
     return (array.view(f"u{array.itemsize}") if array.dtype.kind == "f" else array).data
 
 
 def stores(data_type: DataType, body: Expr) -> Callable[[Real], int]:
-    """The one rounding: from a number to what `raw` shows of the element that stores it."""
+    """The single rounding: a function from a number to the `raw` integer of the element that stores it."""
     form = FORMATS.get(data_type)
     if form is not None:
         return lambda a: encoded(a, form)

@@ -1,6 +1,6 @@
-"""The ends of a reduction's loops: what is left out is not gone through.
+"""The ends of a reduction's loops, which skip terms that are left out.
 
-A window may be as large as a number of 32 bits, and the tensor beside it small.
+A window may have up to 2^32 positions, although the tensor that it reads is small.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def ends(
     later: Sequence[Variable],
     others: Sequence[str] = (),
 ) -> str:
-    """The text of where a variable's loop begins and ends.
+    """The text of the first value and of the end of a variable's loop.
 
-    condition: of the reduction; guards: the reads that leave a term out where they lie outside; later: the variables that are
-    not known yet; others: the texts of other ends.
+    condition: the reduction's. guards: the reads that leave out a term if they are outside. later: variables of inner loops.
+    others: the texts of other ends.
     """
     low, high = ["0"], [str(v.size), *others]
     for found in (*_inside(guards), *(() if condition is None else _true(condition))):
@@ -45,9 +45,9 @@ def ends(
 
 
 def read_ends(v: Variable, condition: Expr, unknown: Sequence[Variable]) -> Iterator[Expr]:
-    """Ends of a variable that a condition reads from tensors: the indices that it is to be less than.
+    """Ends of a variable that a condition reads from tensors: the indices that the variable must be less than.
 
-    unknown: the variables that are not known yet, `v` among them.
+    unknown: `v` and the variables of inner loops.
     """
     for part in _parts(condition):
         if part.op == "less" and part.args[0].op == "variable" and part.args[0].data is v:
@@ -57,7 +57,7 @@ def read_ends(v: Variable, condition: Expr, unknown: Sequence[Variable]) -> Iter
 
 
 def count(source: FunctionSource, e: Expr) -> str | None:
-    """The text of how many terms a sum of a constant has; None where that does not follow from its loops' ends."""
+    """The text of the number of terms of a sum of a constant; None if it does not follow from the ends of its loops."""
     conditions = list(_parts(e.args[1])) if len(e.args) > 1 else []
     bound = set(e.data[1])
     for condition in conditions:
@@ -76,7 +76,7 @@ def _parts(condition: Expr) -> Iterator[Expr]:
 
 
 def _inside(guards: Sequence[Expr]) -> Iterator[Affine]:
-    """Numbers that are not negative where reads lie inside."""
+    """Numbers that are not negative if reads are inside of their tensors."""
     for guard in guards:
         for index, size in zip(guard.args, guard.data[0].sizes, strict=True):
             if (found := affine(index)) is not None:
@@ -85,7 +85,7 @@ def _inside(guards: Sequence[Expr]) -> Iterator[Affine]:
 
 
 def _true(condition: Expr) -> Iterator[Affine]:
-    """Numbers that are not negative where a condition holds; none of what is no comparison of indices."""
+    """Numbers that are not negative if a condition holds. Only comparisons of indices give such numbers."""
     for part in _parts(condition) if condition.op == "both" else ():
         yield from _true(part)
     if condition.op in ("less", "less_equal") and all(a.sort == "index" or a.op == "constant" for a in condition.args):

@@ -1,7 +1,7 @@
-"""The exact reading of a statement: each element of an output as an extended real number, rounded once when it is stored.
+"""The exact evaluation of a statement: each element of an output as an extended real number, rounded once when it is stored.
 
-A statement becomes the source of Python functions, one for the element and one for each reduction: straight lines of
-`exact.reals` calls, in which equal nodes are computed once, and a branch that is not taken is not looked at.
+A statement becomes the source of Python functions, one for the element and one for each reduction. They call `exact.reals`,
+compute equal nodes once, and evaluate only branches that are taken.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from anydml.tensor import DataType
 def evaluators(
     statement: Statement, data_types: Mapping[str, DataType], arrays: Mapping[str, NDArray[Any]]
 ) -> dict[str, Evaluator]:
-    """One evaluator for each output; what several outputs depend on is computed once.
+    """One evaluator for each output. Nodes that several outputs share are computed once.
 
-    arrays: what the statement reads, by field name, in tensor form.
+    arrays: the inputs of the statement by field name, in tensor form.
     """
     source = FunctionSource(arrays)
     return {name: Evaluator(nest, data_types[name], source) for name, nest in statement.items()}
 
 
 class Evaluators:
-    """The evaluators of a statement for arrays that change: their functions are made once, where that is possible."""
+    """The evaluators of a statement for changing arrays. Their functions are compiled once, where that is possible."""
 
     def __init__(self, statement: Statement, data_types: Mapping[str, DataType]) -> None:
         self._statement, self._data_types = statement, data_types
-        self._spare: list[tuple[FunctionSource, dict[str, Evaluator]]] = []  # taken out by one thread at a time
+        self._spare: list[tuple[FunctionSource, dict[str, Evaluator]]] = []  # each is used by one thread at a time
 
     @contextmanager
     def reading(self, arrays: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Evaluator]]:
-        """The evaluators, as long as they read these arrays."""
+        """A context in which the evaluators read these arrays."""
         try:
             source, found = self._spare.pop()
             source.read(arrays)
@@ -56,7 +56,7 @@ class Evaluators:
 
 
 class Evaluator:
-    """One nest over arrays, ready to give its element at any index."""
+    """A nest over arrays, whose element can be computed at any index."""
 
     def __init__(self, nest: Nest, data_type: DataType, source: FunctionSource) -> None:
         self.nest, self.data_type = nest, data_type
@@ -64,11 +64,11 @@ class Evaluator:
         self._store = None if nest.moves else stores(data_type, nest.body)
 
     def number(self, *at: int) -> Real:
-        """The element before it is rounded, at the precision in force; bits where elements are moved."""
+        """The element before it is rounded, at the current precision; its bits if elements are moved."""
         return self._element(*at)
 
     def stored(self, *at: int) -> int:
-        """The element as `raw` shows it."""
+        """The element as a `raw` integer."""
         TALLY.note(1)
         store = self._store
         if store is None:
@@ -76,10 +76,10 @@ class Evaluator:
         return refined(lambda: store(self._element(*at)))
 
     def digits(self, *at: int) -> str:
-        """The element before it is rounded, in decimal; of an element that is moved, nothing."""
+        """The element before it is rounded, in decimal; empty if elements are moved."""
         if self._store is None:
             return ""
-        self.stored(*at)  # leaves the precision at which the rounding is decided
+        self.stored(*at)  # sets the precision at which the rounding is decided
         value = self.number(*at)
         return str(float(value)) if type(value) is float else as_arb(value).str(20, radius=False)
 
@@ -88,7 +88,7 @@ class Evaluator:
         return self.at(product(*map(range, sizes)), math.prod(sizes)).reshape(tuple(sizes))
 
     def at(self, coordinates: Iterable[Sequence[int]], count: int) -> NDArray[Any]:
-        """The elements at so many coordinates, one after another."""
+        """The elements at `count` coordinates."""
         dtype = self.data_type.unpacked_dtype
         shown = f"u{dtype.itemsize}" if dtype.kind == "f" else dtype
         return np.fromiter((self.stored(*at) for at in coordinates), shown, count).view(dtype)

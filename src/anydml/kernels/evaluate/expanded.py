@@ -1,4 +1,4 @@
-"""Sums of squares about a number, multiplied out: exact arithmetic loses nothing by it, and sums of elements are left."""
+"""Sums of squared differences from a number, multiplied out. Exact arithmetic loses nothing, and the sums are of elements."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from anydml.schema.traversal import bound_by, free, walk
 def expanded(e: Expr) -> Expr:
     """An expression with sum (x - m)^2 as sum x^2 - 2 m sum x + n m^2, where m is the same for every x.
 
-    The sums of elements, unlike those of differences from a mean, are sums of integers of some unit. Where an element is
-    infinite or NaN, both are NaN.
+    Unlike sums of differences from a mean, sums of elements are sums of integers in some unit. If an element is infinite or
+    NaN, both expressions are NaN.
     """
     nodes = list(walk(e))
     if not any(_parts(node) for node in nodes):
@@ -34,7 +34,7 @@ def expanded(e: Expr) -> Expr:
 
 
 def _parts(e: Expr) -> tuple[Expr, Expr] | None:
-    """x and m of a sum of (x - m) (x - m)."""
+    """x and m of a sum of (x - m) (x - m), or None."""
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or e.args[0].op != "mul":
         return None
     first, second = e.args[0].args

@@ -1,4 +1,4 @@
-"""Sums of elements of floats, and of their squares, exactly in NumPy: significands as integers, added exponent by exponent."""
+"""Exact sums of float elements and of their squares in NumPy: significands are integers, added separately by exponent."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from anydml.schema.traversal import bound_by
 from anydml.tensor import DataType
 
 FEW = 64  # terms below which NumPy's calls cost more than Python's loops
-MOST = 1 << 26  # terms of which halves of significands add up to less than 2^53
+MOST = 1 << 26  # terms up to which halves of significands add up to less than 2^53
 HALF = 26
 
 
 def summed(
     e: Expr, variables: Sequence[Variable], arrays: Mapping[str, NDArray[Any]], places: int
 ) -> Callable[..., int] | None:
-    """A sum as a function of the variables that it depends on, in units of 2^-places, or None where it is of another kind.
+    """A sum as a function of the variables that it depends on, in units of 2^-places, or None if it is of another kind.
 
-    Its terms are elements of FLOAT32 or FLOAT16 at constants and variables, or their squares, which float64 holds exactly. The
-    function raises NotFinite where one is infinite or NaN.
+    The terms are elements of FLOAT32 or FLOAT16, indexed by constants and variables, or their squares; float64 holds both
+    exactly. The function raises NotFinite if an element is infinite or NaN.
     """
     bound = bound_by(e)
     terms = math.prod(v.size for v in bound)

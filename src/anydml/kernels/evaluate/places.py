@@ -1,4 +1,4 @@
-"""Sums and products of finite elements as Python's integers: in units of a negative power of two."""
+"""Sums and products of finite elements as Python's integers, in units of a negative power of two."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from anydml.schema.node import Expr
 from anydml.schema.traversal import integral, walk
 from anydml.tensor import DataType
 
-LONGEST = 200  # binary places of numbers that are added as integers: those of FLOAT32 and FLOAT16, and no more
+LONGEST = 200  # binary places of numbers that are added as integers: enough for FLOAT32 and FLOAT16
 
 
 class NotFinite(Exception):
-    """An element is no number that `Places` could show."""
+    """An element is infinite or NaN, which `Places` cannot represent."""
 
 
 class Places(dict[int, int]):
-    """The finite numbers that a float type's bits stand for, as integers: in units of its smallest subnormal number."""
+    """The finite numbers that a float type's bits represent, as integers in units of its smallest subnormal number."""
 
     def __init__(self, data_type: DataType) -> None:
         form = FORMATS[data_type]
@@ -38,10 +38,10 @@ class Places(dict[int, int]):
 
 
 def places_of(e: Expr) -> dict[Expr, int] | None:
-    """For a node made of sums and products of elements: how many binary places its and its arguments' values have.
+    """The binary places of a node made of sums and products of elements, and those of its arguments; None for other nodes.
 
-    None for what is made of anything else. A value is then a Python integer in units of 2^-places, as long as all elements
-    are finite; only the sign of a zero is not in it.
+    The node's value is then a Python integer in units of 2^-places, if all elements are finite. The integer lacks only the sign
+    of a zero.
     """
     known: dict[Expr, int] = {}
     for node in walk(e):
@@ -66,10 +66,10 @@ def places_of(e: Expr) -> dict[Expr, int] | None:
         elif node.sort == "number" and node.op != "position":
             return None
         else:
-            known[node] = 0  # an index, its value, or a condition
+            known[node] = 0  # an index, the value of an index, or a condition
     return known
 
 
 def is_plain(e: Expr) -> bool:
-    """Whether a node is made of sums and products of integers and of nothing else: Python's integers are enough."""
+    """Whether a node is made only of sums and products of integers, for which Python's integers are enough."""
     return integral(e) and places_of(e) is not None

@@ -1,4 +1,4 @@
-"""Reductions as the source of Python functions, and what these call."""
+"""The source of Python functions for reductions, and the functions that it calls."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _END = {
 def adds(
     source: FunctionSource, name: str, e: Expr, variables: Sequence[Variable], places: Mapping[Expr, int]
 ) -> Iterator[str]:
-    """The lines of the function of that name: a sum of integers."""
+    """The lines of a function for a sum of integers."""
     yield f"def {name}({', '.join(map(source.variable, variables))}):"
     block = Block(source, places=places)
     if e.args[0].op == "constant" and (counted := count(source, e)) is not None:
@@ -65,7 +65,7 @@ def adds(
 
 
 def _position(source: FunctionSource, e: Expr) -> str:
-    """The text of a term's row-major position among all of a reduction, those that are left out too."""
+    """The text of a term's row-major position among all terms of a reduction, those left out included."""
     first, *others = bound_by(e)
     text = source.variable(first)
     for v in others:
@@ -74,7 +74,7 @@ def _position(source: FunctionSource, e: Expr) -> str:
 
 
 def reduces(source: FunctionSource, name: str, e: Expr, variables: Sequence[Variable]) -> Iterator[str]:
-    """The lines of the function of that name: a reduction of numbers, whose results are kept."""
+    """The lines of a function for a reduction of numbers, whose results are cached."""
     arguments = ", ".join(map(source.variable, variables))
     if e.op == "rank":
         variables = sorted(free(e)[e.args[0]] - set(bound_by(e)), key=lambda v: (v.name, id(v)))
@@ -114,11 +114,11 @@ def reduces(source: FunctionSource, name: str, e: Expr, variables: Sequence[Vari
         yield "    return total"
 
 
-# --- what they call ---
+# --- the functions that they call ---
 
 
 def settled_sum(total: Real, x: Real, largest: Any) -> tuple[Real, Any]:
-    """A longer sum, and the largest magnitude among its terms where it is asked for."""
+    """The sum total + x, and the largest magnitude among the terms, if they are not rational."""
     if ctx.prec <= reals.NEAR or type(total) is float or type(x) is float:
         return reals.add(total, x), largest
     largest = max(largest or reals.magnitude(total), reals.magnitude(x))
@@ -126,7 +126,7 @@ def settled_sum(total: Real, x: Real, largest: Any) -> tuple[Real, Any]:
 
 
 def first(terms: Sequence[tuple[int, Real]], smallest: bool, last: bool) -> int:
-    """The position of the first NaN, else of the extreme; of the last one where it is asked for. 0 of nothing."""
+    """The position of the first NaN, else of the extreme (of the last equal one if `last`). 0 if there are no terms."""
     if not terms:
         return 0
     best, extreme = terms[0]
@@ -146,7 +146,7 @@ def _goes_before(a: Real, b: Real, smallest: bool, last: bool) -> bool:
 
 
 class _Key:
-    """A number in the order of sorted rows: NaN above +inf."""
+    """A number that is compared as in sorted rows: NaN is larger than +inf."""
 
     __slots__ = ("number",)
 

@@ -1,4 +1,4 @@
-"""The functions of a statement as Python source, made on demand, and the tensors that an operator keeps inside."""
+"""The functions of a statement as Python source, made on demand, and the inner tensors of operators."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _code(text: str) -> CodeType:
 
 
 class FunctionSource:
-    """The functions of a statement, made on demand; one namespace for all."""
+    """The functions of a statement, made on demand in one namespace."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._arrays = arrays
@@ -64,13 +64,13 @@ class FunctionSource:
             "first": first, "place": place, "NotFinite": NotFinite, "NEGATIVE_ZERO": NEGATIVE_ZERO, "INFINITY": math.inf,
         }  # fmt: skip
         self._made: dict[Any, str] = {}
-        self._read: dict[str, str] = {}  # names of tensors, by that of their elements
+        self._read: dict[str, str] = {}  # the names of tensors by the names of their elements
         self._results: list[dict[Any, Any]] = []  # of reductions
         self._inner: list[_Stored] = []
-        self._bound = False  # whether there are functions of these very arrays
+        self._bound = False  # whether some functions refer to these very arrays
 
     def read(self, arrays: Mapping[str, NDArray[Any]]) -> bool:
-        """Let the functions read other arrays of the same types and sizes from now on; whether they can."""
+        """Make the functions read other arrays of the same types and sizes, if they can. -> whether they can"""
         if self._bound:
             return False
         self._arrays = arrays
@@ -89,11 +89,11 @@ class FunctionSource:
         return found
 
     def fresh(self, stem: str) -> str:
-        """A name that is not taken."""
+        """A name that is not used yet."""
         return f"{stem}{next(self._names)}"
 
     def keep(self, value: Any, key: Any = None) -> str:
-        """A name for a value that the source refers to; equal keys are one name."""
+        """A name for a value that the source refers to; equal keys have the same name."""
         key = ("kept", id(value) if key is None else key)
         if key not in self._made:
             self._made[key] = name = self.fresh("c")
@@ -101,7 +101,7 @@ class FunctionSource:
         return self._made[key]
 
     def results(self) -> str:
-        """A name for results of a reduction, which are kept as long as the same arrays are read."""
+        """A name for the cached results of a reduction, which are valid for the current arrays."""
         self._results.append({})
         return self.keep(self._results[-1])
 
@@ -118,14 +118,14 @@ class FunctionSource:
         exec(_code("\n".join(lines)), self._space)
 
     def variable(self, v: Variable) -> str:
-        """The name of a variable, which is the same in every source of an equal statement."""
+        """The name of a variable, which is the same whenever the source of an equal statement is made."""
         key = ("variable", id(v))
         if key not in self._made:
             self._made[key] = f"{v.name.replace(chr(39), '_')}{next(self._names)}"
         return self._made[key]
 
     def outlined(self, e: Expr, moves: DataType | None) -> str:
-        """A call of a function of its own for an expression, with the variables that it depends on."""
+        """A call of a new function for an expression, with the variables that it depends on."""
         variables = sorted(free(e)[e], key=lambda v: (v.name, id(v)))
         name = self._define(e, variables, moves=moves)
         return f"{name}({', '.join(map(self.variable, variables))})"
@@ -140,7 +140,7 @@ class FunctionSource:
         return name
 
     def _stored(self, t: Tensor) -> str:
-        """A tensor that the operator keeps inside: computed slice by slice along its first index when first read."""
+        """An inner tensor of the operator. A slice along its first index is computed when it is first read."""
         key = ("stored", id(t))
         if key not in self._made:
             name = self._made[key] = self.fresh("t")
@@ -164,9 +164,9 @@ class FunctionSource:
         return self.keep(Places(data_type), ("places", data_type))
 
     def reduction(self, e: Expr, places: Mapping[Expr, int] | None = None) -> str:
-        """A call of the function that reduces; its results are kept by what it depends on.
+        """A call of the function of a reduction. Its results are cached by the variables that it depends on.
 
-        places: the sum is one in Python's integers (see `places_of`).
+        places: given if the sum is computed in Python's integers (see `places_of`).
         """
         variables = sorted(free(e)[e], key=lambda v: (v.name, id(v)))
         key = ("reduction", e, places is None)
@@ -184,7 +184,7 @@ class FunctionSource:
 
 
 class _Stored:
-    """The elements of an inner tensor as `raw` shows them, by index, in slices along the first one."""
+    """The elements of an inner tensor as `raw` integers, by index, computed in slices along the first dimension."""
 
     def __init__(self, t: Tensor) -> None:
         self.sizes, self.known, self.slices = t.sizes, dict[tuple[int, ...], int](), 0

@@ -1,4 +1,4 @@
-"""Elements that are left undecided, and evaluated in Python: how many, and since when."""
+"""Counts of elements that kernels leave undecided and that Python evaluates, and the time when it began."""
 
 import threading
 import time
@@ -6,8 +6,8 @@ import time
 
 class _Tally(threading.local):
     elements = 0  # evaluated by this thread
-    left = 0  # on lists that machine code goes through again
-    began: float | None = None  # where whoever asks for it has set it to None, when the next element was begun
+    left = 0  # left undecided to another stage of machine code
+    began: float | None = None  # when the first element was begun since this was set to None
 
     def note(self, elements: int) -> None:
         """Count elements that are about to be evaluated."""
@@ -16,7 +16,7 @@ class _Tally(threading.local):
         self.elements += elements
 
     def leave(self, elements: int) -> None:
-        """Count elements that a kernel left undecided, and that another one is about to look at."""
+        """Count elements that a kernel left undecided, for another kernel to compute."""
         self.left += elements
 
 
@@ -24,11 +24,11 @@ TALLY = _Tally()
 
 
 class Counted:
-    """The elements of a kernel's calls that it left undecided, and those of them that were evaluated exactly."""
+    """The elements that a kernel's calls left undecided, and those of them that were evaluated exactly."""
 
     undecided = exact = 0
 
     def add(self, left: int, exact: int) -> None:
-        """Count those of a call. left: where another kernel looks at elements before."""
+        """Count those of a call. left: elements that a second stage computed, if there is one."""
         self.undecided += max(left, exact)
         self.exact += exact

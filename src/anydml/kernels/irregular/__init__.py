@@ -1,1 +1,1 @@
-"""The families of elements whose places are data: read or written at indices that tensors hold."""
+"""The family of gathers and scatters: elements that are read or written at indices held by tensors."""

@@ -1,7 +1,6 @@
-"""The kernels of elements at places that data name: one that looks at every index, and those that move.
+"""The kernels of gathers and scatters: one that checks every index, and those that move elements.
 
-IR text from plain functions. An index is looked at before anything is stored, so that no address depends on one that names
-no place.
+All indices are checked before anything is stored, so that no address depends on an index that is out of range.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.copy.text import short
 from anydml.kernels.irregular.loops import walk
 
-FAILED = 1  # the status where an index names no place
-AHEAD = 8  # rows that are fetched before they are moved
-FETCHED = (64, 128, 256)  # bytes of a row that are, at most
-VECTORS = 4  # of a row that are moved without a loop, where it has no other bytes
+FAILED = 1  # the status if an index is out of range
+AHEAD = 8  # rows that are prefetched before they are moved
+FETCHED = (64, 128, 256)  # bytes of a row that are prefetched at most
+VECTORS = 4  # vectors up to which a row is moved without a loop, if it consists of whole vectors
 LINE = 64
 CHECKED, MOVED = ("size", "indices"), ("source", "target", "bytes")
 
 
 def checks(target: Target, bits: int, wraps: bool, wide: bool) -> str:
-    """Whether every index lies in 0 .. size - 1, or in -size .. size - 1 where it wraps; else the status FAILED.
+    """The kernel that checks that every index is in 0 .. size - 1, or in -size .. size - 1 if it wraps; else returns FAILED.
 
-    Arguments: CHECKED, loops of one place. bits: of an index. wide: the sizes do not fit into 31 bits of a 32-bit index.
+    Arguments: CHECKED, loops over the indices. bits: those of an index. wide: a size may exceed 31 bits of a 32-bit index.
     """
     text = Text()
     arguments(text, CHECKED, {"indices"})
@@ -37,7 +36,7 @@ def checks(target: Target, bits: int, wraps: bool, wide: bool) -> str:
     limit = text.op(f"shl i{within} {size}, 1") if wraps else size
 
     def outside(place: str, count: int) -> str:
-        """All ones for every index that names no place."""
+        """All ones for every index that is out of range."""
         narrow, kind = (f"i{bits}", f"i{within}") if count == 1 else (f"<{count} x i{bits}>", f"<{count} x i{within}>")
         value = text.load(narrow, place)
         if within > bits:
@@ -75,8 +74,8 @@ def checks(target: Target, bits: int, wraps: bool, wide: bool) -> str:
 class IndexLayout(NamedTuple):
     """The layout of indices.
 
-    tuples: so many beside one another. bits: of each. wraps: negative ones count from the end. parts: each is the
-    row-major place in so many dimensions; 1 where it is an index of one.
+    tuples: the number of indices of an element. bits: those of an index. wraps: negative ones count from the end. parts: the
+    number of dimensions whose row-major position an index is; 1 if it is the index of one dimension.
     """
 
     tuples: int
@@ -86,10 +85,9 @@ class IndexLayout(NamedTuple):
 
 
 class KnownStrides(NamedTuple):
-    """Bytes that are known when code is made, None where they are not.
+    """Strides in bytes that are compiled in, or None.
 
-    along: from one element to the next of the innermost loop, in source, target and indices. named: from an index to the next
-    one.
+    along: those of the innermost loop in source, target and indices. named: that of the dimension whose index is read.
     """
 
     along: tuple[int | None, int | None, int | None]
@@ -102,12 +100,12 @@ Row = Callable[[Text, list[str], str, list[str], Displaced], None]
 
 
 def _mover(columns: IndexLayout, row: Row, steps: KnownStrides = ROW_STEPS) -> str:
-    """The frame of both movers.
+    """The common part of both kernels that move elements.
 
     Arguments: MOVED; for each column the indices, their size, and the size and stride of each part, the innermost first; loops
-    of three places, those of source, target and indices. `row(text, places, count, strides, displaced)` is the innermost
-    loop; displaced(indices, place): the place moved by what the indices name. It is a function of its own, so that its
-    addresses do not take the registers of the loops around it.
+    over source, target and indices. `row(text, places, count, strides, displaced)` is the innermost loop.
+    displaced(indices, place) is the address `place` plus the distance that the indices give. The innermost loop is a function
+    of its own, so that its addresses do not take the registers of the loops around it.
     """
     inner = Text()
     words = 2 + 2 * columns.parts
@@ -159,7 +157,7 @@ def _mover(columns: IndexLayout, row: Row, steps: KnownStrides = ROW_STEPS) -> s
 
 
 def elements(target: Target, itemsize: int, columns: IndexLayout, scatters: bool, steps: KnownStrides) -> str:
-    """Elements one by one."""
+    """The kernel that moves elements one by one."""
     kind = f"i{8 * itemsize}"
 
     def row(text: Text, places: list[str], count: str, strides: list[str], displaced: Displaced) -> None:
@@ -206,9 +204,9 @@ def moved_row(text: Text, target: Target, source: str, into: str, nbytes: str) -
 
 
 def rows(target: Target, columns: IndexLayout, scatters: bool, fetched: int, vectors: int) -> str:
-    """Rows of `bytes` contiguous bytes, at least one; vectors: they are so many, of any number if it is 0.
+    """The kernel that moves rows of `bytes` contiguous bytes, at least one. vectors: the row's number of vectors, 0 for any.
 
-    fetched: so many bytes are, of those that are named, before they move.
+    fetched: the bytes of an indexed row that are prefetched before it is moved.
     """
 
     def row(text: Text, places: list[str], count: str, strides: list[str], displaced: Displaced) -> None:

@@ -1,4 +1,4 @@
-"""The family of elements at places that data name, compiled: gathers and scatters."""
+"""The compiled family of gathers and scatters."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import TensorDesc
 
-ROW = 16  # bytes from which on a row is moved as a whole
-ALONE = 3 << 20  # bytes of output below which a second thread costs more than it brings
+ROW = 16  # bytes from which a row is moved as a whole
+ALONE = 3 << 20  # bytes of output below which a second thread costs more than it saves
 SHORT = 1 << 18
-BUDGET = 1 << 28  # bytes of updates between which signals are handled
-PLACES = 3  # of an element: in the source, in the target and among the indices
+BUDGET = 1 << 28  # bytes of updates after which signals are handled
+PLACES = 3  # addresses of an element: in the source, in the target and among the indices
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
-    """Every index looked at, the elements that are there otherwise, and those at the places that indices name."""
+    """The phases: a check of every index, for a scatter the elements under the updates, and the moves by index."""
     found, lines = displaced(statement), turned(statement)
     if isinstance(found, str) and isinstance(lines, str):
         return Refused(found)
@@ -40,14 +40,14 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     about = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
     judged = {name for name, field, _ in checked.fields.values() if field.wire in about}
     if found.indices.tensor not in judged:
-        return Refused("no rule says that indices name places that there are")
+        return Refused("no data rule says that indices are in range")
     tensors = checked.tensors
     if tensors[found.target.tensor].data_type.element_bits < 8:
-        return Refused("elements are no whole bytes")
+        return Refused("elements are not whole bytes")
     about = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
     judged = {named for named, field, _ in checked.fields.values() if field.wire in about}
     if found.indices.tensor not in judged:
-        return Refused("no data rule is about the indices")
+        return Refused("the indices have no data rule")
     (name,) = statement
     size = tensors[name].element_bytes
     threads = machine.threads if size >= ALONE else 1
@@ -62,7 +62,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     def pieces(loops: Sequence[Loop], offset: Sequence[int]) -> list[list[Step]]:
         return [[Step(code, arguments(loop, at))] for loop, at in _parts(loops, offset, 1 if found.scatters else threads)]
 
-    # what a scatter reads may be the same again and again; what a gather writes is memory
+    # a scatter may read few elements many times, by strides of 0; a gather writes each element of memory once
     times, inner = rounds(loops, max(BUDGET // size_moved, 1)) if found.scatters else ([], loops)
     nowhere = (0,) * PLACES
     moves = Rounds([pieces(inner, nowhere)])
@@ -83,7 +83,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
 
 def _parts_named(found: Displaced, named: Named, tensors: Mapping[str, TensorDesc]) -> list[int]:
-    """Size and stride of each dimension that an index is in, the innermost first; those that run on are one."""
+    """Size and stride of each dimension that an index is of, the innermost first. Contiguous dimensions are merged."""
     t = tensors[(found.target if found.scatters else found.source).tensor]
     strides, itemsize = t.explicit_strides, t.data_type.dtype.itemsize
     if named.dimension is not None:
@@ -99,7 +99,7 @@ def _at(place: DisplacedElement, tensors: Mapping[str, TensorDesc], start: Seque
 
 
 def _steps(place: DisplacedElement, tensors: Mapping[str, TensorDesc]) -> list[int]:
-    """The bytes that a place moves with each loop."""
+    """The step of a place with each loop, in bytes."""
     t = tensors[place.tensor]
     return [sum(map(mul, step, t.explicit_strides)) * t.data_type.dtype.itemsize for step in place.steps]
 
@@ -130,8 +130,8 @@ Arguments = Callable[[Sequence[Loop], Sequence[int]], tuple[At | int, ...]]
 def _moves(
     target: Target, found: Displaced, tensors: Mapping[str, TensorDesc]
 ) -> tuple[engine.Code, Arguments, list[Loop], int]:
-    """The kernel that moves the elements; its arguments for loops that begin so many bytes further; the loops of all, and the
-    bytes that are moved at once."""
+    """The kernel that moves the elements; a function that gives its arguments for loops at given offsets; the loops of all
+    elements; and the bytes that are moved at once."""
     t = tensors[found.target.tensor]
     itemsize, bits = t.data_type.dtype.itemsize, tensors[found.indices.tensor].data_type.element_bits
     loops = merged(_ordered(found, tensors))
@@ -167,14 +167,14 @@ def _moves(
 
 
 def _parts(loops: Sequence[Loop], offset: Sequence[int], threads: int) -> Iterator[tuple[list[Loop], list[int]]]:
-    """The loops for each of so many threads at most, and where they begin."""
+    """The loops of each of at most `threads` threads, and the offsets at which they begin."""
     for loop, first in parts(loops, threads):
         moved = [first * stride for stride in loop[0].strides] if loop else [0] * PLACES
         yield loop, [a + b for a, b in zip(offset, moved, strict=True)]
 
 
 def _ordered(found: Displaced, tensors: Mapping[str, TensorDesc]) -> list[Loop]:
-    """The loops in the order in which elements lie that are not displaced, where those that keep theirs do."""
+    """The loops in the order of the layout of the elements that are not displaced, except for loops that keep their order."""
     places = zip(*(_steps(place, tensors) for place in (found.source, found.target, found.indices)), strict=True)
     loops = [Loop(n, steps) for n, steps in zip(found.sizes, places, strict=True)]
     plain = 0 if found.scatters else 1

@@ -1,4 +1,4 @@
-"""The loops of kernels whose places are data: up to eight dimensions, of which the innermost is written out by the kernel."""
+"""The loops of gathers and scatters: up to eight dimensions, the innermost of which is the kernel's own code."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ OUTER = 7  # loops around the innermost one: a tensor has eight dimensions
 
 
 class Loop(NamedTuple):
-    """A loop: how often, and by how many bytes each place moves."""
+    """A loop: the count of its turns, and the step in bytes of each address."""
 
     turns: int
     strides: tuple[int, ...]
 
 
 def merged(loops: Sequence[Loop]) -> list[Loop]:
-    """The loops, outermost first, without those of one turn, and those as one where every place runs on."""
+    """The loops, outermost first, without those of one turn. Two loops are merged if all addresses are contiguous."""
     found: list[Loop] = []
     for loop in loops:
         if loop.turns == 1:
@@ -36,9 +36,9 @@ def described(loops: Sequence[Loop], places: int) -> list[int]:
 
 
 def walk(text: Text, base: str, places: Sequence[str], body: Callable[[list[str], str, list[str]], None]) -> None:
-    """`body(places, count, strides)` for every place that the outer loops lead to: with the innermost loop's arguments.
+    """Run `body(places, count, strides)`, which gets the innermost loop's arguments, for each turn of the outer loops.
 
-    base: where the arguments of the loops are.
+    base: the address of the loops' arguments.
     """
     words = 1 + len(places)
     loops = [[text.load("i64", base, 8 * (words * k + j)) for j in range(words)] for k in range(OUTER + 1)]
@@ -59,7 +59,7 @@ def walk(text: Text, base: str, places: Sequence[str], body: Callable[[list[str]
 
 
 def parts(loops: Sequence[Loop], threads: int) -> list[tuple[list[Loop], int]]:
-    """The loops for each of so many threads at most, and where the outermost begins."""
+    """The loops of each of at most `threads` threads, and the turn at which the outermost begins."""
     if not loops or threads == 1:
         return [(list(loops), 0)]
     outer, *inner = loops
@@ -68,10 +68,10 @@ def parts(loops: Sequence[Loop], threads: int) -> list[tuple[list[Loop], int]]:
 
 
 def rounds(loops: Sequence[Loop], most: int) -> tuple[list[Loop], list[Loop]]:
-    """Loops to be run through again and again, and those of each time, which have about so many turns in all, at most.
+    """Outer loops over calls, and the inner loops of each call, which have at most about `most` turns in all.
 
-    The order stays, but that some turns of a loop may come once more after themselves: one that is cut into parts of the same
-    size, equally far apart, has parts that overlap. What moves elements may do so, where it does not write what it reads.
+    The order stays the same. A loop is cut into parts of equal size at equal distances, so that parts may overlap and turns be
+    repeated. Kernels that move elements may repeat a turn, as long as they do not write what they read.
     """
     inner = 1
     for k, loop in reversed([*enumerate(loops)]):

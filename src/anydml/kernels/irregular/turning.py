@@ -17,28 +17,28 @@ from anydml.kernels.match.reversed import Turned
 from anydml.tensor import TensorDesc
 
 LINES = ("source", "target", "lengths", "place", "n", "source_step", "target_step", "bytes")
-ALONE = 1 << 18  # elements below which a second thread costs more than it brings
-SHORT = 1 << 14  # elements below which other threads can wait
+ALONE = 1 << 18  # elements below which a second thread costs more than it saves
+SHORT = 1 << 14  # elements below which the GIL is kept
 
 
 def _length(text: Text, bits: int, place: str) -> str:
-    """The number of a line's first elements, which are reversed."""
+    """The number of a line's first elements that are reversed."""
     value = text.load(f"i{bits}", place)
     value = value if bits == 64 else text.op(f"zext i{bits} {value} to i64")
     return text.op(f"select i1 {text.op(f'icmp ult i64 {value}, %n')}, i64 {value}, i64 %n")
 
 
 def _place(text: Text, length: str, i: str) -> str:
-    """The place of the element that goes to the i-th one."""
+    """The index of the element that is moved to the i-th place."""
     within = text.op(f"icmp ult i64 {i}, {length}")
     last = text.op(f"sub i64 {length}, 1")
     return text.op(f"select i1 {within}, i64 {text.op(f'sub i64 {last}, {i}')}, i64 {i}")
 
 
 def lines(target: Target, itemsize: int, bits: int) -> str:
-    """Lines of `n` rows of `bytes` contiguous bytes. itemsize: of elements that follow one another, instead of rows; else 0.
+    """The kernel for lines of `n` rows of `bytes` contiguous bytes. itemsize: for lines of contiguous elements instead, else 0.
 
-    Arguments: LINES, loops of source, target, lengths and place, which is not used. bits: of a length.
+    Arguments: LINES, loops of source, target, lengths and position, which is not used. bits: those of a length.
     """
     text = Text()
     arguments(text, LINES, {"source", "target", "lengths", "place"})
@@ -67,7 +67,7 @@ def lines(target: Target, itemsize: int, bits: int) -> str:
 
 
 def _reversed(text: Text, target: Target, itemsize: int, source: str, into: str, length: str) -> None:
-    """A contiguous line: vectors from the end of what is reversed, single elements, and what stays."""
+    """A contiguous line: vectors and single elements in reverse order, then the elements that stay."""
     lanes = target.vector_bytes // itemsize
     kind, element = f"<{lanes} x i{8 * itemsize}>", f"i{8 * itemsize}"
     end = along(text, source, str(itemsize), length)
@@ -94,7 +94,7 @@ def _reversed(text: Text, target: Target, itemsize: int, source: str, into: str,
 
 
 def elements(target: Target, itemsize: int, bits: int) -> str:
-    """Elements one by one, in any order. Arguments as those of `lines`, but that `place` counts along the line."""
+    """The kernel for single elements, in any order. Arguments: those of `lines`; the last address counts along the line."""
     text = Text()
     arguments(text, LINES, {"source", "target", "lengths", "place"})
     kind = f"i{8 * itemsize}"
@@ -115,7 +115,7 @@ def elements(target: Target, itemsize: int, bits: int) -> str:
 
 
 def lowered(found: Turned, target: Target, tensors: Mapping[str, TensorDesc], threads: int) -> Lowered:
-    """One phase: lines, or elements where lines side by side are reversed each by another length."""
+    """A single phase: lines, or elements if neighbouring lines are contiguous and each has a length of its own."""
     source, into, lengths = (tensors[name] for name in (found.source, found.target, found.lengths))
     itemsize, bits = source.data_type.dtype.itemsize, lengths.data_type.element_bits
     strides = [

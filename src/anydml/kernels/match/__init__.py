@@ -1,1 +1,1 @@
-"""Patterns of statements, by which families of kernels are chosen: pure functions that know no operator."""
+"""Patterns of statements, by which families of kernels are chosen: pure functions, independent of operators."""

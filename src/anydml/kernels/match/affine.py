@@ -22,7 +22,7 @@ def affine(e: Expr) -> Affine | None:
 
 
 def _added(e: Expr, times: int, factors: dict[Variable, int]) -> int | None:
-    """The constant of an index times a number; its factors, times that number, are added to `factors`. None if not affine."""
+    """The constant of an index times `times`; its factors, times `times`, are added to `factors`. None if not affine."""
     op = e.op
     if op == "variable":
         factors[e.data] = factors.get(e.data, 0) + times
@@ -51,10 +51,8 @@ def _without_zeros(factors: dict[Variable, int]) -> dict[Variable, int]:
 
 
 def below(condition: Expr) -> tuple[Variable, int, bool] | None:
-    """A comparison of indices: (v, bound, True) if it means v < bound, (v, bound, False) if it means v >= bound; else None.
-
-    It must depend on exactly one variable.
-    """
+    """A comparison of indices of one variable v: (v, bound, True) if it means v < bound, (v, bound, False) if it means
+    v >= bound; else None."""
     if condition.op not in ("less", "less_equal"):
         return None
     found: dict[Variable, int] = {}
@@ -63,7 +61,7 @@ def below(condition: Expr) -> tuple[Variable, int, bool] | None:
     if x is None or y is None or len(factors) != 1:
         return None
     constant = x + y
-    constant -= condition.op == "less_equal"  # of integers: x <= 0 is x - 1 < 0
+    constant -= condition.op == "less_equal"  # for integers, x <= 0 is x - 1 < 0
     ((v, factor),) = factors.items()
     if factor > 0:
         return v, -(constant // factor), True

@@ -18,13 +18,13 @@ from anydml.schema.statement import Nest, Statement
 from anydml.schema.traversal import free
 from anydml.tensor import DataType
 
-NO_ATTENTION = "the elements are no values weighted by exponentials of scores"
+NO_ATTENTION = "the elements are not values weighted by exponentials of scores"
 
 
 class Mask(NamedTuple):
     """The scores that a mask keeps; `filter` is added to the others.
 
-    truths: an element for each, not 0. below, least: the row is below an element, and not below another one.
+    truths: the element of the mask is not 0. below, least: the key's index is below one element, and at least another one.
     """
 
     filter: float
@@ -34,9 +34,9 @@ class Mask(NamedTuple):
 
 
 class VisibleKeys(NamedTuple):
-    """The keys that a query sees: up to the length plus its own number, and below the length plus `later`.
+    """The keys that a query sees: up to index length + the query's index, and below length + `later`.
 
-    length: a number, or an element, which is clamped to 0 .. most.
+    length: a number, or an element that is clamped to 0 .. most.
     """
 
     length: int | ReadElement
@@ -45,7 +45,7 @@ class VisibleKeys(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """An output of joined elements. variables: the outer ones, that of rows, that of columns. target: the output's element."""
+    """An output of joined rows. variables: two outer ones, that of rows, that of columns. target: the output's element."""
 
     variables: tuple[Variable | None, ...]
     target: ReadElement
@@ -54,10 +54,10 @@ class Kept(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """The statement in its roles.
+    """The parts of a statement of attention.
 
-    variables: of batches (two), of groups of queries with the same keys, of queries, and of columns, each None if it has one
-    value alone. row: the variable of keys; head: that of the products' sums. seen: None where a query sees all keys.
+    variables: those of batches (two), of groups of queries with the same keys, of queries, and of columns; None for those with
+    a single value. row: the variable of keys. head: that of the sums of products. seen: None if a query sees all keys.
     """
 
     output: ReadElement
@@ -87,7 +87,7 @@ def attention(statement: Statement) -> Attention | str:
 
 
 def _parts(e: Expr, op: str) -> Iterator[Expr]:
-    """The operands that an operation joins, such as conditions that all hold."""
+    """The operands of an operation, those of the same operation inside it included: the terms of a sum, for example."""
     if e.op == op:
         for a in e.args:
             yield from _parts(a, op)
@@ -96,7 +96,7 @@ def _parts(e: Expr, op: str) -> Iterator[Expr]:
 
 
 def _alike(a: Expr, b: Expr, same: dict[Variable, Variable]) -> bool:
-    """Whether two expressions differ only in their variables. same: those of the first by those of the second."""
+    """Whether two expressions differ only in their variables. same: maps variables of a to those of b."""
     if a.op != b.op or len(a.args) != len(b.args):
         return False
     if a.op == "variable":
@@ -123,7 +123,7 @@ def _kept(name: str, nest: Nest) -> Kept:
     found = reading.joined(nest.body, row.size)
     *outer, column = [v for v in (*nest.variables,) if v is not row] or [row]
     outer = [v for v in outer if v.size > 1]
-    need(len(outer) <= 2 and column is not row, "an output has more dimensions than rows of batches and heads do")
+    need(len(outer) <= 2 and column is not row, "an output has more dimensions than batches, heads, rows and columns")
     filled = [None] * (2 - len(outer)) + outer
     return Kept((*filled, row, column), reading.target(), found, nest.moves)
 
@@ -151,7 +151,7 @@ class _AttentionMatching:
         key, value = (self.reading.joined(e, self.row.size) for e in (y, self.value))
         query = self.reading.source(x)
         sees = self._seen(seen, value) if seen else None
-        need(key[2:] == value[2:], "keys and values are of several lengths")
+        need(key[2:] == value[2:], "keys and values differ in length")
         element = None if term is None else self.reading.element(term)
         made = Attention(
             self.reading.target(), (), self.row, head, query, key, value, scale, element,
@@ -160,7 +160,7 @@ class _AttentionMatching:
         return made._replace(variables=self._variables(made, seen))
 
     def _conditions(self) -> list[Expr]:
-        """The conditions for keys to be seen; keys that are not seen, and scores of -inf, have no weight."""
+        """The conditions under which a key is seen. Keys that are not seen, and scores of -inf, have no weight."""
         seen = []
         for c in self.conditions:
             if c.op == "not" and c.args[0].op == "equal" and c.args[0].args[1].op == "constant":
@@ -168,7 +168,7 @@ class _AttentionMatching:
                 need(number == -math.inf and _alike(c.args[0].args[0], self.score, {}))
             else:
                 seen.append(c)
-        need(len(seen) == len(self.conditions) - 1, "a score that is -inf has a term")
+        need(len(seen) == len(self.conditions) - 1, "scores of -inf are not left out of the sum")
         for reduction, body, kind in ((self.below, self.weight, "sum"), (self.top, self.score, "max")):
             same = {reduction.data[1][0]: self.row}
             need(reduction.data[0] == kind and len(reduction.data[1]) == 1 and reduction.data[1][0].size == self.row.size)
@@ -178,7 +178,7 @@ class _AttentionMatching:
         return seen
 
     def _scores(self) -> tuple[float, Expr, Expr | None, Expr | None]:
-        """The factor, the sum of products, the term that is read, and the term that a mask adds."""
+        """A score's factor, its sum of products, the term that is read, and the term that depends on a mask."""
         total, term, mask, scale = None, None, None, 1.0
         for e in _parts(self.score, "add"):
             if e.op == "mul" and e.args[0].op == "constant" and e.args[1].op == "reduce":
@@ -213,14 +213,14 @@ class _AttentionMatching:
             need(all(c.op == "less_equal" and self._is_row(c.args[1]) for c in least))
             made = Mask(number, None, read(below.args[1]), read(least[0].args[0]) if least else None)
         elements = [x for x in made[1:] if x is not None]
-        need(all(x.data_type == DataType.INT32 for x in elements), "a mask is of another type than INT32")
+        need(all(x.data_type == DataType.INT32 for x in elements), "a mask has another type than INT32")
         return made
 
     def _is_row(self, e: Expr) -> bool:
         return e.op == "position" and e.args[0].op == "variable" and e.args[0].data is self.row
 
     def _seen(self, conditions: Sequence[Expr], value: Joined) -> VisibleKeys:
-        """Keys up to the length plus the query's number, and below the length plus how many are new."""
+        """The keys up to index length + the query's index, and below length + the number of new keys."""
         need(len(conditions) == 2)
         up, below = conditions
         need(up.op == "less_equal" and below.op == "less" and up.args[0] is below.args[0])
@@ -233,7 +233,7 @@ class _AttentionMatching:
         return VisibleKeys(found, most, count)
 
     def _variables(self, made: Attention, seen: Sequence[Expr]) -> tuple[Variable | None, ...]:
-        """The variables in their roles: by what is read with them."""
+        """The variables of batches, groups, queries and columns, told apart by the tensors that they index."""
 
         def of(*sources: JoinedElement | None) -> set[Variable]:
             found = [e for s in sources if s is not None for e in s if e is not None]
@@ -248,11 +248,12 @@ class _AttentionMatching:
         column = [v for v in self.reading.variables if v in values and v not in keys and v not in queries]
         outer = [v for v in self.reading.variables if v in keys | values and v not in column]
         rest = [v for v in self.reading.variables if v not in outer and v not in column]
-        need(len(column) <= 1 and len(outer) <= 2 and len(rest) <= 2, "there are more than batches, heads, queries and columns")
+        fits = len(column) <= 1 and len(outer) <= 2 and len(rest) <= 2
+        need(fits, "there are other dimensions than batches, heads, queries and columns")
         need((keys | values | queries) - own <= {self.row, made.head, self.reading.shifted})
         number = seen[0].args[1].args[1].data if seen else None
         biases = set() if made.query.bias is None else of(JoinedElement(made.query.bias, None))
-        # a group comes before its queries, which have one bias; those of one head follow one another
+        # a group's variable comes before that of its queries, which share a bias and are contiguous in a head
         rest.sort(key=lambda v: (v is number, v not in biases, -self.reading.variables.index(v)))
         together = rest and (number is None or rest[-1] is number) and rest[-1] not in biases
         group, query = (rest[:-1], rest[-1]) if together else (rest, None)

@@ -1,4 +1,4 @@
-"""Statements of matrices of a constant, with a few diagonals of another constant."""
+"""Statements of matrices filled with a constant, with a few diagonals of another constant."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 
-NO_BAND = "no diagonals of a constant are another one"
-MOST = 4  # diagonals
+NO_BAND = "the output is not a constant with diagonals of another constant"
+MOST = 4  # diagonals at most
 
 
 def bands(statement: Statement, data_type: DataType) -> list[Move] | str:
-    """The moves of the constant and then of the diagonals, or why a statement is not of this kind."""
+    """The moves of the constant, then those of the diagonals; or the reason why a statement is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -58,7 +58,7 @@ def _bound(e: Expr, x: Variable, y: Variable) -> tuple[int, bool] | None:
     for v in {*left.factors, *right.factors}:
         if factor := left.factors.get(v, 0) - right.factors.get(v, 0):
             difference.factors[v] = factor
-    constant = difference.constant - (e.op == "less_equal")  # of integers: a <= 0 is a - 1 < 0
+    constant = difference.constant - (e.op == "less_equal")  # for integers, a <= 0 is a - 1 < 0
     if difference.factors == {x: 1, y: -1}:
         return -constant, False
     if difference.factors == {x: -1, y: 1}:

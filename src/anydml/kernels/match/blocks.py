@@ -17,8 +17,8 @@ Cut = Mapping[Variable, Expr]
 def blocks(variables: Sequence[Variable], body: Expr) -> tuple[list[Variable], Cut | None]:
     """The variables after splitting, and the splits; None if no variable is divided.
 
-    If v has 12 values, v // 4 has 3 and v % 4 has 4. A variable is split if each of its divisors divides the next one, and the
-    last one divides its size.
+    A variable v of 12 values that is divided by 4 becomes two variables, v // 4 of 3 values and v % 4 of 4. A variable is split
+    if each of its divisors divides the next one, and the last one divides its size.
     """
     divisions = [e for e in walk(body) if e.op in ("floordiv", "mod") and is_integer(e.args[1])]
     if not divisions:
@@ -66,7 +66,7 @@ def _scale(e: Expr) -> tuple[Variable, int] | None:
 
 
 def _divided(x: Affine, divisor: int, op: str) -> Expr | None:
-    """The quotient or remainder of a sum, if the terms that the divisor does not divide have a sum below it."""
+    """The quotient or remainder of a sum, if the terms that the divisor does not divide add up to less than the divisor."""
     rest = {v: factor for v, factor in x.factors.items() if factor % divisor}
     most = x.constant % divisor + sum(factor * (v.size - 1) for v, factor in rest.items())
     if any(factor < 0 for factor in rest.values()) or most >= divisor:

@@ -1,4 +1,4 @@
-"""Constants among elements that are moved: their bits in a tensor."""
+"""The bits of constants that are stored among moved elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT
 
 
 def stored_bits(e: Expr, data_type: DataType) -> int | None:
-    """The bits of a constant in a tensor of a type; None if it is not a constant, or the integer type cannot hold it."""
+    """The bits of a constant in a data type; None if it is not a constant, or the integer type cannot hold it."""
     if e.op != "constant":
         return None
     value, form = e.data.value, _FORMATS.get(data_type)

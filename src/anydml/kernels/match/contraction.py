@@ -1,4 +1,4 @@
-"""Statements that contract: every element is a formula of one sum, of products of two tensors' elements.
+"""Contractions: statements whose elements are formulas of one sum of products of two tensors' elements.
 
 Matrix products and convolutions are such statements. A transposed convolution with a stride becomes several of them, one for
 each remainder of the output's positions modulo the stride.
@@ -22,11 +22,11 @@ from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import DataType
 
 SUM = "(the sum)"  # the stream of a formula that stands for the sum
-NO_PRODUCTS = "the elements are no formulas of one sum of products of two elements"
+NO_PRODUCTS = "the elements are not formulas of one sum of products of two elements"
 
 
 class Factor(NamedTuple):
-    """A tensor that is read in every term, with its index in each dimension. Terms that read outside of it are left out."""
+    """A tensor that every term reads, and its index in each dimension. Terms whose index is outside are left out."""
 
     name: str
     data_type: DataType
@@ -37,8 +37,8 @@ class Factor(NamedTuple):
 class Contraction(NamedTuple):
     """output[start + the sum of steps * variables] = formula, where the stream SUM is the sum over `terms` of the product.
 
-    variables: those of the output, in which the formula and the factors are affine. steps: those of each variable, in the
-    output's dimensions. The streams' steps are along the variables, too.
+    variables: those of the output; the indices of streams and factors are affine in them. steps: for each variable, its steps
+    in the output's dimensions. The steps of streams are along the variables, too.
     """
 
     output: str
@@ -52,7 +52,7 @@ class Contraction(NamedTuple):
 
 
 def contractions(statement: Statement) -> list[Contraction] | str:
-    """The contractions that compute a statement, each of other elements; or why there are none."""
+    """The contractions that compute a statement, each different elements; or the reason why there are none."""
     if len(statement) > 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -72,23 +72,23 @@ class _ContractionMatching:
         if term.op != "mul" or any(a.op != "read" or a.data[0].definition is not None for a in term.args):
             raise Unmatched(NO_PRODUCTS)
         if any(a.data[1] == "otherwise" for a in term.args):
-            raise Unmatched("a factor is something else outside of its tensor")
+            raise Unmatched("a factor is not left out where its index is outside of its tensor")
         if term.args[0] is term.args[1]:
-            raise Unmatched("the terms are squares")
+            raise Unmatched("both factors are the same element")
         self.reads = term.args
         self.conditions = list(_parts(total.args[1])) if len(total.args) > 1 else []
 
     def found(self) -> Iterator[Contraction]:
-        """A contraction for each remainder that the conditions distinguish."""
+        """A contraction for each combination of remainders that the conditions distinguish."""
         strided: dict[Variable, int] = {}  # variables of the output that are split by remainder
-        ends: dict[Variable, int] = {}  # the values from which on there are no terms
+        ends: dict[Variable, int] = {}  # from these values on, there are no terms
         for condition in self.conditions:
             divided, end = _divisible(condition), below(condition)
             if end is not None and end[0] in self.nest.variables and end[2]:
                 ends[end[0]] = max(0, min(end[1], ends.get(end[0], end[0].size)))
                 continue
             if divided is None:
-                raise Unmatched("what terms there are depends on something else than a stride")
+                raise Unmatched("a condition on the terms is not that a stride divides an index")
             index, divisor = divided
             outer = [v for v in index.factors if v in self.nest.variables]
             if len(outer) != 1 or outer[0] in strided or len(index.factors) > 2:
@@ -120,8 +120,8 @@ class _ContractionMatching:
     def _terms(
         self, env: dict[Variable, Affine], rest: Mapping[Variable, int], strided: Mapping[Variable, int], *, none: bool
     ) -> list[Variable]:
-        """The variables of the terms that exist for these remainders. none: there are no terms."""
-        met: dict[Variable, tuple[int, int]] = {}  # the first of a variable's values that counts, and from one to the next
+        """The variables of the terms for given remainders. none: there are no terms."""
+        met: dict[Variable, tuple[int, int]] = {}  # a variable's first value that has a term, and the step to the next
         for condition in self.conditions:
             divided = _divisible(condition)
             assert divided is not None
@@ -150,7 +150,7 @@ class _ContractionMatching:
         return terms
 
     def _blocks(self) -> dict[Variable, int]:
-        """The variables of the output that indices divide, with their only divisor, which must divide the size."""
+        """The variables of the output that are divided in indices, and the divisor of each, which must divide the size."""
         found: dict[Variable, set[int]] = {}
         for e in walk(self.total.args[0]):
             if e.op in ("floordiv", "mod") and e.args[0].op == "variable" and is_integer(e.args[1]):
@@ -179,7 +179,7 @@ class _ContractionMatching:
 
 
 def _parts_of(v: Variable, step: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """A variable's values by remainder, split at an end: the first value, the count, and whether they are below the end."""
+    """The values of a variable by remainder modulo `step`, split at an end: the first, the count, whether they are below it."""
     for first in range(min(step, v.size)):
         for start, stop in ((first, end), (end + (first - end) % step, v.size)):
             if start < stop:

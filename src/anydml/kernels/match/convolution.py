@@ -1,4 +1,4 @@
-"""Statements that convolve 8-bit integers with filters, in groups. The sums are stored, or requantised and rounded once."""
+"""Convolutions of 8-bit integers, in groups, whose sums are stored, or requantised and rounded once."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from anydml.schema.node import Expr, Variable, is_integer, lift
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorFlags
 
-NO_CONVOLUTION = "the elements are no convolution of centred 8-bit integers"
+NO_CONVOLUTION = "the elements are not a convolution of 8-bit integers minus their zero points"
 INT32, FLOAT32 = DataType.INT32, DataType.FLOAT32
 
 
 class Beside(NamedTuple):
-    """A tensor with one element for each output channel, along a dimension; or with a single element if that is None."""
+    """A tensor with one element per output channel along `dimension`, or with a single element if that is None."""
 
     operand: Operand
     dimension: int | None
@@ -29,7 +29,7 @@ class Convolution(NamedTuple):
     (filters[m, c, k] - filter_zero_point), where x is inside, modulo 2^32; or, with scales, (that sum + bias) * filter_scale
     * x_scale / output_scale, rounded half to even, plus output_zero_point, clamped.
 
-    g: the first input channel of m's group. scales: those of filters, x and output. `Beside`: may differ by output channel.
+    g: the first input channel of m's group. scales: those of filters, x and output. A `Beside` may have a value per channel.
     """
 
     x: Operand
@@ -63,7 +63,7 @@ class Convolution(NamedTuple):
 
 
 def convolution(statement: Statement, checked: Checked[Any]) -> Convolution | str:
-    """The convolution that a statement computes, or why it is not of this kind."""
+    """The convolution that a statement computes, or the reason why it is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -142,7 +142,7 @@ def _factors(
 
 
 def _groups(index: Expr, m: Variable, c: Variable, channels: int) -> int | None:
-    """The number of groups if an index is m // (output channels of a group) * (channels of a group) + c; else None."""
+    """The number of groups if an index is m // (output channels per group) * (channels per group) + c; else None."""
     if index.data is c:
         return 1 if c.size == channels else None
     if index.op != "add" or index.args[1].data is not c:
@@ -168,7 +168,7 @@ def _window(index: Expr, o: Variable, u: Variable) -> tuple[int, int, int] | Non
 
 
 def _beside(e: Expr, m: Variable | None, data_type: DataType, checked: Checked[Any]) -> Beside | None:
-    """A tensor that is read at the output channel in at most one dimension, and at 0 in all others."""
+    """A tensor that is read at the output channel along at most one dimension, and at 0 along all others."""
     tensor = read_of(e)
     if tensor is None or tensor.data_type is not data_type:
         return None

@@ -10,11 +10,11 @@ from anydml.kernels.match.moves import Move
 from anydml.schema.node import Expr, is_integer
 from anydml.schema.statement import Statement
 
-NO_SPREAD = "elements are not put apart in a constant"
+NO_SPREAD = "elements are not stored at equal distances in a constant"
 
 
 def spread(statement: Statement) -> list[Move] | str:
-    """The move of the constant and then the move over it, or why a statement is not of this kind."""
+    """The move of the constant, then the move of the input over it; or the reason why a statement is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -38,11 +38,11 @@ def spread(statement: Statement) -> list[Move] | str:
             if divided not in conditions:
                 return NO_SPREAD
             conditions.remove(divided)
-        # so many times the index of the input is constant + v, or constant - v
+        # the distance times the index of the input is constant + v, or constant - v
         forward, span = index.factors[v] == 1, (size - 1) * apart
         begin = -index.constant if forward else index.constant - span
         if begin < 0 or begin + span >= v.size:
-            return "an element is put outside"
+            return "an element is stored outside of the output"
         first.append(begin)
         start.append(0 if forward else size - 1)
         apart = apart if size > 1 else 0  # the distance may be larger than any stride
@@ -55,14 +55,14 @@ def spread(statement: Statement) -> list[Move] | str:
 
 
 def _divided(at: Expr) -> tuple[Affine | None, int, tuple[Expr, ...] | None]:
-    """The dividend and the divisor of an index that is a quotient, and both as its arguments."""
+    """The dividend and the divisor of an index, 1 if it is no quotient; and the quotient's arguments."""
     if at.op == "floordiv" and is_integer(at.args[1]):
         return affine(at.args[0]), int(at.args[1].data.value), at.args
     return affine(at), 1, None
 
 
 def _conditions(e: Expr) -> Iterator[tuple[Expr, ...] | None]:
-    """The arguments of the remainders that have to be 0, but those by 1; None for every other condition."""
+    """The arguments of the remainders that have to be 0, except those modulo 1; None for every other condition."""
     if e.op == "both":
         yield from _conditions(e.args[0])
         yield from _conditions(e.args[1])

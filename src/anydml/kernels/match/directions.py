@@ -1,4 +1,4 @@
-"""The stages of a step in one direction, from the definitions of states."""
+"""The stages of a recurrence's step in one direction, from the definitions of its states."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from anydml.tensor import DataType
 
 
 class PartialRecurrence(Protocol):
-    """The known part of a recurrence: its states, and its sequences' lengths."""
+    """The part of a recurrence that is known first: its states, and the lengths of its sequences."""
 
     @property
     def tensors(self) -> Sequence[Tensor]: ...
@@ -46,7 +46,7 @@ class PartialRecurrence(Protocol):
 
 
 class InDirection:
-    """The stages of one direction of a recurrence. whole: its tensors, their sizes, and which nodes are lengths."""
+    """The stages of one direction of a recurrence. whole: the states of all directions."""
 
     def __init__(self, whole: PartialRecurrence, number: int) -> None:
         self.whole, self.number = whole, number
@@ -58,7 +58,7 @@ class InDirection:
             nest = definition(tensor)
             self.t, r, self.b, j = nest.variables
             if nest.moves:
-                raise Unmatched("a state is moved")
+                raise Unmatched("the bits of a state are moved")
             self.steps = StepLoop(self.t, self.whole.sizes[0], partial(self.whole.is_length, self.b))
             body = self.whole.within(in_direction(nest.body, r, self.number), self.t, self.b)
             self._stage(number, rewritten(joined(body, self.t, self._is_any_before, self._started)), j)
@@ -81,12 +81,12 @@ class InDirection:
                 units = [v for v, meant in renamed.items() if meant is unit] or [unit]
                 found = place(start, {self.b: "sequence", units[0]: "unit"})
                 if found.data_type != tensor.data_type:
-                    raise Unmatched("a state begins with elements of another type")
+                    raise Unmatched("the initial values of a state have another type")
             if self.starts.setdefault(tensor, found) != found:
-                raise Unmatched("a state has several beginnings")
+                raise Unmatched("a state has several initial values")
 
     def _is_any_before(self, e: Expr) -> bool:
-        """Whether a node is an element, of any unit, after the step before."""
+        """Whether a node is an element of a state at the step before, of any unit."""
         return e.op == "read" and e.args[-1].op == "variable" and self._reads(e, e.args[-1].data, -1)
 
     def _reads(self, e: Expr, unit: Variable, step: int) -> bool:
@@ -96,7 +96,7 @@ class InDirection:
         return [linear(a, self.steps.is_length) for a in e.args] == wanted
 
     def leaf(self, e: Expr, unit: Variable) -> Leaf:
-        """A read, or a sum, as an operand of the formula of a unit."""
+        """The operand of a unit's formula that a read or a sum is."""
         if e.op == "reduce":
             return self._product(e, unit)
         tensor = e.data[0]
@@ -106,7 +106,7 @@ class InDirection:
             return Old(self.whole.tensors.index(tensor))
         if self._reads(e, unit, 0):
             return New(self.whole.tensors.index(tensor))
-        raise Unmatched("an element depends on others of its own step, or of an earlier one")
+        raise Unmatched("an element depends on other elements of its step, or on steps earlier than the one before")
 
     def _own_type(self, found: SteppedElement) -> SteppedElement:
         if found.data_type != self.whole.data_type:
@@ -116,13 +116,13 @@ class InDirection:
     def _product(self, e: Expr, unit: Variable) -> StateProduct:
         kind, bound = e.data
         if kind != "sum" or len(bound) != 1 or len(e.args) != 1 or e.args[0].op != "mul":
-            raise Unmatched("a reduction is no sum of products")
+            raise Unmatched("a reduction is not a sum of products")
         (term,) = bound
         for a, b in (e.args[0].args, e.args[0].args[::-1]):
             if b.op == "read" and b.data[0].definition is None and not self._moves(b):
                 weights = self._own_type(place(b, {unit: "unit", term: "term"}))
                 return StateProduct(self._source(a, term), weights, int(term.size))
-        raise Unmatched("a sum is of no elements by weights")
+        raise Unmatched("a sum is not of elements times weights")
 
     def _moves(self, e: Expr) -> bool:
         return any(node.op == "variable" and node.data in (self.t, self.b) for node in walk(e))
@@ -136,7 +136,7 @@ class InDirection:
 
 
 class _UnitFormula:
-    """The nodes of a formula for a unit, and what it reads."""
+    """The nodes of a unit's formula, and its operands."""
 
     def __init__(self, direction: InDirection, unit: Variable) -> None:
         self.direction, self.unit = direction, unit

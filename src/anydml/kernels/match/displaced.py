@@ -1,4 +1,4 @@
-"""Statements that move elements to or from places given by data: gathers, and scatters over other elements."""
+"""Statements that move elements from or to indices that are read from data: gathers, and scatters over other elements."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from anydml.schema.traversal import walk
 
 
 class Named(NamedTuple):
-    """A dimension whose index is read from data; None if the data give the row-major position in all dimensions.
+    """A dimension whose index is read from data; None if the data are row-major positions over all dimensions.
 
-    start: the place of the first such index in the tensor of indices. size: the indices are below it. wraps: negative indices,
-    from -size on, count from the end; else they are at least 0.
+    start: the index, in the tensor of indices, of the first one. size: indices must be below it. wraps: indices of -size to -1
+    count from the end; else they must be at least 0.
     """
 
     dimension: int | None
@@ -30,7 +30,7 @@ class Named(NamedTuple):
 
 
 class DisplacedElement(NamedTuple):
-    """The elements in a tensor: the index of the first one, and how far each index moves with each loop."""
+    """The elements in a tensor: the index of the first one, and each loop's step in each index."""
 
     tensor: str
     start: tuple[int, ...]
@@ -40,8 +40,8 @@ class DisplacedElement(NamedTuple):
 class Displaced(NamedTuple):
     """The elements that loops of these sizes move; later ones overwrite earlier ones.
 
-    named: the place that data give, in the source or, if `scatters`, in the target. ordered: the number of loops, the last
-    ones, that must keep their order. before: moves to the target that come first.
+    named: the dimensions whose index is data: the source's or, if `scatters`, the target's. ordered: the number of innermost
+    loops that must keep their order. before: moves to the target that come first.
     """
 
     sizes: tuple[int, ...]
@@ -59,12 +59,12 @@ def _refuse(reason: str) -> NoReturn:
 
 
 NO_MOVE = "elements are computed, not moved"
-NEITHER = "an index is neither affine nor data"
-NONE_NAMED = "no index is data"
+NEITHER = "an index is neither affine nor read from data"
+NONE_NAMED = "no index is read from data"
 
 
 def displaced(statement: Statement) -> Displaced | str:
-    """The only output of a statement as elements that are moved to or from places given by data, or why it is not."""
+    """The moves from or to indices in data that compute a statement's only output, or the reason why it is none."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -104,14 +104,14 @@ def _gathered(name: str, nest: Nest) -> Displaced:
 
 
 def _scattered(name: str, nest: Nest) -> Displaced:
-    """The moves of select(an index gives this place, the update, another element), by the last such index."""
+    """The moves of select(an index is that of this element, the update, another element); the last such index counts."""
     condition, update, otherwise = nest.body.args
     bound, condition, update = _by_position(condition, update)
     named: list[Callable[..., Named]] = []
     reads, taken = list[Expr](), set[Variable]()
     for met in _conjunction(condition):
         if met.op != "equal" or met.args[1].op != "position":
-            _refuse("elements are chosen by another condition")
+            _refuse("the condition does not compare an index that is read with the output's index")
         value, place = met.args
         dimension, size, variables = _named_place(place.args[0], nest)
         value, wraps = _wrapped(value, size)
@@ -138,7 +138,7 @@ def _scattered(name: str, nest: Nest) -> Displaced:
 
 
 def _by_position(condition: Expr, update: Expr) -> tuple[tuple[Variable, ...], Expr, Expr]:
-    """The variables over which the last position that meets the condition is sought, and condition and update in them."""
+    """The variables over which the last position that meets the condition is searched; condition and update in them."""
     sought = {e for e in walk(condition) if e.op in ("first_largest", "first_smallest")}
     if not sought:
         return (), condition, update
@@ -146,18 +146,18 @@ def _by_position(condition: Expr, update: Expr) -> tuple[tuple[Variable, ...], E
     bound, is_last = last.data
     key = last.args[0]
     if sought or last.op != "first_largest" or not is_last or key.op != "select" or as_number(key.args[0]) is not key:
-        _refuse("it is not the last position that counts")
+        _refuse("duplicates are not decided by the last position")
     found, variables = unraveled(last, [v.size for v in bound]), _variables_in(key, bound)
-    # indices of dimensions of size 1 may be one node, and are 0, whichever variable takes their place
+    # the indices of dimensions of size 1 may be the same node; any variable may replace them, since they are 0
     update = _replaced(update, dict(zip(found, variables, strict=True)))
     is_met = _replaced(key.args[0], dict(zip(variables, found, strict=True))) is condition
     if not is_met or any(e is last for e in walk(update)):
-        _refuse("it is not the last position that meets the condition")
+        _refuse("the update is not the last one that meets the condition")
     return bound, key.args[0], update
 
 
 def _variables_in(e: Expr, bound: Sequence[Variable]) -> list[Expr]:
-    """The nodes of variables. Those in the expression are reused, since no two nodes of a variable are equal."""
+    """The nodes of variables. Nodes in the expression are reused, since two nodes of one variable are not equal."""
     nodes = {node.data: node for node in walk(e) if node.op == "variable"}
     return [nodes[v] if v in nodes else make("variable", (), v, "index") for v in bound]
 
@@ -186,9 +186,9 @@ def _conjunction(e: Expr) -> Iterator[Expr]:
 
 
 def _named_place(e: Expr, nest: Nest) -> tuple[int | None, int, Sequence[Variable]]:
-    """The dimension of the output whose index an expression is, None for the place in row-major order.
+    """The dimension of the output whose index an expression is, or None for the row-major position.
 
-    -> (dimension, so many places, the variables that it settles)
+    -> (dimension, number of values, the variables that it determines)
     """
     variables = nest.variables
     if e.op == "variable" and e.data in variables:
@@ -198,12 +198,12 @@ def _named_place(e: Expr, nest: Nest) -> tuple[int | None, int, Sequence[Variabl
         factors[v] = step
         step *= v.size
     if found is None or found.constant or found.factors != factors:
-        _refuse("what data name is no place of the output")
+        _refuse("an index that is read is not compared with the output's index")
     return None, prod(nest.sizes), variables
 
 
 def _wrapped(e: Expr, size: int) -> tuple[Expr, bool]:
-    """A value that is data, and whether it counts from the end of `size` elements if it is negative."""
+    """An index that is data, and whether negative ones count from the end of `size` elements."""
     if e.op != "select":
         return e, False
     condition, above, value = e.args
@@ -224,15 +224,15 @@ def _read(e: Expr) -> tuple[Tensor, tuple[Expr, ...]]:
 
 
 def _indices(reads: Sequence[Expr], loops: Sequence[Variable]) -> tuple[DisplacedElement, list[tuple[int, ...]]]:
-    """The tensor of indices, and the place in it of each index of the first element."""
+    """The tensor of indices, and in it the place of each index of the first element that is moved."""
     if not reads:
         _refuse(NONE_NAMED)
     found = [_read(e) for e in reads]
     places = [_place(t.name, [_affine(a) for a in at], loops) for t, at in found]
     if len({(p.tensor, p.steps) for p in places}) > 1:
-        _refuse("indices are not of one tensor, or do not lie side by side")
+        _refuse("indices are read from several tensors, or at different places")
     if found[0][0].data_type.name.startswith("FLOAT"):
-        _refuse("indices are no integers")
+        _refuse("indices are not integers")
     return places[0], [p.start for p in places]
 
 
@@ -242,7 +242,7 @@ def _affine(e: Expr) -> Affine:
 
 def _place(tensor: str, at: Sequence[Affine], loops: Sequence[Variable]) -> DisplacedElement:
     if any(v not in loops for index in at for v in index.factors):
-        _refuse("an index is not one of the loops'")
+        _refuse("an index depends on a variable that no loop counts")
     return DisplacedElement(
         tensor,
         tuple([index.constant for index in at]),

@@ -1,4 +1,4 @@
-"""Forms of expressions: sums that count, conditions of products, and arithmetic of integers alone."""
+"""Forms of expressions: sums that count, conditions on products, and arithmetic of integers."""
 
 from __future__ import annotations
 

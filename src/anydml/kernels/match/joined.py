@@ -1,4 +1,4 @@
-"""Rows of two tensors that a statement reads as joined: those of the second follow at a row that data may give."""
+"""Rows of two tensors that a statement reads as one: those of the second begin at a row that may be read from data."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from anydml.schema.node import Expr, Variable, is_integer, make
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
-NOT_JOINED = "rows are read in another way"
+NOT_JOINED = "rows are not read from one tensor and then from another"
 
 
 class ReadElement(NamedTuple):
-    """An element that is read: its tensor, and its index in each dimension, without variables that have a single value."""
+    """An element of an input: the tensor, and its index in each dimension. Variables with a single value are left out."""
 
     name: str
     data_type: DataType
@@ -33,8 +33,8 @@ class JoinedElement(NamedTuple):
 class Joined(NamedTuple):
     """Elements by row, from two sources.
 
-    before: in rows below `length`. after: in the next `later` rows, by the row minus the length. Further rows are 0. length: a
-    number, or an element, which is clamped to 0 .. most.
+    before: those of rows below `length`. after: those of the next `later` rows, indexed by row - length. Further rows are 0.
+    length: a number, or an element that is clamped to 0 .. most.
     """
 
     before: JoinedElement | None
@@ -57,7 +57,7 @@ class Reading:
         variables, cut = blocks(nest.variables, nest.body)
         self.cut: Cut = cut or {}
         self.variables = [v for v in variables if v.size > 1]
-        self.length: Expr | None = None  # the number of rows before, if data give it
+        self.length: Expr | None = None  # the number of rows of the first source, if it is read from data
         self.shifted = Variable("length", 2)  # stands for the length
 
     def target(self) -> ReadElement:
@@ -103,7 +103,7 @@ class Reading:
         return Joined(self.source(before), self.source(after), length, most, end)
 
     def length_of(self, bound: Expr) -> tuple[int | ReadElement, int]:
-        """A number of rows: a constant, or an element that is clamped to 0 .. the second result."""
+        """A number of rows, a constant or an element; and the number to which an element is clamped."""
         if is_integer(bound):
             n = int(bound.data.value)
             return n, n
@@ -111,7 +111,7 @@ class Reading:
         most, (low, number) = int(bound.args[0].data.value), bound.args[1].args
         need(is_integer(low) and low.data.value == 0 and number.op == "index")
         found = self.element(number.args[0])
-        need(found.data_type == DataType.INT32, "lengths are of another type than INT32")
+        need(found.data_type == DataType.INT32, "lengths have another type than INT32")
         self.length = bound
         return found, most
 

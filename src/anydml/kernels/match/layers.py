@@ -1,4 +1,4 @@
-"""Statements whose elements are moved in layers: first a constant, then elements over it."""
+"""Statements whose elements are moved in layers: a constant first, then elements over it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from anydml.tensor import DataType
 
 
 def layers(statement: Statement, data_type: DataType) -> list[Move] | str:
-    """The moves in order, each over those before, or why a statement is not of this kind. data_type: the output's."""
+    """The moves in order, each over those before; or the reason why a statement is of another kind. data_type: the output's."""
     found = bands(statement, data_type)
     return spread(statement) if found == NO_BAND else found

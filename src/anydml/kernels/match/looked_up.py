@@ -1,4 +1,4 @@
-"""Statements that only move elements or compute indices, with arithmetic of indices, order and conditions."""
+"""Statements that only move elements or store indices: their arithmetic is of indices, comparisons and sorting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def looked_up(statement: Statement) -> str | None:
             return COMPUTED
         for e in walk(nest.body):
             if not _fits(e):
-                return f"{e.op} is computed of elements"
+                return f"{e.op} is computed from elements"
     return None
 
 

@@ -21,10 +21,10 @@ OF_MORE = "an element depends on more than one element of an input"
 
 
 class Stream(NamedTuple):
-    """Elements that are read, one for each element of the output: those of a tensor, or positions if `name` is None.
+    """The elements that are read, one for each element of the output: a tensor's, or positions if `name` is None.
 
-    start: the index of the first one in each dimension of the tensor (for positions, only the first position). steps: for each
-    dimension of the output, how far each of these indices moves.
+    start: the index of the first one in each dimension of the tensor; for positions, only the first position. steps: for each
+    dimension of the output, the step of each of these indices.
     """
 
     name: str | None
@@ -34,7 +34,7 @@ class Stream(NamedTuple):
 
 
 class Node(NamedTuple):
-    """An operation of a formula: the indices of its arguments, which come before it, and its data.
+    """An operation of a formula. args: the numbers of its arguments, which are earlier nodes.
 
     The data of a "stream" are its number and data type.
     """
@@ -45,7 +45,7 @@ class Node(NamedTuple):
 
 
 class Formula(tuple[Node, ...]):
-    """Nodes; the last one is stored. Made by `formula`, so that equal formulas are one object, hashed once."""
+    """Nodes, the last of which is stored. `formula` makes them, so that equal formulas are one object, hashed once."""
 
     _hash: int
 
@@ -64,8 +64,8 @@ def formula(nodes: tuple[Node, ...]) -> Formula:
 class Map(NamedTuple):
     """target[i] = formula(one element of each stream), where i runs over `sizes`.
 
-    A dimension of the output that is read in blocks becomes two. moves: bits are stored, not numbers. integral: an integer
-    tensor stores the result modulo 2^bits; else the result is truncated and saturates.
+    A dimension of the output whose index is divided becomes two. moves: bits are stored, not numbers. integral: an integer
+    tensor stores the result modulo 2^bits; otherwise the result is truncated and saturates.
     """
 
     target: Stream
@@ -112,8 +112,8 @@ def _map(name: str, nest: Nest) -> Map:
         if reach < 1 << 62:
             return stream(found)
         if index.op not in ("add", "sub", "mul", "neg"):
-            raise Unmatched("positions go beyond 64 bits")
-        return add(Node(index.op, tuple(position(a) for a in index.args), None))  # numbers, which may wrap when they are stored
+            raise Unmatched("positions exceed 64 bits")
+        return add(Node(index.op, tuple(position(a) for a in index.args), None))  # a number, which may wrap when it is stored
 
     for e in walk(body):
         if e.sort == INDEX:
@@ -123,7 +123,7 @@ def _map(name: str, nest: Nest) -> Map:
                 raise Unmatched("an element is not one of an input")
             read = _stream(e.data[0].name, e.data[0].data_type, e.args, variables, cut)
             if not _inside(read, e.data[0].sizes, variables):  # an element that is not selected is read too
-                raise Unmatched("an element that is not looked at lies outside of an input")
+                raise Unmatched("an element that is not selected is outside of its input")
             place = stream(read)
         elif e.op == "position":
             place = position(e.args[0])
@@ -178,7 +178,7 @@ def _inside(read: Stream, sizes: Sequence[int], variables: Sequence[Variable]) -
 
 
 def over_streams(formula: Formula, sizes: Sequence[int], i: Sequence[Expr]) -> tuple[Expr, list[Tensor]]:
-    """The formula as an expression at the index i, of tensors "0", "1", .. that hold the elements of each stream."""
+    """The formula as an expression at the index i. Tensors "0", "1", .. hold the elements of the streams."""
     streams: dict[int, Tensor] = {}
     made: list[Expr] = []
     for op, args, data in formula:

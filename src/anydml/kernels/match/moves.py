@@ -1,5 +1,5 @@
-"""Statements that move elements: each element of an output is one of an input, at indices that are affine in boxes, or a
-constant."""
+"""Statements that move elements: each element of an output is a constant, or an input's element at indices that are affine
+within boxes of the output."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from anydml.schema.traversal import free
 from anydml.tensor import DataType
 
 Box = Mapping[Variable, range]
-MANY = 1024  # the most boxes of a statement, unless it has more tensors
+MANY = 1024  # boxes of a statement at most, unless it has more tensors
 
 
 class Move(NamedTuple):
-    """The elements of a box of an output, which come from an input or are a constant.
+    """The elements of a box of an output: an input's, or a constant.
 
-    source, target: tensors by name. first: the index of the box in the output. sizes: those of the box. start: the index of
-    the element that goes to the box's first one. steps: for each dimension of the box, how far each index of the input moves.
-    places: how far each index of the output moves, () if the box has the output's dimensions. bits: those of the constant,
-    which has no source, start or steps.
+    source, target: the names of the tensors. first: the index of the box's first element in the output. sizes: the box's.
+    start: the index in the input of the element that is moved there. steps: for each dimension of the box, the step of each
+    index of the input. places: the same for the indices of the output, () if the box has the output's dimensions. bits: the
+    bits of a constant, for which source, start and steps are empty.
     """
 
     source: str
@@ -63,7 +63,7 @@ def moves(statement: Statement, data_type: DataType | None = None) -> list[Move]
 
 
 def computes(statement: Statement) -> str | None:
-    """A reason why a statement is not of this kind that is found without analysing indices, or None."""
+    """The reason why a statement is not of this kind, if it is found without analysing indices; else None."""
     for nest in statement.values():
         if not nest.moves:
             return "elements are computed, not moved"
@@ -71,7 +71,7 @@ def computes(statement: Statement) -> str | None:
 
 
 class _Output:
-    """An output to which elements are moved. Its variables are split if they are divided."""
+    """The boxes of an output to which elements are moved. Variables that are divided are split."""
 
     def __init__(
         self, name: str, data_type: DataType | None, index: Sequence[Expr], variables: Sequence[Variable], cut: Cut | None
@@ -101,7 +101,7 @@ class _Output:
         tensor, outside = e.data
         otherwise = e.args[-1] if outside == "otherwise" else None
         if otherwise is not None and otherwise.op != "constant":
-            raise Unmatched("what lies outside is no constant")
+            raise Unmatched("elements outside of the input are not a constant")
         for indices, within in _affine_in_boxes([self._in_blocks(a) for a in e.args[: len(tensor.sizes)]], box):
             if otherwise is None:
                 yield self._moved(tensor, indices, within)
@@ -109,7 +109,7 @@ class _Output:
                 yield from self._inside(tensor, indices, within, otherwise)
 
     def _inside(self, tensor: Tensor, at: Sequence[Affine], box: Box, otherwise: Expr) -> Iterator[Move]:
-        """The moves of a box in which indices may be outside of the tensor: the boxes inside, and those of the constant."""
+        """The moves of a box in which indices may be outside of the tensor: boxes of elements, and boxes of the constant."""
         for index, size in zip(at, tensor.sizes, strict=True):
             low, high = _ends(index, box)
             if low >= 0 and high < size:
@@ -186,7 +186,7 @@ def _affine_in_boxes(at: Sequence[Expr], box: Box) -> Iterator[tuple[tuple[Affin
             parts = pieces(e, v, inside[v])
             if parts is None:
                 raise Unmatched("an index is not affine")
-            known[e, inside[v]] = list(islice(parts, MANY + 1))  # one more than are taken
+            known[e, inside[v]] = list(islice(parts, MANY + 1))  # one more than are allowed
         return v, known[e, inside[v]]
 
     def boxes(inside: Box, done: tuple[Affine, ...]) -> Iterator[tuple[tuple[Affine, ...], Box]]:
@@ -215,7 +215,7 @@ def _ends(index: Affine, box: Box) -> tuple[int, int]:
 
 
 def _between(constant: int, factor: int, size: int) -> tuple[int, int]:
-    """The first and the last v for which 0 <= constant + factor * v < size; if there is none, the first is the larger one."""
+    """The first and the last v with 0 <= constant + factor * v < size. If there is none, the first exceeds the last."""
     if factor > 0:
         return -(constant // factor), (size - 1 - constant) // factor
     return -((size - 1 - constant) // -factor), constant // -factor

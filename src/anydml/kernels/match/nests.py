@@ -1,7 +1,7 @@
-"""Nests of reductions: statements whose elements are any expression of elements read at computed places.
+"""Nests of reductions: statements whose elements are any expression of elements that are read at computed indices.
 
-A program is the nodes of such an expression, each after its arguments. Reductions of a few terms are written out, term by term;
-indices of constants are computed. Its text depends on no size but through the bits that variables have.
+A program is the nodes of such an expression, each after its arguments. Reductions of a few terms are unrolled; indices made of
+constants are evaluated. A program depends on the sizes of variables only through their numbers of bits.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from anydml.schema.statement import Nest
 from anydml.schema.traversal import bound_by, free, integral, walk
 from anydml.tensor import DataType
 
-FEW = 9  # terms of a reduction that are written out
-HEAVY = 4  # those of which each has loops of its own
-MANY = 36  # terms, those of reductions inside one another multiplied
-MOST = 1500  # nodes
-DEEPEST = 80  # operations inside one another
+FEW = 9  # terms up to which a reduction is unrolled
+HEAVY = 4  # the same, if each term has loops of its own
+MANY = 36  # unrolled terms at most, where those of nested reductions are multiplied
+MOST = 1500  # nodes at most
+DEEPEST = 80  # nested operations at most
 
 _INDICES = {"add", "sub", "mul", "neg", "max", "min", "floordiv", "mod"}
 _COMPARED = {"less", "less_equal", "equal"}
@@ -36,11 +36,11 @@ _NUMBERS = {
 class Program(NamedTuple):
     """The nodes of expressions, of which `roots` are the elements of the outputs.
 
-    Besides those of expressions, there are "inside", a truth: whether an index lies in a tensor's dimension; "offset", bytes:
-    how far along a dimension an index is from a tensor's start, or the nearest one inside is; a "read" of offsets; "terms", a
-    reduction of terms and their conditions, written out. Variables are numbers: those of the output's dimensions come first.
-    bits: for each variable, how many bits its size has. types: of the tensors read. moves: the bits of elements are stored.
-    ring: the element is an integer modulo 2^64.
+    Besides the nodes of expressions there are: "inside", whether an index is inside a tensor's dimension; "offset", the
+    distance in bytes from the tensor's start to an index along a dimension, or to the nearest index inside; "read", of offsets;
+    "terms", an unrolled reduction of terms and their conditions. Variables are numbers; those of the output's dimensions come
+    first. bits: the number of bits of each variable's size. types: those of the tensors that are read. moves: the bits of
+    elements are stored. ring: the element is an integer modulo 2^64.
     """
 
     nodes: tuple[Node, ...]
@@ -63,7 +63,7 @@ class Program(NamedTuple):
         return found
 
     def in_its_place(self, own: Collection[int]) -> bool:
-        """Whether elements of some tensors are read in the place of the output's element alone, and others at constants."""
+        """Whether tensors in `own` are read only at the output's own index, and all others at constant indices."""
         for op, args, tensor in self.nodes:
             if op in ("reduce", "first_largest"):
                 return False
@@ -76,7 +76,7 @@ class Program(NamedTuple):
         return True
 
     def limited(self) -> frozenset[int]:
-        """The variables that a condition keeps below an index that is computed."""
+        """The variables that a condition limits to below a computed index."""
         return frozenset(
             self.nodes[args[0]].data
             for op, args, _ in self.nodes
@@ -85,7 +85,7 @@ class Program(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """A program, and what it is run on: the sizes of its variables, and the tensors that it reads."""
+    """A program, the sizes of its variables, and the tensors that it reads."""
 
     program: Program
     sizes: tuple[int, ...]
@@ -100,14 +100,14 @@ def bound(op: str, data: Any) -> tuple[int, ...]:
 
 
 def nests(nest: Nest, data_type: DataType) -> Matched | str:
-    """The program of a nest that is stored as a data type; or why there is none."""
+    """The program of a nest that is stored as a data type, or the reason why there is none."""
     return together((nest,), (data_type,))
 
 
 def together(of: Sequence[Nest], types: Sequence[DataType], many: int = MANY) -> Matched | str:
-    """The program of several nests over the same index; or why there is none. many: terms that are written out, at most."""
+    """The program of several nests over the same index, or the reason why there is none. many: unrolled terms at most."""
     if any(nest.variables != of[0].variables for nest in of):
-        return "outputs have indices of their own"
+        return "outputs have different indices"
     try:
         return _Builder(of, types, many).matched()
     except _Unfit as reason:
@@ -115,7 +115,7 @@ def together(of: Sequence[Nest], types: Sequence[DataType], many: int = MANY) ->
 
 
 def _depth(e: Expr) -> int:
-    """The operations of an expression that are inside one another."""
+    """The number of operations that are nested in an expression."""
     found: dict[Expr, int] = {}
     for node in walk(e):
         found[node] = 1 + max((found[a] for a in node.args), default=0)
@@ -144,15 +144,15 @@ class _Builder:
         ring = moves = False
         for nest, body, data_type in zip(self.of, self.bodies, self.types, strict=True):
             if _depth(body) > DEEPEST:
-                raise _Unfit(f"operations in more than {DEEPEST} others")
+                raise _Unfit(f"operations are nested more than {DEEPEST} deep")
             if any(node.op == "read" and node.data[0].definition is not None for node in walk(body)):
-                raise _Unfit("a tensor that is kept inside is read")
+                raise _Unfit("a tensor is read that is defined by a statement")
             whole = data_type.dtype.kind in "iu" and not nest.moves
             if whole and not integral(body):
-                raise _Unfit("an integer is made of real numbers")
+                raise _Unfit("an integer is computed from real numbers")
             ring, moves = whole and is_ring(body), nest.moves
             if (ring or moves) and len(self.of) > 1:
-                raise _Unfit("several outputs, of which one is moved, or made of integers")
+                raise _Unfit("one of several outputs is moved, or computed from integers")
         roots = tuple(self._node(body, {}) for body in self.bodies)
         sizes = tuple(int(v.size) for v in self.variables)
         bits, types = tuple(max(n, 1).bit_length() for n in sizes), tuple(t for _, t in self.tensors.values())
@@ -160,7 +160,7 @@ class _Builder:
         return Matched(program, sizes, tuple(self.tensors))
 
     def _known(self, parts: Sequence[Expr]) -> Sequence[Expr]:
-        """Expressions, with what they depend on."""
+        """The same expressions, after their free variables are recorded."""
         for part in parts:
             self.free |= free(part)
         return parts
@@ -187,7 +187,7 @@ class _Builder:
             return self._add("variable", (), self.variables.setdefault(e.data, len(self.variables)))
         if e.op == "constant":
             if not isinstance(e.data.value, Fraction | float):
-                raise _Unfit("sizes are symbols")
+                raise _Unfit("sizes are not numbers")
             return self._add("constant", (), e.data)
         if e.op == "read":
             return self._read(e, env)
@@ -214,7 +214,7 @@ class _Builder:
         if e.op == "index" and (n := self._clamped(args[0])) is not None:
             return self._whole(n)
         if e.op not in _NUMBERS and e.op not in _COMPARED:
-            raise _Unfit(f"{e.op} is no operation of nests")
+            raise _Unfit(f"nests have no operation {e.op}")
         return self._add(e.op, args, e.data)
 
     # --- indices and truths ---
@@ -227,7 +227,7 @@ class _Builder:
         return int(data.value) if op == "constant" and data.integral else None
 
     def _clamped(self, place: int) -> int | None:
-        """The integer that is both limits of a number; NaN lies in none, but is no index either."""
+        """The integer to which a number is clamped if both limits are equal. NaN would be no index."""
         for first, second in (("min", "max"), ("max", "min")):
             op, args, _ = self.nodes[place]
             for limit, inner in (args, args[::-1]) if op == first else ():
@@ -253,7 +253,7 @@ class _Builder:
         numbers = [n for a in args if (n := self._integer(a)) is not None]
         if len(numbers) < len(args):
             if op in ("floordiv", "mod") and (self._integer(args[1]) or 0) < 1:
-                raise _Unfit("a divisor is no positive constant")
+                raise _Unfit("a divisor is not a positive constant")
             if op in ("add", "sub") and self._integer(args[1]) == 0:
                 return args[0]
             return self._add(f"index_{op}", args)
@@ -289,14 +289,14 @@ class _Builder:
         return self._add("select", (there, read, otherwise)) if truth is None else read if truth else otherwise
 
     def _is_inside(self, place: int, size: int) -> bool:
-        """Whether an index is known to lie inside."""
+        """Whether an index is known to be inside the tensor."""
         op, _, data = self.nodes[place]
         if op == "constant":
             return bool(0 <= data.value < size)
         return op == "variable" and int(list(self.variables)[data].size) <= size
 
     def _inside(self, e: Expr, env: Env) -> int:
-        """Whether every index of a read lies inside."""
+        """The condition that every index of a read is inside the tensor."""
         tensor = e.data[0]
         number, _ = self.tensors.setdefault(tensor.name, (len(self.tensors), tensor.data_type))
         found = self._truth(True)
@@ -332,13 +332,13 @@ class _Builder:
         return self._add("first_largest", args, (numbers, tuple(int(v.size) for v in variables)))
 
     def _written(self, e: Expr) -> int:
-        """The terms of a reduction, and of those inside it, were all of them written out."""
+        """The number of terms of a reduction and of those inside it, if all of them were unrolled."""
         inner = [r for r in walk(e) if r.op == "reduce" and r is not e]
         inner = [r for r in inner if not any(r in walk(other.args[0]) for other in inner if other is not r)]
         return math.prod(int(v.size) for v in e.data[1]) * max((self._written(r) for r in inner), default=1)
 
     def _term(self, e: Expr, env: Env) -> tuple[int, int]:
-        """A reduction's body, and the condition under which it counts."""
+        """A term of a reduction, and the condition under which it counts."""
         there = self._truth(True)
         inner = {node for r in walk(e.args[0]) if bound_by(r) for node in walk(r.args[0])}
         for node in walk(e.args[0]):

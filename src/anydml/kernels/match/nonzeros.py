@@ -12,9 +12,9 @@ from anydml.schema.traversal import bound_by, walk
 
 
 class Nonzeros(NamedTuple):
-    """The count of a tensor's nonzero elements, and a row of coordinates for each, in row-major order; then zeros.
+    """The count of a tensor's nonzero elements, and a row of coordinates for each, in row-major order, followed by zeros.
 
-    columns: the number of coordinates, the last ones.
+    columns: the number of coordinates of a row: those of the last dimensions.
     """
 
     source: str
@@ -23,7 +23,7 @@ class Nonzeros(NamedTuple):
     columns: int
 
 
-NO_LIST = "no elements that are not 0 are listed"
+NO_LIST = "the output is not a list of the indices of nonzero elements"
 
 
 def nonzeros(statement: Statement) -> Nonzeros | str:
@@ -40,7 +40,7 @@ def nonzeros(statement: Statement) -> Nonzeros | str:
 
 
 def _counted(e: Expr) -> Expr | None:
-    """The element read of which a sum counts those that are not 0, over all of its tensor."""
+    """The read of a tensor whose nonzero elements a sum counts; None if the sum is another one."""
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or e.args[0].op != "select":
         return None
     read = next((node for node in walk(e.args[0]) if node.op == "read"), None)
@@ -54,7 +54,7 @@ def _counted(e: Expr) -> Expr | None:
 
 
 def _lists(nest: Nest, read: Expr, total: Expr) -> bool:
-    """Whether the rows are coordinates of the elements, in order, as many as there are, and 0 behind them."""
+    """Whether the rows are the coordinates of the nonzero elements in order, followed by zeros."""
     tensor = read.data[0]
     rank = next((node for node in walk(nest.body) if node.op == "rank"), None)
     columns = nest.sizes[-1]

@@ -1,4 +1,4 @@
-"""Indices in pieces: an index that depends on only one variable is piecewise affine, whatever its operations are."""
+"""Indices in pieces: an index of a single variable is piecewise affine, whatever its operations are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPERATIONS: Mapping[str, Any] = {
 
 
 def values(e: Expr, of: Variable, over: range) -> NDArray[np.int64] | None:
-    """An index for each value of a variable in a range; None if it depends on anything else."""
+    """The index for each value of a variable in a range; None if it depends on anything else."""
     known: dict[Expr, Any] = {}
 
     def value(node: Expr) -> Any:
@@ -41,14 +41,14 @@ def values(e: Expr, of: Variable, over: range) -> NDArray[np.int64] | None:
 
 
 def pieces(e: Expr, of: Variable, over: range) -> Iterator[tuple[range, Affine]] | None:
-    """An index as affine functions of a variable, each in a part of its range; None if it depends on anything else."""
+    """The affine functions of a variable that an index is, each in a part of the range; None if it depends on anything else."""
     found = values(e, of, over)
     return None if found is None else _runs(found, of, over)
 
 
 def _runs(found: NDArray[np.int64], of: Variable, over: range) -> Iterator[tuple[range, Affine]]:
     steps = np.diff(found)
-    ends = np.flatnonzero(np.diff(steps)) + 1  # the last value with the step before it
+    ends = np.flatnonzero(np.diff(steps)) + 1  # the last value that is reached by the same step
     first, last, at = 0, len(over) - 1, 0
     while first <= last:
         while at < len(ends) and ends[at] <= first:

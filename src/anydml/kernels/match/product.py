@@ -1,4 +1,4 @@
-"""Statements that multiply matrices of 8-bit integers: the sums as they are, or requantised by scales, rounded once."""
+"""Matrix products of 8-bit integers, whose sums are stored, or requantised by scales and rounded once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorDesc, limits
 
 EIGHT_BIT = (DataType.INT8, DataType.UINT8)
-NO_PRODUCT = "the elements are no sums of products of centred 8-bit integers"
+NO_PRODUCT = "the elements are not sums of products of 8-bit integers minus their zero points"
 NOT_RULED = "no data rule says that scales are finite and not 0"
 NOT_REQUANTISED = "the sums are not requantised by three scales, rounded half to even and clamped"
 
 
 class Operand(NamedTuple):
-    """A tensor in its role."""
+    """A tensor of a product, and the dimensions along which it is read."""
 
     name: str
     desc: TensorDesc
@@ -28,7 +28,8 @@ class MatrixProduct(NamedTuple):
     """output[.., m, n] = the sum over k of (a[.., m, k] - a_zero_point) * (b[.., k, n] - b_zero_point), modulo 2^32;
     or, with scales, that sum * a_scale * b_scale / output_scale, rounded half to even, plus output_zero_point, clamped.
 
-    What goes with A and the output may differ by row, what goes with B by column, all by batch; absent ones are 0.
+    The parameters of A and of the output may differ by row, those of B by column, and all by batch. Zero points that are absent
+    are 0.
     """
 
     a: Operand
@@ -50,7 +51,7 @@ class MatrixProduct(NamedTuple):
 
 
 def product(statement: Statement, checked: Checked[Any]) -> MatrixProduct | str:
-    """The product that a statement comes to, or why it is none of this kind."""
+    """The product that a statement computes, or the reason why it is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -90,7 +91,7 @@ def _requantised(e: Expr, i: Sequence[Variable], output: Operand, checked: Check
 
 
 class Requantised(NamedTuple):
-    """clamp(half_to_even(total * factors[0] * factors[1] / divisor) + added); nothing is added where `added` is None."""
+    """clamp(half_to_even(total * factors[0] * factors[1] / divisor) + added), where `added` may be None."""
 
     total: Expr
     factors: tuple[Expr, Expr]
@@ -99,7 +100,7 @@ class Requantised(NamedTuple):
 
 
 def requantised(e: Expr, data_type: DataType) -> Requantised | None:
-    """The requantisation of sums to elements of a type that a formula is; factors and the divisor are elements."""
+    """The requantisation of sums to a data type that a formula is, or None; factors and divisor are elements."""
     low, high = limits(data_type)
     for op, limit in (("min", high), ("max", low)):
         if e.op != op:
@@ -123,13 +124,13 @@ def requantised(e: Expr, data_type: DataType) -> Requantised | None:
 
 
 def ruled(checked: Checked[Any]) -> frozenset[str]:
-    """The tensors whose elements data rules are about."""
+    """The tensors whose elements have data rules."""
     wires = checked.desc.spec.ruled
     return frozenset([name for name, found in checked.fields.items() if found.field.wire in wires])
 
 
 def sums_of(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> MatrixProduct | None:
-    """The product of 8-bit matrices that an expression is an element of, at the indices i."""
+    """The product of 8-bit matrices whose element at the indices i an expression is."""
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or len(e.data[1]) != 1 or e.args[0].op != "mul":
         return None
     (k,) = e.data[1]
@@ -145,7 +146,7 @@ def sums_of(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[An
 def _centred(
     e: Expr, whole: Sequence[Variable], beside: Sequence[Variable | None], checked: Checked[Any]
 ) -> tuple[Operand, Operand | None] | None:
-    """A factor, and the zero point that is taken from it."""
+    """A factor, and the zero point that is subtracted from it."""
     factor, zero_point = e.args if e.op == "sub" else (e, None)
     tensor = read_of(factor)
     if tensor is None or tensor.data_type not in EIGHT_BIT or len(tensor.sizes) != len(whole):
@@ -161,7 +162,7 @@ def _centred(
 
 
 def _beside(e: Expr, along: Sequence[Variable | None], data_type: DataType, checked: Checked[Any]) -> Operand | None:
-    """A tensor that is read at right-aligned indices, which vary along these variables or not at all."""
+    """A tensor that is read at right-aligned indices, each of them one of these variables or 0."""
     tensor = read_of(e)
     if tensor is None or tensor.data_type is not data_type:
         return None
@@ -174,7 +175,7 @@ def _beside(e: Expr, along: Sequence[Variable | None], data_type: DataType, chec
 
 
 def read_of(e: Expr) -> Tensor | None:
-    """The input that an expression is an element of."""
+    """The input whose element an expression is."""
     if e.op != "read" or e.data[1] != "inside" or e.data[0].definition is not None:
         return None
     tensor: Tensor = e.data[0]
@@ -182,7 +183,7 @@ def read_of(e: Expr) -> Tensor | None:
 
 
 def _along(index: Expr, v: Variable | None) -> bool:
-    """Whether an index is a variable, or 0 where the variable is never anything else."""
+    """Whether an index is a variable, or is 0 and the variable has no other value."""
     return v is not None and (index.data is v or (v.size == 1 and _is(index, 0)))
 
 
@@ -191,7 +192,7 @@ def _is(e: Expr, n: int) -> bool:
 
 
 def _quotient(e: Expr) -> tuple[list[Expr], list[Expr]]:
-    """The factors of products and quotients: those above the line, and those under it."""
+    """The factors of products and quotients: those of the numerator, and those of the denominator."""
     if e.op not in ("mul", "div"):
         return [e], []
     (a, b), (c, d) = map(_quotient, e.args)

@@ -1,4 +1,4 @@
-"""Statements of random words: Philox's output for counters that follow one another, and the words of the counter after them."""
+"""Statements of random words: Philox's output for consecutive counters, and the words of the counter after the last one."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from anydml.schema.node import Expr, Variable, is_integer, number
 from anydml.schema.statement import Nest, Statement
 from anydml.schema.traversal import walk
 
-NO_BITS = "there are no random bits in it"
+NO_BITS = "it computes no random bits"
 WORDS = 4  # of a counter
 BITS = 2**32  # the values of a word
 
 
 class Words(NamedTuple):
-    """The words of a tensor, in row-major order, from a first counter on.
+    """The words of a tensor, in row-major order, beginning at a first counter.
 
-    counter, key: integers of constants and elements. after: the output of a state whose first words are the counter after
-    them, and the others those of `state`; None where there is none.
+    counter, key: integers made of constants and elements. after: the output whose first words are the counter after the last
+    one, and whose other words are those of `state`; None if there is none.
     """
 
     target: str
@@ -31,7 +31,7 @@ class Words(NamedTuple):
 
 
 def random_words(statement: Statement) -> Words | str:
-    """The random words that a statement comes to, or why it is none of this kind."""
+    """The random words that a statement computes, or the reason why it is not of this kind."""
     found = {name: made for name, nest in statement.items() if (made := counted(nest)) is not None}
     if not found:
         return NO_BITS
@@ -45,12 +45,12 @@ def random_words(statement: Statement) -> Words | str:
     (state,) = tensors
     after = others[0] if others else None
     if after is not None and not _is_state(statement[after], counter, state, prod(statement[name].sizes)):
-        return "another output is not the counter behind the last one"
+        return "another output is not the counter after the last one"
     return Words(name, counter, key, after, state.name)
 
 
 def counted(nest: Nest) -> tuple[Expr, Expr] | None:
-    """The first counter and the key of words that follow one another in row-major order."""
+    """The first counter and the key of words whose counters are consecutive in row-major order."""
     body = nest.body.args[0] if nest.body.op == "position" else nest.body
     if body.op != "philox":
         return None
@@ -71,7 +71,7 @@ def counted(nest: Nest) -> tuple[Expr, Expr] | None:
 
 
 def _is_constant(e: Expr) -> bool:
-    """Whether an integer is made of constants, and of elements at constant places, by additions and multiplications."""
+    """Whether an integer consists of sums and products of constants and of elements at constant indices."""
     if e.op == "read":
         integers = e.data[0].data_type.dtype.kind in "iu" and e.data[0].definition is None
         return integers and e.data[1] == "inside" and all(map(is_integer, e.args))

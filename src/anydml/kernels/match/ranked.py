@@ -12,8 +12,8 @@ from anydml.schema.statement import Nest, Statement
 class Ranked(NamedTuple):
     """The first elements of the sorted lines of a tensor along an axis.
 
-    sizes: those of the outputs. values, positions: the output that the elements go to, and the one of their positions; either
-    may be missing. Equal elements keep their order, NaN counts above +infinity.
+    sizes: those of the outputs. values, positions: the outputs of the elements and of their positions; either may be None.
+    Equal elements keep their order; NaN is larger than +infinity.
     """
 
     source: Tensor
@@ -24,12 +24,12 @@ class Ranked(NamedTuple):
     positions: str | None
 
 
-NO_RANK = "lines are not put in order"
-OTHER_ORDER = "elements are not those of the line that is sorted, from its first place on"
+NO_RANK = "lines are not sorted"
+OTHER_ORDER = "the output is not the first elements of the sorted line"
 
 
 def ranked(statement: Statement) -> Ranked | str:
-    """The order that all outputs of a statement are of, or why there is none."""
+    """The sorted lines whose elements or positions all outputs of a statement are, or the reason why there are none."""
     if all(_rank(nest) is None for nest in statement.values()):
         return NO_RANK
     found: list[Ranked] = []
@@ -43,12 +43,12 @@ def ranked(statement: Statement) -> Ranked | str:
     positions = [r.positions for r in found if r.positions]
     common = {r._replace(values=None, positions=None) for r in found}
     if len(common) > 1 or len(values) > 1 or len(positions) > 1:
-        return "outputs are of several orders"
+        return "outputs belong to lines sorted in different ways"
     return common.pop()._replace(values=values[0] if values else None, positions=positions[0] if positions else None)
 
 
 def _rank(nest: Nest) -> Expr | None:
-    """The position in a sorted line that an output is, or that its elements are read at."""
+    """The position in a sorted line that an output holds, or at which its elements are read."""
     body = nest.body
     if nest.moves:
         found = [a for a in body.args if a.op == "rank"] if body.op == "read" and body.data[1] == "inside" else []

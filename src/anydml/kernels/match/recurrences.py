@@ -1,7 +1,7 @@
-"""Statements of states: tensors that are computed step by step, each element from products of sums over the step before.
+"""Statements of states: tensors that are computed step by step, each element from sums of products over the step before.
 
-A state's index is {step, direction, sequence, unit}. A direction is looked at by itself, and what the first step has in place
-of the step before is told apart from what all have in common: there is one formula for every step.
+A state's index is {step, direction, sequence, unit}. Each direction is matched by itself. Its formula is the same for all
+steps; only the initial values, which take the place of the step before the first, are apart.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_STATES = "no tensor is computed step by step"
 
 
 def recurrence(statement: Statement) -> Recurrence | str:
-    """The recurrence that a statement comes to, or why it is none."""
+    """The recurrence that a statement computes, or the reason why it is none."""
     tensors = _states(statement)
     if not tensors:
         return NO_STATES
@@ -35,7 +35,7 @@ def recurrence(statement: Statement) -> Recurrence | str:
 
 
 def _states(statement: Statement) -> list[Tensor]:
-    """The tensors with definitions that outputs and definitions read, those first that others read at their own step."""
+    """The tensors with definitions that outputs and definitions read. Each comes after those that it reads at its own step."""
     found: dict[Tensor, None] = {}
     waiting = [nest.body for nest in statement.values()]
     while waiting:
@@ -79,7 +79,7 @@ class _Matched:
         return Recurrence(sizes, self.data_type, self.lengths, made, results, tuple(self.tensors))
 
     def _lengths_in(self, nest: Nest) -> None:
-        """Note where the lengths of the sequences are read."""
+        """Find the reads of the sequences' lengths."""
         for e in walk(nest.body):
             if (read := self._limited(e)) is not None:
                 found = place(read, {nest.variables[2]: "sequence"})
@@ -88,7 +88,7 @@ class _Matched:
                 self.lengths = found
 
     def _limited(self, e: Expr) -> Expr | None:
-        """The read of a length: an element of an input, but no more than there are steps."""
+        """The read of a length: an element of an input, limited to the number of steps."""
         if e.op != "min" or e.sort != INDEX or e.args[0].op != "index" or e.args[0].args[0].op != "read":
             return None
         limit = e.args[1]
@@ -102,18 +102,18 @@ class _Matched:
     def _result(self, name: str, nest: Nest) -> StateOutput:
         found = [self._of_direction(nest, r) for r in range(self.sizes[1])]
         if len({(state, last) for state, last, _ in found}) > 1:
-            raise Unmatched("directions have other results")
+            raise Unmatched("directions have different results")
         return StateOutput(name, found[0][0], found[0][1], tuple(backward for _, _, backward in found))
 
     def _of_direction(self, nest: Nest, direction: int) -> tuple[int, bool, bool]:
-        """The state, whether it is the last one, and whether its steps are counted from the end."""
+        """The state that an output holds, whether only its last step, and whether steps are counted from the end."""
         if nest.moves or len(nest.index) != 4 or nest.sizes[1:] != self.sizes[1:]:
-            raise Unmatched("an output has other sizes than a state")
+            raise Unmatched("an output has other sizes than the states")
         t, r, b, j = nest.variables
         is_length = partial(self.is_length, b)
         value = self.within(in_direction(nest.body, r, direction), t, b)
         if value.op != "read" or value.data[0] not in self.tensors or value.data[1] != "inside":
-            raise Unmatched("an output is no state")
+            raise Unmatched("an output is not a state")
         at, *others = (linear(a, is_length) for a in value.args)
         if others != [Affine(direction, {}), Affine(0, {b: 1}), Affine(0, {j: 1})]:
             raise Unmatched("an output is another element of a state")
@@ -121,11 +121,11 @@ class _Matched:
         if t.size == 1 and at == (Affine(-1, {LENGTH: 1}) if self.lengths else Affine(self.sizes[0] - 1, {})):
             return state, True, False
         if t.size != self.sizes[0]:
-            raise Unmatched("an output has other steps than a state")
+            raise Unmatched("an output has other steps than the states")
         return state, False, StepLoop(t, self.sizes[0], is_length).backward(at)
 
     def within(self, e: Expr, t: Variable, b: Variable) -> Expr:
-        """The part of a node that a sequence has at its own steps; beyond, it has to be 0."""
+        """The value of a node at the steps of a sequence; after its end, the node has to be 0."""
         if self.lengths is None:
             return e
         if e.op == "select" and e.args[0].op == "less" and is_zero(e.args[2]):
@@ -133,4 +133,4 @@ class _Matched:
             first = is_zero(at) or (at.op == "variable" and at.data is t)
             if first and self.is_length(b, end):
                 return e.args[1]
-        raise Unmatched("what is beyond a sequence's end is not 0")
+        raise Unmatched("elements beyond a sequence's end are not 0")

@@ -1,4 +1,4 @@
-"""Statements that reverse the first elements of lines, as many as data give, and leave the others in place."""
+"""Statements that reverse the first elements of lines, whose number is read from data, and leave the others in place."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from anydml.schema.statement import Statement
 
 
 class Turned(NamedTuple):
-    """Lines along an axis, whose first elements are reversed. `lengths` gives their number for each line, at most all.
+    """Lines along an axis whose first elements are reversed. `lengths` holds their number for each line, limited to all.
 
-    steps: how far each index of the lengths moves with each dimension. start: the index of the first length.
+    start: the index of the first length. steps: for each dimension, the step of each index of the lengths.
     """
 
     source: str
@@ -25,11 +25,11 @@ class Turned(NamedTuple):
     steps: tuple[tuple[int, ...], ...]
 
 
-NOT_TURNED = "no first elements of lines are reversed"
+NOT_TURNED = "the output is not lines whose first elements are reversed"
 
 
 def turned(statement: Statement) -> Turned | str:
-    """The lines that a statement reverses in part, or why it is not of this kind."""
+    """The lines that a statement reverses in part, or the reason why it is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -58,7 +58,7 @@ def turned(statement: Statement) -> Turned | str:
 
 
 def _length(e: Expr, v: object, size: int) -> Expr | None:
-    """The element read that is the length in select(i < length, length - 1 - i, i), where length is not above the size."""
+    """The read of the length in select(i < length, length - 1 - i, i), where the length is limited to the size."""
     condition, turned_at, here = e.args
     if here.op != "variable" or here.data is not v or condition.op != "less" or condition.args[0] is not here:
         return None

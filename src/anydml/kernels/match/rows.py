@@ -1,6 +1,6 @@
-"""Statements that reduce rows: to one element each, or back to the elements of the row that went in.
+"""Statements that reduce rows: to one element each, or to numbers that are combined with each element of the row.
 
-softmax is both: of a row, its largest element, then a sum, then every element of the row again.
+softmax is of the second kind: a row's largest element, then a sum, then a result for every element of the row.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ REDUCTIONS = ("sum", "product", "max", "min", "first_largest", "first_smallest")
 class Rows(NamedTuple):
     """output[kept, reduced] = formula, whose nodes "row_sum", "row_max", .. reduce their argument over a row.
 
-    kept: the sizes of the dimensions that number rows; reduced: of those within a row. The steps of a stream are along the
-    dimensions kept, then along those reduced; `result` has those of the output. mapped: the output has an element for each
-    of a row, not only one. A reduction's second argument, if any, is the condition for a term to count; its data say
-    whether the last one of equal elements is meant.
+    kept: the sizes of the dimensions outside of rows. reduced: those of the dimensions within a row. The steps of a stream are
+    along the kept dimensions, then along the reduced ones; `result` has the output's. mapped: the output has an element for
+    each element of a row, not only one for the row. A reduction's second argument, if any, is the condition under which a term
+    counts; its data say whether the last of equal elements is meant.
     """
 
     output: str
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
 
 
 def rows(statement: Statement) -> Rows | str:
-    """The rows that a statement reduces, or why it is none of this kind."""
+    """The rows that a statement reduces, or the reason why it is not of this kind."""
     if len(statement) > 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -50,7 +50,7 @@ def rows(statement: Statement) -> Rows | str:
 
 
 def extremes(name: str, bodies: Sequence[Expr]) -> Rows | str:
-    """Reductions that depend on no index, of which `several`, the last node of the formula, stores each as an element."""
+    """Reductions that depend on no index. The formula's last node, `several`, stores each of them as an element."""
     return _found(name, bodies, (), several=True)
 
 
@@ -62,7 +62,7 @@ def _found(name: str, bodies: Sequence[Expr], variables: tuple[Variable, ...], *
 
 
 def _compares(condition: Expr, variables: Sequence[Variable]) -> bool:
-    """Whether one of these variables is compared with another index: what is found in a row is none."""
+    """Whether one of these variables is compared with another index. Indices found in a row do not count as such."""
     sides = [affine(a) for e in walk(condition) if e.sort == TRUTH for a in e.args if a.sort == INDEX]
     return any(not side.factors.keys().isdisjoint(variables) for side in sides if side is not None)
 
@@ -72,7 +72,7 @@ class _RowsMatching:
         self.name, self.variables, self.several = name, variables, several
         self.integral = all(integral(body) for body in bodies)
         self.bodies = [rewritten(body) for body in bodies]
-        # more than one are elements of the same, and what they have in common is computed once
+        # several bodies are elements of the same output; nodes that they have in common are computed once
         self.nodes = list(dict.fromkeys(e for body in self.bodies for e in walk(body)))
         self.reductions = [e for e in self.nodes if bound_by(e)]
         if not self.reductions:
@@ -80,22 +80,22 @@ class _RowsMatching:
         depends = {e: found for body in self.bodies for e, found in free(body).items()}
         used = frozenset[Variable]().union(*(depends[e] for e in self.reductions))
         if not used <= set(variables):
-            raise Unmatched("a reduction depends on the variable of another one")
+            raise Unmatched("a reduction depends on the variable of another reduction")
         self.kept = [v for v in variables if v in used and v.size > 1]
         inside = [v for v in variables if v not in used and v.size > 1]
         bounds = {tuple(v for v in bound_by(e) if v.size > 1) for e in self.reductions}
         sizes = {tuple(v.size for v in bound) for bound in bounds}
         if any(_compares(e.args[1], self.kept) for e in self.reductions if len(e.args) > 1):
-            raise Unmatched("which elements of a row count depends on the row's place")
+            raise Unmatched("the condition on a row's elements depends on the row's index")
         if any(e.op in ("first_largest", "first_smallest") and len(e.args) > 1 for e in self.reductions):
-            raise Unmatched("a place is one among those that a condition leaves")
+            raise Unmatched("ARGMAX or ARGMIN has a condition")
         self.mapped = bool(inside)
         if inside:
             sizes.add(tuple(v.size for v in inside))
         if len(sizes) > 1:
             raise Unmatched("reductions run over rows of different sizes")
         (self.reduced,) = sizes
-        # where in a row a variable counts: those of all reductions and those of the output are the same
+        # the dimension of each variable; the variables of all reductions and of the output share those of a row
         self.dimensions: dict[Variable, int] = {v: at for at, v in enumerate(self.kept)}
         for bound in (*bounds, tuple(inside)):
             self.dimensions.update({v: len(self.kept) + at for at, v in enumerate(bound)})
@@ -130,13 +130,13 @@ class _RowsMatching:
             elif bound_by(e):
                 kind = e.data[0] if e.op == "reduce" else e.op
                 if kind not in REDUCTIONS:
-                    raise Unmatched("a row is put in order")
+                    raise Unmatched("a row is sorted")
                 last = e.data[1] if e.op != "reduce" else False
                 places[e] = add(Node(f"row_{kind}", tuple(place(a) for a in e.args), last))
             elif e.op == "position":
                 places[e] = place(e.args[0])
             elif e.op == "philox":
-                raise Unmatched("random numbers are made")
+                raise Unmatched("it computes random bits")
             elif e.sort != INDEX:
                 places[e] = add(Node(e.op, tuple(place(a) for a in e.args), e.data))
         roots = tuple(places[body] for body in self.bodies)
@@ -162,5 +162,5 @@ class _RowsMatching:
                 if v in self.dimensions:
                     steps[self.dimensions[v]][at] += factor
                 elif v.size > 1:
-                    raise Unmatched("an index depends on something else than the row")
+                    raise Unmatched("an index depends on other variables than the row's")
         return Stream(name, data_type, tuple(start), tuple(map(tuple, steps)))

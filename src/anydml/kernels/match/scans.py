@@ -1,4 +1,4 @@
-"""Statements of running sums and products: of the elements of a line up to each place, from either end."""
+"""Statements of running sums and products: of the elements of a line up to each position, from either end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anydml.tensor import DataType
 class Scan(NamedTuple):
     """A running sum or product of a tensor's elements along an axis.
 
-    product: not a sum. exclusive: without the element itself. backward: from the line's last element on.
+    product: a product instead of a sum. exclusive: without the element itself. backward: beginning at the line's last element.
     """
 
     source: str
@@ -25,11 +25,11 @@ class Scan(NamedTuple):
     backward: bool
 
 
-NO_SCAN = "elements are no sums or products up to their place"
+NO_SCAN = "elements are not sums or products up to their index"
 
 
 def scan(statement: Statement) -> Scan | str:
-    """The running sum or product that a statement computes, or why there is none."""
+    """The running sum or product that a statement computes, or the reason why there is none."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()

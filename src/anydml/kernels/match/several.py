@@ -1,4 +1,4 @@
-"""Statements with several outputs, each of which is a reduction of rows or a map, and at least one a reduction."""
+"""Statements with several outputs, each a reduction of rows or a map, and at least one of them a reduction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from anydml.schema.statement import Statement
 
 
 def several(statement: Statement) -> dict[str, Rows | Map] | str:
-    """The outputs by name, or why the statement is none of this kind."""
+    """The outputs by name, or the reason why the statement is not of this kind."""
     found: dict[str, Rows | Map] = {}
     for name, nest in statement.items():
         r = rows({name: nest})
@@ -19,4 +19,4 @@ def several(statement: Statement) -> dict[str, Rows | Map] | str:
         if isinstance(m, str):
             return f"{name}: {r}, and {m}"
         (found[name],) = m
-    return found if any(isinstance(f, Rows) for f in found.values()) else "no output is made of rows"
+    return found if any(isinstance(f, Rows) for f in found.values()) else "no output reduces rows"

@@ -1,6 +1,7 @@
 """Statements in stages: extremes of whole inputs, tensors computed from these, and outputs that are maps of both.
 
-Quantisation by a tensor's own range is one: the smallest and the largest element, then a scale and a zero point, then a map.
+An example is quantisation by a tensor's own range: the smallest and the largest element, then a scale and a zero point, then a
+map.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from anydml.tensor import DataType
 
 
 class Staged(NamedTuple):
-    """The inner tensors, and the maps, in order, that compute the outputs and all inner tensors but the first.
+    """The inner tensors, and in order the maps that compute the outputs and all inner tensors but the first.
 
-    The elements of the first inner tensor are the extremes, which `rows` describes.
+    The elements of the first inner tensor are the extremes. `rows` describes them.
     """
 
     inner: tuple[Tensor, ...]
@@ -30,7 +31,7 @@ class Staged(NamedTuple):
 
 
 def staged(statement: Statement) -> Staged | str:
-    """The stages of a statement, or why it is none of this kind."""
+    """The stages of a statement, or the reason why it is not of this kind."""
     try:
         return _staged(statement)
     except Unmatched as error:
@@ -48,10 +49,10 @@ def _staged(statement: Statement) -> Staged:
     if isinstance(rows, str):
         raise Unmatched(rows)
     if any(s.name is None for s in rows.streams):
-        raise Unmatched("positions decide what is an extreme")
+        raise Unmatched("an extreme depends on positions")
     types = frozenset[DataType]().union(*(_types(e.args[0]) for e in whole))
     if len(types) != 1:
-        raise Unmatched("extremes are of several types")
+        raise Unmatched("extremes have different types")
     first = Tensor("inner 0", (len(whole),), *types)
     made: dict[Expr, Expr] = {e: first[[k]] for k, e in enumerate(whole)}
     found = maps({name: Nest(nest.index, _in_terms(nest.body, made, kept), nest.moves) for name, nest in nests.items()})
@@ -61,14 +62,14 @@ def _staged(statement: Statement) -> Staged:
 
 
 def _defined(nests: Iterable[Nest], around: list[Tensor]) -> Iterator[Tensor]:
-    """The tensors that nests read and that are not inputs, each after those that it is computed from."""
+    """The tensors that nests read, without inputs, each after those from which it is computed."""
     seen: set[Tensor] = set()
     for nest in nests:
         for e in walk(nest.body):
             if e.op != "read" or (t := e.data[0]) in seen or t.definition is None:
                 continue
             if t in around:
-                raise Unmatched("a tensor is made of its own elements")
+                raise Unmatched("a tensor depends on its own elements")
             for inner in _defined([t.definition], [*around, t]):
                 if inner not in seen:
                     seen.add(inner)
@@ -84,18 +85,18 @@ def _whole(body: Expr) -> list[Expr]:
 
 
 def _types(e: Expr) -> frozenset[DataType]:
-    """The types of the elements that a number is one of, unless it is 0."""
+    """The types of the elements that a number may be, if it is an element or 0."""
     if e.op == "read":
         return frozenset((e.data[0].data_type,))
     if e.op == "constant" and e.data.value == 0:
         return frozenset()
     if e.op not in ("select", "max", "min"):
-        raise Unmatched("the extreme of something else than elements")
+        raise Unmatched("an extreme is not of elements")
     return frozenset[DataType]().union(*(_types(a) for a in (e.args[1:] if e.op == "select" else e.args)))
 
 
 def _in_terms(body: Expr, made: dict[Expr, Expr], kept: dict[Tensor, Tensor]) -> Expr:
-    """An expression in which nodes are replaced by reads of the tensors that hold their values. made: the replacements."""
+    """An expression with nodes replaced by reads of the tensors that hold their values. made: the replacements."""
     for e in walk(body):
         if e in made:
             continue

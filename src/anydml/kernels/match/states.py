@@ -13,16 +13,16 @@ from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
 
-@dataclass(frozen=True)  # which differs from others with equal fields
+@dataclass(frozen=True)  # not a named tuple: those of different classes with equal fields would be equal
 class Before:
-    """A state, by its number, of the step before: what sums are over."""
+    """A state at the step before, by its number, as a factor in sums."""
 
     state: int
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """The numbers that a stage gives, by its number, which are stored nowhere: what sums are over."""
+    """The results of a stage, by its number, as a factor in sums; they are not stored in a tensor."""
 
     stage: int
 
@@ -32,7 +32,7 @@ Source = SteppedElement | Before | Scaled
 
 @dataclass(frozen=True)
 class StateProduct:
-    """Sums of so many terms: of a source's elements by the weights of each unit."""
+    """Sums over a source's elements times the weights of each unit, and the number of their terms."""
 
     source: Source
     weights: SteppedElement
@@ -41,14 +41,14 @@ class StateProduct:
 
 @dataclass(frozen=True)
 class Old:
-    """The same element of a state, by its number, after the step before."""
+    """The same element of a state, by its number, at the step before."""
 
     state: int
 
 
 @dataclass(frozen=True)
 class New:
-    """The same element of a state, by its number, after this step."""
+    """The same element of a state, by its number, at this step."""
 
     state: int
 
@@ -57,7 +57,7 @@ Leaf = StateProduct | Old | New | SteppedElement
 
 
 class StateFormula(NamedTuple):
-    """A formula for each unit. state: which one it gives, by its number; None for numbers that sums are over."""
+    """A formula for each unit. state: the number of the state that it computes; None for results that only enter sums."""
 
     state: int | None
     formula: Formula
@@ -65,14 +65,15 @@ class StateFormula(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """The stages of a step, in order, and what each state begins with: None for zeros."""
+    """The stages of a step, in order, and the initial values of each state: None for zeros."""
 
     stages: tuple[StateFormula, ...]
     starts: tuple[SteppedElement | None, ...]
 
 
 class StateOutput(NamedTuple):
-    """An output: a state, by its number, at every step, or `last` after the last one. backward: of each direction."""
+    """An output: a state, by its number, at every step, or at the `last` one. backward: of each direction, whether steps are
+    counted from the end."""
 
     name: str
     state: int
@@ -81,7 +82,8 @@ class StateOutput(NamedTuple):
 
 
 class Recurrence(NamedTuple):
-    """sizes: of the states. lengths: of the sequences, where they differ; zeros are stored beyond. tensors: the states'."""
+    """A recurrence. sizes: the states'. lengths: the sequences', if they differ; zeros are stored after the end. tensors: the
+    states."""
 
     sizes: tuple[int, int, int, int]
     data_type: DataType
@@ -98,5 +100,5 @@ def definition(tensor: Tensor) -> Nest:
 
 
 def is_zero(e: Expr) -> bool:
-    """Whether a node is the integer 0, which stands for an input that is not there."""
+    """Whether a node is the integer 0, which replaces an absent input."""
     return e.op == "constant" and e.data.value == 0 and e.data.integral

@@ -1,4 +1,4 @@
-"""Indices and branches of what is computed step by step: places counted from an end, one direction, and the first step."""
+"""Indices and branches of recurrences: steps counted from either end, a single direction, and the first step."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from anydml.schema.node import Expr, Variable, is_integer, lift, make
 from anydml.schema.traversal import walk
 from anydml.tensor import DataType
 
-LENGTH = Variable("length", None)  # stands for the length of a sequence where indices depend on it
+LENGTH = Variable("length", None)  # the length of a sequence, in indices that depend on it
 ROLES = ("unit", "term", "sequence", "step")
 _IN_ANY_ORDER = ("add", "mul", "max", "min", "equal", "both", "either")
 
 
 class SteppedElement(NamedTuple):
-    """Where elements of an input lie: the index of the first in each dimension, and what a step along each role adds to it.
+    """The elements of an input that a recurrence reads. start: the index of the first.
 
-    unit, term, sequence, step: of the unit, of a sum's term, of the sequence, and of the step, which is counted from the
-    sequence's end where `backward`.
+    unit, term, sequence, step: the steps of each index with the unit, with a sum's term, with the sequence, and with the step,
+    which is counted from the sequence's end if `backward`.
     """
 
     name: str
@@ -34,7 +34,7 @@ class SteppedElement(NamedTuple):
     backward: bool
 
     def inside(self, sizes: tuple[int, ...], extents: Mapping[str, int]) -> bool:
-        """Whether all elements are those of a tensor, with so many along each role."""
+        """Whether all indices are inside a tensor of these sizes, if units, terms, .. have these extents."""
         for d, (first, size) in enumerate(zip(self.start, sizes, strict=True)):
             moves = [getattr(self, role)[d] * (extents[role] - 1) for role in ROLES]
             if first + sum(min(m, 0) for m in moves) < 0 or first + sum(max(m, 0) for m in moves) >= size:
@@ -43,19 +43,19 @@ class SteppedElement(NamedTuple):
 
 
 class StepLoop(NamedTuple):
-    """The variable of the step, how many there are at most, and whether a node is the length of the sequence."""
+    """The variable of steps, their largest number, and a test whether a node is the length of the sequence."""
 
     variable: Variable
     longest: int
     is_length: Callable[[Expr], bool]
 
     def backward(self, at: Affine) -> bool:
-        """Whether an index is a step counted from the end; it is one counted from the beginning else."""
+        """Whether an index is the step counted from the end, or (False) counted from the beginning."""
         if at == Affine(0, {self.variable: 1}):
             return False
         if at in (Affine(-1, {LENGTH: 1, self.variable: -1}), Affine(self.longest - 1, {self.variable: -1})):
             return True
-        raise Unmatched("a step reads at another place than its own")
+        raise Unmatched("a step reads an input at another step")
 
 
 def linear(e: Expr, is_length: Callable[[Expr], bool]) -> Affine:
@@ -77,7 +77,7 @@ def linear(e: Expr, is_length: Callable[[Expr], bool]) -> Affine:
 
 
 def place(e: Expr, roles: Mapping[Variable, str], steps: StepLoop | None = None) -> SteppedElement:
-    """Where a read of an input looks."""
+    """The elements of an input that a read gives."""
     tensor: Tensor = e.data[0]
     if e.op != "read" or e.data[1] != "inside" or tensor.definition is not None:
         raise Unmatched("an element is not one of an input")
@@ -87,13 +87,13 @@ def place(e: Expr, roles: Mapping[Variable, str], steps: StepLoop | None = None)
         at = linear(index, steps.is_length if steps else lambda _: False)
         if steps and (LENGTH in at.factors or steps.variable in at.factors):
             if any(moves["step"]):
-                raise Unmatched("a step moves along two dimensions")
+                raise Unmatched("an input is read at the step in two dimensions")
             backward = steps.backward(at)
             moves["step"][d] = 1
             at = Affine(0, {})
         for v, factor in at.factors.items():
             if v not in roles:
-                raise Unmatched("an element depends on another index")
+                raise Unmatched("an index depends on another variable")
             moves[roles[v]][d] += factor
         start.append(at.constant)
     unit, term, sequence, step = (tuple(moves[role]) for role in ROLES)
@@ -101,7 +101,7 @@ def place(e: Expr, roles: Mapping[Variable, str], steps: StepLoop | None = None)
 
 
 def in_direction(e: Expr, variable: Variable, number: int) -> Expr:
-    """A node where the direction is known, without branches of others."""
+    """A node for a known direction, without the branches of other directions."""
     made: dict[Expr, Expr] = {}
     for node in walk(e):
         args = tuple(made[a] for a in node.args)
@@ -119,10 +119,10 @@ Starts = list[tuple[Expr, Expr, Mapping[Variable, Variable]]]
 
 
 def joined(e: Expr, step: Variable, is_before: Callable[[Expr], bool], note: Callable[[Starts], None]) -> Expr:
-    """A node without branches of the first step, where these differ from the others in what there is before them.
+    """A node without the branches of the first step, if these have initial values in the place of elements of the step before.
 
-    is_before: whether a node is an element after the step before. note: gets such elements, what the first step has in their
-    place, and the variables that these stand for.
+    is_before: whether a node is an element of the step before. note: is called with such elements, the initial values in their
+    place, and the variables that are renamed in these.
     """
     made: dict[Expr, Expr] = {}
     for node in walk(e):
@@ -130,7 +130,7 @@ def joined(e: Expr, step: Variable, is_before: Callable[[Expr], bool], note: Cal
         if node.op == "select" and _after_first(args[0], step):
             found = _alike(args[1], args[2], {}, is_before)
             if found is None:
-                raise Unmatched("the first step is another one than all others")
+                raise Unmatched("the first step differs from the others in more than its initial values")
             note(found)
             made[node] = args[1]
         else:
@@ -147,9 +147,9 @@ def _after_first(e: Expr, step: Variable) -> bool:
 
 
 def _alike(x: Expr, y: Expr, renamed: Mapping[Variable, Variable], is_before: Callable[[Expr], bool]) -> Starts | None:
-    """The nodes that y has in place of x's elements after the step before; None where there are other differences.
+    """The nodes that y has in the place of x's elements of the step before; None if there are other differences.
 
-    renamed: variables of x by those of y that stand for them.
+    renamed: maps variables of y to those of x.
     """
     if is_before(x) and (y.op == "constant" or (y.op == "read" and y.data[0].definition is None)):
         return [(x, y, renamed)]

@@ -1,4 +1,4 @@
-"""Statements that map sums: each element is a formula of one product of 8-bit integer matrices and of other elements."""
+"""Maps of sums: each element is a formula of one product of 8-bit integer matrices and of other elements."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from anydml.schema.statement import Nest, Statement
 from anydml.schema.traversal import bound_by, walk
 from anydml.tensor import DataType, TensorDesc
 
-SUMS = "(the sums)"  # a tensor that a call has in memory of its own
+SUMS = "(the sums)"  # a tensor in a call's own memory
 EXACT = 33_025  # terms up to which int32 holds every sum
-NO_SUMS = "the elements are no formulas of one product of 8-bit integer matrices"
+NO_SUMS = "the elements are not formulas of one product of 8-bit integer matrices"
 
 
 class Summed(NamedTuple):
-    """A product, whose output is the sums in int32, and the statement that computes the output from them."""
+    """A product whose output is the sums in int32, and the statement that computes the output from the sums."""
 
     product: MatrixProduct
     statement: Statement
 
     @property
     def terms(self) -> int:
-        """Of every sum."""
+        """The number of terms of each sum."""
         return self.product.terms
 
     @property
     def scale_names(self) -> frozenset[str]:
-        """The scales that data rules are about: none."""
+        """The scales that have data rules: none."""
         return frozenset()
 
 
 def summed(statement: Statement, checked: Checked[Any]) -> Summed | str:
-    """The product and the map that a statement comes to, or why it is none of this kind."""
+    """The product and the map that compute a statement, or the reason why it is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
@@ -54,7 +54,7 @@ def summed(statement: Statement, checked: Checked[Any]) -> Summed | str:
 
 
 def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:
-    """The expression with another node in one's place."""
+    """The expression with one node replaced by another."""
     made: dict[Expr, Expr] = {}
     for node in walk(e):
         args = tuple(made[a] for a in node.args)

@@ -1,5 +1,5 @@
-"""The exception of patterns: raised within one, and caught where it begins."""
+"""The exception of patterns: raised inside a pattern, and caught at its entry."""
 
 
 class Unmatched(Exception):
-    """Raised if a statement is not of a kind; the message is the reason."""
+    """Raised if a statement does not match a pattern; the message is the reason."""

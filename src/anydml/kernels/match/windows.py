@@ -21,8 +21,8 @@ MAX, SUM, MEAN, LENGTH, QUANTIZED = "max", "sum", "mean", "length", "quantized"
 class WindowAxis(NamedTuple):
     """A dimension of the input and of the output: output o takes the elements o * stride + k * dilation - start, k < window.
 
-    size, output: the sizes. counted: a mean divides by the number of elements before this one, those in the start's padding
-    too if it is beyond the size.
+    size, output: the sizes. counted: a mean divides by the number of its elements before this index, those of the padding
+    included if it is larger than the size.
     """
 
     size: int
@@ -35,17 +35,17 @@ class WindowAxis(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """A scale or zero point: the name of its tensor, and for each dimension that of the output along which it varies."""
+    """A scale or zero point: its tensor, and for each of its dimensions the output's dimension along which it varies."""
 
     name: str
     along: tuple[int | None, ...]
 
 
 class WindowReduction(NamedTuple):
-    """The reduction of every window. kind: MAX, SUM of magnitudes, MEAN, LENGTH: the root of a sum of squares, or QUANTIZED.
+    """The reduction of every window. kind: MAX, SUM (of magnitudes), MEAN, LENGTH (root of a sum of squares) or QUANTIZED.
 
-    indices: the output of positions, if there is one. padded: a mean divides by the elements of the padding, too.
-    parameters: of a quantised mean, the input's scale and zero point, then the output's; ends: what it saturates at.
+    indices: the output of positions, if there is one. padded: a mean divides by a number that includes elements of the padding.
+    parameters: for a quantised mean, the input's scale and zero point, then the output's. ends: the limits of its type.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class WindowReduction(NamedTuple):
 
 
 def windows(statement: Statement) -> WindowReduction | str:
-    """The windows that a statement reduces, or why it is none of this kind."""
+    """The windows that a statement reduces, or the reason why it is not of this kind."""
     names = list(statement)
     try:
         found = _reduced(*statement.values())
@@ -72,7 +72,7 @@ def windows(statement: Statement) -> WindowReduction | str:
 
 
 class _Reduced(NamedTuple):
-    """The read of a window's reduction, its variables, and what of `Windows` follows from it. counted: of each `Axis`."""
+    """The read that a window reduces, its variables, and fields of `WindowReduction`. counted: that of each axis."""
 
     key: Expr
     bound: tuple[Variable, ...]
@@ -103,25 +103,25 @@ def _reduced(nest: Nest, indices: Nest | None = None, *others: Nest) -> _Reduced
         return _Reduced(key, bound, MEAN, counted, padded)
     if body.op == "select" and body.args[0].op == "is_nan":
         return _quantized(nest, body.args[0].args[0])
-    raise Unmatched("no sum, mean, length or largest element of windows is computed")
+    raise Unmatched("the elements are not sums, means, lengths or largest elements of windows")
 
 
 def _read(e: Expr) -> Expr:
     if e.op != "read" or e.data[1] != "skipped" or e.data[0].definition is not None:
-        raise Unmatched("windows have no edges that are left out")
+        raise Unmatched("elements outside of the input are not left out of windows")
     return e
 
 
 def _sum(e: Expr) -> tuple[Expr, tuple[Variable, ...]]:
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) > 1:
-        raise Unmatched("it is no sum over windows")
+        raise Unmatched("the reduction is not a sum over windows")
     return e.args[0], bound_by(e)
 
 
 def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
     places = [e for e in walk(nest.body) if bound_by(e)]
     if len(places) != 1 or places[0].op != "first_largest" or places[0].data[1] or len(places[0].args) > 1:
-        raise Unmatched("bits are moved that are no largest elements")
+        raise Unmatched("the elements that are moved are not the largest ones")
     (place,) = places
     key, bound = _read(place.args[0]), bound_by(place)
     tensor = key.data[0]
@@ -133,20 +133,20 @@ def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
         or body.data != (tensor, "otherwise")
         or any(a is not b for a, b in zip(body.args[:-1], at, strict=True))
     ):
-        raise Unmatched("another element is moved than the largest")
+        raise Unmatched("the element that is moved is not the largest")
     least = -math.inf if tensor.data_type.dtype.kind == "f" else limits(tensor.data_type)[0]
     if lowest.op != "constant" or lowest.data.value != least:
-        raise Unmatched("what stands for no element is not the least number")
+        raise Unmatched("the result without elements is not the least number")
     if indices is not None:
         if indices.moves or any(a is not b for a, b in zip(indices.index, nest.index, strict=True)):
-            raise Unmatched("the second output is none of positions")
+            raise Unmatched("the second output does not hold positions")
         if indices.body is not number(select(inside(at[2:], tensor.sizes[2:]), row_major(at, tensor.sizes), 0)):
-            raise Unmatched("the second output is none of positions")
+            raise Unmatched("the second output does not hold positions")
     return _Reduced(key, bound, MAX)
 
 
 def _put(e: Expr, instead: Mapping[Variable, Expr]) -> Expr:
-    """An index with other indices instead of variables."""
+    """An index with its variables replaced by other indices."""
     if e.op == "variable":
         return instead.get(e.data, e)
     if e.op not in ("add", "sub", "mul"):
@@ -156,12 +156,12 @@ def _put(e: Expr, instead: Mapping[Variable, Expr]) -> Expr:
 
 
 def _counted(e: Expr, key: Expr, bound: tuple[Variable, ...]) -> tuple[list[int], bool]:
-    """For each spatial dimension the position up to which a mean counts, and whether it counts in the padding."""
+    """For each spatial dimension, the index below which a mean counts elements; and whether it counts those of the padding."""
     if e.op != "max" or e.args[1] is not number(1) or e.args[0].op != "reduce" or len(e.args[0].args) != 2:
-        raise Unmatched("a sum is divided by something else than the number of its elements")
+        raise Unmatched("a sum is not divided by the number of its elements")
     one, where = e.args[0].args
     if e.args[0].data != ("sum", bound) or one is not number(1):
-        raise Unmatched("a sum is divided by something else than the number of its elements")
+        raise Unmatched("a sum is not divided by the number of its elements")
     sizes, at = key.data[0].sizes[2:], key.args[2:]
     if where is inside(at, sizes):
         return list(sizes), False
@@ -182,34 +182,34 @@ def _conjunction(e: Expr) -> list[Expr]:
 
 def _quantized(nest: Nest, quotient: Expr) -> _Reduced:
     if quotient.op != "div" or quotient.args[0].op != "div":
-        raise Unmatched("no mean is quantised")
+        raise Unmatched("the elements are not a quantised mean")
     mean, y_scale = quotient.args
     term, bound = _sum(mean.args[0])
     if term.op != "mul":
-        raise Unmatched("no mean of dequantised elements is quantised")
+        raise Unmatched("the mean is not of dequantised elements")
     centred, x_scale = term.args
     element, x_zero = centred.args if centred.op == "sub" else (centred, None)
     key = _read(element)
     counted, padded = _counted(mean.args[1], key, bound)
     added = [e for e in walk(nest.body) if e.op == "add" and e.args[0].op == "half_to_even" and e.args[0].args[0] is quotient]
     if len(added) != 1:
-        raise Unmatched("no mean is rounded half to even")
+        raise Unmatched("the mean is not rounded half to even")
     y_zero = added[0].args[1]
     for low, high in map(limits, (DataType.INT8, DataType.UINT8)):
         if nest.body is number(select(is_nan(quotient), low, clamp(half_to_even(quotient) + y_zero, low, high))):
             break
     else:
-        raise Unmatched("a mean is quantised in another way")
+        raise Unmatched("the mean is not quantised by a scale and a zero point")
     zero = None if is_integer(y_zero) and y_zero.data.value == 0 else y_zero
     if zero is not None and zero.op == "constant":
-        raise Unmatched("a mean is quantised in another way")
+        raise Unmatched("the mean is not quantised by a scale and a zero point")
     made = tuple(None if e is None else _parameter(e, nest) for e in (x_scale, x_zero, y_scale, zero))
     return _Reduced(key, bound, QUANTIZED, counted, padded, made, (low, high))
 
 
 def _parameter(e: Expr, nest: Nest) -> Parameter:
     if e.op != "read" or e.data[1] != "inside":
-        raise Unmatched("a scale or zero point is no element")
+        raise Unmatched("a scale or zero point is not read from a tensor")
     dims = {v: at for at, v in enumerate(nest.variables)}
     along: list[int | None] = []
     for index in e.args:
@@ -218,7 +218,7 @@ def _parameter(e: Expr, nest: Nest) -> Parameter:
         elif is_integer(index) and index.data.value == 0:
             along.append(None)
         else:
-            raise Unmatched("a scale or zero point lies elsewhere")
+            raise Unmatched("a scale or zero point is not read at the output's index")
     return Parameter(e.data[0].name, tuple(along))
 
 
@@ -242,9 +242,9 @@ def _axes(key: Expr, bound: tuple[Variable, ...], nest: Nest, counted: Sequence[
             raise Unmatched("a window has no extent along a dimension that it moves in")
         dilation = factors.pop(u, 0)
         if factors or stride < 1 or dilation < 1 or index.constant > 0 or d < 2:
-            raise Unmatched("an index is none of a window")
+            raise Unmatched("an index is not a position of a window")
         limit = counted[d - 2] if counted is not None else size
         found.append(WindowAxis(size, v.size, stride, u.size, dilation, -index.constant, limit))
     if inner:
-        raise Unmatched("a reduction runs over more than a window")
+        raise Unmatched("a reduction runs over other variables than the window's")
     return tuple(found)

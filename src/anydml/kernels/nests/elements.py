@@ -45,7 +45,7 @@ class NestElements(Frame):
         elif data_type == DataType.FLOAT16:
             bits, undecided = rounding.nearest_half(as_number(x))
         else:
-            raise Uncompilable("elements are of FLOAT64")
+            raise Uncompilable("elements have type FLOAT64")
         nan = x.value.compared("uno", x.value)
         quiet = 0x7FC00000 if data_type == DataType.FLOAT32 else 0x7E00
         bits = self.body.chosen(nan, bits.lift(quiet), bits)

@@ -41,7 +41,7 @@ def slots(target: Target, shape: NestKey) -> dict[int, int]:
 
 
 def settled(target: Target, shape: NestKey) -> NestKey:
-    """A shape, without sums of rows and lists of terms where these are no use."""
+    """A key, without separate sums of rows and without lists of terms if the kernel cannot use them."""
     try:
         _made(target, shape)
     except Unseparated:

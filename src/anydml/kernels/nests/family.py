@@ -19,6 +19,7 @@ from anydml.kernels.nests.separable import Separable, separable
 from anydml.kernels.nests.shape import STATE_WORDS, NestKey, narrowed
 from anydml.kernels.nests.undecided import NestPiece, deciding
 from anydml.kernels.nests.weighted import weighted
+from anydml.kernels.undecided.decision import Decision
 from anydml.schema.check import Checked
 from anydml.schema.statement import Nest, Statement
 
@@ -49,13 +50,13 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         phases.append(steps)
         pieces.append(here)
         work += made.work
-    types_ = {name: checked.tensors[name].data_type for name in statement}
+    decisions = {name: Decision(nest, checked.tensors[name].data_type, target) for name, nest in statement.items()}
     return Lowered(
         target,
         [Rounds(phases)],
         scratch=8 * scratch,
         short=work < SHORT,
-        decide=deciding(statement, types_, pieces),
+        decide=deciding(decisions, pieces),
     )
 
 

@@ -263,7 +263,7 @@ class NestWalk:
             value = halves.widened(bits).converted("fpext", double)
             return Real(value, top=2.0**16, quantum=-24, digits=11, guard=guard)
         if data_type == DataType.FLOAT64:
-            raise Uncompilable("elements are of FLOAT64")
+            raise Uncompilable("elements have type FLOAT64")
         signed, size = data_type.dtype.kind == "i", data_type.element_bits
         low, high = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if signed else (0, (1 << size) - 1)
         value = bits.converted("sext" if signed else "zext", bits.kind.of("i64"))

@@ -1,1 +1,1 @@
-"""Kernel families that need no compiler, in NumPy."""
+"""Kernel families in NumPy, which need no compiler."""

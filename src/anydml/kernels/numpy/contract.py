@@ -1,5 +1,5 @@
-"""The family of products of integer matrices through NumPy: float32 products of blocks so short that every sum is exact,
-then exact rounding.
+"""The family of integer matrix products in NumPy: float32 products of blocks so short that every sum is exact, then exact
+rounding.
 
 A centred element has a magnitude of at most 255, a product of 65,025, so that float32 holds the sum of 256 of them
 without rounding (16,646,400 < 2^24), in any order of summation; float64 holds the sum of the blocks (|q| < 2^48).
@@ -20,7 +20,7 @@ from anydml.kernels.match.product import MatrixProduct, Operand, product
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
-ROWS, COLUMNS, INNER = 1024, 1024, 256  # blocks of M and N bound the scratch; a block of K keeps float32 exact
+ROWS, COLUMNS, INNER = 1024, 1024, 256  # blocks of M and N limit the scratch; blocks of K keep float32 exact
 
 
 def _blocks(size: int, step: int) -> list[slice]:
@@ -32,7 +32,7 @@ def _at(batch: tuple[int, ...], rows: slice, columns: slice) -> tuple[Any, ...]:
 
 
 def _index(array: NDArray[Any] | None, batch: tuple[int, ...], rows: slice, columns: slice) -> Any:
-    """The block of a scale or zero point that goes with a block of the output; sizes of 1 broadcast."""
+    """The index of a scale's or zero point's block that belongs to a block of the output; sizes of 1 are broadcast."""
     if array is None:
         return 0
     if array.size == 1:
@@ -43,7 +43,7 @@ def _index(array: NDArray[Any] | None, batch: tuple[int, ...], rows: slice, colu
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
-    """The sums block by block, and what becomes of them."""
+    """The sums block by block, stored or requantised."""
     found = product(statement, checked)
     if isinstance(found, str):
         return Refused(found)
@@ -53,7 +53,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Buil
 
 
 def _parameter(arrays: Arrays, operand: Operand | None, rank: int) -> NDArray[Any] | None:
-    """A scale or zero point as an array with the matrices' dimension count; None where it is absent."""
+    """A scale or zero point as an array with the matrices' dimension count; None if it is absent."""
     if operand is None:
         return None
     array = arrays[operand.name]
@@ -76,7 +76,7 @@ class _BlockSums:
         self.product, self.total = np.empty((m, n), np.float32), np.empty((m, n), np.float64)
 
     def __iter__(self) -> Iterator[tuple[tuple[int, ...], slice, slice, NDArray[np.float64]]]:
-        """Batch, rows, columns and their sums as float64 integers; the array is used again for the next block."""
+        """Batch, rows, columns and their sums as integers in float64. The array is reused for the next block."""
         *lead, m, k = self.a.shape
         n = self.b.shape[-1]
         for batch in np.ndindex(*lead):
@@ -134,5 +134,5 @@ def _requantised(p: MatrixProduct, arrays: Arrays) -> Execute:
 
 
 def aligned(array: NDArray[Any], dimension_count: int) -> NDArray[Any]:
-    """A scale or zero point with no more dimensions than the tensor it goes with: the surplus leading sizes are 1."""
+    """A scale or zero point without the leading dimensions that exceed its tensor's; their sizes are 1."""
     return array.reshape(array.shape[-dimension_count:]) if array.ndim > dimension_count else array

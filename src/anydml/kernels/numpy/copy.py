@@ -1,9 +1,10 @@
-"""The family of NumPy's copies: elements moved at affine indices, between views."""
+"""The family of copies in NumPy: elements moved at affine indices, between views."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import setitem
 from typing import Any
 
 import numpy as np
@@ -27,39 +28,46 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Buil
             return Refused(found)
         found = in_order
     # copied as integers, so that every NaN keeps its payload
-    bits = f"u{checked.tensors[found[0].target].data_type.dtype.itemsize}"
+    bits = np.dtype(f"u{checked.tensors[found[0].target].data_type.dtype.itemsize}")
     moved = [_views(move, checked.tensors[move.target].sizes, bits) for move in found]
     if len(moved) == 1:
         (views,) = moved
-        return Built(lambda arrays: partial(np.copyto, *views(arrays)), bare=True)
+        return Built(lambda arrays: _copy(*views(arrays)), bare=True)
 
     def bind(arrays: Arrays) -> Execute:
-        return partial(_each, [partial(np.copyto, *views(arrays)) for views in moved])
+        return partial(_each, [_copy(*views(arrays)) for views in moved])
 
     return Built(bind, bare=True)
 
 
-def _each(calls: list[partial[None]]) -> None:
+def _copy(target: NDArray[Any], source: NDArray[Any]) -> Execute:
+    return partial(setitem, target, ..., source)  # which takes half of the time of `np.copyto` for a few elements
+
+
+def _each(calls: list[Execute]) -> None:
     for call in calls:
         call()
 
 
-def _views(move: Move, sizes: tuple[int, ...], bits: str) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
-    """The views that a move writes and reads; of a constant, itself instead of what is read."""
+def _views(move: Move, sizes: tuple[int, ...], bits: np.dtype[Any]) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
+    """The views that a move writes and reads; for a constant, the constant instead of the latter."""
     if move.bits is not None:
         return _filled(move, bits)
-    source, target, window = move.source, move.target, _window(move)
+    source, target, box = move.source, move.target, _box(move)
+    if box is not None and not move.places and move.sizes == sizes:
+        return lambda arrays: (arrays[target].view(bits), arrays[source].view(bits)[box])
+    window = _window(move)
     if move.places:
-        into = _strided(move.first, move.sizes, move.places, writeable=True)
-        return lambda arrays: (into(arrays[target].view(bits)), window(arrays[source].view(bits)))
+        strided = _strided(move.first, move.sizes, move.places, writeable=True)
+        return lambda arrays: (strided(arrays[target].view(bits)), window(arrays[source].view(bits)))
     if move.sizes == sizes:
         return lambda arrays: (arrays[target].view(bits), window(arrays[source].view(bits)))
-    box = tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
-    return lambda arrays: (arrays[target].view(bits)[box], window(arrays[source].view(bits)))
+    into = tuple(slice(first, first + size) for first, size in zip(move.first, move.sizes, strict=True))
+    return lambda arrays: (arrays[target].view(bits)[into], window(arrays[source].view(bits)))
 
 
-def _filled(move: Move, bits: str) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
-    """The view that a constant is written to, and the constant."""
+def _filled(move: Move, bits: np.dtype[Any]) -> Callable[[Arrays], tuple[NDArray[Any], NDArray[Any]]]:
+    """The view to which a constant is written, and the constant."""
     target, value = move.target, np.array(move.bits, bits)
     if move.places:
         into = _strided(move.first, move.sizes, move.places, writeable=True)
@@ -68,13 +76,19 @@ def _filled(move: Move, bits: str) -> Callable[[Arrays], tuple[NDArray[Any], NDA
     return lambda arrays: (arrays[target].view(bits)[box], value)
 
 
-def _window(move: Move) -> View:
-    """The elements of the input that a move reads, in the order of those that it writes."""
+def _box(move: Move) -> tuple[slice, ...] | None:
+    """The slices of the input that a move reads in order; None if there are none."""
     straight = len(move.start) == len(move.sizes)
     straight = straight and all(not step for i, steps in enumerate(move.steps) for j, step in enumerate(steps) if i != j)
     if straight and all(move.steps[i][i] or size == 1 for i, size in enumerate(move.sizes)):
-        window = tuple(_slice(first, move.steps[i][i], move.sizes[i]) for i, first in enumerate(move.start))
-        return lambda x: x[window]
+        return tuple(_slice(first, move.steps[i][i], move.sizes[i]) for i, first in enumerate(move.start))
+    return None
+
+
+def _window(move: Move) -> View:
+    """The elements of the input that a move reads, in the order of those that it writes."""
+    if (box := _box(move)) is not None:
+        return lambda x: x[box]
     return _strided(move.start, move.sizes, move.steps, writeable=False)
 
 

@@ -1,6 +1,6 @@
-"""The family of elements whose places follow from data, in NumPy: gathered, sorted, counted; of integers and bits alone.
+"""The family of gathers, sorting and counting in NumPy: statements of integers and bits whose indices depend on data.
 
-Every node is one array over the indices that there are, so that sorting, which depends on the data, is NumPy's own.
+Every node is an array over all indices, so that NumPy's own functions can sort.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
-    """The outputs one after the other, each in arrays of its size."""
+    """The outputs in order, each computed in arrays of its size."""
     if (reason := looked_up(statement)) is not None:
         return Refused(reason)
     most = 0
@@ -49,7 +49,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Buil
 
 
 def _is_element(e: Expr, data_type: DataType) -> bool:
-    """Whether what is moved are elements, and constants that a tensor of the type holds."""
+    """Whether the moved bits are those of elements, and of constants that the data type can hold."""
     if e.op == "select":
         return all(_is_element(a, data_type) for a in e.args[1:])
     if e.op == "constant":
@@ -63,11 +63,11 @@ def _computed(statement: Statement, tensors: Mapping[str, TensorDesc], arrays: A
         found = _Grid(nest, arrays, tensors[name].data_type).output()
         if nest.moves:
             output = output.view(f"u{output.itemsize}")
-        output[...] = found.astype(output.dtype)  # integers wrap, bits are as they are
+        output[...] = found.astype(output.dtype)  # integers wrap; bits stay the same
 
 
 class _Grid:
-    """The values of nodes as arrays, of which each variable has a dimension: 1 where they don't depend on it."""
+    """The values of nodes as arrays with a dimension for each variable, of size 1 if they do not depend on it."""
 
     def __init__(self, nest: Nest, arrays: Arrays, data_type: DataType) -> None:
         self.nest, self.arrays, self.data_type = nest, arrays, data_type
@@ -90,7 +90,7 @@ class _Grid:
     def _read(self, e: Expr, seen: Callable[[Array], Array], otherwise: Callable[[Expr], Any]) -> Any:
         x = seen(self.arrays[e.data[0].name])
         at = [self.value(a) for a in e.args[: x.ndim]]
-        # a place that does not count may lie anywhere
+        # an index that does not count may be out of range
         found = x[tuple([np.clip(i, 0, n - 1) for i, n in zip(at, x.shape, strict=True)])]
         if e.data[1] != "otherwise":
             return found
@@ -127,13 +127,13 @@ class _Grid:
         return _OPERATIONS[e.op](*(self.value(a) for a in e.args))
 
     def _sizes(self, e: Expr) -> tuple[int, ...]:
-        """The dimensions of a value: as they are, but all of those that are bound by its reduction."""
+        """The sizes of a value: the dimensions of variables that its reduction binds are whole, the others unchanged."""
         bound = bound_by(e)
         shape = np.shape(self.value(e.args[0])) or (1,) * len(self.variables)
         return (*shape[: len(shape) - len(bound)], *(v.size for v in bound))
 
     def _ranked(self, e: Expr) -> Any:
-        """The position of the element at a place of the sorted line."""
+        """The position in the line of the element at a given place of the sorted line."""
         (line, decreasing), (key, place) = e.data, e.args
         at = self.value(place)
         with _Bound(self, line):
@@ -149,7 +149,7 @@ class _Grid:
 
 
 class _Bound:
-    """Variables that a reduction binds have dimensions behind the others while its body is evaluated."""
+    """A context in which the variables of a reduction have dimensions after the others, while its body is evaluated."""
 
     def __init__(self, grid: _Grid, variables: tuple[Variable, ...]) -> None:
         self.grid, self.variables = grid, variables
@@ -164,12 +164,12 @@ class _Bound:
 
 
 def _whole(x: Array) -> Array:
-    """Integers as int64; those beyond are larger than any index anyhow."""
+    """Integers as int64. Those that exceed it are larger than any index."""
     return (np.minimum(x, np.uint64(MOST)) if x.dtype == np.uint64 else x).astype(np.int64)
 
 
 def positions(keys: Array, count: int, *, decreasing: bool) -> Array:
-    """The positions of the first elements of every line in sorted order; equal keys keep theirs, and NaN counts above +inf."""
+    """The positions of the first elements of every sorted line. Equal keys keep their order; NaN is larger than +inf."""
     n = keys.shape[-1]
     unsigned = _ordered(keys)
     if decreasing:
@@ -177,7 +177,7 @@ def positions(keys: Array, count: int, *, decreasing: bool) -> Array:
     if unsigned.itemsize == 8 or n > 1 << 32:
         order: Array = np.argsort(unsigned, axis=-1, kind="stable")[..., :count]
         return order
-    # key and position as one number: no two are equal, and any sort keeps their order
+    # key and position as one number: no two are equal, so that any sort is stable
     both = unsigned.astype(np.uint64) << np.uint64(32) | np.arange(n, dtype=np.uint64)
     if count < n // 4:
         both.partition(count - 1, axis=-1)
@@ -196,7 +196,7 @@ def _ordered(keys: Array) -> Array:
     if keys.dtype.kind == "i":
         moved: Array = keys.view(sign.dtype) ^ sign
         return moved
-    with np.errstate(invalid="ignore"):  # of signalling NaN
+    with np.errstate(invalid="ignore"):  # signalling NaN
         plain = np.where(np.isnan(keys), np.array(np.nan, keys.dtype), keys + np.array(0, keys.dtype))  # -0 becomes +0
     found = np.ascontiguousarray(plain).view(sign.dtype)
     by_sign: Array = np.where(found & sign, ~found, found | sign)

@@ -1,4 +1,4 @@
-"""The family of random bits: Philox 4x32-10 of a counter that runs along the elements, in NumPy."""
+"""The family of random bits in NumPy: Philox 4x32-10 of consecutive counters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMB = 2**64 - 1
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
-    """The words of consecutive counters; other outputs, which are small, by the reference."""
+    """The words of consecutive counters. Other outputs are small, and the reference computes them."""
     found = {name: counted(nest) for name, nest in statement.items()}
     if not any(found.values()):
         return Refused(NO_BITS)
@@ -31,7 +31,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Buil
         if found[name] is None and any(n > WORD for n in nest.sizes):
             return Refused("another output is large")
         if checked.tensors[name].data_type != DataType.UINT32:
-            return Refused("random bits are stored otherwise")
+            return Refused("random bits or the state are stored as another type than UINT32")
         most = max(most, 24 * prod(nest.sizes) + 256)
 
     def bind(arrays: Arrays) -> Execute:
@@ -67,7 +67,7 @@ def _whole(e: Expr, arrays: Arrays) -> int:
 
 
 def words(counter: int, key: int, count: int) -> NDArray[np.uint32]:
-    """So many words of Philox's output for consecutive counters modulo 2^128."""
+    """`count` words of Philox's output for consecutive counters modulo 2^128."""
     steps = np.arange(-(-count // 4), dtype=np.uint64)
     low = np.uint64(counter & LIMB) + steps
     high = np.uint64(counter >> 64 & LIMB) + (low < steps)

@@ -1,1 +1,1 @@
-"""The family of positions in an order: of the first elements of sorted lines, and of the elements that are not 0."""
+"""The family of sorting: the first elements of sorted lines and their positions, and lists of nonzero elements."""

@@ -1,7 +1,7 @@
-"""The kernel of the first elements of sorted lines: keys, candidates where few are wanted, and their order.
+"""The kernel of the first k elements of sorted lines: keys, candidates if k is small, and their order.
 
-The line is dealt out to more groups than elements are wanted, and each group keeps its first key. As many groups as elements
-are wanted have one that does not come behind the last of theirs: those that do are no candidates.
+To find candidates, the elements of a line are divided among more than k groups, and each group keeps its first key. The k-th
+of these keys, sorted, is a bound: at least k elements are not behind it, so elements behind it are no candidates.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from anydml.kernels.order.keys import keys
 from anydml.kernels.order.sort import RADIX, sort
 from anydml.tensor import DataType
 
-# scratch: keys and the groups' first ones, items twice, and the sort's counts
+# scratch: the keys, the groups' first keys, two arrays of items, and the counts of the sort
 POINTERS = ("keys", "firsts", "items", "spare", "counts", "source", "values", "positions")
 NUMBERS = ("n", "k", "groups", "source_step", "values_step", "positions_step")
-GROUPS = 32  # of a line at least
-BLOCK = 8  # vectors between which it is seen whether there are enough candidates that are equal
-PAIRS = 64  # groups are compared in pairs: so many pairs for each element of a line cost as much as sorting all of it
+GROUPS = 32  # groups of a line at least
+BLOCK = 8  # vectors after which the number of candidates equal to the bound is checked
+PAIRS = 64  # groups are compared in pairs: with so many pairs per element, that costs as much as sorting the line
 
 
 class OrderKey(NamedTuple):
-    """The types; of an output that is missing, None. selects: few are wanted. dense: the elements of a line are contiguous."""
+    """The data types, None for an absent output. selects: candidates are searched. dense: a line's elements are contiguous."""
 
     data_type: DataType
     positions: DataType | None
@@ -37,18 +37,18 @@ class OrderKey(NamedTuple):
 
     @property
     def key(self) -> int:
-        """Bits of a key."""
+        """The bits of a key."""
         return max(32, self.data_type.element_bits)
 
 
 def groups(k: int, target: Target, shape: OrderKey) -> int:
-    """The number of groups that a line is dealt out to, a multiple of a vector's lanes."""
+    """The number of groups into which a line is divided, a multiple of a vector's lanes."""
     lanes = target.vector_bytes * 8 // shape.key
     return max(GROUPS, -(-2 * k // lanes) * lanes)
 
 
 def selects(n: int, groups: int) -> bool:
-    """Whether it is worthwhile to look for candidates, rather than to sort the whole line."""
+    """Whether it is faster to search candidates than to sort the whole line."""
     return n >= 2 * groups and groups * groups <= PAIRS * n
 
 
@@ -81,7 +81,7 @@ def emitted(target: Target, shape: OrderKey) -> str:
 
 
 class _Line:
-    """A line; at: where it begins, in the source and in both outputs."""
+    """A line. at: the addresses of its beginning in the source and in both outputs."""
 
     def __init__(self, body: Body, shape: OrderKey, at: list[str]) -> None:
         self.body, self.shape = body, shape
@@ -117,7 +117,7 @@ class _Line:
         self.body.stored(made, along(self.body, "%items", str(self.item.bits // 8), at.name))
 
     def _all(self) -> str:
-        """Items of all elements; how many they are."""
+        """Write the items of all elements. -> their number"""
         body = self.body
 
         def some(lanes: int, i: str) -> list[Value]:
@@ -131,7 +131,7 @@ class _Line:
         return "%n"
 
     def _selected(self) -> str:
-        """Items of candidates, in the order of positions; how many they are."""
+        """Write the items of candidates, in the order of positions. -> their number"""
         body, wide = self.body, Kind(self.key.element, self.lanes)
         nbytes = self.shape.key // 8
         none = body.constant(wide, -1)
@@ -155,7 +155,7 @@ class _Line:
         body.loop(done, "%n", 1, [group], lambda i, g: dealt(1, i, *g))
         bound = self._bound(none)
         k = Value(body, "%k", word)
-        # of keys that are the bound, the first k are enough: no more of them are wanted, be they all there is
+        # of keys equal to the bound, the first k are enough, even if no key is before the bound
         less = body.intrinsic("umax", bound, bound.lift(1)) - 1
 
         def candidate(i: str, values: list[Value]) -> list[Value]:
@@ -194,7 +194,7 @@ class _Line:
 
         def single(i: str, counts: list[Value]) -> list[Value]:
             found = body.loaded(self.key, along(body, "%keys", str(nbytes), i))
-            # one that is none is written over
+            # the next item overwrites one that is no candidate
             taken = found.compared("ule", last).converted("zext", word)
             more = candidate(i, counts)
             return [counts[0] + taken, more[1]]
@@ -203,7 +203,7 @@ class _Line:
         return count.name
 
     def _bound(self, none: Value) -> Value:
-        """The k-th of the groups' first keys: the least that k of them do not come behind."""
+        """The k-th of the groups' first keys: the least key that k of them are not behind."""
         body, nbytes = self.body, self.shape.key // 8
         k = Value(body, "%k", Kind("i64")).converted("trunc" if self.shape.key < 64 else "bitcast", self.key)
         wanted = body.splat(k, self.lanes)

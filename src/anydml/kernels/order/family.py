@@ -1,4 +1,4 @@
-"""The first elements of sorted lines and their positions, and lists of the elements that are not 0, by machine code."""
+"""The first elements of sorted lines and their positions, and lists of nonzero elements, by machine code."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from anydml.kernels.order import emit, listing
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 
-SHORT = 1 << 12  # elements below which other threads can wait
-ALONE = 1 << 15  # elements below which a second thread costs more than it brings
-BUDGET = 1 << 25  # elements of a thread between which signals are handled
-MOST = 1 << 31  # elements of a line: counts and positions have 32 bits
+SHORT = 1 << 12  # elements below which the GIL is kept
+ALONE = 1 << 15  # elements below which a second thread costs more than it saves
+BUDGET = 1 << 25  # elements of a thread after which signals are handled
+MOST = 1 << 31  # elements of a line at most: counts and positions have 32 bits
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
-    """A step for each thread, which goes from line to line."""
+    """A step for each thread, which loops over lines."""
     found, listed = ranked(statement), nonzeros(statement)
     if isinstance(found, str) and isinstance(listed, str):
         return Refused(found)
@@ -34,7 +34,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(target)
     if not isinstance(listed, str):
         if checked.tensors[listed.source].data_type.element_bits < 8:
-            return Refused("elements are no whole bytes")
+            return Refused("elements are not whole bytes")
         return listing.lowered(listed, target, checked.tensors)
     assert not isinstance(found, str)
     n, k = found.source.sizes[found.axis], found.sizes[found.axis]
@@ -42,7 +42,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused("positions take more than 32 bits")
     tensors = [None if name is None else checked.tensors[name] for name in (found.source.name, found.values, found.positions)]
     if any(t is not None and t.data_type.element_bits < 8 for t in tensors):
-        return Refused("elements are no whole bytes")
+        return Refused("elements are not whole bytes")
     strides = [
         (0,) * len(found.sizes) if t is None else tuple([s * t.data_type.dtype.itemsize for s in t.explicit_strides])
         for t in tensors

@@ -1,4 +1,4 @@
-"""Keys of elements: unsigned integers in the order in which elements are wanted, equal where these count as equal."""
+"""Sort keys of elements: unsigned integers in the order of the output, equal for elements that count as equal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ INFINITIES = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF0000000000000}
 
 
 def keys(bits: Value, data_type: DataType, *, decreasing: bool) -> Value:
-    """The keys of elements by their bits: zeros of both signs are equal, and NaN, which are equal, count above +infinity."""
+    """The keys of elements from their bits: zeros of both signs are equal, all NaN are equal and larger than +infinity."""
     body, width, kind = bits.body, bits.kind.bits, data_type.dtype.kind
     sign = -(1 << width - 1)
     found = bits

@@ -1,4 +1,4 @@
-"""The kernel that lists the elements that are not 0: rows of coordinates, and their count."""
+"""The kernel that lists nonzero elements: rows of coordinates, and their count."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from anydml.kernels.match.nonzeros import Nonzeros
 from anydml.tensor import DataType, TensorDesc
 
 NAMES = ("source", "total", "coordinates", "rows", "row_step", "column_step")
-SHORT = 1 << 13  # elements below which other threads can wait
+SHORT = 1 << 13  # elements below which the GIL is kept
 
 
 class ListingKey(NamedTuple):
-    """The types of elements, total and coordinates, and how many coordinates a row has."""
+    """The data types of elements, count and coordinates, and the number of coordinates of a row."""
 
     data_type: DataType
     total: DataType
@@ -31,14 +31,14 @@ class ListingKey(NamedTuple):
 
 
 def emitted(target: Target, shape: ListingKey) -> str:
-    """The kernel. Arguments: NAMES, loops of the source, one for each dimension."""
+    """The kernel. Arguments: NAMES, and a loop over the source for each dimension."""
     body = Body(target)
     arguments(body, NAMES, {"source", "total", "coordinates"})
     base = body.at("%arguments", 8 * len(NAMES))
     loops = [(body.load("i64", base, 16 * k), body.load("i64", base, 16 * k + 8)) for k in range(OUTER + 1)]
 
     def nested(k: int, place: str, index: list[str], found: str) -> str:
-        """The number of rows after the elements of a loop; index: the coordinates of the loops around it."""
+        """Write the rows of a loop's elements. index: the coordinates of the loops around it. -> the number of rows so far"""
         count, stride = loops[k]
         if k == OUTER:
             return _Row(body, shape, place, index, count, stride).listed(found)
@@ -63,13 +63,13 @@ def emitted(target: Target, shape: ListingKey) -> str:
 
 
 def _put(body: Body, data_type: DataType, value: str, place: str) -> None:
-    """An integer modulo 2^bits of its type."""
+    """Store an integer modulo 2^bits of its type."""
     bits = data_type.element_bits
     body.store(f"i{bits}", value if bits == 64 else body.op(f"trunc i64 {value} to i{bits}"), place)
 
 
 def _cleared(body: Body, shape: ListingKey, first: str) -> str:
-    """Set rows to 0, from one on, where all of them are contiguous; the row from which on they are not."""
+    """Set rows to 0, beginning with `first`, if they are contiguous. -> the first row that is not set"""
     size = shape.coordinates.element_bits // 8
     row, lanes = size * shape.columns, body.target.vector_bytes // size
     inner = body.op(f"icmp eq i64 %column_step, {size}")
@@ -91,7 +91,7 @@ def _cleared(body: Body, shape: ListingKey, first: str) -> str:
 
 
 class _Row:
-    """The innermost loop; index: the other coordinates."""
+    """The innermost loop. index: the other coordinates."""
 
     def __init__(self, body: Body, shape: ListingKey, place: str, index: list[str], count: str, stride: str) -> None:
         self.body, self.shape, self.place, self.index, self.count, self.stride = body, shape, place, index, count, stride
@@ -99,7 +99,7 @@ class _Row:
         self.lanes = min(64, body.target.vector_bytes * 8 // self.bits)
 
     def listed(self, found: str) -> str:
-        """The number of rows after it."""
+        """Write the rows of this loop. -> the number of rows so far"""
         body = self.body
         dense = body.op(f"icmp eq i64 {self.stride}, {self.bits // 8}")
         end = body.op(f"select i1 {dense}, i64 {self.count}, i64 0")
@@ -111,7 +111,7 @@ class _Row:
     def _some(self, i: str, rows: Value, lanes: int) -> Value:
         body, word = self.body, Kind("i64")
         bits = body.loaded(Kind(f"i{self.bits}", lanes), along(body, self.place, self.stride, i))
-        if self.shape.data_type.dtype.kind == "f":  # of either sign, 0 is 0
+        if self.shape.data_type.dtype.kind == "f":  # zeros of both signs are 0
             bits = bits << 1
         mask = Value(body, lanes_as_bits(bits.compared("ne", 0)), word)
 
@@ -128,7 +128,7 @@ class _Row:
 
 
 def lowered(found: Nonzeros, target: Target, tensors: Mapping[str, TensorDesc]) -> Lowered:
-    """One step."""
+    """The lowered operator: a single step."""
     source, total, coordinates = (tensors[name] for name in (found.source, found.total, found.coordinates))
     itemsize, size = source.data_type.dtype.itemsize, coordinates.data_type.dtype.itemsize
     shape = ListingKey(source.data_type, total.data_type, coordinates.data_type, found.columns)

@@ -1,6 +1,6 @@
-"""Sorting of items in machine code: integers of which the high half is a key and the low half a position, so that all differ.
+"""Sorting in machine code. Items are integers whose high half is a key and whose low half is a position, so that all differ.
 
-Few items are inserted one by one, more of them go by the digits of their keys, from the last one on.
+Few items are sorted by insertion, more of them by the digits of their keys, the lowest digit first (radix sort).
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from anydml.kernels.code.emit import along, fold, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body
 
-FEW = 40  # items up to which they are inserted
+FEW = 40  # items up to which they are sorted by insertion
 RADIX = 256
 
 
 def sort(target: Target, item: int, digits: int) -> str:
-    """`ptr @sort(ptr items, ptr spare, ptr counts, i64 n)`: where they are then in order, items or spare.
+    """`ptr @sort(ptr items, ptr spare, ptr counts, i64 n)`, which returns the sorted items' address: items or spare.
 
-    item: bits of an item. digits: so many bytes of a key count, the low ones. counts: digits * RADIX * 4 bytes.
+    item: bits of an item. digits: the number of low bytes of a key that are sorted by. counts: digits * RADIX * 4 bytes.
     """
     body = Body(target)
     ends = body.op("alloca ptr, align 8"), body.op("alloca ptr, align 8")
@@ -65,7 +65,7 @@ def _inserted(body: Body, item: int) -> None:
 
 
 def _by_digits(body: Body, item: int, digits: int, from_: str, to: str) -> None:
-    """from_, to: where the addresses are kept of the items and of where they go next."""
+    """Sort by digits. from_, to: variables that hold the address of the items and that of the next pass's output."""
     nbytes, kind = item // 8, f"i{item}"
     body.do(f"store ptr %items, ptr {from_}, align 8")
     body.do(f"store ptr %spare, ptr {to}, align 8")

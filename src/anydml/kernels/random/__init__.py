@@ -1,1 +1,1 @@
-"""The family of random bits: Philox 4x32-10 of a counter that runs along the elements."""
+"""The family of random bits: Philox 4x32-10 of consecutive counters."""

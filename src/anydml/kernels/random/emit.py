@@ -1,4 +1,4 @@
-"""The kernel of random words: Philox 4x32-10 of as many counters at a time as a register has words."""
+"""The kernel of random words: Philox 4x32-10 of several counters at a time, as many as a register has words."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.random_words import WORDS
 from anydml.schema.node import Expr
 
-# the words from a counter on that is so many counters behind the first one; all: so many words make the state afterwards
+# first: the counter at which the words begin, relative to the first one. all: the words after which the state is stored
 NAMES = ("target", "first", "count", "all", "after", "after_step", "state", "state_step", "words")
 ROUNDS = 10
 
 
 class RandomKey(NamedTuple):
-    """counter, key: as arithmetic of words, by which element it is of those that are named at the end of the arguments."""
+    """counter, key: arithmetic on elements, which are numbered as in the last arguments of the kernel."""
 
     counter: tuple[object, ...]
     key: tuple[object, ...]
 
 
 def arithmetic(e: Expr, named: list[Expr]) -> tuple[object, ...]:
-    """An integer as an operation and its arguments; elements by their number in the list, which they are entered in."""
+    """An integer as an operation and its arguments. Elements are numbers in the list `named`, to which they are added."""
     if e.op == "read":
         if e not in named:
             named.append(e)
@@ -37,7 +37,7 @@ def arithmetic(e: Expr, named: list[Expr]) -> tuple[object, ...]:
 
 
 def emitted(target: Target, shape: RandomKey) -> str:
-    """The kernel. Arguments: NAMES, the places of the elements that counter and key are made of."""
+    """The kernel. Arguments: NAMES, and the addresses of the elements in counter and key."""
     body = Body(target)
     arguments(body, NAMES, {"target", "after", "state"})
     lanes = target.vector_bytes // 4
@@ -48,7 +48,7 @@ def emitted(target: Target, shape: RandomKey) -> str:
     counter = body.op(f"add i128 {begun}, {body.op('zext i64 %first to i128')}")
 
     def made(i: str) -> Value:
-        """The words of so many counters, from the i-th on."""
+        """The words of a vector of counters, beginning with the i-th."""
         now = body.op(f"add i128 {counter}, {body.op(f'zext i64 {i} to i128')}")
         return _words(body, now, keys, lanes)
 
@@ -92,7 +92,7 @@ def _integer(body: Body, made: tuple[object, ...]) -> str:
 
 
 def _words(body: Body, counter: str, keys: list[Value], lanes: int) -> Value:
-    """Philox's output for so many counters, those of one side by side."""
+    """Philox's output for a vector of counters; the words of one counter are contiguous."""
     low = Value(body, body.op(f"trunc i128 {counter} to i64"), Kind("i64"))
     high = Value(body, body.op(f"trunc i128 {body.op(f'lshr i128 {counter}, 64')} to i64"), Kind("i64"))
     first = body.splat(low, lanes)
@@ -115,7 +115,7 @@ def _words(body: Body, counter: str, keys: list[Value], lanes: int) -> Value:
 
 
 def _state(body: Body, begun: str) -> None:
-    """The state: the words of the counter after the last one, and the others as they were."""
+    """Store the state: the words of the counter after the last one, and the other words unchanged."""
     steps = body.op(f"udiv i64 {body.op(f'add i64 %all, {WORDS - 1}')}, {WORDS}")
     end = body.op(f"add i128 {begun}, {body.op(f'zext i64 {steps} to i128')}")
     for w in range(WORDS):

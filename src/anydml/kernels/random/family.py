@@ -19,13 +19,13 @@ from anydml.schema.node import Expr
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorDesc
 
-ALONE = 1 << 16  # words below which a second thread costs more than it brings
-SHORT = 1 << 14  # words below which other threads can wait
-PIECE = 64  # counters: of all threads' shares but the last, a multiple
+ALONE = 1 << 16  # words below which a second thread costs more than it saves
+SHORT = 1 << 14  # words below which the GIL is kept
+PIECE = 64  # counters: each thread's share but the last is a multiple of it
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
-    """The words in row-major order, and a copy to where they lie, if that is another one."""
+    """The words in row-major order, and a copy to the output if its layout is another one."""
     found = random_words(statement)
     if isinstance(found, str):
         return Refused(found)
@@ -35,7 +35,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     into, state = checked.tensors[found.target], checked.tensors[found.state]
     after = None if found.after is None else checked.tensors[found.after]
     if any(t is not None and t.data_type != DataType.UINT32 for t in (into, after, None if after is None else state)):
-        return Refused("random bits are stored otherwise")
+        return Refused("random bits or the state are stored as another type than UINT32")
     named: list[Expr] = []
     shape = emit.RandomKey(emit.arithmetic(found.counter, named), emit.arithmetic(found.key, named))
     code = engine.compiled(emit.emitted, target, shape)
@@ -44,7 +44,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     in_order = all(n == 1 or a == b for n, a, b in zip(into.sizes, into.explicit_strides, packed, strict=True))
     base = At(found.target) if in_order else At("scratch")
     threads = machine.threads if count >= ALONE else 1
-    share = -(-count // (WORDS * PIECE * threads)) * PIECE  # counters of a thread
+    share = -(-count // (WORDS * PIECE * threads)) * PIECE  # counters per thread
     places = [_place(e, state) for e in named]
     afterwards: tuple[At | int, ...] = (0, 0, 0, 0, 0)
     if after is not None and found.after is not None:
@@ -66,6 +66,6 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
 
 def _place(e: Expr, state: TensorDesc) -> At:
-    """Where an element of the state lies, whose indices are constants."""
+    """The place of an element of the state, whose indices are constants."""
     index = [int(a.data.value) for a in e.args]
     return At(e.data[0].name, sum(map(mul, index, state.explicit_strides)) * state.data_type.dtype.itemsize)

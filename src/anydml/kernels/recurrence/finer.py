@@ -38,6 +38,7 @@ from anydml.kernels.recurrence.stages import FAR, settled, settled_lanes
 
 # ways to decide elements: by signs and orders of magnitude; by the formula, of the sums that there are; of finer sums
 SETTLED, ROUGH, FINE = "settled", "rough", "fine"
+WITHOUT_SIGN = 32  # of the word that says whether numbers are open, the first bit that says that zeros among them have no sign
 
 
 def emitted(target: Target, shape: RecurrenceKey, number: int) -> str:
@@ -197,17 +198,18 @@ class _FinerFormula:
         head, tail, lost = (
             body.loaded(wide, body.at(f"%fine{n}", body.op(f"mul i64 %fine_part{n}, {k}")), place) for k in range(PARTS)
         )
-        guard = None
+        guard, signed = None, all_signed(head)
         if self.shape.sources[n].kind == NUMBERS:
-            flag = body.op(f"icmp ne i64 {body.load('i64', f'%open{n}', body.op('mul i64 %b, 8'))}, 0")
-            guard = body.splat(Value(body, flag, Kind("i1")), self.lanes)
-        return Precise(Pair(head, tail), lost, guard, all_signed(head))
+            flags = Value(body, body.load("i64", f"%open{n}", body.op("mul i64 %b, 8")), Kind("i64"))
+            guard = body.splat((flags & ((1 << WITHOUT_SIGN) - 1)).compared("ne", 0), self.lanes)
+            signed = body.splat(flags.compared("ult", 1 << WITHOUT_SIGN), self.lanes)
+        return Precise(Pair(head, tail), lost, guard, signed)
 
 
 def _numbers(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[str]]:
     """`void @numbers{n}(arguments, t, b)`: what the sums of a source are over, for a sequence, in three parts.
 
-    It opens the whole sequence where one of them stays open.
+    It opens the whole sequence where one of them stays open, and notes zeros whose signs are not known.
     """
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
@@ -220,14 +222,18 @@ def _numbers(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[st
         size = x.pair.head.magnitude()
         far = ~(size.compared("olt", FAR) & x.err.compared("olt", FAR)) & finite(x.pair.head)
         # so small that its products would leave float64's range: next to nothing, or 0 itself
-        small = size.compared("olt", 1 / FAR) & ~is_zero(x)
+        zero = is_zero(x)
+        small = size.compared("olt", 1 / FAR) & ~zero
+        without = zero if x.signed is None else zero & ~x.signed
         left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), together)
-        open_ = (either(x.guard, far) or far) & iota.compared("slt", left)
+        there = iota.compared("slt", left)
+        open_ = (either(x.guard, far) or far) & there
         pair = Pair(size.lift(0.0), size.lift(0.0)).where(small, x.pair)
         for k, value in enumerate((pair.head, pair.tail, body.chosen(small, 2 / FAR + x.err, x.err))):
             at = body.at(f"%pairs{n}", body.op(f"mul i64 %pairs_part{n}, {k}"))
             body.stored(value, at, body.op(f"mul i64 {i}, 8"))
-        return [carried[0] | Value(body, lanes_as_bits(open_), Kind("i64"))]
+        signs = Value(body, lanes_as_bits(without & there), Kind("i64")) << WITHOUT_SIGN
+        return [carried[0] | Value(body, lanes_as_bits(open_), Kind("i64")) | signs]
 
     def of_vector(i: str, carried: list[Value]) -> list[Value]:
         formula.sums(i)

@@ -32,6 +32,8 @@ class GateWalk(FormulaWalk):
             if one.op == "constant" and one.data.value == 1:
                 return _rest(gate, self.number(self.formula[args[1]].args[0]))
         found = super()._item(place, op, args, data)
+        if op == "expm1" and isinstance(found, Number) and not found.exact:
+            return _levelled(found, self.number(args[0]))
         if op not in ("sigmoid", "softplus", "erfc") or place == len(self.formula) - 1 or not isinstance(found, Number):
             return found
         if op == "sigmoid":
@@ -69,6 +71,13 @@ def _closed(x: Number, argument: Number) -> Number:
         return body.chosen(distance.compared("ogt", WIDE_OPEN), 2.0**-50, found)
 
     return replace(_beyond(x), wide=lambda: value, saturated=0, rel=0.0, err=once(bound), least=None)
+
+
+def _levelled(x: Number, argument: Number) -> Number:
+    """e^x - 1, of which the bound is that of -1 far below 0, where slopes make much of what x is away."""
+    far = (-argument.wide() - _off(argument)).compared("ogt", WIDE_OPEN)
+    error = once(lambda: x.body.chosen(far, 2.0**-50, x.error()))
+    return replace(_beyond(x), saturated=0, rel=0.0, err=error, least=None)
 
 
 def _rest(gate: Number, argument: Number) -> Number:

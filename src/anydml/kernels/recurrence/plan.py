@@ -14,12 +14,12 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.geometry import Scratch
-from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.match import states as match
 from anydml.kernels.match.states import Recurrence
 from anydml.kernels.match.stepped import ROLES, SteppedElement
 from anydml.kernels.recurrence import kernel
 from anydml.kernels.recurrence.finer_sums import PARTS
+from anydml.kernels.recurrence.formulas import of_stage
 from anydml.kernels.recurrence.shape import (
     ENTRIES,
     INPUT,
@@ -196,7 +196,7 @@ class Planner:
             leaves = tuple(map(self._leaf, stage.leaves))
             before = tuple(sorted({leaf.number for leaf in leaves if leaf.kind == SUM} - ready))
             ready |= set(before)
-            made.append(StepFormula(stage.state, combined(stage.formula), leaves, before))
+            made.append(StepFormula(stage.state, of_stage(stage.formula), leaves, before))
         assert ready == set(range(len(order)))
         if len(made) > MOST_STAGES:
             raise Uncompilable(f"a step has more than {MOST_STAGES} stages")

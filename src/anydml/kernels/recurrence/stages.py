@@ -249,8 +249,10 @@ class _Stage:
 
         def group(i: str, carried: list[Value]) -> list[Value]:
             squares, open_ = carried
-            x = number_of(body, self._item(i), self.lanes)
+            walk = self._walk(i)
+            x = number_of(body, walk.items[len(self.stage.formula) - 1], self.lanes)
             value, error = x.wide(), x.wide().lift(0.0) if x.exact else x.error()
+            x, error = self._of_zero(walk, x, error)
             size = value.magnitude()
             finite = size.compared("one", math.inf)
             small = size.compared("olt", 1 / FAR) & (value.compared("une", 0.0) | error.compared("une", 0.0))
@@ -270,6 +272,21 @@ class _Stage:
         at = body.op(f"mul i64 {self.b}, 8")
         body.stored(total.root() * NORM_SLACK, f"%lost{n}", at)
         body.stored(open_, f"%open{n}", at)
+
+    def _of_zero(self, walk: GateWalk, x: Number, error: Value) -> tuple[Number, Value]:
+        """A number with its bound: of 0 times a number whose sign is not known, next to nothing instead of open."""
+        op, args, _ = self.stage.formula[-1]
+        if op != "mul" or x.guard is None:
+            return x, error
+        body, guard = self.body, x.guard
+        for one, other in (args, args[::-1]):
+            zero, factor = walk.number(one), walk.number(other)
+            if zero.exact:
+                nothing = zero.wide().compared("oeq", 0.0) & factor.wide().magnitude().compared("olt", math.inf)
+                nothing = nothing if factor.guard is None else nothing & ~factor.guard
+                error = body.chosen(nothing & guard, 1 / FAR, error)
+                x = replace(x, guard=guard & ~nothing)
+        return x, error
 
     def _there(self, i: str) -> Value:
         """The lanes of units that there are, as a mask."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.fork_safety import guard
 from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
@@ -19,14 +17,12 @@ from anydml.kernels.match.states import definition
 from anydml.kernels.recurrence import finer
 from anydml.kernels.recurrence.plan import UndecidedPiece
 from anydml.kernels.recurrence.shape import COUNT, DONE, ENTRIES, POSITION
+from anydml.kernels.undecided.decision import Decision
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest
 from anydml.schema.traversal import walk
 from anydml.tensor import DataType
-
-if TYPE_CHECKING:
-    from anydml.kernels.evaluate.evaluator import Evaluators
 
 
 class Deciding:
@@ -43,7 +39,7 @@ class Deciding:
         """codes: of each piece, those of its stages, which all calls know."""
         self.tensors, self.data_type, self.target, self.opens, self.codes = tensors, data_type, target, opens, codes
         self._kept: set[engine.Code] = set()  # whose addresses these are
-        self._evaluators: dict[tuple[int, int], Evaluators] = {}  # of a piece's states, made when they are first needed
+        self._decisions: dict[tuple[int, int], Decision] = {}  # of a piece's states, made when they are first needed
 
     def __call__(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
         """Decide what is on the lists, and keep pieces that have ended from being begun again."""
@@ -95,18 +91,15 @@ class Deciding:
         histories = [self._history(found, n, scratch) for n in range(len(self.tensors))]
         kept = [Tensor(f"(state {n})", h.shape, self.data_type) for n, h in enumerate(histories)]
         place = (self.opens.index(found), state)
-        if place not in self._evaluators:
-            with guard:
-                from anydml.kernels.evaluate.evaluator import Evaluators
-
-                nest = self._of_kept(definition(self.tensors[state]), kept, found.sequences.start)
-                self._evaluators[place] = Evaluators({"": nest}, {"": self.data_type})
+        if place not in self._decisions:
+            nest = self._of_kept(definition(self.tensors[state]), kept, found.sequences.start)
+            self._decisions[place] = Decision(nest, self.data_type, self.target)
         known = {tensor.name: history for tensor, history in zip(kept, histories, strict=True)}
-        bits = histories[state].view(f"u{histories[state].itemsize}")
-        with self._evaluators[place].reading({**arrays, **known}) as made:
-            for entry in entries.tolist():
-                sequence, unit = entry >> 32, entry & 0xFFFFFFFF
-                bits[step + 1, sequence, unit] = made[""].stored(step, found.direction, found.sequences[sequence], unit)
+        sequences, units = entries >> 32, entries & 0xFFFFFFFF
+        at = np.stack(
+            [np.full_like(units, step), np.full_like(units, found.direction), found.sequences.start + sequences, units], 1
+        )
+        histories[state][step + 1, sequences, units] = self._decisions[place].at({**arrays, **known}, at)
 
     def _history(self, found: UndecidedPiece, state: int, scratch: NDArray[np.int64]) -> NDArray[np.generic]:
         """A state of a piece before the first step and after each."""

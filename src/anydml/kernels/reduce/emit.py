@@ -14,13 +14,16 @@ from anydml.kernels.code.values import Kind, Value, opened, opened_exactly
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits, stored_quickly
 from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED
+from anydml.kernels.reduce import softmax
+from anydml.kernels.reduce.far_ties import far_ties
 from anydml.kernels.reduce.joint import JOINT
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.listed import List
 from anydml.kernels.reduce.moments import MOMENTS
+from anydml.kernels.reduce.open_rows import NAME
 from anydml.kernels.reduce.passes import Passes
 from anydml.kernels.reduce.pool import PoolingBody
-from anydml.kernels.reduce.precisely import NAME, finer_stage
+from anydml.kernels.reduce.precisely import finer_stage
 from anydml.kernels.reduce.shape import ReductionKey, names, pointers, same_along
 from anydml.kernels.reduce.staging import Staging
 from anydml.kernels.reduce.walk import RowWalk
@@ -46,6 +49,8 @@ class _RowKernel:
         if any(node.op in FINE for node in shape.formula):
             with suppress(Uncompilable):
                 self.finer = finer_stage(target, shape)
+        elif shape.mapped and not target.exact and (less := softmax.less(shape.formula)) is not None:
+            self.finer = far_ties(target, shape, shape.formula[less[0]].data[0])
 
     def text(self) -> str:
         body, shape, staging = self.body, self.shape, self.staging
@@ -148,7 +153,12 @@ class _RowKernel:
             numbers = ", ".join(f"i64 {x}" for x in (r, self.staging.first, self.list.noted, count))
             body.store("i64", body.op(f"call i64 @{NAME}(ptr %arguments, {numbers})"), "%state", 16)
 
-        when(body, body.op(f"icmp ugt i64 {count}, {self.list.noted}"), decide)
+        yes, after = body.name("open"), body.name("decided")
+        body.branch(body.op(f"icmp ugt i64 {count}, {self.list.noted}"), yes, after, seldom=True)
+        body.label(yes)
+        decide()
+        body.jump(after)
+        body.label(after)
 
     def _walk(self, *, careful: bool) -> RowWalk:
         constant = same_along(self.shape)

@@ -22,11 +22,12 @@ from anydml.kernels.match.several import several
 from anydml.kernels.reduce import across, emit, softmax, whole
 from anydml.kernels.reduce.joint import JOINT, with_joint
 from anydml.kernels.reduce.layout import shape_of
-from anydml.kernels.reduce.moments import MOMENTS, with_moments
+from anydml.kernels.reduce.moments import MOMENTS, MOMENTS_OF, with_moments
 from anydml.kernels.reduce.shape import ReductionKey, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
 from anydml.kernels.reduce.undecided import STATE_WORDS, OpenRows, words
+from anydml.kernels.undecided.decision import Decision
 from anydml.schema.check import Checked
 from anydml.schema.statement import Nest, Statement
 
@@ -39,7 +40,6 @@ BLOCK = processor.caches().second // 2  # bytes of all tensors of rows that outp
 TURNS = processor.caches().last  # bytes from which they do
 IN_TURNS = 1 << 27  # elements up to which they do: signals are not handled in between
 LONGEST = 1 << 28  # elements of a row that is added up or multiplied, which no signal ends
-MOMENTS_OF = 1 << 24  # elements of one whose moments are taken
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
@@ -172,7 +172,9 @@ def _reduced(
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         ends = [*range(first, end, block or count), end]
         pieces.append([step(*pair) for pair in pairwise(ends)])
-    return Run([pieces], 8 * size * steps, OpenRows(r, nest, output.data_type, steps, size, turns=block is not None))
+    return Run(
+        [pieces], 8 * size * steps, OpenRows(r, Decision(nest, output.data_type, target), steps, size, turns=block is not None)
+    )
 
 
 def _counting(r: Rows, inner: Sequence[MapDimension]) -> list[MapDimension]:

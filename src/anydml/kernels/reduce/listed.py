@@ -1,4 +1,4 @@
-"""The list of a row's elements that bounds leave open, and those of a softmax decided in pairs of float64 values."""
+"""The list of a row's undecided elements, and the decision of a softmax's elements in pairs of float64 values."""
 
 from __future__ import annotations
 

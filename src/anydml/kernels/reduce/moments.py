@@ -18,13 +18,21 @@ from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.reduce.accumulator import Compensated, masked
 from anydml.schema.node import Constant
+from anydml.tensor import DataType
 
 MOMENTS, VARIANCE = "row_moments", "variance"  # nodes: the mean, from which the other is had
+MOMENTS_OF = 1 << 24  # elements of a row whose moments are taken, at most
 
 
 def with_moments(formula: Formula, count: int) -> Formula:
-    """The formula with nodes for the mean and the variance of a row of so many elements, where it has both."""
+    """The formula with nodes for the mean and the variance of a row of so many elements, where it has both.
+
+    A mean alone is such a node where elements are less it: so it is known to be the element where all are equal.
+    """
     made = list(formula)
+    for op, args, _ in formula:
+        if op == "sub" and (x := args[0]) == mean_of(formula, formula[args[1]], count) and _gains(formula[x], count):
+            made[args[1]] = Node(MOMENTS, (x,), count)
     for place, node in enumerate(formula):
         found = _squares(formula, node, count)
         if found is None:
@@ -33,6 +41,13 @@ def with_moments(formula: Formula, count: int) -> Formula:
         made[mean] = Node(MOMENTS, (x,), count)
         made[place] = Node(VARIANCE, (mean,), None)
     return used(made)
+
+
+def _gains(element: Node, count: int) -> bool:
+    """Whether a mean of so many elements that are read may be rounded, and is no better taken as a sum."""
+    if element.op != "stream" or element.data[1] not in SINGLE or count > MOMENTS_OF:
+        return False
+    return element.data[1] == DataType.FLOAT32 or count & (count - 1) != 0
 
 
 def _squares(formula: Formula, node: Node, count: int) -> tuple[int, int] | None:

@@ -8,10 +8,12 @@ pairs take another few u^2 M. So (4 s^2 + 64) u^2 M bounds all of that. M comes 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.functions.approximate import at_least, at_most
 from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, two_sum
 from anydml.kernels.elementwise.numbers import SLACK, U, either
 from anydml.kernels.elementwise.precise_arithmetic import Condition, Precise, add, divide, multiply, subtract, with_sign
@@ -65,19 +67,21 @@ class Plain(Sums):
 class Differences(Sums):
     """Sums of x - near and their squares, and of g and its products with them where there is a g. near: the first x.
 
-    count: of the row; additions: at most so many in a lane, and among lanes.
+    count: of the row; additions: at most so many in a lane, and among lanes. Where two x with a g that is not 0 differ, one of
+    them is not the mean, so that a product with g is not 0: if products add up to 0, they cancel, and that 0 is +0.
     """
 
     def __init__(self, body: Body, lanes: int, args: Sequence[int], near: Value, count: int, additions: int) -> None:
         super().__init__(body, lanes, args)
         self.near, self.count = near, count
         self.share = (4.0 * additions * additions + 64) * U * U
-        # a guard, sums with what is left over, the sum of all g^2, and where sums are not exact
+        # a guard, sums with what is left over, the sum of all g^2, the least and the largest x - near where g is not 0, and
+        # where sums are not exact
         self.count_of_sums = 2 * len(args)
         none = self.zero.lift(-0.0)  # a sum of zeros is -0 where all of them are
         self.starts = [self.no, *[self.zero] * 4]
         if len(args) > 1:
-            self.starts += [none, *[self.zero] * 4]
+            self.starts += [none, *[self.zero] * 4, self.zero.lift(math.inf), self.zero.lift(-math.inf)]
         self.starts += [self.no] * self.count_of_sums
 
     def step(self, values: list[Value], items: Items, active: Value) -> list[Value]:
@@ -109,6 +113,9 @@ class Differences(Sums):
             add(g, None, self.no ^ True)
             add(product, lost + g * rest, plain & lost_product(g, d, product).compared("oeq", 0.0))
             made.append(body.fused(g, g, values[9]))
+            some = g.compared("une", 0.0)
+            made.append(at_most(values[10], body.chosen(some, d, math.inf)))
+            made.append(at_least(values[11], body.chosen(some, d, -math.inf)))
         return made + flags
 
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
@@ -120,7 +127,7 @@ class Differences(Sums):
             made += total
             flags[k] = flags[k] | lost
         if len(self.args) > 1:
-            made.append(a[9] + b[9])
+            made += [a[9] + b[9], at_most(a[10], b[10]), at_least(a[11], b[11])]
         return made + flags
 
     def results(self, values: list[Value]) -> dict[str, Precise]:
@@ -146,7 +153,8 @@ class Differences(Sums):
             found[OTHER_MEAN] = divide(g, n)
             # multiplied by n, so that a total of 0 is exact if the sums are
             products = multiply(total(7, (values[9] * squares).root()), n)
-            found[TOTAL] = divide(subtract(products, multiply(differences, g)), n)._replace(signed=None)
+            cancels = values[10].compared("olt", values[11])
+            found[TOTAL] = divide(subtract(products, multiply(differences, g)), n)._replace(signed=cancels)
         return found
 
 

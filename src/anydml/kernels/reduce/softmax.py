@@ -11,23 +11,25 @@ added to what is not.
 
 from __future__ import annotations
 
+import math
+
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import precise
+from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.combined import used
 from anydml.kernels.elementwise.functions.approximate import ROUNDER, at_least, at_most
 from anydml.kernels.elementwise.functions.coefficients import EXP, EXP_NEAR
 from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
 from anydml.kernels.elementwise.functions.paired_tables import SIXTEENTHS
-from anydml.kernels.elementwise.functions.pairs import Pair, two_sum
+from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.functions.picks import picked
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, either
-from anydml.kernels.elementwise.precise_arithmetic import Precise, subtract
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, either, odd_of
 from anydml.kernels.match.maps import Formula, Node
 from anydml.tensor import DataType
 
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # off by 2^-55.2
 FAR = 700.0  # largest elements beyond have others near them as exact differences
 BELOW = 300.0
+CLOSE, FARTHEST = 600.0, 800.0  # e^-gap is 2^-1024 in between, by far
 # An entry, the product and r are off by u each. What LN2 is off by counts as often as n differs from that of m;
 # what is below 2^-200 of the largest power is stored as 0, or is so little of a rest above 2^-160 that its error is nothing
 PICKED_REL = EXP_NEAR.rel + 3.1 * U + 203 * 2.0**-55.2
@@ -119,7 +121,7 @@ def less(formula: Formula) -> tuple[int, int, int] | None:
 def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type: DataType) -> tuple[Value, Value]:
     """The bits of (x - m) - L, and the lanes that stay open, which may be too many; count: of a row's elements, at most.
 
-    x - m is exact as a pair of float64 values, and so it is known on which side of it the difference is, however small L is.
+    x - m is exactly a float64 and what is left of it, and so it is known on which side of it the result is, however small L is.
     gap: how far m is ahead of all others. What is within 2^-1024 |b| of a tie b counts as b; of n terms, L is between e^-gap
     and n e^-gap, but for 2^-800 of it. Below, `limit` is between 2^1022.8 e^-gap and 2^1023.8 e^-gap where gap is between 600
     and 800. Differences below that are below 2^1023.8 L, those from 4 n times as much on are above 2^1024.8 L; what is between
@@ -127,17 +129,25 @@ def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type
     800, too.
     """
     body, nothing = x.body, x.wide().lift(0.0)
-    difference = Pair(*two_sum(x.wide(), -m.wide()))
-    shifted = at_most(at_least(gap, 600.0), 800.0) * -LOG2_E + 1023.3 + ROUNDER
+    head, tail = two_sum(x.wide(), -m.wide())
+    shifted = at_most(at_least(gap, CLOSE), FARTHEST) * -LOG2_E + 1023.3 + ROUNDER
     limit = ((shifted.bits() << 52) + (1023 << 52)).cast(nothing.kind)
-    size = difference.head.magnitude()
+    size = head.magnitude()
     ahead = size.compared("oge", limit * (4.0 * count))
     small, err = (body.chosen(ahead, 0.0, value) for value in (log.wide(), log.error()))
-    unsure = either(log.guard, ~ahead & size.compared("oge", limit))
-    made = subtract(Precise(difference, nothing, None), Precise(Pair(small, nothing), err, unsure))
-    bits, undecided = precise.finished(made, data_type, integral=False)
-    assert undecided is not None
-    return bits, undecided
+    left = tail - small  # this and the sums with a bound are rounded, but where L is left out
+    err = (err + body.chosen(ahead, 0.0, left.magnitude() * (3 * U))) * SLACK
+    low, high = (_stored(odd_of(*two_sum(head, left + end)), data_type) for end in (-err, err))
+    unsure = either(log.guard, ~ahead & size.compared("oge", limit), low.compared("ne", high), ~size.compared("olt", math.inf))
+    assert unsure is not None
+    return high, unsure
+
+
+def _stored(odd: Value, data_type: DataType) -> Value:
+    """The bits of a number that is rounded to odd."""
+    if data_type == DataType.FLOAT16:
+        return halves.narrowed(halves.odd_single(odd))
+    return odd.converted("fptrunc", odd.kind.of("float")).bits()
 
 
 class Shares:

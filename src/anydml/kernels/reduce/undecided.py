@@ -1,4 +1,4 @@
-"""Elements that a kernel's bounds leave open, decided exactly, in Python: by their row and their place in it."""
+"""Elements that a kernel's bounds leave open, decided finer: by their row and their place in it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.fork_safety import guard
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.rows import Rows
 from anydml.kernels.reduce.shape import ALL
-from anydml.schema.statement import Nest
-from anydml.tensor import DataType
+from anydml.kernels.undecided.decision import Decision
 
 STATE_WORDS = 8  # of each piece: shape.STATE, in a cache line of its own
 
@@ -31,8 +29,7 @@ class OpenRows(NamedTuple):
     """
 
     rows: Rows
-    nest: Nest
-    data_type: DataType
+    decision: Decision
     pieces: int
     size: int
     turns: bool = False
@@ -46,21 +43,13 @@ class OpenRows(NamedTuple):
 
     def decide(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
         """Decide what is on the lists of all pieces, when one has stopped, and empty them."""
-        with guard:
-            from anydml.kernels.evaluate.evaluator import evaluators
-
         done = np.iinfo(np.int64).max
-        evaluator = None
-        output = arrays[self.rows.output]
-        elements = output.view(f"u{output.itemsize}") if output.dtype.kind == "f" else output
         for piece in self._pieces(scratch):
             row, count = int(piece[0]), int(piece[2])
             if count:
-                if evaluator is None:
-                    evaluator = evaluators({self.rows.output: self.nest}, {self.rows.output: self.data_type}, arrays)
                 entries = piece[STATE_WORDS : STATE_WORDS + 2 * count].reshape(count, 2)
-                for at in _coordinates(self.rows, entries.tolist()):
-                    elements[at] = evaluator[self.rows.output].stored(*at)
+                places = list(_coordinates(self.rows, entries.tolist()))
+                self.decision.store(arrays[self.rows.output], arrays, places)
                 piece[2] = 0
             elif row == 0 and not self.turns:
                 piece[0] = done  # it has ended, and is not begun again

@@ -1,1 +1,1 @@
-"""The family of running sums and products: every element is one of all elements of its line up to its place."""
+"""The family of running sums and products: of the elements of a line up to each position."""

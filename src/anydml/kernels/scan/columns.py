@@ -1,8 +1,8 @@
-"""The kernel of running sums and products of lines that lie side by side: blocks of rows, each from line to line.
+"""The kernel of running sums and products of lines that are side by side: blocks of rows, each over all lines.
 
-Each line has its sum so far in scratch memory, and for floats the least exponent of its elements. Where a sum is not
-larger than 2^53 of the smallest place that any element before it has, float64 holds it exactly, and a block of rows is stored
-that all lines have this in. Otherwise the rest of these lines is a group's work (group.py).
+Scratch holds each line's sum so far and, for floats, the least exponent of its elements. float64 holds a sum exactly if it is
+at most 2^53 units of the smallest binary place of the elements before it. A block of rows is stored if this is so for all of
+its lines. Otherwise a group computes the rest of these lines (group.py).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from anydml.kernels.irregular.loops import walk
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts, picked, zero_of_none
 
-ROWS = 4  # of a block: with more, rows that are 4 KiB apart drive one another out of the cache
-STRIP = 1024  # lines whose sums are in the cache
+ROWS = 4  # rows of a block: with more, rows that are 4 KiB apart evict one another from the cache
+STRIP = 1024  # lines whose sums stay in the cache
 NAMES = (*FIRST, "lines", "columns", "staged")
-NONE, LEFT = 0x7FFFFFFF, -1  # instead of the bits of a least element: where there is none, and where a group has done the rest
+NONE, LEFT = 0x7FFFFFFF, -1  # instead of the bits of a least element: no element yet; a group has computed the rest
 INFINITY = 0x7F800000
-STEP = 1 << 23  # of an exponent, in the bits of a float32
-PLACES = 29 * STEP  # how far the exponents of a sum and of an element may be apart: 53 places, less the 24 that an element has
+STEP = 1 << 23  # the unit of the exponent in the bits of a float32
+PLACES = 29 * STEP  # the largest difference of exponents of a sum and an element: 53 places less the 24 of an element
 
 
 def columns_bytes(target: Target, shape: ScanKey, lines: int) -> tuple[int, int]:
-    """The bytes of the lines' sums, and of the blocks of the last few lines."""
+    """The bytes of scratch: the lines' sums, and a block of the last few lines."""
     lanes = lanes_of(target)
     strip = min((-(-lines // lanes) + 1) * lanes, STRIP)
     return strip * 12 if shape.floating else strip * shape.size, 2 * ROWS * lanes * shape.size
@@ -56,7 +56,7 @@ def emitted(target: Target, shape: ScanKey) -> str:
             _ScanStrip(body, shape, items, places, first, width, own).compute()
             return []
 
-        # the last strip is a narrower one
+        # the last strip is narrower
         more = body.op(f"add i64 {body.op(f'add i64 %lines, {missing}')}, {STRIP - 1}")
         body.loop("0", body.op(f"and i64 {more}, {-STRIP}"), STRIP, [], strip)
 
@@ -70,7 +70,7 @@ def _least(body: Body, x: str, y: str) -> str:
 
 
 def _missing(body: Body, target: str, lanes: int, size: int) -> str:
-    """The number of lanes that the first vector leaves out, so that all further ones lie at multiples of their size."""
+    """The number of lanes that the first vector leaves out, so that all others are aligned to their size."""
     width = lanes * size
     past = body.op(f"and i64 {body.op(f'ptrtoint ptr {target} to i64')}, {width - 1}")
     apart = body.op(f"or i64 {body.op(f'and i64 {past}, {size - 1}')}, {body.op(f'and i64 %target_step, {width - 1}')}")
@@ -79,7 +79,7 @@ def _missing(body: Body, target: str, lanes: int, size: int) -> str:
 
 
 def _moved(target: Target, most: int) -> str:
-    """`void @moved(ptr, i64, ptr, i64, i64 rows, i64 nbytes)`: rows of fewer than so many bytes, so many bytes apart."""
+    """`void @moved(ptr, i64, ptr, i64, i64 rows, i64 nbytes)`, which copies rows of fewer than `most` bytes between strides."""
     body = Body(target)
 
     def row(r: str, _: list[Value]) -> list[Value]:
@@ -94,7 +94,7 @@ def _moved(target: Target, most: int) -> str:
 class _ScanStrip:
     """Lines that are computed together.
 
-    at: where the first one begins on both sides, which is the line `first`. missing: so many lanes are left out before it.
+    at: the addresses of the first one, the line `first`, in source and target. missing: lanes that are left out before it.
     """
 
     def __init__(self, body: Body, shape: ScanKey, items: Resumed, at: list[str], first: str, width: str, missing: str) -> None:
@@ -105,7 +105,7 @@ class _ScanStrip:
         self.sum = Kind("double", self.lanes) if shape.floating else self.element
         up = body.op(f"add i64 {body.op(f'add i64 {width}, {missing}')}, {self.lanes - 1}")
         self.padded = body.op(f"and i64 {up}, {-self.lanes}")
-        # behind the sums, there are the least elements
+        # the least elements are stored after the sums
         self.least = body.at("%columns", body.op(f"mul i64 {self.padded}, {self.sum.bits // 8}"))
 
     def compute(self) -> None:
@@ -115,7 +115,7 @@ class _ScanStrip:
 
     def _start(self) -> None:
         body = self.body
-        # the sum of zeros is -0 where all of them are
+        # the sum of zeros is -0 if all of them are
         first = body.constant(self.sum, -0.0 if self.shape.floating else int(self.shape.product))
 
         def step(c: str, _: list[Value]) -> list[Value]:
@@ -151,7 +151,7 @@ class _ScanStrip:
         return []
 
     def _block(self, row: str, rows: int, c: str, places: list[str]) -> None:
-        """So many rows of as many lines as there are lanes; of fewer, they go by way of scratch memory."""
+        """A block of rows of as many lines as a vector has lanes; if there are fewer lines, through scratch."""
         body, size = self.body, self.shape.size
         place = body.op(f"sub i64 {c}, {self.missing}")
         line = body.op(f"select i1 {body.op(f'icmp eq i64 {c}, 0')}, i64 0, i64 {place}")
@@ -184,7 +184,7 @@ class _ScanStrip:
         def otherwise() -> None:
             self._left_to_group(row, c, line, (source, target), left)
 
-        # in the others, there may be anything
+        # the other lanes may hold anything
         beyond = body.op(f"shl i64 -1, {body.op(f'select i1 {partial}, i64 {left}, i64 {self.lanes}')}")
         self._computed(row, rows, c, ends, body.op(f"xor i64 {beyond}, -1"), stored, otherwise)
 
@@ -198,7 +198,7 @@ class _ScanStrip:
         stored: Callable[[], None],
         otherwise: Callable[[], None],
     ) -> None:
-        """lanes: a mask of those that count. stored: what is done where the block is stored; otherwise: where it is not."""
+        """Compute a block. lanes: a mask of those that count. stored, otherwise: run if the block is stored, and if not."""
         body, shape = self.body, self.shape
         (source, source_step), (target, target_step) = ends
         read = [along(body, source, source_step, str(r)) for r in range(rows)]
@@ -223,8 +223,8 @@ class _ScanStrip:
         for x in singles:
             size = x.bits() & NONE
             largest = body.intrinsic("umax", largest, size)
-            least = body.intrinsic("umin", least, size - 1)  # of 0, it is all ones
-        # a sum of so many floats takes two registers
+            least = body.intrinsic("umin", least, size - 1)  # all ones for 0
+        # the sums of one vector of floats take two registers
         stores: list[tuple[Value, str, int]] = []
         after_all, begins = list[tuple[Value, int]](), list[Value]()
         for first in (0, half):
@@ -243,7 +243,7 @@ class _ScanStrip:
                 sums = after
             after_all.append((sums, first))
         begun = picked(begins[0], begins[1], range(self.lanes)).bits() & NONE
-        # the sum before, and four of the largest: each half of what may be; differences of such numbers have a sign
+        # the sum before, and four times the largest element, are each at most half of the limit; the differences have a sign
         lost = (begun - least).compared("sgt", PLACES - STEP) | (largest - least).compared("sgt", PLACES - 3 * STEP)
         lost = lost | body.intrinsic("umax", begun, largest).compared("uge", INFINITY)
         there = body.op(f"and i64 {lanes_as_bits(lost)}, {lanes}")
@@ -264,7 +264,7 @@ class _ScanStrip:
         body.label(done)
 
     def _left_to_group(self, row: str, c: str, line: str, real: tuple[str, str], left: str) -> None:
-        """The rest of lines, from a row on."""
+        """Let a group compute the rest of lines, from a row on."""
         body, lanes, size = self.body, self.lanes, self.shape.size
         body.stored(body.constant(Kind("i32", lanes), LEFT), self._leasts(c))
         body.stored(body.loaded(self.sum, self._sums(c)), "%begun")

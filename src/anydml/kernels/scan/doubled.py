@@ -1,7 +1,7 @@
-"""Sums of contiguous lines that float64 no longer holds: a head and what its additions left over, where these are exact.
+"""Sums of contiguous lines that float64 no longer holds: a head and a tail, the sum of the additions' rounding errors.
 
 Within a vector, prefixes are exact as long as its elements are multiples of one power of two and not much larger. The sum
-before it is that of two numbers; an element is rounded where both ends of what their sum may be round to it.
+before the vector is head + tail. An element is decided if both ends of the interval of its sum round to it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from anydml.kernels.scan.sizes import size, spread
 if TYPE_CHECKING:
     from anydml.kernels.scan.lines import ScanLine
 
-LOST = 2.0**-51  # of a number and what is left over, more than their roundings lose
+LOST = 2.0**-51  # exceeds the relative rounding error of adding a prefix and the tail
 
 
 def further(line: ScanLine, begin: str, sums: Value) -> tuple[str, Value, Value]:
-    """Go on with whole blocks; where that ends, and the sum there, as a head and what is left over."""
+    """Continue with whole blocks. -> where that ends, and the sum there as a head and a tail"""
     body, kind = line.body, sums.kind
     before, head, inside, stores, done = map(body.name, ("before", "blocks", "inside", "stores", "done"))
     i, j, high, low, high_after, low_after = (f"%{body.name(x)}" for x in ("i", "j", "high", "low", "high", "low"))
@@ -51,7 +51,7 @@ def further(line: ScanLine, begin: str, sums: Value) -> tuple[str, Value, Value]
 
 
 def _summed(line: ScanLine, vectors: list[Value], sums: tuple[Value, Value]) -> tuple[list[Value], tuple[Value, Value], str]:
-    """The elements to store, the sum after them, and whether any of this is not known exactly."""
+    """The elements to store, the sum after them, and whether an element is undecided or the sum is not exact."""
     body, half = line.body, line.lanes // 2
     single, wide = Kind("float", line.lanes), sums[0].kind
     high, low = sums

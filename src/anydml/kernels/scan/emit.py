@@ -1,7 +1,6 @@
-"""The kernel of running sums and products of lines that lie in any way: groups of lines one after another.
+"""The kernel of running sums and products of lines with any strides: groups of lines, one after another.
 
-A group of lines of which an element is left open stops the call, when it is done. What is done then is passed over when the
-call is taken up again.
+A group of lines that leaves an element undecided ends the call. When the call is resumed, it skips the groups that are done.
 """
 
 from __future__ import annotations
@@ -14,24 +13,24 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.irregular.loops import walk
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts
 
-# state: the item to go on with; where lines are open: which of how many, in the lines of which turn, from which line and row
-# on; and at which of its lines to go on with the item
+# state: the item to continue with; if lines are undecided: a mask of them, their number, the turn, the first line and row;
+# and the line of the item to continue with
 NEXT, OPEN, COUNT, TURN, LINE, ROW, FROM = range(7)
 STATE_WORDS = 8
 DONE = (1 << 63) - 1
-# begun: the sums before the first row that is kept, of the lines that are open; kept: their elements, those of a row together
+# begun: the sums before the first row that is kept, of the undecided lines; kept: their elements, row by row
 FIRST = ("state", "begun", "kept", "source", "target", "n", "source_step", "target_step")
 NAMES = (*FIRST, "lines", "source_line", "target_line")
 POINTERS = {"state", "begun", "kept", "columns", "source", "target"}
 
 
 def lanes_of(target: Target) -> int:
-    """Lines that are computed together."""
+    """The number of lines that are computed together."""
     return target.vector_bytes // 4
 
 
 class Resumed:
-    """The items that a call consists of, numbered in its order: those before the one to go on with are done."""
+    """The items of a call, numbered in order. Those before the item to continue with are done."""
 
     def __init__(self, body: Body) -> None:
         self.body = body
@@ -41,7 +40,7 @@ class Resumed:
         self._begun, self._from = body.load("i64", "%state", 8 * NEXT), body.load("i64", "%state", 8 * FROM)
 
     def turn(self) -> None:
-        """Count a turn of the loops around lines that are numbered together."""
+        """Count a turn of the loops around the lines."""
         self._increased(self._turn)
 
     def item(self, compute: Callable[[], None]) -> None:
@@ -51,18 +50,18 @@ class Resumed:
         when(self.body, self.body.op(f"icmp uge i64 {now}, {self._begun}"), compute)
 
     def lines(self, compute: Callable[[str], None]) -> None:
-        """Compute the next item from a line on, which is the first one of it unless some are done."""
+        """Compute the next item, beginning with its first line that is not done."""
         body = self.body
 
         def some() -> None:
-            now = body.op(f"load i64, ptr {self._number}, align 8")  # which counts this item, too
+            now = body.op(f"load i64, ptr {self._number}, align 8")  # this item is already counted
             here = body.op(f"icmp eq i64 {now}, {body.op(f'add i64 {self._begun}, 1')}")
             compute(body.op(f"select i1 {here}, i64 {self._from}, i64 0"))
 
         self.item(some)
 
     def stop_if(self, mask: str, count: str, line: str, row: str, further: str | None = None) -> None:
-        """End the call where lines are open; further: the line to go on from with the item, None where it is done."""
+        """End the call if lines are undecided. further: the line of the item to continue with, None if the item is done."""
         body = self.body
 
         def stop() -> None:
@@ -80,7 +79,7 @@ class Resumed:
         when(body, body.op(f"icmp ne i64 {mask}, 0"), stop)
 
     def end(self) -> None:
-        """The end of the kernel; a call that was taken up is never taken up again."""
+        """The end of the kernel. It marks the call as done, so that it is not resumed again."""
         resumed = self.body.op(f"icmp ne i64 {self._begun}, 0")
         when(self.body, resumed, lambda: self.body.store("i64", str(DONE), "%state"))
         self.body.do("ret i64 0")
@@ -98,7 +97,7 @@ def emitted(target: Target, shape: ScanKey) -> str:
     groups = [group(target, shape, lanes) for lanes in (lanes_of(target), 1)]
 
     def line(at: list[str], count: str, strides: list[str]) -> None:
-        """The innermost of the loops, which is of one turn: the lines lie along it."""
+        """The innermost loop, which has one turn: the dimension of the lines."""
         items.turn()
 
         def step(lanes: int) -> Callable[[str, list[Value]], list[Value]]:

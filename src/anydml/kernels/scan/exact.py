@@ -1,4 +1,4 @@
-"""Running sums and products of floats exactly, in Python: for the few lines of which machine code leaves an element open."""
+"""Exact running sums and products of floats in Python, for the few lines in which machine code leaves an element undecided."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anydml.exact.formats import Format, nearest, significand
 
 
 def sums(line: Sequence[int], form: Format, *, exclusive: bool, begun: Sequence[float] = ()) -> Iterator[int]:
-    """The bits of the running sums of elements, given by their bits; begun: numbers that those before add up to."""
+    """The bits of the running sums of elements given by their bits. begun: numbers whose sum is that of the elements before."""
     unit = 1 << -form.lowest  # sums are multiples of the smallest subnormal number
     total, special, negative = 0, 0.0, True
     if begun:
@@ -35,7 +35,7 @@ def sums(line: Sequence[int], form: Format, *, exclusive: bool, begun: Sequence[
 
 
 def products(line: Sequence[int], form: Format, *, exclusive: bool, precision: int = 256) -> Iterator[int]:
-    """The bits of the running products of elements, given by their bits; precision: bits that are kept of a product."""
+    """The bits of the running products of elements given by their bits. precision: the bits to which products are computed."""
     one = nearest(1, 1, form)
     low, lost, exponent, sign, special = 1, 0, 0, 0, 0.0  # the product is between low and low + lost, times 2^exponent
     if exclusive:

@@ -24,17 +24,17 @@ from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 
-SHORT = 1 << 14  # elements below which other threads can wait
-ALONE = 1 << 17  # elements below which a second thread costs more than it brings
-APART = 256  # lines side by side of which a thread gets a multiple: whole cache lines of both sides
+SHORT = 1 << 14  # elements below which the GIL is kept
+ALONE = 1 << 17  # elements below which a second thread costs more than it saves
+APART = 256  # threads get multiples of so many neighbouring lines: whole cache lines of source and target
 CACHE_LINE = 64
 _FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32}
 
 
 class ScanLayout(NamedTuple):
-    """Strides in bytes on both sides; lane: the dimension whose lines are computed together, None for single lines.
+    """Strides in bytes of source and target. lane: the dimension whose lines are computed together, None for single lines.
 
-    others: the dimensions around them. kept: of so many lines all elements are kept, where one may be left open.
+    others: the dimensions around them. kept: the number of lines whose elements are all kept, since one may be undecided.
     """
 
     strides: Sequence[tuple[int, int]]
@@ -46,8 +46,8 @@ class ScanLayout(NamedTuple):
 class ScanPiece(NamedTuple):
     """The lines of a thread.
 
-    loops: around them, of which the outermost begins with the turn `first`. turn: so many turns are of the threads before.
-    line, width: of lines side by side, so many from one on. words: where its state is.
+    loops: those around the lines; the outermost begins at turn `first`. turn: the turns of the threads before. line, width: the
+    first of neighbouring lines, and their number. words: the place of its state.
     """
 
     loops: Sequence[Loop]
@@ -59,7 +59,7 @@ class ScanPiece(NamedTuple):
 
 
 def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
-    """A step for each thread, which goes from line to line."""
+    """A step for each thread, which loops over lines."""
     found = scan(statement)
     if isinstance(found, str):
         return Refused(found)
@@ -67,7 +67,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if isinstance(target, str):
         return Refused(target)
     if found.data_type.dtype.kind == "f" and found.data_type not in _FORMATS:
-        return Refused("elements are of FLOAT64")
+        return Refused("elements have type FLOAT64")
     source, into = checked.tensors[found.source], checked.tensors[found.target]
     itemsize = found.data_type.dtype.itemsize
     strides = [(a * itemsize, b * itemsize) for a, b in zip(source.explicit_strides, into.explicit_strides, strict=True)]
@@ -76,7 +76,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     last = [(n - 1) * step if found.backward else 0 for step in along]
     along = (-along[0], -along[1]) if found.backward else along
     count, beside = (1, (itemsize, itemsize)) if layout.lane is None else (found.sizes[layout.lane], strides[layout.lane])
-    # in scratch: the state, the sums that a group begins with, the elements that are kept, and what else there is
+    # in scratch: the state, the sums at which a group begins, the elements that are kept, and the kernel's own
     lanes = emit.lanes_of(target)
     kept = 8 * (emit.STATE_WORDS + 2 * lanes)
     free = kept + _rounded_up(n * layout.kept * itemsize)
@@ -115,7 +115,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
 
 def _pieces(found: Scan, layout: ScanLayout, count: int, words: int, threads: int) -> list[ScanPiece]:
-    """The lines in as many pieces as there are threads: by turns of the outermost loop, else of those side by side."""
+    """The lines in as many pieces as threads: by turns of the outermost loop, else by neighbouring lines."""
     loops = [*(Loop(found.sizes[d], layout.strides[d]) for d in layout.others), Loop(1, (0, 0))]
     inner = prod(loop.turns for loop in loops[1:])
     if loops[0].turns > 1:
@@ -126,7 +126,7 @@ def _pieces(found: Scan, layout: ScanLayout, count: int, words: int, threads: in
 
 
 def _laid_out(found: Scan, strides: Sequence[tuple[int, int]], target: Target) -> tuple[ScanLayout, ScanKey | None]:
-    """The lines, and the shape of the kernel for lines that are contiguous or side by side; None where they are neither."""
+    """The layout of the lines, and the key of the kernel for contiguous or neighbouring lines; None if they are neither."""
     itemsize = found.data_type.dtype.itemsize
     contiguous, lanes = (itemsize, itemsize), emit.lanes_of(target)
     floating = found.data_type in _FORMATS
@@ -152,7 +152,7 @@ def _rounded_up(nbytes: int) -> int:
 def _decide(
     found: Scan, layout: ScanLayout, pieces: Sequence[ScanPiece], lanes: int, scratch: NDArray[np.int64], arrays: Arrays
 ) -> None:
-    """Decide what stopped each piece; those that did not stop are done."""
+    """Decide the undecided lines at which each piece stopped. Pieces that did not stop are done."""
     for piece in pieces:
         state = scratch[piece.words :]
         if state[emit.OPEN]:
@@ -164,7 +164,7 @@ def _decide(
 def _decide_lines(
     found: Scan, layout: ScanLayout, piece: ScanPiece, lanes: int, state: NDArray[np.int64], arrays: Arrays
 ) -> None:
-    """Store the lines of the group that stopped a piece, of which an element is open, exactly, from its first row on."""
+    """Compute the undecided lines of the group at which a piece stopped exactly, and store them from its first row on."""
     form = _FORMATS[found.data_type]
     _, mask, count, turn, line, row = state[: emit.ROW + 1].tolist()
     state[emit.OPEN] = 0

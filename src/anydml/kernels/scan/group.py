@@ -1,9 +1,10 @@
-"""Running sums and products of lines side by side in the lanes of vectors, whatever their elements are.
+"""Running sums and products of lines in the lanes of vectors, for any elements.
 
-A running sum of floats is held as a head, what its additions left over, and a bound of what the additions of that left over;
-a product likewise, scaled by 2^512 where it leaves float64's middle. Where the bound is 0, rounding to odd and then to the
-output's type is exact; elsewhere both ends of where the result may lie have to round to the same element. Of the lines of which
-an element is left open the mask is returned: their elements are in scratch memory, whatever lies in their place.
+A running sum of floats is held as a head, a tail (the sum of the rounding errors of the head's additions), and a bound of the
+tail's own rounding errors; a product likewise, scaled by 2^512 if it leaves the middle of float64's range. If the bound is 0,
+rounding to odd and then to the output's type is exact; otherwise both ends of the interval of the result must round to the same
+element. The function returns a mask of the lines with an undecided element. Their elements are kept in scratch, since the
+output may overwrite the input.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from anydml.kernels.elementwise.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.elementwise.rounding import stored
 from anydml.tensor import DataType
 
-FAR, NEAR = 2.0**500, 2.0**12  # a scaled product is taken back once it is nearer to 1 than this
+FAR, NEAR = 2.0**500, 2.0**12  # where a product is scaled, and where a scaled one is scaled back
 SCALE = 2.0**512
 POINTERS = ("begun", "kept", "source", "target")
 NUMBERS = ("kept_step", "row", "n", "source_step", "target_step", "source_line", "target_line")
 
 
 class ScanKey(NamedTuple):
-    """dense: elements of neighbouring lines lie side by side, on both sides."""
+    """The kernel's key. dense: elements of neighbouring lines are contiguous in source and target."""
 
     data_type: DataType
     product: bool
@@ -41,20 +42,20 @@ class ScanKey(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of an element."""
+        """The bytes of an element."""
         return self.data_type.dtype.itemsize
 
 
 def lefts(target: Target) -> int:
-    """The bytes from the sums that groups begin with to what is left over of them."""
+    """The bytes from the sums at which groups begin to their tails."""
     return 2 * target.vector_bytes
 
 
 def group(target: Target, shape: ScanKey, lanes: int) -> tuple[str, list[str]]:
-    """`i64 @group<lanes>(POINTERS, NUMBERS)`: the rest of so many lines, and a mask of those of which an element is open.
+    """`i64 @group<lanes>(POINTERS, NUMBERS)`: computes the rest of `lanes` lines and returns a mask of the undecided ones.
 
-    begun: the sums of the `row` elements before, and, `lefts` bytes further on, what is left over; the other n elements are
-    kept, so many bytes apart.
+    begun: the sums of the `row` elements before and, `lefts` bytes further, their tails. The other n elements of each line are
+    kept in scratch.
     """
     body = Body(target)
     body.do("%open = alloca i64, align 8")
@@ -68,19 +69,19 @@ def group(target: Target, shape: ScanKey, lanes: int) -> tuple[str, list[str]]:
 
 
 def finished(body: Body, groups: Sequence[tuple[str, list[str]]]) -> str:
-    """The module of a kernel and the groups that it calls."""
+    """The module of a kernel, with the group functions that it calls."""
     declared = dict.fromkeys([*body.declared, *(x for _, others in groups for x in others)])
     return kernel(body, [*declared, *(text for text, _ in groups)])
 
 
 def called(body: Body, lanes: int, pointers: Sequence[str], numbers: Sequence[str | int]) -> str:
-    """The mask that `group` returns."""
+    """A call of a group function, which returns its mask."""
     given = [*(f"ptr {p}" for p in pointers), *(f"i64 {x}" for x in numbers)]
     return body.op(f"call i64 @group{lanes}({', '.join(given)})")
 
 
 def picked(x: Value, y: Value, which: Sequence[int]) -> Value:
-    """Lanes of two vectors, those of the second one numbered on."""
+    """The chosen lanes of two vectors, whose lanes are numbered consecutively."""
     kind = x.kind.text
     mask = ", ".join(f"i32 {i}" for i in which)
     made = Kind(x.kind.element, len(which))
@@ -88,13 +89,13 @@ def picked(x: Value, y: Value, which: Sequence[int]) -> Value:
 
 
 def zero_of_none(body: Body, value: Value, row: str) -> Value:
-    """A sum before the element of a row: +0 before the first one, of nothing."""
+    """The sum before the element of a row: +0, the sum of nothing, before the first."""
     first, kind = body.op(f"icmp eq i64 {row}, 0"), value.kind.text
     return body.value(f"select i1 {first}, {kind} {value.lift(0.0).name}, {kind} {value.name}", value.kind)
 
 
 class _Group:
-    """Lines side by side."""
+    """The lines of a group function, one in each lane."""
 
     def __init__(self, body: Body, shape: ScanKey, lanes: int) -> None:
         self.body, self.shape, self.lanes = body, shape, lanes
@@ -135,7 +136,7 @@ class _Group:
         return found
 
     def _number(self, bits: Value) -> Value:
-        """Elements of floats as float64."""
+        """Float elements as float64."""
         single = bits.kind.of("float")
         x = widened(bits) if bits.kind.bits == 16 else bits.cast(single)
         return x.converted("fpext", bits.kind.of("double"))
@@ -153,13 +154,14 @@ class _Group:
         return [head, left, lost + rest.magnitude()]
 
     def _multiplied(self, values: list[Value], x: Value) -> list[Value]:
-        """The last value counts how often SCALE was taken out of the others. A product that is 0 or no number is exact."""
+        """The product so far times x. The last value counts the factors SCALE that were taken out of the others. A product that
+        is 0, infinite or NaN is exact."""
         body = self.body
         head, left, lost, scale = values
         made, more = exact_product(head, x)  # x has no more than 24 bits
         rest = left * x
         total = more + rest
-        # the roundings of these two; the slack of the bound is for its own
+        # the rounding errors of these two; the bound's own errors are covered by its slack
         more_lost = body.chosen(left.compared("oeq", 0.0), 0.0, (rest.magnitude() + total.magnitude()) * U)
         lost = lost * x.magnitude() + more_lost
         plain = made.magnitude().compared("olt", float("inf")) & made.compared("une", 0.0)
@@ -180,7 +182,7 @@ class _Group:
             return
         head, left, lost = values[:3]
         total, rest = two_sum(head, left)
-        # of an infinity, NaN is left over; a zero keeps its sign
+        # the tail of an infinity is NaN; a zero keeps its sign
         split = left.compared("one", 0.0)
         total, rest = body.chosen(split, total, head), body.chosen(split, rest, 0.0)
         value = odd_of(total, rest)
@@ -189,12 +191,12 @@ class _Group:
         elif shape.exclusive:
             value = zero_of_none(body, value, body.op(f"add i64 {i}, %row"))
         self._put(i, self._bits(value))
-        # where the bound is NaN, so is what is left over of an infinity or a NaN, which are decided
+        # where the bound is NaN, so is the tail: that of an infinity or a NaN, which are decided
         unsure = lost.compared("ogt", 0.0) & head.magnitude().compared("olt", float("inf"))
 
         def twice() -> None:
             bound = lost * SLACK
-            # where the bound is far below the rest, its sum with it is rounded, but on the same side of the total
+            # a bound far below the tail is rounded when added to it, but the result is on the same side of the total
             ends = [odd_of(*two_sum(total, rest + side)) for side in (-bound, bound)]
             if shape.product:
                 ends = [self._scaled(end, values[3]) for end in ends]
@@ -206,13 +208,13 @@ class _Group:
         when(body, body.op(f"icmp ne i64 {lanes_as_bits(opened(unsure))}, 0"), twice)
 
     def _scaled(self, value: Value, scale: Value) -> Value:
-        """A product whose scale is not 1 is so large, or so small, that it is infinite or 0 in the output."""
+        """A product, scaled. If its scale is not 1, it is so large or so small that it is infinite or 0 in the output."""
         body = self.body
         beyond = body.chosen(scale.compared("ogt", 0.0), float("inf"), value.lift(0.0)).signed_as(value)
         return body.chosen(scale.compared("one", 0.0), beyond, value)
 
     def _bits(self, odd: Value) -> Value:
-        """The bits of the element that stores a number, which is rounded to odd."""
+        """The bits of the element that stores a number that was rounded to odd."""
         return stored(Number(self.body, lambda: odd, exact=True), self.shape.data_type, integral=False)[0]
 
     def _put(self, i: str, bits: Value) -> None:

@@ -1,8 +1,8 @@
-"""The kernel of running sums and products of lines that are contiguous: prefixes within vectors, added to what came before.
+"""The kernel of running sums and products of contiguous lines: prefixes within vectors, added to the sum before.
 
-Sums of floats are exact while all elements so far are multiples of a power of two, and no sum is larger than 2^53 of them. For
-each line there is a least size of elements, which follows what comes, and a largest one of sums. A block of elements is stored
-where both hold; where the least size cannot be made to fit, the rest of the line is a group's work (group.py).
+Sums of floats are exact while all elements so far are multiples of a power of two and no sum exceeds 2^53 times this power.
+Each line has a least size of elements, which is lowered when smaller ones come, and from it a largest size of sums. A block of
+elements is stored if it keeps both limits. If no least size fits, a group computes the rest of the line (group.py).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts, p
 from anydml.kernels.scan.sizes import Sizes, beyond, lower, of_block, size
 
 NAMES = (*FIRST, "staged")
-LEAST = 16  # elements of a line: shorter ones are better computed side by side
+LEAST = 16  # elements of a line at least: shorter lines are faster side by side in lanes
 
 
 def loaded_lanes(target: Target, shape: ScanKey) -> int:
-    """The elements of a vector: of floats, as many as float32 ones."""
+    """The number of elements of a vector: for floats, that of float32."""
     return lanes_of(target) if shape.floating else target.vector_bytes // shape.size
 
 
 def block(target: Target, shape: ScanKey) -> int:
-    """The elements that are computed together."""
+    """The number of elements that are computed together."""
     return (2 if shape.floating else 4) * loaded_lanes(target, shape)
 
 
@@ -42,7 +42,7 @@ def emitted(target: Target, shape: ScanKey, backward: bool) -> str:
     least = body.op("alloca i32, align 4")
 
     def line(at: list[str], count: str, strides: list[str]) -> None:
-        """The innermost of the loops, which is of one turn."""
+        """The innermost loop, which has one turn."""
         items.turn()
         items.item(lambda: ScanLine(body, shape, items, at, least, backward).compute())
 
@@ -52,14 +52,14 @@ def emitted(target: Target, shape: ScanKey, backward: bool) -> str:
 
 
 class ScanLine:
-    """A line, from its first element on, or its last one; at: where that is on both sides."""
+    """A line, beginning at its first element, or at its last. at: the addresses of that element in source and target."""
 
     def __init__(self, body: Body, shape: ScanKey, items: Resumed, at: list[str], least: str, backward: bool) -> None:
         self.body, self.shape, self.items, self.least, self.backward = body, shape, items, least, backward
         self.source, self.target = at
         self.lanes, self.block = loaded_lanes(body.target, shape), block(body.target, shape)
         self.element = Kind(f"i{8 * shape.size}", self.lanes)
-        # a sum of floats takes two registers
+        # the sums of one vector of floats take two registers
         self.sum = Kind("double", self.lanes // 2) if shape.floating else self.element
         self.neutral = body.constant(self.sum, -0.0 if shape.floating else int(shape.product))
 
@@ -120,13 +120,13 @@ class ScanLine:
         self._begin()
 
     def _begin(self) -> None:
-        """Store the first element once all are read: of nothing, a sum of floats is +0."""
+        """Store the first element of an exclusive sum, +0, once all elements are read."""
         if self.shape.exclusive and self.shape.floating:
             self.body.stored(self.body.constant(Kind(self.element.element), 0), self.target)
 
     def _places(self, i: str) -> tuple[str, str, str, str]:
-        """Where a block lies on both sides, whether it is not whole, and the bytes that it has then: it is moved to and from
-        scratch memory."""
+        """A block's addresses in source and target; whether it is incomplete, and its bytes then. An incomplete block is copied
+        to and from scratch."""
         body, size, nbytes = self.body, self.shape.size, self.block * self.shape.size
         rest = body.op(f"sub i64 %n, {i}")
         partial = body.op(f"icmp ult i64 {rest}, {self.block}")
@@ -148,7 +148,7 @@ class ScanLine:
         return found[0], found[1], partial, rest
 
     def _staged(self, line: str, i: str, rest: str, staged: str) -> tuple[str, str]:
-        """Where the last elements of a line begin in memory, and in a block in scratch memory."""
+        """The addresses of a line's last elements in memory, and in a block in scratch."""
         body, size = self.body, self.shape.size
         if not self.backward:
             return body.at(line, body.op(f"mul i64 {i}, {size}")), staged
@@ -174,7 +174,7 @@ class ScanLine:
         return picked(x, x, range(x.kind.lanes)[::-1]) if self.backward else x
 
     def moved(self, x: Value, by: int) -> Value:
-        """The lanes so many places further on, behind neutral ones."""
+        """The lanes moved up by `by`, after neutral ones."""
         lanes = x.kind.lanes
         return picked(x, self.neutral, [lanes + i if i < by else i - by for i in range(lanes)])
 
@@ -214,7 +214,7 @@ class ScanLine:
         return x * y if self.shape.product else x + y
 
     def _prefixes(self, x: Value, sums: Value) -> tuple[Value, Value]:
-        """The prefixes within a vector, and all that came before with the whole vector."""
+        """The prefixes within a vector plus the sum before it, and the sum after the vector."""
         x = self.prefixes(x)
         return x, self._joined(self.last(x), sums)
 
@@ -226,11 +226,11 @@ class ScanLine:
         return x
 
     def last(self, x: Value) -> Value:
-        """The last lane in all of them."""
+        """The last lane, broadcast to all lanes."""
         return picked(x, x, [x.kind.lanes - 1] * x.kind.lanes)
 
     def half(self, x: Value, first: int) -> Value:
-        """Half of the lanes, from one on."""
+        """Half of the lanes, beginning at lane `first`."""
         return picked(x, x, range(first, first + self.lanes // 2))
 
     def _exclusive(self, prefixes: Value, sums: Value) -> Value:
@@ -240,15 +240,15 @@ class ScanLine:
         return picked(parts[0], parts[1], range(self.lanes))
 
     def whole_block(self, i: str) -> tuple[str, str]:
-        """Where a whole block lies on both sides."""
+        """The addresses of a whole block in source and target."""
         body = self.body
         first = body.op(f"add i64 {i}, {self.block - 1}") if self.backward else i
         return along(body, self.source, "%source_step", first), along(body, self.target, "%target_step", first)
 
     def _go_on(self, i: str, sums: Value) -> None:
-        """The rest of a line, from a block on whose sums float64 does not hold."""
+        """The rest of a line, beginning with a block whose sums float64 does not hold."""
         left = sums.lift(0.0)
-        if self.shape.size == 4:  # of halves, there is none but where there are infinities, or nearly
+        if self.shape.size == 4:  # float16 needs this only for sums that are infinite or nearly so
             i, sums, left = further(self, i, sums)
         self._left_to_group(i, sums, left)
 

@@ -1,4 +1,4 @@
-"""Sizes of floats in contiguous lines: what sums are exact, by the least and the largest element, as the bits of float32."""
+"""Sizes of floats in contiguous lines, as bits of float32: the least and largest elements decide which sums are exact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORD = Kind("i32")
 
 
 class Sizes(NamedTuple):
-    """Of a block, by lanes: the least size of elements, less one, the largest one, and the largest size of sums."""
+    """The sizes of a block, by lanes: the least size of elements, minus 1; the largest; and the largest size of sums."""
 
     smallest: Value
     largest: Value
@@ -33,12 +33,12 @@ def folded(name: str, xs: list[Value]) -> Value:
 
 
 def of_block(elements: list[Value], sums: list[Value]) -> Sizes:
-    """The sizes of elements and sums; of 0, the least one is all ones."""
+    """The sizes of elements and sums. For zeros, the least size is all ones."""
     return Sizes(folded("umin", [x - 1 for x in elements]), folded("umax", elements), folded("umax", sums))
 
 
 def beyond(body: Body, least: str, found: Sizes) -> str:
-    """Whether a block has an element or a sum that a line's least size, which is in memory, does not allow."""
+    """Whether a block has an element or a sum that a line's least size in memory does not allow."""
     lanes = found.smallest.kind.lanes
     splat = body.splat(Value(body, body.op(f"load i32, ptr {least}, align 4"), WORD), lanes)
     element, most = _limits(splat, lanes)
@@ -47,7 +47,7 @@ def beyond(body: Body, least: str, found: Sizes) -> str:
 
 
 def lower(body: Body, least: str, found: Sizes) -> tuple[str, str]:
-    """Whether the block is within the limits of a lower least size, and that one."""
+    """Whether the block keeps the limits of a lower least size, and that size."""
     old = Value(body, body.op(f"load i32, ptr {least}, align 4"), WORD)
     new = body.intrinsic("umin", _reduced("umin", found.smallest), old)
     element, most = _limits(new, found.smallest.kind.lanes)
@@ -56,7 +56,7 @@ def lower(body: Body, least: str, found: Sizes) -> tuple[str, str]:
 
 
 def spread(elements: list[Value]) -> str:
-    """Whether prefixes within the vectors of a block may not be exact, by its elements' own least size."""
+    """Whether prefixes within the vectors of a block may be inexact, by the least size of the block's elements."""
     found = of_block(elements, elements)
     least = _reduced("umin", found.smallest)
     element, _ = _limits(least.body.intrinsic("umin", least, least.lift(NONE)), found.smallest.kind.lanes)
@@ -64,7 +64,7 @@ def spread(elements: list[Value]) -> str:
 
 
 def _limits(least: Value, lanes: int) -> tuple[Value, Value]:
-    """The largest element, of which half a vector has so many lanes, and the largest sum."""
+    """The largest element size and the largest sum size. lanes: the lanes of half a vector."""
     most = least.body.intrinsic("umin", least + PLACES, least.lift(INFINITY - 1))
     return most - ((lanes // 2).bit_length() - 1) * STEP, most
 

@@ -54,9 +54,9 @@ class Numbers(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The numbers of elements that means divide by, with the share of means that do.
+    """Divisors of means, each with the share of means that have it.
 
-    all_of: whether there are no others. read: how many elements there are for each mean.
+    all_of: whether there are no other divisors. read: the number of elements for each mean.
     """
 
     shares: Mapping[int, float]

@@ -17,6 +17,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, WindowReduction, windows
+from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.windows import emit, narrow, whole
 from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
 from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, names, raw
@@ -122,7 +123,12 @@ def _lowered_lines(
         [Rounds([pieces(0, count)])] if shape.listed else in_rounds(count, most * threads, pieces),
         scratch=memory.size * threads,
         short=work < SHORT,
-        decide=deciding(order, w.output, statement[w.output], output.data_type, [memory.size // 8 * k for k in range(threads)])
+        decide=deciding(
+            order,
+            w.output,
+            Decision(statement[w.output], output.data_type, target),
+            [memory.size // 8 * k for k in range(threads)],
+        )
         if shape.listed
         else None,
     )
@@ -227,7 +233,9 @@ def _lowered_images(
         rounds,
         scratch=8 * words * threads,
         short=images.number * images.size < SHORT,
-        decide=deciding(order, w.output, statement[w.output], output.data_type, starts) if shape.listed else None,
+        decide=deciding(order, w.output, Decision(statement[w.output], output.data_type, target), starts)
+        if shape.listed
+        else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Elements that a kernel of windows leaves open, decided exactly, in Python: by their line and their place in it."""
+"""Elements that a kernel of windows leaves open, decided finer: by their line and their place in it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.fork_safety import guard
 from anydml.kernels.kernel import Arrays
-from anydml.schema.statement import Nest
-from anydml.tensor import DataType
+from anydml.kernels.undecided.decision import Decision
 
 STATE_WORDS = 8  # of each piece, in a cache line of its own: the line to go on with, a word that is not used, how many are
 # on the list, and a word of the kernel's own
@@ -38,29 +36,22 @@ class Decide(Protocol):
     def __call__(self, scratch: NDArray[np.int64], arrays: Arrays) -> None: ...
 
 
-def deciding(order: Order, name: str, nest: Nest, data_type: DataType, pieces: Sequence[int]) -> Decide:
+def deciding(order: Order, name: str, decision: Decision, pieces: Sequence[int]) -> Decide:
     """A function that decides what is on the lists; pieces: where in the scratch each begins, in words."""
-    return partial(_decide, order, name, nest, data_type, tuple(pieces))
+    return partial(_decide, order, name, decision, tuple(pieces))
 
 
 def _decide(
-    order: Order, name: str, nest: Nest, data_type: DataType, pieces: Sequence[int], scratch: NDArray[np.int64], arrays: Arrays
+    order: Order, name: str, decision: Decision, pieces: Sequence[int], scratch: NDArray[np.int64], arrays: Arrays
 ) -> None:
-    with guard:
-        from anydml.kernels.evaluate.evaluator import evaluators
-
     done = np.iinfo(np.int64).max
-    evaluator = evaluators({name: nest}, {name: data_type}, arrays)[name]
-    output = arrays[name]
-    elements = output.view(f"u{output.itemsize}") if output.dtype.kind == "f" else output
     for first in pieces:
         piece = scratch[first:]
         line, count = int(piece[0]), int(piece[2])
         if count:
             entries = piece[STATE_WORDS : STATE_WORDS + 2 * count].reshape(count, 2)
-            for number, along in dict.fromkeys(map(tuple, entries.tolist())):
-                at = order.place(number, along)
-                elements[at] = evaluator.stored(*at)
+            listed = dict.fromkeys(map(tuple, entries.tolist()))
+            decision.store(arrays[name], arrays, [order.place(number, along) for number, along in listed])
             piece[2] = 0
         elif line == 0:
             piece[0] = done  # it has ended, and is not begun again

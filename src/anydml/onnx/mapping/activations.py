@@ -12,7 +12,7 @@ from anydml.onnx.values import Value, axis_of, reshape
 
 
 def activation(function: Callable[..., Any], **defaults: float) -> Callable[..., Any]:
-    """The mapping of an activation whose attributes ONNX and DirectML call the same; ONNX's defaults."""
+    """The mapping of an activation whose attributes have the same names in ONNX and DirectML, with ONNX's defaults."""
 
     def mapping(n: Node, x: Value) -> Value:
         return function(x, **{name: n.get(name, default) for name, default in defaults.items()})
@@ -21,7 +21,7 @@ def activation(function: Callable[..., Any], **defaults: float) -> Callable[...,
 
 
 def gelu(n: Node, x: Value) -> Value:
-    """ACTIVATION_GELU by the error function; the form by the hyperbolic tangent is another function, composed."""
+    """ACTIVATION_GELU, which uses the error function. The approximation by tanh is composed of other operators."""
     if n.get("approximate", "none") != "none":
         raise UseBody
     return dml.activation_gelu(x)
@@ -32,7 +32,7 @@ def shrink(n: Node, x: Value) -> Value:
 
 
 def parametric_relu(n: Node, x: Value, slope: Value) -> Value:
-    """The slopes broadcast to the tensor; in operator sets before 7, they are one for each channel."""
+    """PRelu: slopes are broadcast to the tensor; in operator sets before 7, there is one for each channel."""
     if n.opset < 7 and slope.ndim == 1 and slope.shape[0] > 1 and x.ndim > 1:
         slope = reshape(slope, (slope.shape[0], *[1] * (x.ndim - 2)))
     return dml.activation_parameterized_relu(x, slope)

@@ -1,8 +1,8 @@
-"""Attention as ONNX has it, and what both its and onnxruntime's attentions share.
+"""ONNX's Attention, and functions for onnxruntime's attentions too.
 
-One attention is one MULTIHEAD_ATTENTION1: scores, masks, softmax and the sum of values are one formula, rounded once. What a
-query must not see has a term of -infinity. What the operator cannot say (a softcap between scores and masks, a sink in the
-softmax, scores as an output) is spelled out by products and a softmax, each of which rounds.
+An attention is one MULTIHEAD_ATTENTION1: scores, masks, softmax and the sum of values are one formula, rounded once. The score
+of a key that a query must not see has a term of -infinity. MULTIHEAD_ATTENTION1 has no softcap between scores and masks, no
+sink in the softmax, and no output of scores: these are composed of products and a softmax, each of which rounds.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ def heads_first(x: Value, heads: int) -> Value:
     """A tensor {batch, length, heads * size} as {batch, heads, length, size}."""
     batch, length, width = x.shape
     if heads < 1 or width % heads:
-        raise Refused(f"{heads} heads do not divide {width} elements", INVALID)
+        raise Refused(f"{width} elements are not divisible by {heads} heads", INVALID)
     return transpose(reshape(x, (batch, length, heads, width // heads)), (0, 2, 1, 3))
 
 
 def places(queries: int, keys: int) -> Any:
-    """Each key's place less each query's, {1, 1, queries, keys}."""
+    """The position of each key minus that of each query, {1, 1, queries, keys}."""
     return (np.arange(keys, dtype=np.int32) - np.arange(queries, dtype=np.int32)[:, None])[None, None]
 
 
 def up_to(offset: Value, behind: Value) -> Value:
-    """Whether a key, by its place less the query's, lies at an offset or before."""
+    """Whether a key's position minus the query's, `behind`, is at most an offset."""
     if symbolic(offset):
         return dml.element_wise_logical_less_than_or_equal(behind, offset)
     return (behind <= offset).view(np.uint8)
 
 
 def after(offset: Value, behind: Value) -> Value:
-    """Whether a key, by its place less the query's, lies behind an offset."""
+    """Whether a key's position minus the query's, `behind`, is above an offset."""
     if symbolic(offset):
         return dml.element_wise_logical_greater_than(behind, offset)
     return (behind > offset).view(np.uint8)
 
 
 def both(a: Value, b: Value) -> Value:
-    """Where both say that a query sees a key; None is everywhere."""
+    """Whether a query sees a key by both masks; None means all keys."""
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
@@ -66,7 +66,7 @@ def both(a: Value, b: Value) -> Value:
 
 
 def terms(bias: Value, seen: Value, dtype: Any) -> Value:
-    """The terms of scores: a bias where a query sees a key, and -infinity elsewhere."""
+    """The terms of scores: a bias if a query sees a key, else -infinity."""
     if seen is None:
         return bias
     low = np.array(-np.inf, dtype)
@@ -78,7 +78,7 @@ def terms(bias: Value, seen: Value, dtype: Any) -> Value:
 def attend(q: Value, k: Value, v: Value, scale: float | None, term: Value = None) -> Value:
     """The attention of queries {batch, heads, length, size} to keys and values, as {batch, length, heads * size}.
 
-    term: of the scores, which broadcasts to {batch, heads, queries, keys}.
+    term: is added to the scores, and broadcasts to {batch, heads, queries, keys}.
     """
     batch, heads, queries, _ = q.shape
     wide = None if term is None else expand(term, (batch, heads, queries, k.shape[2]))
@@ -92,10 +92,10 @@ def attend(q: Value, k: Value, v: Value, scale: float | None, term: Value = None
 def spelled(
     q: Value, k: Value, v: Value, scale: float | None, term: Value = None, cap: float = 0.0, sink: Value = None
 ) -> tuple[Value, Value, Value]:
-    """The same by products and a softmax, with what the operator lacks; beside it the scores, and their weights.
+    """The same, composed of products and a softmax; also the scores, and their weights.
 
-    cap: the scores become cap * tanh(score / cap), before the term is added. sink: for each head, a score that has a weight
-    and no value, {heads} or {}; None for none.
+    cap: scores become cap * tanh(score / cap) before the term is added. sink: a score for each head, {heads} or {}, which takes
+    part in the softmax and has no value.
     """
     batch, heads, queries, size = q.shape
     if k.shape[1] != heads:
@@ -115,16 +115,16 @@ def spelled(
 
 
 def _repeated(x: Value, heads: int) -> Value:
-    """Keys or values as often as heads of queries read them."""
+    """Keys or values repeated so that there is one head for each head of queries."""
     batch, own, length, size = x.shape
     if heads % own:
-        raise Refused(f"{own} heads of keys do not divide {heads} of queries", INVALID)
+        raise Refused(f"{heads} heads of queries are not divisible by {own} heads of keys", INVALID)
     wide = expand(reshape(x, (batch, own, 1, length, size)), (batch, own, heads // own, length, size))
     return reshape(wide, (batch, heads, length, size))
 
 
 def joined(past: Value, new: Value) -> Value:
-    """Keys or values of the past, then the new ones."""
+    """Past keys or values, followed by the new ones."""
     if past is None or 0 in past.shape:
         return new
     if isinstance(past, np.ndarray) and isinstance(new, np.ndarray):
@@ -135,10 +135,10 @@ def joined(past: Value, new: Value) -> Value:
 def attention(
     n: Node, q: Value, k: Value, v: Value, mask: Value = None, past_k: Value = None, past_v: Value = None, lengths: Value = None
 ) -> Any:
-    """ONNX's Attention: its scale once at the sum of products, its masks as terms of the scores, a query that sees nothing 0.
+    """ONNX's Attention. The scale multiplies sums of products, masks are terms of the scores; a query that sees no key gives 0.
 
-    A query's place is counted behind the keys of the past, or before the end of those that `lengths` counts. A mask that is
-    shorter than the keys leaves out the rest. A softcap, or scores as an output, is ONNX's own definition.
+    The positions of queries follow the past keys, or are the last of the keys that `lengths` counts. A mask that is shorter
+    than the keys excludes the rest. With a softcap, or scores as an output, ONNX's own definition is used.
     """
     if n.get("softcap", 0.0) or n.wants(3):
         raise UseBody
@@ -172,7 +172,7 @@ def attention(
 
 
 def after_all(places_of_keys: Any, counts: Value) -> Value:
-    """Whether a key is one of the first so many."""
+    """Whether a key is one of the first `counts` keys."""
     if symbolic(counts):
         return dml.element_wise_logical_less_than(places_of_keys[None, None, None], counts)
     return (places_of_keys < counts).view(np.uint8)
@@ -183,7 +183,7 @@ def _difference(a: Value, b: int) -> Value:
 
 
 def _lengthened(mask: Value, keys: int, truth: bool) -> Value:
-    """A mask of as many keys as there are; what it lacks is left out."""
+    """A mask extended to all keys; the keys that it lacks are excluded."""
     lacking = keys - mask.shape[-1]
     if lacking <= 0 or mask.shape[-1] == 1:
         return mask
@@ -194,7 +194,7 @@ def _lengthened(mask: Value, keys: int, truth: bool) -> Value:
 
 
 def _or_zero(q: Value, k: Value, v: Value, scale: float | None, term: Value) -> Value:
-    """The attention, and 0 for a query whose terms are all -infinity, of which the softmax is no number."""
+    """The attention, and 0 for a query whose terms are all -infinity: its softmax would be NaN."""
     if term is None:
         return attend(q, k, v, scale)
     batch, heads, queries, _ = q.shape
@@ -212,7 +212,7 @@ def _or_zero(q: Value, k: Value, v: Value, scale: float | None, term: Value) -> 
 
 
 def terms_or_none(some: Value, term: Value, dtype: Any) -> Value:
-    """The terms of queries that see something; of others 0."""
+    """The terms of queries that see a key; for other queries 0."""
     if isinstance(some, np.ndarray):
         return np.where(some.astype(np.bool_), known(term), np.zeros((), dtype))
     return dml.element_wise_if(some, term, np.zeros((), dtype))

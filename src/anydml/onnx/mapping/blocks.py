@@ -1,7 +1,7 @@
-"""Weights of few bits in blocks that share a scale: MatMulNBits and GatherBlockQuantized of onnxruntime.
+"""Weights of a few bits in blocks that share a scale: onnxruntime's MatMulNBits and GatherBlockQuantized.
 
-Elements lie in bytes, the first in the lowest bits. They become UINT8, whose differences from zero points are the same numbers,
-and DEQUANTIZE multiplies by the scale, rounded once.
+Elements are packed in bytes, the first in the lowest bits. They become UINT8, whose differences from zero points are the same
+numbers, and DEQUANTIZE multiplies by the scale, rounded once.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def spread(packed: Array, bits: int) -> Array:
 
 
 def dequantized(x: Array, scales: Value, zeros: Value, bits: int) -> Value:
-    """Elements {rows, blocks, size} as floats, with a scale and a zero point {rows, blocks} of each block.
+    """Elements {rows, blocks, size} as floats, with a scale and a zero point {rows, blocks} for each block.
 
-    Without zero points, the middle is 0. Zero points that are floats are taken off before the scale multiplies, and that
-    difference is rounded.
+    Without zero points, the middle of the range is 0. If zero points are floats, the difference is rounded before the scale
+    multiplies.
     """
     by_block = (*scales.shape, 1)
     scale = reshape(scales, by_block)
@@ -45,7 +45,7 @@ def dequantized(x: Array, scales: Value, zeros: Value, bits: int) -> Value:
 
 
 def by_element(x: Value, scales: Value, zeros: Value, bits: int, groups: Value) -> Value:
-    """Elements {rows, columns} as floats, with the scale and zero point of the group that each column is of."""
+    """Elements {rows, columns} as floats, with the scale and zero point of each column's group."""
     scale, zero = (p if p is None else gathered(p, groups, 1) for p in (scales, zeros))
     return reshape(dequantized(reshape(x, (*x.shape, 1)), scale, zero, bits), x.shape)
 
@@ -53,26 +53,26 @@ def by_element(x: Value, scales: Value, zeros: Value, bits: int, groups: Value) 
 def matmul_n_bits(
     n: Node, a: Value, b: Value, scales: Value, zeros: Value = None, groups: Value = None, bias: Value = None
 ) -> Value:
-    """MatMulNBits: DEQUANTIZE of the weights, which are rounded, and GEMM with them.
+    """MatMulNBits: DEQUANTIZE, which rounds the weights, and GEMM with them.
 
-    g_idx says of which group each row of the weights is, whose scale and zero point it has; without it, groups are blocks.
+    g_idx gives the group of each row of the weights, and so its scale and zero point. Without it, groups are blocks.
     """
     if n.get("weight_prepacked", 0):
         raise Refused("its weights are packed for a device", NOT_YET)
     bits, size, k, rows = n.get("bits", 4), n.get("block_size", 0), n.get("K", 0), n.get("N", 0)
     if bits not in (2, 4, 8) or size < 1 or k < 1 or rows < 1:
-        raise Refused(f"{bits} bits in blocks of {size}, of {rows} x {k} weights", INVALID)
+        raise Refused(f"{rows} x {k} weights of {bits} bits in blocks of {size} are not supported", INVALID)
     blocks = -(-k // size)
     packed = known(b)
     if packed.size != rows * blocks * size * bits // 8:
-        raise Refused(f"its weights have sizes {packed.shape}, of {rows} x {k} weights in blocks of {size}", INVALID)
+        raise Refused(f"packed weights of sizes {packed.shape} do not hold {rows} x {k} in blocks of {size}", INVALID)
     weights = spread(packed.reshape(rows, blocks, -1), bits)
     if zeros is not None and zeros.dtype == np.uint8:
         zeros = spread(known(zeros).reshape(rows, -1), bits)[:, :blocks]
     scale = reshape(converted(scales, a.dtype), (rows, blocks))
     if groups is not None:
         if groups.ndim != 1 or groups.shape[0] not in (k, blocks * size):
-            raise Refused(f"g_idx has sizes {tuple(groups.shape)}, of {k} rows in blocks of {size}", INVALID)
+            raise Refused(f"g_idx has sizes {tuple(groups.shape)}, and there are {k} rows in blocks of {size}", INVALID)
         if zeros is not None:
             zeros = reshape(zeros, (rows, blocks))
         flat = by_element(weights.reshape(rows, -1)[:, :k], scale, zeros, bits, part(groups, [slice(0, k)]))
@@ -82,7 +82,7 @@ def matmul_n_bits(
         flat = known(flat)[:, :k] if isinstance(flat, np.ndarray) else dml.slice1(flat, (0, 0), (rows, k), (1, 1))
     width = a.shape[-1]
     if width != k:
-        raise Refused(f"{width} elements for {k} weights", INVALID)
+        raise Refused(f"A has {width} columns, and the weights {k}", INVALID)
 
     def product(x: Value, y: Value) -> Value:
         return dml.gemm(x, y, None if bias is None else expand(bias, (*x.shape[:-1], rows)))
@@ -98,7 +98,7 @@ def _gathered(data: Value, scales: Value, zeros: Value, indices: Value, along: i
 def gather_block_quantized(n: Node, x: Value, indices: Value, scales: Value, zeros: Value = None) -> Value:
     """GatherBlockQuantized: GATHER of elements, scales and zero points, then DEQUANTIZE.
 
-    Along the dimension that is in blocks, the scale and zero point gathered are those of each element's block.
+    Scales and zero points are gathered by the blocks of the elements.
     """
     bits, size = n.get("bits", 4), n.get("block_size", 128)
     data = known(x)
@@ -106,14 +106,14 @@ def gather_block_quantized(n: Node, x: Value, indices: Value, scales: Value, zer
     middle = 1 << (bits - 1)
     if own and bits != 8:
         data, zeros = spread(data, bits), None if zeros is None else spread(known(zeros), bits)
-    elif not own:  # of 4 bits: INT4's or UINT4's zero is 0
+    elif not own:  # INT4 and UINT4 elements have a zero point of 0
         sign = 8 if data.dtype.name == "int4" else 0
         data = (data.astype(np.int8) + np.int8(sign)).view(np.uint8)
         middle, zeros = sign, None if zeros is None else (known(zeros).astype(np.int8) + np.int8(sign)).view(np.uint8)
     along, by = axis_of(n.get("gather_axis", 0), data.ndim), axis_of(n.get("quantize_axis", 1), data.ndim)
     blocks = -(-data.shape[by] // size)
     if scales.ndim != data.ndim or scales.shape[by] != blocks:
-        raise Refused(f"scales of sizes {tuple(scales.shape)} for {tuple(data.shape)} in blocks of {size}", INVALID)
+        raise Refused(f"scales {tuple(scales.shape)} do not fit data {tuple(data.shape)} in blocks of {size}", INVALID)
     if zeros is None:
         zeros = np.full(scales.shape, middle, np.uint8)
     elif zeros.shape[by] != blocks:

@@ -1,4 +1,4 @@
-"""NonMaxSuppression, whose boxes decide how many there are: it is computed when these are known."""
+"""NonMaxSuppression: its boxes determine the size of its output, so it is computed when they are known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anydml.onnx.values import Array, Value, known, number
 
 
 def corners(boxes: Array, centred: bool) -> Array:
-    """The lower and the higher corners of boxes, {4, count}; those that are given in any order, or by centre and sizes."""
+    """The lower and the higher corners {4, count} of boxes that are given by corners in any order, or by centre and sizes."""
     a, b, c, d = np.moveaxis(boxes, -1, 0)
     if centred:
         half = np.float32(2)
@@ -22,7 +22,7 @@ def corners(boxes: Array, centred: bool) -> Array:
 
 
 def overlap(one: Array, others: Array) -> Array:
-    """The area that a box shares with each other, over that of both: float32 operations, each correctly rounded."""
+    """The area that a box shares with each other one, divided by their union: float32 operations, each correctly rounded."""
     zero = np.float32(0)
     sides = [
         np.maximum(np.minimum(one[i + 2], others[i + 2]) - np.maximum(one[i], others[i]), zero) for i in (0, 1)
@@ -37,9 +37,9 @@ def overlap(one: Array, others: Array) -> Array:
 def non_max_suppression(
     n: Node, boxes: Value, scores: Value, most: Value = None, overlapping: Value = None, least: Value = None
 ) -> Array:
-    """The boxes with the highest scores, of each batch and class, that no chosen one overlaps by more than a threshold.
+    """For each batch and class, the boxes with the highest scores, without those that overlap a chosen one too much.
 
-    Of equal scores the first box counts. DirectML has no such operator; its element-wise ones compute what these lines do.
+    Of boxes with equal scores the first is chosen. DirectML has no such operator; its element-wise ones would give the same.
     """
     given, by_class = known(boxes), known(scores)
     if given.ndim != 3 or by_class.ndim != 3 or given.shape[:2] != (by_class.shape[0], by_class.shape[2]):

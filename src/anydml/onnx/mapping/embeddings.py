@@ -1,4 +1,4 @@
-"""onnxruntime's normalisations and embeddings of transformers."""
+"""onnxruntime's normalisations and embeddings for transformers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLOAT32 = np.dtype(np.float32)
 def skip_normalization(use_mean: bool) -> Callable[..., Any]:
     """The mapping of SkipLayerNormalization, or of the simplified one, which has no mean and no beta.
 
-    Sums, rounded, and MEAN_VARIANCE_NORMALIZATION2 of them. The sum comes from left to right: input, skip, bias.
+    MEAN_VARIANCE_NORMALIZATION2 of the sum input + skip + bias, which is rounded after each addition, from left to right.
     """
 
     def mapping(n: Node, x: Value, skip: Value, gamma: Value, *rest: Value) -> list[Value]:
@@ -41,14 +41,14 @@ def embed_layer_normalization(
     n: Node, words: Value, segments: Value, word_table: Value, place_table: Value, segment_table: Value, gamma: Value,
     beta: Value, mask: Value = None, at: Value = None,
 ) -> list[Value]:  # fmt: skip
-    """Rows of three tables, two sums, MEAN_VARIANCE_NORMALIZATION2; the mask's ones of each batch are counted.
+    """The sum of rows of three tables, with MEAN_VARIANCE_NORMALIZATION2; and the count of ones in the mask of each batch.
 
-    Without places, a word's is its own in the sentence. Without a mask, the counts are 0.
+    Without positions, a word's position is its index in the sentence. Without a mask, the counts are 0.
     """
     batch, length = words.shape
     if at is None:
         if length > place_table.shape[0]:
-            raise Refused(f"{length} words for {place_table.shape[0]} places", INVALID)
+            raise Refused(f"there are {length} words, and a table of {place_table.shape[0]} positions", INVALID)
         by_place = part(place_table, [slice(0, length), slice(None)])
     else:
         by_place = gathered(place_table, at)
@@ -64,7 +64,7 @@ def embed_layer_normalization(
 
 
 def group_norm(n: Node, x: Value, gamma: Value, beta: Value) -> Value:
-    """GroupNorm: MEAN_VARIANCE_NORMALIZATION2 in groups of channels, by strides; then SWISH, where it has SiLU."""
+    """GroupNorm: MEAN_VARIANCE_NORMALIZATION2 in groups of channels, by strides; then SWISH if its activation is SiLU."""
     last = bool(n.get("channels_last", 1))
     image = transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1))) if last else x
     y = in_groups(image, gamma, beta, n.get("groups", 0), n.get("epsilon", 1e-5))

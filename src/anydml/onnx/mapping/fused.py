@@ -1,6 +1,6 @@
-"""Convolutions and products with the activation behind them, which onnxruntime's optimisers make one operator of.
+"""Convolutions and matrix products that onnxruntime's optimisers fuse with the activation that follows them.
 
-Where DirectML has no such fused activation (Clip, Gelu, HardSwish), or a tensor is added before it, a second operator follows.
+If DirectML does not fuse the activation (Clip, Gelu, HardSwish), or a tensor is added before it, a second operator follows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FUSED = {  # names of activations; DirectML's; the attributes of their parameter
 
 
 def fused(name: str, parameters: Sequence[float]) -> Any:
-    """The desc of a fused activation; None without one, or for what DirectML does not fuse."""
+    """The desc of a fused activation; None if there is none, or if DirectML does not fuse it."""
     if name not in FUSED:
         return None
     operator, attributes = FUSED[name]
@@ -44,7 +44,7 @@ def fused(name: str, parameters: Sequence[float]) -> Any:
 
 
 def followed(name: str, parameters: Sequence[float], y: Value) -> Value:
-    """The activations that are an operator of their own."""
+    """An activation that DirectML does not fuse, as an operator of its own."""
     if name == "Clip":
         low, high = (*parameters, *(float("-inf"), float("inf"))[len(parameters) :])
         return dml.element_wise_clip(y, min=low, max=high)
@@ -56,7 +56,7 @@ def followed(name: str, parameters: Sequence[float], y: Value) -> Value:
 
 
 def with_activation(n: Node, made: Callable[[Any], Value], parameters: Sequence[float], added: Value = None) -> Value:
-    """The value that `made` makes with a fused activation, with a tensor added before it."""
+    """The value of `made`, a function of a fused activation, with a tensor added before the activation."""
     name = n.get("activation", "")
     desc = fused(name, parameters)
     if added is None:
@@ -67,7 +67,7 @@ def with_activation(n: Node, made: Callable[[Any], Value], parameters: Sequence[
 
 
 def fused_conv(n: Node, x: Value, w: Value, b: Value = None, z: Value = None) -> Value:
-    """FusedConv: CONVOLUTION with its activation; with a tensor that is added first, ADD1 has it."""
+    """FusedConv: CONVOLUTION with its activation; if a tensor is added first, ADD1 has the activation."""
     found = window_of(n, x.shape[2:], w.shape[2:])
 
     def made(desc: Any) -> Value:
@@ -78,7 +78,7 @@ def fused_conv(n: Node, x: Value, w: Value, b: Value = None, z: Value = None) ->
 
 
 def _nhwc(function: Callable[..., Value]) -> Callable[..., Value]:
-    """The mapping of an operator whose images have their channels last, which are strides."""
+    """The mapping of an operator whose images have their channels last, by strides."""
 
     def mapping(n: Node, x: Value, w: Value, b: Value = None, z: Value = None) -> Value:
         first, last = (0, x.ndim - 1, *range(1, x.ndim - 1)), (0, *range(2, x.ndim), 1)
@@ -89,7 +89,7 @@ def _nhwc(function: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def nhwc_conv(n: Node, x: Value, w: Value, b: Value = None) -> Value:
-    """NhwcConv: CONVOLUTION of images and filters {channels out, height, width, channels in}, channels last in both."""
+    """NhwcConv: CONVOLUTION of images with channels last, and filters {output channels, height, width, input channels}."""
     own = (0, w.ndim - 1, *range(1, w.ndim - 1))
     return _nhwc(conv)(n, x, transpose(w, own), b)
 
@@ -109,7 +109,7 @@ def _parameters(n: Node) -> list[float]:
 def _turned(x: Value, swap: bool, batch: bool) -> Value:
     """A factor as FusedMatMul reads it.
 
-    batch: the first dimension is the last but one, and the batches follow; swap: the last two dimensions in the other order.
+    batch: the first dimension becomes the last but one, after those of the batches. swap: the last two dimensions are swapped.
     """
     if x.ndim < 2:
         return x
@@ -122,7 +122,7 @@ def _turned(x: Value, swap: bool, batch: bool) -> Value:
 
 
 def fused_matmul(n: Node, a: Value, b: Value) -> Value:
-    """FusedMatMul, TransposeMatMul and FusedMatMulActivation: GEMM of factors in other orders, with alpha and an activation."""
+    """FusedMatMul, TransposeMatMul and FusedMatMulActivation: GEMM of permuted factors, with alpha and an activation."""
     left = _turned(a, bool(n.get("transA", 0)), bool(n.get("transBatchA", 0)))
     right = _turned(b, bool(n.get("transB", 0)), bool(n.get("transBatchB", 0)))
     alpha = n.get("alpha", 1.0)
@@ -146,10 +146,10 @@ def bias_gelu(n: Node, x: Value, bias: Value) -> Value:
 
 
 def fast_gelu(n: Node, x: Value, bias: Value = None) -> Value:
-    """Gelu by the hyperbolic tangent, x / 2 * (1 + tanh(a x + b x^3)), which is x * sigmoid(2 a x + 2 b x^3).
+    """Gelu approximated by tanh: x / 2 * (1 + tanh(a x + b x^3)), which is x * sigmoid(2 a x + 2 b x^3).
 
-    a and b are 0.7978845608 and 0.0356774081, sqrt(2 / pi) and 0.044715 of it. Composed, with a rounding after each of the
-    sum with the bias, the square, the factor of x in the exponent, this exponent, its sigmoid and the product.
+    a is 0.7978845608, sqrt(2 / pi), and b is 0.0356774081, 0.044715 * a. The function is composed, with a rounding after each
+    step: the sum with the bias, x^2, 2 a + 2 b x^2, its product with x, the sigmoid, and the product.
     """
     total = x if bias is None else dml.element_wise_add(x, expand(bias, tuple(x.shape)))
     square = dml.element_wise_multiply(total, total)
@@ -166,7 +166,7 @@ def bias_split_gelu(n: Node, x: Value, bias: Value) -> Value:
 
 
 def bias_add(n: Node, x: Value, bias: Value, skip: Value) -> Value:
-    """A tensor, a bias of its last dimension and another tensor: two sums."""
+    """BiasAdd: the sum of a tensor, a bias along its last dimension and another tensor."""
     return dml.element_wise_add(dml.element_wise_add(x, expand(bias, tuple(x.shape))), skip)
 
 

@@ -1,4 +1,4 @@
-"""Cubic interpolation, and what is spread over more elements against aliasing: a product with a matrix for each dimension."""
+"""Cubic interpolation and antialiasing: a product with a matrix of weights for each dimension."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 1 << 24  # elements of a matrix
 
 
 def cubic(distance: Array, a: float) -> Array:
-    """The cubic kernel of a coefficient: 0 from a distance of 2 on."""
+    """The cubic kernel with coefficient a, which is 0 for distances of 2 and more."""
     d = np.abs(distance)
     near, far = ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
     return np.where(d <= 1, near, np.where(d < 2, far, 0))
@@ -24,11 +24,11 @@ def cubic(distance: Array, a: float) -> Array:
 def weights(axis: Any, mode: str, a: float, exclude: bool, spread: bool) -> Array:
     """The matrix {results, elements} of a dimension, in float64.
 
-    exclude: elements outside of the tensor count as none, and not as the last one. spread: where the result is smaller, over
-    as many more elements.
+    exclude: elements outside of the tensor have no weight, instead of being the nearest element inside. spread: if the result
+    is smaller, the kernel is as much wider (antialiasing).
     """
     if axis.size * axis.result > MOST:
-        raise Refused(f"it is a product with a matrix of {axis.size * axis.result} elements", NOT_YET)
+        raise Refused(f"it needs a matrix of {axis.size * axis.result} elements, more than {MOST}", NOT_YET)
     scale = min(axis.scale, 1.0) if spread else 1.0
     reach = int(np.ceil((2 if mode == "cubic" else 1) / scale)) + 1
     at = (np.arange(axis.result) - axis.after) / axis.scale - axis.before
@@ -47,7 +47,7 @@ def weights(axis: Any, mode: str, a: float, exclude: bool, spread: bool) -> Arra
 
 
 def interpolated(x: Value, axes: Sequence[Any], mode: str, a: float, exclude: bool, spread: bool) -> Value:
-    """A GEMM for every dimension that changes, from the last to the first; its weights are rounded, and so is each result."""
+    """A GEMM for every dimension that changes, from the last to the first. Weights and the results of each GEMM are rounded."""
     for i in reversed(range(x.ndim)):
         axis = axes[i]
         if axis.kept:

@@ -16,7 +16,7 @@ from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of
 from anydml.onnx.values import Value, axis_of, number, reshape
 
-SMALL = 4096  # elements of integer tensors that NumPy computes: those that sizes are made of
+SMALL = 4096  # elements up to which NumPy computes integer tensors, such as those of sizes
 
 Mapping = Callable[..., Any]
 
@@ -31,7 +31,7 @@ def unary(function: Callable[..., Any]) -> Mapping:
 
 
 def binary(function: Callable[..., Any], of_integers: Callable[..., Any] | None = None) -> Mapping:
-    """The mapping of a function of two tensors. of_integers: NumPy's function of the same results for integers."""
+    """The mapping of a function of two tensors. of_integers: NumPy's function with the same results for integers."""
 
     def mapping(n: Node, a: Value, b: Value) -> Value:
         if n.opset < 7 and not n.domain:
@@ -44,7 +44,7 @@ def binary(function: Callable[..., Any], of_integers: Callable[..., Any] | None 
 
 
 def aligned(n: Node, a: Value, b: Value) -> Value:
-    """The second tensor as operator sets before 7 broadcast it: its dimensions are the first one's from an axis on."""
+    """The second tensor, broadcast as in operator sets before 7: its dimensions are those of the first one from an axis on."""
     axis = n.get("axis")
     if not n.get("broadcast", 0) and tuple(a.shape) != tuple(b.shape):
         raise Refused(f"sizes {tuple(a.shape)} and {tuple(b.shape)} differ, and it does not broadcast", INVALID)
@@ -66,7 +66,7 @@ def compared(function: Callable[..., Any], of_integers: Callable[..., Any]) -> M
 
 
 def several(function: Callable[[Value, Value], Value]) -> Mapping:
-    """The mapping of a function of one or more tensors, from left to right."""
+    """The mapping of a function of two tensors to one or more tensors, from left to right."""
 
     def mapping(n: Node, *values: Value) -> Value:
         return reduce(function, values)
@@ -75,7 +75,7 @@ def several(function: Callable[[Value, Value], Value]) -> Mapping:
 
 
 def mean(n: Node, *values: Value) -> Value:
-    """One: itself. Two: ELEMENT_WISE_MEAN. More: their sum from left to right, by their count."""
+    """The mean of tensors: ELEMENT_WISE_MEAN of two; of more, their sum from left to right, divided by their count."""
     if len(values) < 3:
         return reduce(dml.element_wise_mean, values)
     total = reduce(dml.element_wise_add, values)
@@ -101,7 +101,7 @@ def image_scaler(n: Node, x: Value) -> Value:
 
 
 def power(n: Node, x: Value, exponent: Value) -> Value:
-    """A constant exponent of one element: ELEMENT_WISE_CONSTANT_POW; else both of one type. The result has the base's type."""
+    """ELEMENT_WISE_CONSTANT_POW if the exponent is one known element, else ELEMENT_WISE_POW. The result has the base's type."""
     if x.dtype.kind == "f":
         constant = not isinstance(exponent, GraphTensor) and exponent.size == 1
         if constant and exponent.ndim <= x.ndim and float(np.float32(number(exponent))) == number(exponent):
@@ -113,7 +113,7 @@ def power(n: Node, x: Value, exponent: Value) -> Value:
 
 
 def converted(x: Value, dtype: np.dtype[Any]) -> Value:
-    """The tensor with elements of another type; itself where it has them."""
+    """The tensor with elements of another type; itself if it has that type."""
     return x if x.dtype == dtype else dml.cast(x, output_data_type=dtype)
 
 
@@ -124,7 +124,7 @@ def modulus(n: Node, a: Value, b: Value) -> Value:
 
 
 def shift(n: Node, a: Value, b: Value) -> Value:
-    """Shifts of unsigned bits; to the right, of a signed number below 0 they are those of what is not set."""
+    """Shifts of the unsigned bits. A negative number is shifted to the right as the complement of its shifted complement."""
     bits, by = unsigned(a), unsigned(b)
     if n.get("direction") == "LEFT":
         return dml.element_wise_bit_shift_left(bits, by).view(a.dtype)
@@ -137,7 +137,7 @@ def shift(n: Node, a: Value, b: Value) -> Value:
 
 
 def unsigned(x: Value) -> Value:
-    """The bits of integers, as unsigned ones."""
+    """The bits of integers as unsigned integers."""
     return x.view(np.dtype(f"u{x.dtype.itemsize}"))
 
 
@@ -145,12 +145,12 @@ def bit_cast(n: Node, x: Value) -> Value:
     """The same bits as elements of another type of the same size."""
     to = n.get("to")
     if to is None or to == BOOL or to in FOUR_BIT or dtype_of(to).itemsize != x.dtype.itemsize:
-        raise Refused("the elements of both types have to be of one size", NOT_IN_DIRECTML)
+        raise Refused("the elements of both types must have the same size", NOT_IN_DIRECTML)
     return x.view(dtype_of(to))
 
 
 def is_infinite(n: Node, x: Value) -> Value:
-    """Infinities of the signs that are asked for; where neither is, none."""
+    """IsInf: infinities of the signs that the attributes name; if they name neither, none."""
     signs = bool(n.get("detect_positive", 1)), bool(n.get("detect_negative", 1))
     if signs == (False, False):
         return np.zeros(x.shape, np.uint8)
@@ -159,7 +159,7 @@ def is_infinite(n: Node, x: Value) -> Value:
 
 
 def clip(n: Node, x: Value, low: Value = None, high: Value = None) -> Value:
-    """Limits from attributes in old operator sets, else from inputs; those that are known are attributes of the operator."""
+    """Clip: the limits are attributes in old operator sets, else inputs. Known limits become attributes of CLIP."""
     if low is None and high is None and n.opset < 11:
         return dml.element_wise_clip(x, min=n.get("min", -3.4028234663852886e38), max=n.get("max", 3.4028234663852886e38))
     if any(isinstance(limit, GraphTensor) for limit in (low, high)):
@@ -168,7 +168,7 @@ def clip(n: Node, x: Value, low: Value = None, high: Value = None) -> Value:
     lowest, highest = _limits(x.dtype)
     ends = [end if limit is None else number(limit) for limit, end in ((low, lowest), (high, highest))]
     if ends[0] > ends[1]:
-        ends[0] = ends[1]  # ONNX: where min is above max, every element becomes max
+        ends[0] = ends[1]  # in ONNX, every element becomes max if min is above max
     return dml.element_wise_clip1(x, min_max_data_type=x.dtype, min=ends[0], max=ends[1])
 
 
@@ -193,7 +193,7 @@ def cast_like(n: Node, x: Value, like: Value) -> Value:
 
 
 def _cast(n: Node, x: Value, own: int | None, to: int | None) -> Value:
-    """The tensor as an element type: truth values are what is not 0. Integers to integers keep the low bits, as ONNX's do."""
+    """The tensor as another element type. Elements that are not 0 are true; integers keep their low bits, as in ONNX."""
     if to is None:
         raise Refused("the type that it casts to is not known", INVALID)
     dtype = dtype_of(to)
@@ -213,7 +213,7 @@ def _cast(n: Node, x: Value, own: int | None, to: int | None) -> Value:
 
 
 def _from_four_bit(x: Value) -> Value:
-    """DEQUANTIZE by a scale of 1: CAST has no types of 4 bits."""
+    """DEQUANTIZE by a scale of 1, because CAST has no types of 4 bits."""
     sizes = (1,) * max(x.ndim, 1)
     parts = [np.ones(sizes, np.float32), np.zeros(sizes, x.dtype)]
     return reshape(dml.dequantize(reshape(x, x.shape or (1,)), parts), x.shape)
@@ -222,7 +222,7 @@ def _from_four_bit(x: Value) -> Value:
 def _to_four_bit(x: Value, dtype: np.dtype[Any]) -> Value:
     """QUANTIZE by a scale of 1, of the low 4 bits of INT32."""
     low = dml.element_wise_bit_and(unsigned(x), np.full((), 15, np.uint32))
-    if dtype == DTYPES[TensorProto.INT4]:  # from the top bit on, numbers are below 0
+    if dtype == DTYPES[TensorProto.INT4]:  # numbers with the top bit are negative
         real = dml.cast(dml.element_wise_bit_xor(low, np.full((), 8, np.uint32)), output_data_type="FLOAT32")
         real = dml.element_wise_subtract(real, np.full((), 8, np.float32))
     else:

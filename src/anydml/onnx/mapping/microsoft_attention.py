@@ -1,7 +1,7 @@
 """onnxruntime's attentions: MultiHeadAttention, Attention, QAttention and GroupQueryAttention.
 
-The first three are MULTIHEAD_ATTENTION1 with a mask that adds mask_filter_value, as the operator has it; causal ones have
-terms of -infinity besides. onnxruntime takes the least float there, which weighs the same.
+The first three are MULTIHEAD_ATTENTION1, whose mask adds mask_filter_value; causal ones have terms of -infinity as well, where
+onnxruntime has the least float, which gives the same weights.
 """
 
 from __future__ import annotations
@@ -24,23 +24,26 @@ from anydml.onnx.values import Value, expand, number, reshape, symbolic, transpo
 
 
 class Mask(NamedTuple):
-    """A mask as the operator takes it, and its type."""
+    """A mask as MULTIHEAD_ATTENTION1 takes it, and its type."""
 
     values: Value = None
     kind: str = "NONE"
 
 
 def mask_of(mask: Value, batch: int, keys: int, queries: int = 0) -> Mask:
-    """onnxruntime's mask by its sizes: lengths of keys {batch}, ends and starts {2 * batch}, lengths and places
-    {3 * batch + 2}, or an element for each key {batch, keys} or for each query and key {batch, queries, keys}. One of
-    {batch or 1, 1} counts for nothing. Of {batch, 1, length, length}, the queries' rows are the last before the keys' count."""
+    """onnxruntime's mask, whose kind follows from its sizes.
+
+    {batch} are lengths of keys; {2 * batch} their ends and starts; {3 * batch + 2} lengths, starts and ends; {batch, keys} has
+    an element for each key, {batch, queries, keys} for each query and key. {batch or 1, 1} is ignored. In a mask {batch, 1,
+    length, length}, the rows of the queries are the last ones up to the number of keys.
+    """
     if mask is None:
         return Mask()
     if mask.ndim == 1:
         kinds = {batch: "KEY_SEQUENCE_LENGTH", 2 * batch: "KEY_SEQUENCE_END_START"}
         kinds[3 * batch + 2] = "KEY_QUERY_SEQUENCE_LENGTH_START_END"
         if (kind := kinds.get(mask.shape[0])) is None:
-            raise Refused(f"its mask has {mask.shape[0]} elements for a batch of {batch}", INVALID)
+            raise Refused(f"its mask has {mask.shape[0]} elements, which do not fit a batch of {batch}", INVALID)
         rows = 2 if kind == "KEY_SEQUENCE_END_START" else 1
         return Mask(reshape(mask, (rows, mask.shape[0] // rows)), kind)
     if mask.ndim == 2 and mask.shape[0] in (1, batch) and mask.shape[1] == 1 and (keys > 1 or mask.shape[0] != batch):
@@ -48,20 +51,20 @@ def mask_of(mask: Value, batch: int, keys: int, queries: int = 0) -> Mask:
     if mask.ndim == 4 and mask.shape[1] == 1 and mask.shape[2] == mask.shape[3] >= keys >= queries > 0:
         return Mask(part(mask, [slice(None), slice(None), slice(keys - queries, keys), slice(0, keys)]), "BOOLEAN")
     if mask.ndim == 4 or mask.shape[-1] != keys:
-        raise Refused(f"its mask has sizes {tuple(mask.shape)} for {keys} keys", NOT_YET)
+        raise Refused(f"its mask has sizes {tuple(mask.shape)}, which do not fit {keys} keys", NOT_YET)
     sizes = (mask.shape[0], 1, mask.shape[1] if mask.ndim == 3 else 1, keys)
     return Mask(reshape(mask, sizes), "BOOLEAN")
 
 
 def _causal(n: Node, bias: Value, queries: int, keys: int, dtype: Any) -> Value:
-    """The terms of the scores; of a causal attention, -infinity for keys behind the query, the last ones of the keys."""
+    """The terms of the scores. If the attention is causal, they are -infinity for keys after the query; queries are last."""
     if not n.get("unidirectional", 0):
         return bias
     return terms(bias, up_to(keys - queries, places(queries, keys)), dtype)
 
 
 def _refuse_names(n: Node, first: int, *names: str) -> None:
-    """Refused for inputs that are there, from a place on."""
+    """Raise Refused if one of these inputs is present. first: the index of the first."""
     for i, name in enumerate(names, first):
         if i < len(n.inputs) and n.inputs[i]:
             raise Refused(f"it has {name}", NOT_YET)
@@ -71,10 +74,10 @@ def multi_head_attention(
     n: Node, query: Value, key: Value = None, value: Value = None, bias: Value = None, mask: Value = None,
     term: Value = None, past_key: Value = None, past_value: Value = None, *others: Value,
 ) -> Any:  # fmt: skip
-    """onnxruntime's MultiHeadAttention: MULTIHEAD_ATTENTION1 with its biases, its mask and its past.
+    """onnxruntime's MultiHeadAttention: MULTIHEAD_ATTENTION1 with biases, mask and past.
 
-    Keys and values {batch, heads, length, size} are all there are, and have no bias. Buffers that the past and the present
-    share are refused, as are weights as an output.
+    Keys and values {batch, heads, length, size} include the past, and have no bias. Buffers that past and present share are
+    refused, and so is an output of weights.
     """
     _refuse_names(n, 8, "past_sequence_length", "cache_indirection")
     if n.wants(3):
@@ -93,7 +96,7 @@ def multi_head_attention(
             raise Refused(f"keys of sizes {tuple(key.shape)} do not fit its values and past", INVALID)
         given |= dict(query=query, past_key=key, past_value=value)
         new = key.shape[2]
-        if bias is not None:  # of the queries alone: the operator's has parts of new keys and values, too
+        if bias is not None:  # a bias for queries only: MULTIHEAD_ATTENTION1's bias also has parts for new keys and values
             own = part(bias, [slice(0, query.shape[2])])
             given |= dict(query=dml.element_wise_add(query, own), bias=None)
     elif key is None or value is None:
@@ -116,11 +119,11 @@ def multi_head_attention(
 
 
 def _parts(n: Node, together: Value) -> list[Value]:
-    """Queries, keys and values {batch, heads, length, size}, which lie beside each other in one tensor."""
+    """Queries, keys and values {batch, heads, length, size}, which are side by side in one tensor."""
     heads, width = n.get("num_heads", 0), together.shape[2]
     sizes = [*n.get("qkv_hidden_sizes", (width // 3,) * 3)]
     if len(sizes) != 3 or sum(sizes) != width or min(sizes) < 1:
-        raise Refused(f"{width} elements are none of sizes {tuple(sizes)}", INVALID)
+        raise Refused(f"{width} elements are not queries, keys and values of sizes {tuple(sizes)}", INVALID)
     starts = [0, sizes[0], sizes[0] + sizes[1]]
     return [
         heads_first(part(together, [slice(None), slice(None), slice(at, at + size)]), heads)
@@ -129,7 +132,7 @@ def _parts(n: Node, together: Value) -> list[Value]:
 
 
 def _attended(n: Node, together: Value, mask: Value, past: Value, term: Value) -> list[Value]:
-    """The attention of what one product made, and its present, {2, batch, heads, length, size}."""
+    """The attention of queries, keys and values in one tensor, and its present {2, batch, heads, length, size}."""
     if n.get("do_rotary", 0):
         raise Refused("it has do_rotary", NOT_YET)
     if n.get("past_present_share_buffer", 0):
@@ -158,7 +161,7 @@ def attention(
     n: Node, x: Value, weights: Value, bias: Value = None, mask: Value = None, past: Value = None, term: Value = None,
     *others: Value,
 ) -> list[Value]:  # fmt: skip
-    """onnxruntime's Attention: GEMM makes queries, keys and values, with their biases, and MULTIHEAD_ATTENTION1 the rest."""
+    """onnxruntime's Attention: GEMM computes queries, keys and values with their biases, MULTIHEAD_ATTENTION1 the rest."""
     _refuse_names(n, 6, "past_sequence_length")
     batch, length, width = x.shape
     together = weights.shape[-1]
@@ -171,7 +174,7 @@ def q_attention(
     n: Node, x: Value, weights: Value, bias: Value, sx: Value, sw: Value, mask: Value = None, zx: Value = None,
     zw: Value = None, past: Value = None,
 ) -> list[Value]:  # fmt: skip
-    """onnxruntime's QAttention: MATRIX_MULTIPLY_INTEGER_TO_FLOAT makes queries, keys and values, the rest is Attention's."""
+    """onnxruntime's QAttention: MATRIX_MULTIPLY_INTEGER_TO_FLOAT computes queries, keys and values; the rest is Attention's."""
     return _attended(n, matmul_integer_to_float(n, x, weights, sx, sw, zx, zw, bias), mask, past, None)
 
 
@@ -179,20 +182,20 @@ def group_query_attention(
     n: Node, query: Value, key: Value, value: Value, past_key: Value, past_value: Value, lengths: Value, total: Value,
     cosines: Value = None, sines: Value = None, at: Value = None, term: Value = None, sink: Value = None, *others: Value,
 ) -> Any:  # fmt: skip
-    """onnxruntime's GroupQueryAttention: fewer heads of keys than of queries, causal, rotated inside.
+    """onnxruntime's GroupQueryAttention: causal, with fewer heads of keys than of queries, and with rotary embeddings.
 
-    lengths: for each batch, the keys that count with the new ones, less 1. New keys follow the past ones that count; in the
-    first step, where as many are new as count in all, none of the past do. That is MULTIHEAD_ATTENTION1 with
-    PastSequenceLengths. A window leaves out keys that lie further back. Softcap, smooth softmax and sinks are spelled out, by
-    products and a softmax. Queries beyond the length of a batch are padding, of which nothing is promised. What of the
-    present lies behind the keys that count is 0; onnxruntime leaves there what was in the past.
+    lengths: for each batch, the number of valid keys, new ones included, minus 1. New keys follow the valid past ones; in the
+    first step, when all valid keys are new, there are no past ones. This is MULTIHEAD_ATTENTION1 with PastSequenceLengths. A
+    window excludes keys that are further back. Softcap, smooth softmax and sinks are composed of products and a softmax.
+    Queries after the end of a batch's sequence are padding; their results are undefined. In the present, elements after the
+    valid keys are 0, where onnxruntime keeps those of the past.
     """
     _refuse_names(n, 12, "k_scale", "v_scale", "q_norm_weight", "k_norm_weight", "query_seqlens")
     if n.get("sliding_window_cache", 0) or n.get("qk_output", 0):
         raise Refused("it has sliding_window_cache or qk_output", NOT_YET)
     heads, own = n.get("num_heads", 0), n.get("kv_num_heads", 0)
     if heads < 1 or own < 1 or heads % own:
-        raise Refused(f"{own} heads of keys do not divide {heads} of queries", INVALID)
+        raise Refused(f"{heads} heads of queries are not divisible by {own} heads of keys", INVALID)
     batch, length, width = query.shape
     if key is None:
         size = width // (heads + 2 * own)
@@ -206,7 +209,7 @@ def group_query_attention(
     before = reshape(before, (batch,))
     if n.get("do_rotary", 0):
         if cosines is None or sines is None:
-            raise Refused("it has do_rotary and no tables", INVALID)
+            raise Refused("it has do_rotary, but no tables of cosines and sines", INVALID)
         found = _placed(before, length) if at is None else counted(at, length) if at.ndim < 2 else at
         cosine, sine = at_places(cosines, found), at_places(sines, found)
         beside = bool(n.get("rotary_interleaved", 0))
@@ -246,14 +249,14 @@ def group_query_attention(
 
 
 def _less(x: Value, by: int) -> Value:
-    """INT32 numbers less another."""
+    """INT32 numbers minus an integer."""
     if symbolic(x):
         return dml.element_wise_subtract(x, np.array(by, np.int32))
     return (x - np.int32(by)).astype(np.int32)
 
 
 def _placed(before: Value, length: int) -> Value:
-    """The places of new keys, {batch, length}."""
+    """The positions of new keys, {batch, length}."""
     own = np.arange(length, dtype=np.int32)[None]
     if symbolic(before):
         return dml.element_wise_add(reshape(before, (before.shape[0], 1)), own)
@@ -261,7 +264,7 @@ def _placed(before: Value, length: int) -> Value:
 
 
 def _appended(past: Value, new: Value, before: Value) -> Value:
-    """The past that counts, then the new ones, and 0 to the end: MULTIHEAD_ATTENTION1's present."""
+    """The valid past, followed by the new keys or values and zeros: MULTIHEAD_ATTENTION1's present."""
     batch, own, length, size = new.shape
     flat = reshape(transpose(new, (0, 2, 1, 3)), (batch, length, own * size))
     made = dml.multihead_attention1(
@@ -272,7 +275,7 @@ def _appended(past: Value, new: Value, before: Value) -> Value:
 
 
 def _term(term: Value, keys: int) -> Value:
-    """The terms of scores, as many as there are keys; what it lacks is 0, and counts nowhere."""
+    """The terms of scores for all keys. Those that are missing are 0 and have no effect."""
     if term is None or term.shape[3] >= keys:
         return term if term is None else part(term, [slice(None)] * 3 + [slice(0, keys)])
     return dml.padding1(
@@ -282,7 +285,7 @@ def _term(term: Value, keys: int) -> Value:
 
 
 def _of_length(x: Value, length: int) -> Value:
-    """The first of the keys; with zeros behind them, if there are fewer."""
+    """The first `length` keys, followed by zeros if there are fewer."""
     if x.shape[2] >= length:
         return part(x, [slice(None), slice(None), slice(0, length)])
     return dml.padding1(

@@ -1,4 +1,4 @@
-"""Operators that move elements: joins, slices, gathers, padding, sorting by place."""
+"""Operators that move elements: joins, slices, gathers, padding and others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anydml.functional import functions as dml
-from anydml.functional.slice import slice1
+from anydml.functional.functions import slice1
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.mapping.shape import fits
 from anydml.onnx.nodes import Node
@@ -55,7 +55,7 @@ def sliced(n: Node, x: Value, starts: Value = None, ends: Value = None, axes: Va
     along = axes_of(range(len(begin)) if along is None else along, x.ndim)
     by = [1] * len(begin) if steps is None else ints(steps)
     if not len(begin) == len(end) == len(along) == len(by) or 0 in by:
-        raise Refused("its starts, ends, axes and steps do not fit one another", INVALID)
+        raise Refused("its starts, ends, axes and steps differ in length, or a step is 0", INVALID)
     whole = [slice(None)] * x.ndim
     for a, first, last, step in zip(along, begin, end, by, strict=True):
         whole[a] = slice(first, last, step)
@@ -114,7 +114,7 @@ def gather_elements(n: Node, x: Value, indices: Value) -> Value:
 
 
 def crop(n: Node, x: Value) -> Value:
-    """Crop of operator sets before 10: borders taken off, or sizes from the first two borders on."""
+    """Crop of operator sets before 10: borders are removed, or `scale` gives the sizes after the first two borders."""
     left, top, right, bottom = n.get("border", (0, 0, 0, 0))
     height, width = x.shape[-2:]
     down, across = n.get("scale") or (height - top - bottom, width - left - right)
@@ -126,7 +126,7 @@ def crop(n: Node, x: Value) -> Value:
 def tile(n: Node, x: Value, repeats: Value) -> Value:
     times = ints(repeats)
     if len(times) != x.ndim:
-        raise Refused(f"{len(times)} repeats for {x.ndim} dimensions", INVALID)
+        raise Refused(f"it has {len(times)} repeats, and {x.ndim} dimensions", INVALID)
     fits([a * b for a, b in zip(x.shape, times, strict=True)])
     if 0 in times:
         return np.empty([a * b for a, b in zip(x.shape, times, strict=True)], x.dtype)
@@ -134,13 +134,13 @@ def tile(n: Node, x: Value, repeats: Value) -> Value:
 
 
 def pad(n: Node, x: Value, pads: Value = None, value: Value = None, axes: Value = None) -> Value:
-    """PADDING1; what negative pads take away is cut off before, or after where the mode reads it."""
+    """PADDING1. Elements that negative pads remove are cut off before it, or after it if the mode reads them."""
     given = n.get("pads", n.get("paddings")) if pads is None else ints(pads)
     along = axes_of(range(x.ndim) if axes is None else ints(axes), x.ndim)
     filling = n.get("value", 0.0) if value is None else number(value)
     count = len(along)
     if len(given) != 2 * count:
-        raise Refused(f"{len(given)} pads for {count} dimensions", INVALID)
+        raise Refused(f"it has {len(given)} pads, and {count} dimensions", INVALID)
     mode = n.get("mode", "constant")
     if mode not in PADDING_MODES:
         raise Refused(f"there is no padding mode {mode!r}", INVALID)
@@ -154,7 +154,7 @@ def pad(n: Node, x: Value, pads: Value = None, value: Value = None, axes: Value 
         return x
     if 0 in x.shape:
         if mode != "constant":
-            raise Refused("there is nothing to repeat in a tensor of no elements", INVALID)
+            raise Refused("an empty tensor has no elements to repeat", INVALID)
         sizes = [size + a + b for size, a, b in zip(x.shape, start, end, strict=True)]
         return np.broadcast_to(np.array(filling, x.dtype), sizes)
     return dml.padding1(
@@ -170,7 +170,7 @@ def pad(n: Node, x: Value, pads: Value = None, value: Value = None, axes: Value 
 def one_hot(n: Node, indices: Value, depth: Value, values: Value) -> Value:
     wanted = number(depth)
     if not math.isfinite(wanted):
-        raise Refused(f"its depth is {wanted}", INVALID)
+        raise Refused(f"its depth is {wanted}, and must be finite", INVALID)
     size = int(wanted)
     axis = axis_of(n.get("axis", -1), indices.ndim + 1)
     if indices.dtype.kind == "f":
@@ -190,9 +190,9 @@ def reverse_sequence(n: Node, x: Value, lengths: Value) -> Value:
 
 
 def nonzero(n: Node, x: Value) -> Value:
-    """The coordinates, a row for each dimension; how many decides about sizes, so that the elements have to be known."""
+    """The coordinates, a row for each dimension. Their number is a size, so the elements must be known."""
     elements = known(x)
-    if elements.dtype.itemsize == 8:  # which the operator does not take; those that are not 0 are the same
+    if elements.dtype.itemsize == 8:  # the operator does not take 64 bits; a comparison with 0 has the same nonzero elements
         zeros = dml.element_wise_logical_equals(elements, np.zeros((), elements.dtype))
         elements = dml.element_wise_logical_not(zeros)
     found = dml.nonzero_coordinates(elements)

@@ -1,4 +1,4 @@
-"""Normalisations: by the elements' own mean and variance, by given ones, by norms."""
+"""Normalisations: by the mean and variance of the elements, by given ones, and by norms."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from anydml.onnx.nodes import Node
 from anydml.onnx.values import Value, axes_of, axis_of, padded, reshape
 
 FLOAT32 = np.dtype(np.float32)
-TINY = 1e-18  # of a variance: ONNX adds 1e-9 to the deviation, against a zero
+TINY = 1e-18  # is added to a variance: ONNX adds 1e-9 to the deviation, which may be 0
 
 
 def _by_channel(p: Value, x: Value) -> Value:
-    """A parameter of each channel, as it broadcasts with the image."""
+    """A parameter of each channel, with sizes that broadcast to the image."""
     return reshape(p, (1, p.shape[0], *[1] * (x.ndim - 2)))
 
 
@@ -33,7 +33,7 @@ def batch_normalization(n: Node, x: Value, scale: Value, bias: Value, mean: Valu
 
 
 def _trained(n: Node, x: Value, scale: Value, bias: Value, mean: Value, variance: Value) -> list[Value]:
-    """BATCH_NORMALIZATION_TRAINING, and means and variances that go on from what they were, with a rounding at each step."""
+    """BATCH_NORMALIZATION_TRAINING, and running means and variances, which are rounded at each step."""
     s, b = (_by_channel(converted(p, x.dtype), x) for p in (scale, bias))
     found = dml.batch_normalization_training(x, s, b, epsilon=n.get("epsilon", 1e-5))
     momentum = n.get("momentum", 0.9)
@@ -54,21 +54,21 @@ def instance_normalization(n: Node, x: Value, scale: Value, bias: Value) -> Valu
 
 
 def normalized(x: Value, scale: Value, bias: Value, axes: Sequence[int], epsilon: float, use_mean: bool = True) -> Value:
-    """MEAN_VARIANCE_NORMALIZATION2 over the last dimensions, with a scale and a bias of these."""
+    """MEAN_VARIANCE_NORMALIZATION2 over the last dimensions, with a scale and a bias of the same dimensions."""
     factor, term = (None if p is None else padded(converted(p, x.dtype), x.ndim) for p in (scale, bias))
     return dml.mean_variance_normalization2(x, factor, term, axes=[*axes], use_mean=use_mean, epsilon=epsilon)
 
 
 def mean_of(x: Value, axes: Sequence[int]) -> Value:
-    """The means as FLOAT32: REDUCE, of float16 as FLOAT32."""
+    """The means as FLOAT32, by REDUCE; FLOAT16 elements are converted first."""
     return dml.reduce(converted(x, FLOAT32), "AVERAGE", [*axes])
 
 
 def inverse_deviation(x: Value, axes: Sequence[int], epsilon: float, use_mean: bool = True) -> Value:
-    """1 / sqrt(v + epsilon) as FLOAT32, of the variances or the mean squares.
+    """1 / sqrt(v + epsilon) as FLOAT32, where v is the variance or the mean square.
 
     A mean square is a REDUCE and a division by the count; a variance is that of BATCH_NORMALIZATION_TRAINING, rounded once.
-    Either is rounded before ELEMENT_WISE_CONSTANT_POW takes it.
+    Either is rounded before ELEMENT_WISE_CONSTANT_POW.
     """
     wide = converted(x, FLOAT32)
     if use_mean:
@@ -81,10 +81,10 @@ def inverse_deviation(x: Value, axes: Sequence[int], epsilon: float, use_mean: b
 
 
 def layer_normalization(n: Node, x: Value, scale: Value, bias: Value = None) -> Any:
-    """MEAN_VARIANCE_NORMALIZATION2 over the last dimensions; means and inverse deviations by themselves, where asked for."""
+    """MEAN_VARIANCE_NORMALIZATION2 over the last dimensions; means and inverse deviations separately, if they are outputs."""
     axes = range(axis_of(n.get("axis", -1), x.ndim), x.ndim)
     epsilon = n.get("epsilon", 1e-5)
-    x = converted(x, scale.dtype)  # onnxruntime's own takes float16 with a scale of float32, and has that type
+    x = converted(x, scale.dtype)  # onnxruntime's operator also takes float16 with a scale of float32, and gives float32
     y = normalized(x, scale, bias, axes, epsilon)
     return [
         y, mean_of(x, axes) if n.wants(1) else None, inverse_deviation(x, axes, epsilon) if n.wants(2) else None
@@ -92,14 +92,14 @@ def layer_normalization(n: Node, x: Value, scale: Value, bias: Value = None) -> 
 
 
 def rms_normalization(n: Node, x: Value, scale: Value) -> Any:
-    """The same without a mean; onnxruntime's SimplifiedLayerNormalization has the inverse roots as an output."""
+    """The same without a mean. onnxruntime's SimplifiedLayerNormalization also has the inverse deviations as an output."""
     axes, epsilon = range(axis_of(n.get("axis", -1), x.ndim), x.ndim), n.get("epsilon", 1e-5)
     y = normalized(x, scale, None, axes, epsilon, False)
     return [y, inverse_deviation(x, axes, epsilon, False) if n.wants(1) else None]
 
 
 def in_groups(x: Value, scale: Value, bias: Value, groups: int, epsilon: float) -> Value:
-    """An image {batch, channels, ..} normalised in groups of channels; a scale and bias for each channel, or each group."""
+    """An image {batch, channels, ..} normalised in groups of channels, with a scale and bias for each channel or each group."""
     channels = x.shape[1]
     if groups < 1 or channels % groups:
         raise Refused(f"{groups} groups do not divide {channels} channels", INVALID)
@@ -112,7 +112,7 @@ def in_groups(x: Value, scale: Value, bias: Value, groups: int, epsilon: float) 
 
 
 def group_normalization(n: Node, x: Value, scale: Value, bias: Value) -> Value:
-    """MEAN_VARIANCE_NORMALIZATION2 in groups of channels; in operator sets before 21, with a scale and a bias of each group."""
+    """MEAN_VARIANCE_NORMALIZATION2 in groups of channels; in operator sets before 21, each group has a scale and a bias."""
     return in_groups(x, scale, bias, n.get("num_groups", 0), n.get("epsilon", 1e-5))
 
 

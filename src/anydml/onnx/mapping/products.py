@@ -1,4 +1,4 @@
-"""Matrix products: GEMM of floats, and what Einsum says with it."""
+"""Matrix products: GEMM of floats, and Einsum, which is composed with it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from anydml.onnx.values import Value, expand, padded, reshape, transpose
 
 
 def batched(a: Value, b: Value, product: Callable[[Value, Value], Value], least: int = 2) -> Value:
-    """The product of the last two dimensions, the others broadcast as np.matmul does.
+    """The product of the last two dimensions; the others are broadcast as in np.matmul.
 
-    product: of tensors of as many dimensions as one another, `least` to 4.
+    product: the product of two tensors with the same number of dimensions, from `least` to 4.
     """
     left, right = (reshape(a, (1, *a.shape)) if a.ndim == 1 else a), (reshape(b, (*b.shape, 1)) if b.ndim == 1 else b)
     if left.ndim < 2 or right.ndim < 2 or left.shape[-1] != right.shape[-2]:
-        raise Refused(f"sizes {tuple(a.shape)} and {tuple(b.shape)} have no product", INVALID)
+        raise Refused(f"matrices of sizes {tuple(a.shape)} and {tuple(b.shape)} cannot be multiplied", INVALID)
     try:
         batch = np.broadcast_shapes(tuple(left.shape[:-2]), tuple(right.shape[:-2]))
     except ValueError:
-        raise Refused(f"sizes {tuple(a.shape)} and {tuple(b.shape)} have no product", INVALID) from None
+        raise Refused(f"matrices of sizes {tuple(a.shape)} and {tuple(b.shape)} cannot be multiplied", INVALID) from None
     m, n = left.shape[-2], right.shape[-1]
     sizes = (*batch, m, n)
-    if len(batch) and math.prod(right.shape[:-2]) == 1 and m * math.prod(batch):  # rows of one matrix
+    if len(batch) and math.prod(right.shape[:-2]) == 1 and m * math.prod(batch):  # all rows multiply one matrix
         rows = math.prod(batch) * m
         made = product(padded(reshape(expand(left, (*batch, *left.shape[-2:])), (rows, left.shape[-1])), least),
                        padded(reshape(right, right.shape[-2:]), least))  # fmt: skip
@@ -45,7 +45,7 @@ def batched(a: Value, b: Value, product: Callable[[Value, Value], Value], least:
 
 def matmul(n: Node, a: Value, b: Value) -> Value:
     if 0 in (a.shape[-1], *a.shape, *b.shape) and isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return np.matmul(a, b)  # of no products
+        return np.matmul(a, b)  # sums of no products
     return batched(a, b, lambda x, y: dml.gemm(x, y))
 
 
@@ -57,12 +57,12 @@ def gemm(n: Node, a: Value, b: Value, c: Value = None, fused: Any = None) -> Val
 
 
 def einsum(n: Node, *values: Value) -> Value:
-    """One or two tensors: diagonals, sums of what one alone has, then a product of matrices, in each batch."""
+    """Einsum of one or two tensors: diagonals, sums over letters of one tensor only, then a batch of matrix products."""
     text = n.get("equation", "").replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(values) or len(values) > 2:
-        raise Refused(f"it has {len(values)} tensors; one or two are mapped", NOT_YET)
+        raise Refused(f"it has {len(values)} tensors; one or two are supported", NOT_YET)
     ranks = [x.ndim - len(t.replace("...", "")) for t, x in zip(terms, values, strict=True)]
     dots = "".join(chr(0x2460 + i) for i in range(max((r for t, r in zip(terms, ranks, strict=True) if "..." in t), default=0)))
     letters = [t.replace("...", dots[len(dots) - r :] if "..." in t else "") for t, r in zip(terms, ranks, strict=True)]
@@ -75,7 +75,7 @@ def einsum(n: Node, *values: Value) -> Value:
         else dots + "".join(sorted(x for x in set(every) - set(dots) if every.count(x) == 1))
     )
     if len(set(result)) < len(result) or not set(result) <= set(every):
-        raise Refused(f"{text!r} has no such result", INVALID)
+        raise Refused(f"the result of {text!r} has letters that are repeated, or that no input has", INVALID)
     diagonals = [_diagonal(x, t) for x, t in zip(values, letters, strict=True)]
     letters = [t for _, t in diagonals]
     reduced = [
@@ -89,13 +89,14 @@ def einsum(n: Node, *values: Value) -> Value:
 
 
 def _diagonal(x: Value, letters: str) -> tuple[Value, str]:
-    """Of dimensions with the same letter, the elements whose places are equal: each pair is one, and a slice steps over it."""
+    """The elements with equal indices in dimensions of the same letter. Each pair of dimensions is merged, and a slice with a
+    stride takes the diagonal."""
     while twice := next((c for c in letters if letters.count(c) > 1), None):
         first = letters.index(twice)
         second = letters.index(twice, first + 1)
         size = x.shape[first]
         if x.shape[second] != size:
-            raise Refused(f"{twice!r} is of sizes {size} and {x.shape[second]}", INVALID)
+            raise Refused(f"{twice!r} has sizes {size} and {x.shape[second]}", INVALID)
         rest = [i for i in range(x.ndim) if i not in (first, second)]
         sizes = [x.shape[i] for i in rest]
         flat = reshape(transpose(x, [*rest, first, second]), [*sizes, size * size])

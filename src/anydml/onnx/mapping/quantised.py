@@ -1,4 +1,4 @@
-"""Quantized operators: by tensor, by axis, by block."""
+"""Quantized operators, with scales per tensor, per axis or per block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from anydml.exact.float32 import products_in_float32
 from anydml.functional import functions as dml
-from anydml.functional.matrix_multiply import matrix_multiply_integer, quantized_linear_matrix_multiply
+from anydml.functional.functions import matrix_multiply_integer, quantized_linear_matrix_multiply
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.mapping.maths import converted
 from anydml.onnx.mapping.products import batched
@@ -22,7 +22,7 @@ EIGHT_BIT = (np.dtype(np.uint8), np.dtype(np.int8))
 
 
 def _parameter(n: Node, p: Value, x: Value) -> Value:
-    """A scale or zero point with a tensor's number of dimensions: one element, one along the axis, or one for each block."""
+    """A scale or zero point with a tensor's dimension count: one element, one for each index of the axis, or one per block."""
     if p is None:
         return None
     if p.ndim <= 1 and (p.ndim == 0 or p.shape[0] == 1):
@@ -31,7 +31,7 @@ def _parameter(n: Node, p: Value, x: Value) -> Value:
         axis = axis_of(n.get("axis", 1), x.ndim)
         return reshape(p, [p.shape[0] if i == axis else 1 for i in range(x.ndim)])
     if p.ndim != x.ndim:
-        raise Refused(f"scales of {p.ndim} dimensions for {x.ndim}", INVALID)
+        raise Refused(f"scales have {p.ndim} dimensions, and the tensor {x.ndim}", INVALID)
     return p
 
 
@@ -39,14 +39,14 @@ SIXTEEN_BIT = (np.dtype(np.uint16), np.dtype(np.int16))
 
 
 def _in_blocks(x: Value, *parameters: Value) -> tuple[Value, list[Value]]:
-    """A tensor with a dimension for the elements of a block, where scales are of blocks, and parameters that broadcast."""
+    """A tensor and parameters that broadcast to it. If scales are per block, the elements of a block are another dimension."""
     sizes = parameters[0].shape
     found = [i for i, (a, b) in enumerate(zip(sizes, x.shape, strict=True)) if a not in (1, b)]
     if not found:
         return x, [*parameters]
     (axis,) = found
     if x.shape[axis] % sizes[axis]:
-        raise Refused(f"{sizes[axis]} blocks do not divide {x.shape[axis]} elements", INVALID)
+        raise Refused(f"{x.shape[axis]} elements are not divisible into {sizes[axis]} blocks", INVALID)
     each = x.shape[axis] // sizes[axis]
     wide = (*x.shape[:axis], sizes[axis], each, *x.shape[axis + 1 :])
     return reshape(x, wide), [
@@ -57,7 +57,7 @@ def _in_blocks(x: Value, *parameters: Value) -> tuple[Value, list[Value]]:
 def _quantized_to_16(x: Value, by: Value, zero: Value, dtype: Any) -> Value:
     """Integers of 16 bits: DIVIDE in the scale's type, ROUND, CLIP, CAST to INT32, ADD the zero point, CLIP, CAST.
 
-    What rounds is the quotient alone, as ONNX says it; the first CLIP only keeps it among the integers.
+    Only the quotient is rounded, as ONNX defines it; the first CLIP keeps it in the range of integers.
     """
     x, (by, zero) = _in_blocks(x, by, zero)
     quotient = converted(dml.element_wise_divide(x, by), np.dtype(np.float32))
@@ -72,7 +72,7 @@ def _quantized_to_16(x: Value, by: Value, zero: Value, dtype: Any) -> Value:
 
 
 def quantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None) -> Value:
-    """ELEMENT_WISE_QUANTIZE_LINEAR for 8 bits; QUANTIZE for others and for blocks, with a zero point of 0 where none is."""
+    """ELEMENT_WISE_QUANTIZE_LINEAR for 8 bits; QUANTIZE for others and for blocks. An absent zero point is 0."""
     declared = n.get("output_dtype") or None
     dtype = zero_point.dtype if zero_point is not None else dtype_of(declared) if declared else np.dtype(np.uint8)
     x = _scaled(x, scale)
@@ -90,12 +90,12 @@ def quantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None) -
 
 
 def _scaled(x: Value, scale: Value) -> Value:
-    """The tensor in its scale's type, in which ONNX divides."""
+    """The tensor converted to its scale's type, in which ONNX divides."""
     return x if x.dtype == scale.dtype or x.dtype == np.int32 else converted(x, scale.dtype)
 
 
 def dequantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None) -> Value:
-    """ELEMENT_WISE_DEQUANTIZE_LINEAR, of 16 bits as INT32; DEQUANTIZE for 4 bits and for blocks."""
+    """ELEMENT_WISE_DEQUANTIZE_LINEAR, for which 16 bits become INT32; DEQUANTIZE for 4 bits and for blocks."""
     by, zero = _parameter(n, scale, x), _parameter(n, zero_point, x)
     if x.dtype in SIXTEEN_BIT:
         led, (by, zero) = _in_blocks(x if x.ndim else reshape(x, (1,)), by, zero)
@@ -111,14 +111,16 @@ def dequantize_linear(n: Node, x: Value, scale: Value, zero_point: Value = None)
 
 
 def _usual(scales: Array) -> bool:
-    """Whether all are finite, above 0, and no subnormals, which are zeros in some threads' floating-point state."""
+    """Whether all scales are finite, positive and normal. Some threads' floating-point state replaces subnormals by zeros."""
     return bool((scales >= np.finfo(np.float32).tiny).all() and (scales < np.inf).all())
 
 
 def _dequantised(x: Array, scales: Array, zero: Array | None) -> Array:
     """ELEMENT_WISE_DEQUANTIZE_LINEAR of constants, by usual scales: without compiling one for each of their sizes."""
-    integers = x.astype(np.int16 if x.dtype in EIGHT_BIT else np.int64)  # which the zero point is taken from
-    return products_in_float32(integers if zero is None else np.subtract(integers, zero, dtype=integers.dtype), scales)
+    wide = np.int16 if x.dtype in EIGHT_BIT else np.int64  # which holds all differences, and products with 24 bits
+    if zero is not None and zero.any():
+        x = np.subtract(x, zero, dtype=wide)
+    return products_in_float32(x if x.dtype.itemsize < 4 else x.astype(wide), scales)
 
 
 def dynamic_quantize_linear(n: Node, x: Value) -> tuple[Value, Value, Value]:
@@ -127,7 +129,7 @@ def dynamic_quantize_linear(n: Node, x: Value) -> tuple[Value, Value, Value]:
 
 
 def _lined(p: Value, rank: int, axis: int) -> Value:
-    """A parameter of a matrix: one element, or one for each row (axis -2) or column (-1)."""
+    """A parameter of a matrix: one element, or one for each row (axis -2) or column (axis -1)."""
     if p is None:
         return None
     if p.ndim == 0 or p.shape == (1,):
@@ -158,14 +160,14 @@ def matmul_integer(n: Node, a: Value, b: Value, za: Value = None, zb: Value = No
 
 
 def _by_filter(p: Value, rank: int) -> Value:
-    """A parameter of filters: one element, or one for each."""
+    """A parameter of filters: one element, or one for each filter."""
     if p is None:
         return None
     return reshape(p, (1, p.shape[0] if p.ndim else 1, *[1] * (rank - 2)))
 
 
 def _image(n: Node, x: Value, w: Value) -> tuple[Value, Value, dict[str, Any]]:
-    """The image and filters with two spatial dimensions at least, and the window's arguments."""
+    """The image and the filters with at least two spatial dimensions, and the arguments of the window."""
     found = window_of(n, x.shape[2:], filtered(n, w))
     count = max(x.ndim - 2, 2)
     wide = [reshape(v, (*v.shape[:2], *[1] * (count - v.ndim + 2), *v.shape[2:])) for v in (x, w)]
@@ -204,7 +206,7 @@ def _single(p: Value, rank: int) -> Value:
 
 
 def channels_first(function: Callable[..., Value]) -> Callable[..., Value]:
-    """The mapping of an operator whose images may have their channels last, which are strides."""
+    """The mapping of an operator whose images may have their channels last, by strides."""
 
     def mapping(n: Node, x: Value, *rest: Value) -> Value:
         if not n.get("channels_last", 0):
@@ -218,7 +220,7 @@ def channels_first(function: Callable[..., Value]) -> Callable[..., Value]:
 def qlinear_average_pool(n: Node, x: Value, sx: Value, zx: Value, sy: Value, zy: Value = None) -> Value:
     image, found = pooling(n, x)
     if any(found.past) and n.get("count_include_pad", 0):
-        raise Refused("ceil_mode and count_include_pad together")
+        raise Refused("it has both ceil_mode and count_include_pad")
     rank = image.ndim
     scale, of_output, zero, zero_of_output = (_single(p, rank) for p in (sx, sy, zx, zy))
     made = dml.quantized_linear_average_pooling(

@@ -1,7 +1,7 @@
-"""onnxruntime's operators of quantised tensors that compute in floats: dequantised, computed, quantised, a rounding after each.
+"""onnxruntime's operators that compute floats from quantised tensors: dequantised, computed, quantised, each step rounded.
 
-This is what the QDQ form of the same model says. onnxruntime has tables or float32 steps of its own, and may differ by one next
-to a tie.
+The QDQ form of the same model means the same. onnxruntime uses tables or float32 steps, and may differ by one step next to a
+tie.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from anydml.onnx.values import Value, axis_of, expand, reshape, transpose
 
 
 def real(x: Value, scale: Value, zero: Value) -> Value:
-    """The numbers that a quantised tensor stands for."""
+    """The numbers that a quantised tensor represents."""
     return dml.element_wise_dequantize_linear(x, reshape(scale, ()), None if zero is None else reshape(zero, ()))
 
 
 def stored(x: Value, scale: Value, zero: Value, like: Any) -> Value:
-    """Numbers quantised, of a zero point's type, or another one's."""
+    """Numbers quantised to the zero point's type or, without one, to that of `like`."""
     zero = np.zeros((), like) if zero is None else reshape(zero, ())
     return dml.element_wise_quantize_linear(x, reshape(scale, ()), zero)
 
@@ -38,7 +38,7 @@ def computed(function: Callable[[Node, Value], Value]) -> Callable[..., Value]:
 
 
 def softmax(n: Node, x: Value) -> Value:
-    """Along one axis; of operator sets before 13, over all dimensions from it on."""
+    """Softmax along one axis; in operator sets before 13, over all dimensions from this axis on."""
     axis = axis_of(n.get("axis", -1), x.ndim)
     return dml.activation_softmax1(x, axes=[axis] if n.get("opset", 13) >= 13 else [*range(axis, x.ndim)])
 
@@ -60,7 +60,7 @@ def where(
 
 
 def concat(n: Node, sy: Value, zy: Value, *values: Value) -> Value:
-    """Each input by its own scale, joined, by the output's; floats are joined as they are."""
+    """Inputs dequantised by their own scales, joined, and quantised by the output's. Floats are joined unchanged."""
     parts = [
         x if x.dtype.kind == "f" else real(x, sx, zx) for x, sx, zx in zip(values[::3], values[1::3], values[2::3], strict=True)
     ]
@@ -72,10 +72,11 @@ def gemm(
     n: Node, a: Value, sa: Value, za: Value, b: Value, sb: Value, zb: Value, c: Value = None, sy: Value = None,
     zy: Value = None,
 ) -> Value:  # fmt: skip
-    """QGemm: without C, one QUANTIZED_LINEAR_MATRIX_MULTIPLY, or MATRIX_MULTIPLY_INTEGER_TO_FLOAT where Y is no integer.
+    """QGemm: without C, one QUANTIZED_LINEAR_MATRIX_MULTIPLY, or MATRIX_MULTIPLY_INTEGER_TO_FLOAT if Y is float.
 
-    C counts in steps of both scales: MATRIX_MULTIPLY_INTEGER and a sum of INT32 are exact, then come the scales' product and
-    what is multiplied by it, rounded each, and the quotient by Y's scale. An alpha multiplies the scale of A, rounded.
+    C is in units of the product of both scales. MATRIX_MULTIPLY_INTEGER and the INT32 sum with C are exact. The product of the
+    scales, its product with the sum, and the quantisation by Y's scale are rounded each. Alpha multiplies the scale of A,
+    rounded.
     """
     a = transpose(a, (1, 0)) if n.get("transA", 0) else a
     b = transpose(b, (1, 0)) if n.get("transB", 0) else b
@@ -92,7 +93,7 @@ def gemm(
 
 
 def dynamic_quantize_matmul(n: Node, a: Value, b: Value, sb: Value, zb: Value = None, bias: Value = None) -> Value:
-    """DYNAMIC_QUANTIZE_LINEAR of A, and MATRIX_MULTIPLY_INTEGER_TO_FLOAT with the bias; no rows are none."""
+    """DYNAMIC_QUANTIZE_LINEAR of A, and MATRIX_MULTIPLY_INTEGER_TO_FLOAT with the bias. Without rows, the result is empty."""
     if 0 in a.shape[:-1]:
         return np.empty((*a.shape[:-1], b.shape[-1]), np.float32)
     found = dml.dynamic_quantize_linear(a, output_data_type="UINT8")

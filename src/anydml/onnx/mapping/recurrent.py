@@ -1,4 +1,4 @@
-"""Recurrent networks: LSTM, GRU and RNN, whose gates lie in DirectML as in ONNX."""
+"""Recurrent networks: LSTM, GRU and RNN, whose gates have the same order in DirectML and ONNX."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ ACTIVATIONS = {  # ONNX's names, in lower case; DirectML's; ONNX's defaults of a
 
 
 def activations(n: Node, defaults: Sequence[str], directions: int) -> list[Any]:
-    """The descs of a network's functions, in each direction; alphas and betas go to those that take them, in order."""
+    """The descs of a network's functions in each direction. Those with parameters take the next alphas and betas, in order."""
     names = n.get("activations") or [*defaults] * directions
     if len(names) != len(defaults) * directions:
-        raise Refused(f"it has {len(names)} activations, where there are {len(defaults) * directions}", INVALID)
+        raise Refused(f"it has {len(names)} activations, and must have {len(defaults) * directions}", INVALID)
     given = {"alpha": iter(n.get("activation_alpha", ())), "beta": iter(n.get("activation_beta", ()))}
     found = []
     for name in names:
@@ -81,7 +81,7 @@ def recurrent(name: str, gates: int, functions: Sequence[str]) -> Callable[..., 
             arguments["linear_before_reset"] = bool(n.get("linear_before_reset", 0))
         if (limit := n.get("clip")) is not None:
             if gates != 4:
-                raise Refused(f"{name.upper()} does not clip")
+                raise Refused(f"it has clip, and DirectML's {name.upper()} does not clip")
             arguments |= dict(clip_threshold=limit, use_clip_threshold=True)
         found = network(_four(x), _four(w), _four(r), **arguments)
         sequence, *last = found
@@ -101,9 +101,9 @@ def dynamic_quantize_lstm(
     n: Node, x: Value, w: Value, r: Value, b: Value, lengths: Value, hidden: Value, cell: Value, peephole: Value,
     w_scale: Value, w_zero: Value, r_scale: Value, r_zero: Value,
 ) -> Any:  # fmt: skip
-    """onnxruntime's DynamicQuantizeLSTM: LSTM with the weights dequantized, {directions, inputs, gates} in other order.
+    """onnxruntime's DynamicQuantizeLSTM: LSTM with dequantized weights {directions, inputs, gates}, which are transposed.
 
-    What goes into the gates is not quantised, which its definition leaves open; onnxruntime quantises it at each step.
+    The inputs of the gates are not quantised: the definition does not require it. onnxruntime quantises them at each step.
     """
 
     def real(v: Value, scale: Value, zero: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Reductions along axes, and the places of the largest and smallest elements."""
+"""Reductions along axes, and the positions of the largest and smallest elements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kept(sizes: Sequence[int], axes: Sequence[int], keep: Any) -> list[int]:
 
 
 def reduction(n: Node, x: Value, axes: Value = None) -> Value:
-    """REDUCE along axes; along none given, all of them, or none at all where the node says so."""
+    """REDUCE along axes. If none are given: along all, or, with noop_with_empty_axes, along none."""
     function = FUNCTIONS[n.operator]
     given = n.get("axes") if axes is None else ints(axes)
     if not given:
@@ -51,7 +51,7 @@ def reduction(n: Node, x: Value, axes: Value = None) -> Value:
     return reshape(dml.reduce(x, function, along), sizes)
 
 
-ALONE = ("L1", "L2", "LOG_SUM", "LOG_SUM_EXP", "SUM_SQUARE")  # functions that change one element
+ALONE = ("L1", "L2", "LOG_SUM", "LOG_SUM_EXP", "SUM_SQUARE")  # functions that change a single element
 
 
 def _of_none(function: str, n: Node, dtype: np.dtype[Any]) -> Any:
@@ -62,7 +62,7 @@ def _of_none(function: str, n: Node, dtype: np.dtype[Any]) -> Any:
         ends = np.iinfo(dtype)
         return ends.min if function == "MAX" else ends.max
     if dtype.kind in "iu" and not float(value).is_integer():
-        raise Refused(f"{function} of no integers is none")
+        raise Refused(f"{function} of no integers has no value")
     return value
 
 

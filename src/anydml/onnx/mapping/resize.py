@@ -1,4 +1,4 @@
-"""Resize and Upsample: RESAMPLE3, whose offsets say where the places of the results lie; regions of images."""
+"""Resize and Upsample, by RESAMPLE3 with offsets of the coordinates; and regions of images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anydml.onnx.values import Value, axes_of, known, reshape
 
 
 class Axis(NamedTuple):
-    """A dimension: the result's place o lies at (o - after) / scale - before in the input."""
+    """A dimension: the result at index o is read at the coordinate (o - after) / scale - before of the input."""
 
     size: int
     result: int
@@ -31,7 +31,7 @@ class Axis(NamedTuple):
 
 
 def resize(n: Node, x: Value, *inputs: Value) -> Value:
-    """RESAMPLE3, or for cubic interpolation and antialiasing GEMM, by scales or sizes; before operator set 11, by scales."""
+    """RESAMPLE3, or GEMM for cubic interpolation and antialiasing, by scales or sizes; before operator set 11, by scales."""
     roi, scales, sizes = (None, *inputs, None)[:3] if n.opset < 11 else (*inputs, None, None, None)[:3]
     mode = n.get("mode", "nearest")
     if mode not in ("nearest", "linear", "cubic"):
@@ -41,7 +41,7 @@ def resize(n: Node, x: Value, *inputs: Value) -> Value:
     given = [float(v) for v in known(scales).reshape(-1)] if scales is not None and 0 not in scales.shape else None
     wanted = [int(v) for v in known(sizes).reshape(-1)] if sizes is not None and 0 not in sizes.shape else None
     if (given is None) == (wanted is None) or len(given or wanted or ()) != len(along):
-        raise Refused("it takes scales or sizes, for each of its axes", INVALID)
+        raise Refused("it takes either scales or sizes, one for each of its axes", INVALID)
     if given is None:
         assert wanted is not None
         given, wanted = _by_policy(n, [x.shape[a] for a in along], wanted)
@@ -53,7 +53,7 @@ def resize(n: Node, x: Value, *inputs: Value) -> Value:
     for i, a in enumerate(along):
         size = x.shape[a]
         result = math.floor(size * given[i]) if wanted is None else wanted[i]
-        width = size * given[i] if wanted is None else float(result)  # which ONNX does not round down here
+        width = size * given[i] if wanted is None else float(result)  # ONNX does not round this size down
         axes[a] = _placed(place, size, result, width, given[i], window[i], window[len(along) + i])
     spread = mode != "nearest" and bool(n.get("antialias", 0)) and any(axis.scale < 1 for axis in axes)
     if mode == "cubic" or spread:
@@ -69,7 +69,7 @@ def _positive(scales: list[float]) -> None:
 
 
 def _by_policy(n: Node, own: list[int], wanted: list[int]) -> tuple[list[float], list[int]]:
-    """Scales and sizes where sizes are given: each its own, or one scale for all."""
+    """Scales and sizes if sizes are given: by keep_aspect_ratio_policy, each dimension has its own scale, or all the same."""
     if 0 in own:
         raise Refused("it has no elements to resize", INVALID)
     policy = n.get("keep_aspect_ratio_policy", "stretch")
@@ -96,7 +96,7 @@ def _placed(place: str, size: int, result: int, width: float, scale: float, star
         return Axis(size, result, (width - 1) / (size - 1) if result > 1 and size > 1 else 1.0)
     if place == "tf_crop_and_resize":
         if not (0 <= start <= 1 and 0 <= end <= 1):
-            raise Refused("it reads outside of the tensor, where ONNX has another value", NOT_IN_DIRECTML)
+            raise Refused("it reads outside of the tensor, where ONNX has extrapolation_value", NOT_IN_DIRECTML)
         if result == 1 or size == 1 or start == end:
             at = (start + end) / 2 if result == 1 else start
             return Axis(size, result, 1.0 if result == 1 else math.inf, -at * (size - 1))
@@ -105,7 +105,7 @@ def _placed(place: str, size: int, result: int, width: float, scale: float, star
 
 
 def _resampled(x: Value, axes: list[Axis], mode: str, nearest: str) -> Value:
-    """RESAMPLE3, of tensors whose unchanged dimensions are joined where they lie side by side."""
+    """RESAMPLE3, for which neighbouring dimensions that do not change are merged."""
     sizes = [axis.result for axis in axes]
     fits(sizes)
     joined: list[Axis] = []
@@ -118,7 +118,7 @@ def _resampled(x: Value, axes: list[Axis], mode: str, nearest: str) -> Value:
     if all(axis.kept for axis in joined):
         return x
     if any(axis.scale == math.inf for axis in joined):
-        raise Refused("all its places are one", NOT_IN_DIRECTML)
+        raise Refused("all results are read at one coordinate", NOT_IN_DIRECTML)
     before = {"round_prefer_floor": 0.5, "round_prefer_ceil": -0.5}.get(nearest, 0.0) if mode == "nearest" else 0.0
     up = nearest in ("round_prefer_floor", "ceil")
     made = dml.resample3(
@@ -146,9 +146,9 @@ def upsample(n: Node, x: Value, scales: Value = None) -> Value:
 
 
 def roi_align(n: Node, x: Value, regions: Value, batches: Value) -> Value:
-    """ROI_ALIGN1; a sampling_ratio of 0 takes as many samples as a part has elements."""
+    """ROI_ALIGN1. With a sampling_ratio of 0, the number of samples adapts to the size of a bin."""
     if n.get("mode", "avg") != "avg":
-        raise Refused("ROI_ALIGN1 takes the largest of interpolated elements, ONNX that of weighted ones", NOT_IN_DIRECTML)
+        raise Refused("ROI_ALIGN1 takes the largest interpolated element, ONNX the largest weighted one", NOT_IN_DIRECTML)
     ratio, scale = n.get("sampling_ratio", 0), n.get("spatial_scale", 1.0)
     half = n.get("coordinate_transformation_mode", "half_pixel" if n.opset >= 16 else "output_half_pixel") == "half_pixel"
     return dml.roi_align1(

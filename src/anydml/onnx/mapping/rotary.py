@@ -1,4 +1,4 @@
-"""Rotary embeddings of onnxruntime: pairs of elements turned by the angle of their place."""
+"""onnxruntime's rotary embeddings: pairs of elements are rotated by the angle of their position."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from anydml.onnx.values import Value, reshape, symbolic, transpose
 
 
 def turned(x: Value, cosines: Value, sines: Value, interleaved: bool) -> Value:
-    """A tensor {batch, length, heads, size} whose first elements are pairs, turned; the rest stays as it is.
+    """A tensor {batch, length, heads, size} whose first elements are rotated in pairs; the rest is unchanged.
 
-    cosines, sines: {batch or 1, length, 1, pairs}. Pairs lie side by side where interleaved, else in two halves. Each of the
-    products, and their sum or difference, is rounded.
+    cosines, sines: {batch or 1, length, 1, pairs}. The elements of a pair are neighbours if interleaved, else in two halves.
+    Each product, and their sum or difference, is rounded.
     """
     pairs, size = cosines.shape[-1], x.shape[-1]
     if 2 * pairs > size:
@@ -40,14 +40,14 @@ def turned(x: Value, cosines: Value, sines: Value, interleaved: bool) -> Value:
 
 
 def at_places(table: Value, at: Value) -> Value:
-    """The rows of a table of cosines or sines at the places of a batch, {batch or 1, length, 1, pairs}."""
+    """The rows of a table of cosines or sines at given positions, {batch or 1, length, 1, pairs}."""
     found = gathered(table, at)
     batch, length, pairs = found.shape
     return reshape(found, (batch, length, 1, pairs))
 
 
 def counted(start: Value, length: int) -> Value:
-    """The places from a first one on, {1, length}; start: {1}."""
+    """Consecutive positions {1, length}, beginning at `start`, {1}."""
     if symbolic(start):
         return dml.element_wise_add(reshape(start, (1, 1)), np.arange(length, dtype=start.dtype)[None])
     return start.reshape(1, 1) + np.arange(length, dtype=start.dtype)[None]
@@ -56,20 +56,20 @@ def counted(start: Value, length: int) -> Value:
 def rotary_embedding(n: Node, x: Value, at: Value, cosines: Value, sines: Value) -> Value:
     """onnxruntime's RotaryEmbedding: heads {batch, length, heads * size} or {batch, heads, length, size}.
 
-    Without num_heads, a head is as large as the tables say. One place is the first of all, which the others follow. Batches
-    that are packed, one behind the other, have their places: nothing else is different.
+    Without num_heads, the tables determine the size of a head. A single position is that of the first element, and the others
+    follow it. Batches that are packed one after another have positions of their own; nothing else is different.
     """
     if n.get("scale", 1.0) != 1.0:
-        raise Refused("it has a scale, of which its definition does not say where it is applied", NOT_YET)
+        raise Refused("it has scale, and its definition does not say where it is applied", NOT_YET)
     four = transpose(x, (0, 2, 1, 3)) if x.ndim == 4 else None
     if four is None:
         heads = n.get("num_heads", 0)
         size = x.shape[2] // heads if heads else 2 * cosines.shape[1]
         if x.shape[2] % size:
-            raise Refused(f"heads of {size} elements do not divide {x.shape[2]}", INVALID)
+            raise Refused(f"{x.shape[2]} elements are not divisible into heads of {size}", INVALID)
         four = reshape(x, (*x.shape[:2], x.shape[2] // size, size))
     if at.ndim == 2 and at.shape[0] not in (1, x.shape[0]):
-        raise Refused(f"places of sizes {tuple(at.shape)} for a batch of {x.shape[0]}", INVALID)
+        raise Refused(f"positions of sizes {tuple(at.shape)} do not fit a batch of {x.shape[0]}", INVALID)
     found = counted(at, four.shape[1]) if at.ndim < 2 else at
     made = turned(four, at_places(cosines, found), at_places(sines, found), bool(n.get("interleaved", 0)))
     return transpose(made, (0, 2, 1, 3)) if x.ndim == 4 else reshape(made, x.shape)

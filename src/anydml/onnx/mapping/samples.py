@@ -1,4 +1,4 @@
-"""GridSample, Unique and Det, which DirectML has no operators for: composed, or computed when the tensor is known."""
+"""GridSample, Unique and Det, for which DirectML has no operators: composed, or computed when the tensor is known."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from anydml.onnx.values import Array, Value, axis_of, known, reshape, transpose
 
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
 MODES = {"bilinear": "linear", "linear": "linear", "nearest": "nearest", "bicubic": "cubic", "cubic": "cubic"}
-CUBIC = -0.75  # the polynomials' parameter, which ONNX fixes
-Tap = tuple[Value, Value, Value]  # places along one dimension, whole numbers; their weights; whether they are inside
+CUBIC = -0.75  # the coefficient of cubic interpolation, fixed by ONNX
+Tap = tuple[Value, Value, Value]  # indices along one dimension, their weights, whether they are inside
 
 
 def _affine(x: Value, scale: float, bias: float) -> Value:
@@ -27,7 +27,7 @@ def _affine(x: Value, scale: float, bias: float) -> Value:
 
 
 def _reflected(x: Value, low: float, high: float) -> Value:
-    """Places mirrored at both ends, over and over: the distance from the lower end, modulo twice the width."""
+    """Coordinates reflected at both ends as often as needed: the distance from the lower end, modulo twice the width."""
     width = high - low
     if width <= 0:
         return _affine(x, 0.0, low)
@@ -36,7 +36,7 @@ def _reflected(x: Value, low: float, high: float) -> Value:
 
 
 def _cubic(t: Value, near: bool) -> Value:
-    """The weight of a place at a distance up to 1, or from 1 to 2: the polynomial by Horner's rule, a rounding at each step."""
+    """The weight at a distance t up to 1 (near), or from 1 to 2: the polynomial by Horner's rule, rounded at each step."""
     a, times = CUBIC, dml.element_wise_multiply
     if near:
         return _affine(times(times(_affine(t, a + 2, -(a + 3)), t), t), 1.0, 1.0)
@@ -44,7 +44,7 @@ def _cubic(t: Value, near: bool) -> Value:
 
 
 def _taps(c: Value, size: int, mode: str, padding: str, aligned: bool) -> list[Tap]:
-    """The places that one coordinate of all points reads along a dimension, and their weights."""
+    """The indices along a dimension that the points' coordinates c read, and their weights."""
     low, high = (0.0, size - 1.0) if aligned else (-0.5, size - 0.5)
     c = _affine(c, (size - 1) / 2 if aligned else size / 2, (size - 1) / 2)
     if mode == "nearest":
@@ -74,17 +74,17 @@ def _taps(c: Value, size: int, mode: str, padding: str, aligned: bool) -> list[T
 
 
 def _padded(place: Value, size: int, padding: str, low: float, high: float) -> Value:
-    """Places beyond the ends: at the ends, mirrored, or as they are."""
+    """Coordinates outside of the tensor: moved to the nearest end, reflected, or unchanged."""
     if padding == "border":
         return dml.element_wise_clip(place, min=0.0, max=size - 1.0)
     return _reflected(place, low, high) if padding == "reflection" else place
 
 
 def grid_sample(n: Node, x: Value, grid: Value) -> Value:
-    """Places and weights by element-wise operators, GATHER of what each point reads, products and sums.
+    """GridSample: indices and weights by element-wise operators, GATHER of the elements of each point, products and sums.
 
-    In FLOAT32, with a rounding after each; the result is rounded to the input's type. What is read outside is 0; a point whose
-    coordinate is no number is none.
+    All steps are in FLOAT32, with a rounding after each; the result is rounded to the input's type. Elements outside are 0. A
+    point with a NaN coordinate gives NaN.
     """
     mode, padding = MODES.get(n.get("mode", "linear")), n.get("padding_mode", "zeros")
     count = x.ndim - 2
@@ -102,7 +102,7 @@ def grid_sample(n: Node, x: Value, grid: Value) -> Value:
     flat = reshape(converted(grid, FLOAT32), (batch * points, count))
     table = reshape(transpose(converted(x, FLOAT32), (0, *range(2, x.ndim), 1)), (batch * every, channels))
     taps = []
-    for i, size in enumerate(spatial):  # the last coordinate is the first dimension's
+    for i, size in enumerate(spatial):  # the last coordinate is that of the first dimension
         at = count - 1 - i
         c = reshape(part(flat, [slice(None), slice(at, at + 1)]), (batch * points,))
         taps.append(_taps(c, size, mode, padding, bool(n.get("align_corners", 0))))
@@ -123,9 +123,9 @@ def grid_sample(n: Node, x: Value, grid: Value) -> Value:
 
 
 def det(n: Node, x: Value) -> Value:
-    """Determinants of matrices up to 3 x 3, by minors of the first row: products and differences, a rounding after each."""
+    """Determinants of matrices up to 3 x 3, by minors of the first row: products and differences, each rounded."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise Refused(f"matrices of sizes {tuple(x.shape)} have no determinants", INVALID)
+        raise Refused(f"sizes {tuple(x.shape)} are not those of square matrices", INVALID)
     size, sizes = x.shape[-1], (*x.shape[:-2],)
     if not 1 <= size <= 3:
         raise Refused(f"matrices of {size} x {size} need pivots, and DirectML has no factorisation")
@@ -150,9 +150,10 @@ def det(n: Node, x: Value) -> Value:
 
 
 def unique(n: Node, x: Value) -> list[Array]:
-    """The elements, or parts along an axis, that differ. How many they are depends on all, so x is known first.
+    """The different elements, or parts along an axis. Their number depends on the elements, so x must be known.
 
-    Sorted, or in the order in which they come first, with their first places, the place of each in the result, and counts.
+    They are sorted, or in the order of their first positions. Other outputs are these positions, the index of each element in
+    the result, and counts.
     """
     given = known(x)
     axis = n.get("axis")

@@ -1,4 +1,4 @@
-"""Scatters: elements written where indices say, alone or with what is there."""
+"""Scatters: elements are written at indices, or combined with the elements there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anydml.onnx.mapping.moves import gathered
 from anydml.onnx.nodes import Node
 from anydml.onnx.values import Array, Value, axis_of, expand, known, padded, reshape
 
-MOST_ROUNDS = 256  # of updates at the same places
+MOST_ROUNDS = 256  # updates of one element at most
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "add": dml.element_wise_add,
     "max": dml.element_wise_max,
@@ -51,14 +51,14 @@ def scatter_nd(n: Node, x: Value, indices: Value, updates: Value) -> Value:
 
 
 def _counted(at: Array, size: int) -> Array:
-    """Indices, those below 0 counted from the end."""
+    """Indices; negative ones count from the end."""
     if not ((-size <= at) & (at < size)).all():
         raise Refused(f"an index is outside of {size} elements", INVALID)
     return np.where(at < 0, at + size, at).astype(np.int64)
 
 
 def _reduced(n: Node, x: Value, places: Array, updates: Value) -> Value:
-    """Elements at flat places with their updates, one after another where several have the same: a round for each."""
+    """Elements at flat positions combined with updates. Several updates of one element are applied in order, one per round."""
     function = REDUCTIONS.get(n.get("reduction"))
     if function is None:
         raise Refused(f"there is no reduction {n.get('reduction')!r}", INVALID)
@@ -69,7 +69,7 @@ def _reduced(n: Node, x: Value, places: Array, updates: Value) -> Value:
     rounds = np.empty(len(flat), np.int64)
     rounds[order] = np.arange(len(flat)) - starts
     if (count := int(rounds.max()) + 1) > MOST_ROUNDS:
-        raise Refused(f"{count} updates are of one element", NOT_YET)
+        raise Refused(f"one element has {count} updates; at most {MOST_ROUNDS} are supported", NOT_YET)
     whole, given = reshape(x, (math.prod(x.shape),)), reshape(updates, (len(flat),))
     for i in range(count):
         chosen = np.flatnonzero(rounds == i)
@@ -80,7 +80,7 @@ def _reduced(n: Node, x: Value, places: Array, updates: Value) -> Value:
 
 
 def tensor_scatter(n: Node, past: Value, update: Value, at: Value = None) -> Value:
-    """TensorScatter: SCATTER_ELEMENTS at places of each batch; around the end, where it is circular."""
+    """TensorScatter: SCATTER_ELEMENTS at the positions of each batch, which continue at 0 after the end if it is circular."""
     axis, batch = axis_of(n.get("axis", -2), past.ndim), past.shape[0]
     own = [1] * past.ndim
     own[axis] = update.shape[axis]

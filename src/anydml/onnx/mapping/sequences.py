@@ -1,4 +1,4 @@
-"""Sequences of tensors, whose lengths are known while a graph is built: nothing is computed but joins and splits."""
+"""Sequences of tensors. Their lengths are known while a graph is built, so only joins and splits are computed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Tensors = tuple[Value, ...]
 
 
 def _place(at: Value, count: int) -> int:
-    """A place among so many, counted from the end below 0."""
+    """A position among `count` tensors; negative ones count from the end."""
     place = int(number(at))
     if not -count <= place < count:
-        raise Refused(f"place {place} is none of {count}", INVALID)
+        raise Refused(f"position {place} is outside of {count} tensors", INVALID)
     return place % count
 
 
@@ -47,7 +47,7 @@ def joined(n: Node, sequence: Tensors) -> Value:
 
 
 def parts(n: Node, x: Value, sizes: Value = None) -> list[Tensors]:
-    """SplitToSequence: parts of sizes, of one size but for the last, or of size 1, which may lose their dimension."""
+    """SplitToSequence: parts of given sizes, of one size (the last may be smaller), or of size 1 with or without the axis."""
     axis = axis_of(n.get("axis", 0), x.ndim)
     whole = x.shape[axis]
     if sizes is None or sizes.ndim == 0:

@@ -1,4 +1,4 @@
-"""Sizes and what only changes them: constants, shapes, reshaping, transposing, broadcasting. Nothing is computed."""
+"""Constants, shapes, reshaping, transposing and broadcasting: operators that compute no elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anydml.onnx.nodes import Node, array_of
 from anydml.onnx.types import dtype_of
 from anydml.onnx.values import Array, Value, axes_of, expand, ints, number, reshape, transpose
 
-MOST = 2**31  # elements of a constant that a model asks for
+MOST = 2**31  # elements at most of a constant that an operator makes
 
 
 def constant(n: Node) -> Array:
@@ -29,7 +29,7 @@ def constant(n: Node) -> Array:
             return array_of(tensor)
         except (ValueError, TypeError) as error:
             raise Refused(str(error), INVALID) from None
-    raise Refused(f"it is a constant of {', '.join(n.attributes) or 'nothing'}", NOT_IN_DIRECTML)
+    raise Refused(f"it is a constant given by {', '.join(n.attributes) or 'no attribute'}", NOT_IN_DIRECTML)
 
 
 def identity(n: Node, x: Value) -> Value:
@@ -54,9 +54,9 @@ def reshaped(n: Node, x: Value, sizes: Value = None) -> Value:
 
 
 def completed(sizes: Sequence[int], elements: int) -> list[int]:
-    """Sizes with the one that is -1 as the others leave it."""
+    """Sizes, in which -1 is replaced by the size that follows from the number of elements."""
     if min(sizes, default=0) < -1 or sum(s == -1 for s in sizes) > 1:
-        raise Refused(f"{tuple(sizes)} are no sizes", INVALID)
+        raise Refused(f"{tuple(sizes)} are not sizes", INVALID)
     others = math.prod(s for s in sizes if s != -1)
     if -1 in sizes and (others == 0 or elements % others):
         raise Refused(f"{elements} elements do not fill sizes {tuple(sizes)}", INVALID)
@@ -67,7 +67,7 @@ def flatten(n: Node, x: Value) -> Value:
     axis = n.get("axis", 1)
     axis = axis + x.ndim if axis < 0 else axis
     if not 0 <= axis <= x.ndim:
-        raise Refused(f"axis {n.get('axis')} is none of {x.ndim} dimensions", INVALID)
+        raise Refused(f"axis {n.get('axis')} is outside of {x.ndim} dimensions", INVALID)
     return reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
@@ -75,7 +75,7 @@ def squeeze(n: Node, x: Value, axes: Value = None) -> Value:
     given = n.get("axes") if axes is None else ints(axes)
     drop = [i for i, s in enumerate(x.shape) if s == 1] if given is None else axes_of(given, x.ndim)
     if any(x.shape[a] != 1 for a in drop):
-        raise Refused(f"of sizes {tuple(x.shape)}, those at {sorted(drop)} are not all 1", INVALID)
+        raise Refused(f"its sizes are {tuple(x.shape)}; those of the dimensions {sorted(drop)} must be 1", INVALID)
     return reshape(x, [s for i, s in enumerate(x.shape) if i not in drop])
 
 
@@ -90,7 +90,7 @@ def unsqueeze(n: Node, x: Value, axes: Value = None) -> Value:
 def transposed(n: Node, x: Value) -> Value:
     axes = n.get("perm", range(x.ndim)[::-1])
     if sorted(axes) != [*range(x.ndim)]:
-        raise Refused(f"{tuple(axes)} is no order of {x.ndim} dimensions", INVALID)
+        raise Refused(f"{tuple(axes)} is not an order of {x.ndim} dimensions", INVALID)
     return transpose(x, axes)
 
 
@@ -106,18 +106,18 @@ def expanded(n: Node, x: Value, sizes: Value) -> Value:
 def constant_of_shape(n: Node, sizes: Value) -> Array:
     value = np.zeros(1, np.float32) if n.get("value") is None else array_of(n.get("value"))
     if value.size != 1:
-        raise Refused(f"its value has {value.size} elements", INVALID)
+        raise Refused(f"its value has {value.size} elements, and must have one", INVALID)
     wanted = ints(sizes)
     fits(wanted)
     return np.broadcast_to(value.reshape(()), wanted)
 
 
 def fits(sizes: Sequence[int]) -> None:
-    """Refused for sizes that a model's constant cannot have."""
+    """Raise Refused for sizes that a constant cannot have."""
     if min(sizes, default=0) < 0:
-        raise Refused(f"{tuple(sizes)} are no sizes", INVALID)
+        raise Refused(f"{tuple(sizes)} are not sizes", INVALID)
     if math.prod(sizes) > MOST:
-        raise Refused(f"it asks for {math.prod(sizes)} elements, and {MOST} at most are made", INVALID)
+        raise Refused(f"it makes {math.prod(sizes)} elements, and at most {MOST} are supported", INVALID)
 
 
 def numbered(n: Node, start: Value, limit: Value, delta: Value) -> Value:
@@ -142,11 +142,11 @@ def eye_like(n: Node, x: Value) -> Value:
 
 
 def dropout(n: Node, x: Value, ratio: Value = None, training: Value = None) -> Any:
-    """The tensor as it is: nothing is dropped where a model is not trained; the mask is true everywhere."""
+    """The unchanged tensor, because nothing is dropped outside of training; the mask is true everywhere."""
     if n.opset < 7 and not n.get("is_test", 0):
-        raise Refused("it drops elements by random numbers, which are ONNX's own")
+        raise Refused("it drops elements at random, and ONNX does not define the random numbers")
     if training is not None and number(training) and (ratio is None or number(ratio)):
-        raise Refused("it drops elements by random numbers, which are ONNX's own")
+        raise Refused("it drops elements at random, and ONNX does not define the random numbers")
     return x, np.broadcast_to(np.uint8(1), tuple(x.shape)) if n.wants(1) else None
 
 

@@ -17,9 +17,9 @@ MOST = 1 << 24  # elements of a matrix
 
 
 def matrix(length: int, kept: int, inverse: bool, parts: int, dtype: Any) -> Array:
-    """The matrix {length * parts, kept * 2}, of numbers with real parts alone or imaginary ones too."""
+    """The matrix {length * parts, kept * 2} of a transform. parts: 1 for real numbers, 2 for complex ones."""
     if length * parts * kept * 2 > MOST:
-        raise Refused(f"a transform of {length} elements is a product with a matrix of {length * parts * kept * 2}", NOT_YET)
+        raise Refused(f"a transform of {length} elements needs a matrix of more than {MOST} elements", NOT_YET)
     turns = np.outer(np.arange(length), np.arange(kept)) % length
     sign = 1 if inverse else -1
     angles = 2 * np.pi * turns / length
@@ -35,10 +35,10 @@ def matrix(length: int, kept: int, inverse: bool, parts: int, dtype: Any) -> Arr
 
 
 def mirrored(length: int, dtype: Any) -> Array:
-    """The matrix from half of the numbers, whose rest is their mirror image, to real ones."""
+    """The matrix of the inverse transform to real numbers from the first half, whose mirror image is the rest."""
     half = length // 2 + 1
     if 2 * half * length > MOST:
-        raise Refused(f"a transform of {length} elements is a product with a matrix of {2 * half * length}", NOT_YET)
+        raise Refused(f"a transform of {length} elements needs a matrix of more than {MOST} elements", NOT_YET)
     angles = 2 * np.pi * (np.outer(np.arange(half), np.arange(length)) % length) / length
     twice = np.where((np.arange(half) == 0) | (2 * np.arange(half) == length), 1, 2)[:, None] / length
     return np.stack([twice * np.cos(angles), -twice * np.sin(angles)], 1).reshape(2 * half, length).astype(dtype)
@@ -47,18 +47,18 @@ def mirrored(length: int, dtype: Any) -> Array:
 def dft(n: Node, x: Value, length: Value = None, axis: Value = None) -> Value:
     """DFT: one GEMM, whose sums are rounded once, with cosines and sines that are rounded.
 
-    Numbers lie in the last dimension, with one part or two. What is longer than the transform is cut off, what is shorter has
-    zeros behind it. A one-sided inverse takes the first half, whose rest is its mirror image.
+    The last dimension holds the one or two parts of a number. An input longer than the transform is cut off, a shorter one is
+    followed by zeros. A one-sided inverse takes the first half of the numbers; the rest is its mirror image.
     """
     given = n.get("axis", 1) if axis is None and n.opset < 20 else -2 if axis is None else int(number(axis))
     along = axis_of(given, x.ndim)
     if along == x.ndim - 1:
-        raise Refused("the last dimension has a number's parts", INVALID)
+        raise Refused("the last dimension holds the parts of numbers, and cannot be transformed", INVALID)
     inverse, onesided = bool(n.get("inverse", 0)), bool(n.get("onesided", 0))
     own, parts = x.shape[along], x.shape[-1]
     size = (2 * (own - 1) if inverse and onesided else own) if length is None else int(number(length))
     if inverse and onesided and parts != 2:
-        raise Refused("half of a transform has numbers of two parts", INVALID)
+        raise Refused("the input of a one-sided inverse must have real and imaginary parts", INVALID)
     needed = size // 2 + 1 if inverse and onesided else size
     kept = size // 2 + 1 if onesided and not inverse else size
     made_parts = 1 if inverse and onesided else 2

@@ -1,4 +1,4 @@
-"""Windows that slide over images: convolutions and pooling, with padding as ONNX says it."""
+"""Windows that slide over images: convolutions and pooling, with ONNX's padding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAME = ("SAME_UPPER", "SAME_LOWER")
 
 
 class Window(NamedTuple):
-    """A window, an entry for each spatial dimension. past: elements behind the end padding that ceil_mode adds."""
+    """A window, with an entry for each spatial dimension. past: the elements that ceil_mode adds after the end padding."""
 
     size: tuple[int, ...]
     strides: tuple[int, ...]
@@ -27,13 +27,13 @@ class Window(NamedTuple):
     past: tuple[int, ...]
 
     def flat(self, count: int) -> Window:
-        """The same window with leading dimensions of size 1, `count` in all."""
+        """The same window with leading dimensions of size 1, so that there are `count`."""
         more = count - len(self.size)
         return Window(*((one,) * more + field for one, field in zip((1, 1, 1, 0, 0, 0), self, strict=True)))
 
 
 def spatial(n: Node, name: str, count: int, default: int) -> tuple[int, ...]:
-    """An attribute of an entry for each spatial dimension."""
+    """An attribute with an entry for each spatial dimension."""
     if count < 1:
         raise Refused("its input has no spatial dimensions", INVALID)
     given = tuple(n.get(name, (default,) * count))
@@ -43,7 +43,7 @@ def spatial(n: Node, name: str, count: int, default: int) -> tuple[int, ...]:
 
 
 def auto_pad(n: Node) -> str:
-    """How padding is worked out; onnxruntime takes an empty text as NOTSET."""
+    """The attribute auto_pad. As in onnxruntime, an empty text is NOTSET."""
     mode: str = n.get("auto_pad", "") or "NOTSET"
     if mode not in ("NOTSET", "VALID", *SAME):
         raise Refused(f"its auto_pad is {mode!r}", INVALID)
@@ -51,13 +51,13 @@ def auto_pad(n: Node) -> str:
 
 
 def window_of(n: Node, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
-    """The window of a node over spatial sizes, its padding worked out."""
+    """The window of a node over spatial sizes, with its padding computed."""
     count = len(sizes)
     if len(kernel) != count:
         raise Refused(f"the window has {len(kernel)} dimensions, and the input {count} spatial ones", INVALID)
     strides, dilations = spatial(n, "strides", count, 1), spatial(n, "dilations", count, 1)
     if min((*strides, *dilations, *kernel), default=1) < 1:
-        raise Refused("strides, dilations and window sizes are at least 1", INVALID)
+        raise Refused("strides, dilations and window sizes must be at least 1", INVALID)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     mode = auto_pad(n)
     pads = spatial(n, "pads", 2 * count, 0) if mode == "NOTSET" else (0,) * 2 * count
@@ -71,7 +71,7 @@ def window_of(n: Node, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
             padded = size + start[i] + end[i]
             places = -(-(padded - span) // step) + 1
             if (places - 1) * step >= size + start[i]:
-                places -= 1  # a window that begins behind the input counts as none
+                places -= 1  # a window that begins after the input is left out
             past[i] = max((places - 1) * step + span - padded, 0)
     if min(*start, *end, 0) < 0:
         raise Refused("its padding is negative")
@@ -84,17 +84,17 @@ def conv(n: Node, x: Value, w: Value, b: Value = None) -> Value:
 
 
 def filtered(n: Node, w: Value) -> tuple[int, ...]:
-    """The sizes of the window of filters, which a node may name besides."""
+    """The spatial sizes of the filters, which kernel_shape may repeat."""
     own = tuple(w.shape[2:])
     if (named := tuple(n.get("kernel_shape", own))) != own:
-        raise Refused(f"its kernel_shape is {named}, and its filters have {own}", INVALID)
+        raise Refused(f"its kernel_shape is {named}, and its filters have sizes {own}", INVALID)
     return own
 
 
 def channels(b: Value, rank: int) -> Value:
-    """A number for each channel, as the bias of a convolution lies."""
+    """A number for each channel, with the sizes of a convolution's bias."""
     if b is not None and b.ndim != 1:
-        raise Refused(f"its bias has {b.ndim} dimensions, and is to have one", INVALID)
+        raise Refused(f"its bias has {b.ndim} dimensions, and must have one", INVALID)
     return None if b is None else reshape(b, (1, b.shape[0], *[1] * (rank - 2)))
 
 
@@ -103,7 +103,7 @@ def convolved(found: Window) -> dict[str, Any]:
 
 
 def conv_transpose(n: Node, x: Value, w: Value, b: Value = None) -> Value:
-    """BACKWARD; output_shape and auto_pad decide about padding, which may add positions at the end."""
+    """A BACKWARD CONVOLUTION. output_shape and auto_pad determine the padding, which may add elements at the end."""
     count = x.ndim - 2
     strides, dilations = spatial(n, "strides", count, 1), spatial(n, "dilations", count, 1)
     more, mode = spatial(n, "output_padding", count, 0), auto_pad(n)
@@ -120,7 +120,7 @@ def conv_transpose(n: Node, x: Value, w: Value, b: Value = None) -> Value:
         end = [t - s for t, s in zip(total, start, strict=True)]
     elif mode == "VALID":
         start, end = [0] * count, [0] * count
-    end = [e - o for e, o in zip(end, more, strict=True)]  # more positions are fewer that are cut off, and have their terms
+    end = [e - o for e, o in zip(end, more, strict=True)]  # additional elements are computed ones of which fewer are cut off
     if min(start) < 0:
         raise Refused("its padding is negative")
     return dml.convolution(
@@ -138,7 +138,7 @@ def conv_transpose(n: Node, x: Value, w: Value, b: Value = None) -> Value:
 
 
 def pooling(n: Node, x: Value) -> tuple[Value, Window]:
-    """The image with two spatial dimensions at least, and the window over it."""
+    """The image with at least two spatial dimensions, and the window over it."""
     found = window_of(n, x.shape[2:], n.get("kernel_shape", ()))
     count = max(x.ndim - 2, 2)
     return reshape(x, (*x.shape[:2], *[1] * (count - x.ndim + 2), *x.shape[2:])), found.flat(count)
@@ -155,7 +155,7 @@ def narrowed(y: Value, rank: int) -> Value:
 
 
 def average_pool(n: Node, x: Value) -> Value:
-    """AVERAGE_POOLING1. What ceil_mode adds is never counted: counted padding is then made elements before."""
+    """AVERAGE_POOLING1. A mean never counts elements that ceil_mode adds; padding that it counts is then added by PADDING."""
     image, found = pooling(n, x)
     counted = bool(n.get("count_include_pad", 0))
     if counted and any(found.past):
@@ -176,7 +176,7 @@ def max_pool(n: Node, x: Value) -> Any:
             return narrowed(dml.max_pooling(image, **pooled(found)), x.ndim)
         return narrowed(dml.max_pooling2(image, **pooled(found), dilations=found.dilations).output, x.ndim)
     if n.get("storage_order", 0):
-        raise Refused("MAX_POOLING2 counts its places in rows", NOT_IN_DIRECTML)
+        raise Refused("it has storage_order 1, and MAX_POOLING2 counts positions in row-major order", NOT_IN_DIRECTML)
     largest, places = dml.max_pooling2(image, **pooled(found), dilations=found.dilations)
     assert places is not None  # the eager function always gives them
     return narrowed(largest, x.ndim), narrowed(dml.cast(places, output_data_type="INT64"), x.ndim)
@@ -188,7 +188,7 @@ def lp_pool(n: Node, x: Value) -> Value:
 
 
 def over_image(function: str) -> Callable[..., Any]:
-    """The mapping of a pooling whose window is the image."""
+    """The mapping of a pooling whose window is the whole image."""
 
     def mapping(n: Node, x: Value) -> Value:
         return dml.reduce(x, function, [*range(2, x.ndim)])
@@ -206,7 +206,7 @@ def global_lp_pool(n: Node, x: Value) -> Value:
 
 
 def max_unpool(n: Node, x: Value, places: Value, sizes: Value = None) -> Value:
-    """The sizes from a tensor, else as the window's attributes say them; places count in the tensor that they give."""
+    """MaxUnpool: the output's sizes are an input, or follow from the attributes; positions are those in the latter sizes."""
     count = x.ndim - 2
     kernel, strides, pads = n.get("kernel_shape", ()), spatial(n, "strides", count, 1), spatial(n, "pads", 2 * count, 0)
     own = [
@@ -216,7 +216,7 @@ def max_unpool(n: Node, x: Value, places: Value, sizes: Value = None) -> Value:
     wanted = (*x.shape[:2], *own)
     if sizes is not None and ints(sizes) != wanted:
         wanted, inferred = ints(sizes), wanted
-        rest = known(places)  # they count in the sizes that the attributes give
+        rest = known(places)  # positions in the sizes that follow from the attributes
         places = np.ravel_multi_index(np.unravel_index(rest, inferred), wanted).astype(np.int64)
     flat = [reshape(v, (*v.shape[:2], *[1] * (2 - count), *v.shape[2:])) for v in (x, places.view(np.uint64))]
     made = dml.max_unpooling(*flat, output_sizes=(*wanted[:2], *[1] * (2 - count), *wanted[2:]))
@@ -224,7 +224,7 @@ def max_unpool(n: Node, x: Value, places: Value, sizes: Value = None) -> Value:
 
 
 def fold(n: Node, x: Value, image: Value, block: Value) -> Value:
-    """Col2Im: columns of blocks, added up where they lie in the image."""
+    """Col2Im: columns of blocks, added up at their positions in the image."""
     sizes, blocks = ints(image), ints(block)
     count = len(sizes)
     pads = spatial(n, "pads", 2 * count, 0)

@@ -15,9 +15,10 @@ from test_undecided_contractions import counting
 import hostile_data
 from agreement import SOAK, bits
 from anydml import DataType, Device, TensorDesc, TensorFlags, operators
-from anydml.kernels.call.steps import Step
+from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine, targets
 from anydml.kernels.contract.floats import family, plan, winograd
+from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.schema.operator import Desc
 from drawn_contractions import NAME, run
@@ -220,28 +221,56 @@ def test_zeros_keep_their_signs_and_infinities_their_windows(isa: str, plans: li
 def test_layers_of_zeros_and_ones_are_decided_in_sums(
     isa: str, plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside a bias, a zero needs no sign, and sums of a few elements of the filter, often ties, are exact: of zeros none is
-    summed as it is written, and of one 1 in each line none is summed in three float64."""
-    counts, stored = np.zeros(2, np.int64), WinogradPlan._stored
+    """Beside a bias, a zero needs no sign: of zeros none is summed as it is written. Sums of a few elements of the filter,
+    often ties, are exact, and so are signs of zeros: of these, whole blocks are summed, and none in three float64."""
+    counts, stored = np.zeros(3, np.int64), WinogradPlan._stored
 
     def counted(self: WinogradPlan, *where: Any) -> Iterator[Step]:
-        for at, step in enumerate(stored(self, *where)):
-            if at:
-                yield Step(engine.compiled(counting, self.target), (self.counter, counts[at - 1 :].ctypes.data))
-            yield step
+        def count(place: At, n: int) -> Step:
+            return Step(engine.compiled(counting, self.target), (place, counts[n:].ctypes.data))
+
+        first, redo, *again, last = stored(self, *where)
+        yield from (first, count(self.counter, 0), redo, count(self.counter + DENSE, 1), *again, count(self.counter, 2), last)
 
     monkeypatch.setattr(WinogradPlan, "_stored", counted)
     rng = np.random.default_rng(5)
     f = rng.standard_normal((16, 16, 3, 3)).astype(np.float32)
     bias = rng.standard_normal((1, 16, 1, 1)).astype(np.float32)
-    x = np.zeros((2, 16, 20, 20), np.float32)
-    for kind, most in (("zeros", (0, 0)), ("ones", (x.size, 0))):
+    for kind in ("zeros", "ones", "zeros without a bias", "padding without a bias", "normal"):
+        x = rng.standard_normal((2, 16, 20, 20)).astype(np.float32)
+        x[..., 10 if "padding" in kind else x.shape[2] if kind == "normal" else 0 :, :] = 0
         if kind == "ones":
             np.put_along_axis(x, rng.integers(0, 20, (2, 16, 20, 1)), 1, -1)
         counts[:] = 0
-        inputs = dict(input_tensor=x, filter_tensor=f, bias_tensor=bias)
-        both(convolution(x, f, (1, 1, 1, 1), bias_tensor=TensorDesc.of(bias)), inputs, isa, plans)
-        assert (counts <= most).all(), f"{kind}: {counts}"
+        inputs = dict(input_tensor=x, filter_tensor=f)
+        more: dict[str, Any] = {}
+        if "without" not in kind:
+            inputs["bias_tensor"], more["bias_tensor"] = bias, TensorDesc.of(bias)
+        both(convolution(x, f, (1, 1, 1, 1), **more), inputs, isa, plans)
+        if kind in ("zeros", "normal"):
+            assert counts[0] <= 3, kind
+            assert not counts[1], kind
+        else:
+            assert counts[1], kind
+        assert counts[2] <= (3 if kind == "normal" or "padding" in kind else 0), f"{kind}: {counts}"
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_blocks_that_are_summed_again(isa: str, plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, for the bounds leave everything open: at edges, of few filters, of lines that lie apart."""
+    monkeypatch.setattr(winograd, "SLACK", 2.0**60)
+    for n, kind in enumerate(("ordinary", "spoilt", "zeros", "signs", "specials", "edges") * SOAK):
+        rng = np.random.default_rng((2, n))
+        dtype, groups, channels, filters = ("float32", "float16")[n % 2], 1 + n % 2, 4 + n % 3, int(rng.integers(5, 12))
+        padding = [int(k) for k in rng.integers(0, 3, 4)]
+        x = drawn(rng, dtype, (2, groups * channels, *(int(k) for k in rng.integers(5, 40, 2))), kind)
+        f = drawn(rng, dtype, (groups * filters, channels, 3, 3), "ordinary" if kind == "zeros" else kind)
+        inputs = dict(input_tensor=x, filter_tensor=f)
+        more: dict[str, Any] = {}
+        if n % 3 == 0:
+            inputs["bias_tensor"] = drawn(rng, dtype, (1, groups * filters, 1, 1), "ordinary")
+            more["bias_tensor"] = TensorDesc.of(inputs["bias_tensor"])
+        both(convolution(x, f, padding, groups, **more), inputs, isa, plans)
 
 
 def test_long_calls_are_cut(plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,9 +37,9 @@ from anydml.tensor import DataType
 
 AHEAD = 4  # rows whose elements are fetched before they are written
 OWN = 2  # streams before those of the formula: the sums, and the columns' norms
-MAGNITUDES, PAIRS = "magnitudes", "pairs"
-# counter: entries on the list, then what is known of the sums. done: as `tile` has it. rests: of pairs, or magnitudes;
-# a_low, b_low: of pairs
+MAGNITUDES, PAIRS, ERRORS = "magnitudes", "pairs", "errors"
+# counter: entries on the list, then what is known of the sums. done: as `tile` has it. rests: of pairs, or magnitudes, or how
+# far off sums may be; a_low, b_low: of pairs
 ARGUMENTS = (
     "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "list", "counter", "terms",
     "rests", "a_low", "b_low", "done",
@@ -126,7 +126,8 @@ class _Block:
             self.small = body.splat(factor, lanes)
             if self.shape.again:
                 self.rests = body.at("%rests", body.op(f"mul i64 {r}, %sums_row"))
-                self.low = body.splat(body.loaded(wide, "%a_low", body.op(f"mul i64 {r}, 8")), lanes)
+                if self.shape.again == PAIRS:
+                    self.low = body.splat(body.loaded(wide, "%a_low", body.op(f"mul i64 {r}, 8")), lanes)
             elif not self.shape.mixed:
                 size = size * body.loaded(wide, "%counter", BOUND)
             self.factor = body.splat(size, lanes)
@@ -242,6 +243,10 @@ class _Block:
                 low = self.low * self.body.loaded(total.kind, "%b_low", offset)
                 values = [total, beside, beside.lift(0.0), lost(number.error(), self.small, low)]
                 return exactly.paired(self.body, shape.stored, values, read, number.guard)
+            if shape.again == ERRORS:  # a norm is of the whole row: what is no number there may be no factor of any term
+                spoilt = ~beside.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
+                number = bounded(total, beside, spoilt)
+                return exactly.added(shape.stored, number, read, *stored(self.body, shape.stored, read, number, self.lanes))
             number = bounded(total, self.small * beside, number.guard)
         found = stored(self.body, shape.stored, read, number, self.lanes)
         return found if shape.again or shape.measured or shape.mixed else exactly.added(shape.stored, number, read, *found)

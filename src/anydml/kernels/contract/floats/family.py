@@ -23,6 +23,7 @@ from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
+from anydml.kernels.undecided.decision import Decision
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorFlags
@@ -90,7 +91,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         packing=[step for plan in plans for step in plan.packing],
         packed=packed.size,
         short=work < SHORT,
-        decide=deciding(opens, nest, name, output),
+        decide=deciding(opens, name, Decision(nest, output, target)),
         once=True,
         interruptible=any(len(plan.phases) > 1 for plan in plans),
     )

@@ -29,10 +29,10 @@ def start(body: Body, first: str, count: str, sizes: tuple[str, str]) -> Start:
 
 
 def lines(body: Body, first: str, count: str, sizes: tuple[str, str], run: Run, begun: Start | None = None) -> str:
-    """Emit `run(number, done, length, z, y, x)` for each run of so many columns, from the first one on; how many runs.
+    """Emit `run(number, done, length, z, y, x)` for each run of `count` columns, beginning at `first`. -> the number of runs
 
-    sizes: of the two inner dimensions. done: columns in earlier runs; z, y, x: the place of a run's first column. begun: where
-    they begin, if that has been found.
+    sizes: those of the two inner dimensions. done: columns in earlier runs. z, y, x: the index of a run's first column. begun:
+    the result of `start`, if it is known.
     """
     middle, inner = sizes
     i64 = Kind("i64")

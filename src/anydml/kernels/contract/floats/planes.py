@@ -1,10 +1,10 @@
 """Planes: windows of few terms that slide over a plane, one filter for each plane, summed, tested and stored in one pass.
 
-A strip is as many columns as a vector has float32. It is followed down the plane: every line that is read is widened once for
-each column of the filter, and added to the sums of all lines of the output that it belongs to, which stay in registers. What a
-sum may be away from the real one is bounded by the filter's norm and the largest element of a band of lines, so that it is the
-same for all elements of the band. Vectors with elements that this leaves open are noted. Sums that may be 0 are
-looked at first: they are where all that a window sees is 0. Other vectors are summed again (`careful`).
+A strip is as many columns as a vector has float32 lanes. The kernel moves down the plane: it converts each line to float64 once
+for each column of the filter, and adds it to the sums of all output lines that it contributes to, which stay in registers. The
+error of a sum is bounded by the filter's norm and the largest element of a band of lines, so the bound is the same for all
+elements of the band. Vectors with undecided elements are listed. Sums that may be 0 are checked first: there, all elements of a
+window are 0. Other vectors are summed again (`careful`).
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ TERM = 32  # bytes of a term of a line: to its elements, to its values of rows, 
 
 
 class TermsKey(NamedTuple):
-    """The factors' types; rows; elements of a line from one column to the next, 0 for any; whether some terms do not count.
+    """The kernel's key: types of the factors; rows; the stride between columns, 0 for any; whether some terms do not count.
 
-    at_once: so many terms are added before sums are put back; without a loop, where all count for a whole group of columns.
+    at_once: the number of terms that are added before sums are stored; without a loop if all count for a group of columns.
     """
 
     a: DataType

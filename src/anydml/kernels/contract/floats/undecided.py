@@ -1,4 +1,4 @@
-"""Elements that two stages leave open, decided exactly, in Python: each has a bit that is set."""
+"""Elements that two stages leave open, decided finer: each has a bit that is set."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.contraction import Contraction
+from anydml.kernels.undecided.decision import Decision
 from anydml.schema.node import Variable
-from anydml.schema.statement import Nest
-from anydml.tensor import DataType
 
 
 class ContractionBits(NamedTuple):
@@ -34,22 +32,15 @@ class ContractionBits(NamedTuple):
         return -(-count // 64)
 
 
-def deciding(
-    opens: Sequence[ContractionBits], nest: Nest, name: str, data_type: DataType
-) -> Callable[[NDArray[np.int64], Arrays], None]:
+def deciding(opens: Sequence[ContractionBits], name: str, decision: Decision) -> Callable[[NDArray[np.int64], Arrays], None]:
     """A function that decides the elements whose bits are set in a scratch."""
-    return partial(_decide, opens, nest, name, data_type)
+    return partial(_decide, opens, name, decision)
 
 
 def _decide(
-    opens: Sequence[ContractionBits], nest: Nest, name: str, data_type: DataType, scratch: NDArray[np.int64], arrays: Arrays
+    opens: Sequence[ContractionBits], name: str, decision: Decision, scratch: NDArray[np.int64], arrays: Arrays
 ) -> None:
-    with guard:
-        from anydml.kernels.evaluate.evaluator import evaluators
-
-    evaluator = evaluators({name: nest}, {name: data_type}, arrays)[name]
-    output = arrays[name]
-    elements = output.view(f"u{output.itemsize}") if output.dtype.kind == "f" else output
+    places = []
     for found in opens:
         bits = np.unpackbits(scratch[found.bits : found.bits + found.words].view(np.uint8), bitorder="little")
         sizes = tuple(v.size for v in found.order) or (1,)
@@ -60,4 +51,5 @@ def _decide(
                 start + sum(int(value.get(v, 0)) * step[d] for v, step in zip(c.variables, c.steps, strict=True))
                 for d, start in enumerate(c.start)
             ]
-            elements[tuple(at)] = evaluator.stored(*at)
+            places.append(at)
+    decision.store(arrays[name], arrays, places)

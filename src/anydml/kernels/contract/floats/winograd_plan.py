@@ -2,7 +2,7 @@
 
 Filters are packed, at `initialize` if they are owned. Rows of tiles of outputs are transformed; then, for some filters after
 the other, some channels of these are transformed and multiplied with all tiles, and products are made sums; what their bounds
-leave open is summed as it is written, and what that leaves open goes the way of all contractions.
+leave open is summed as it is written, or all of its block, and what that leaves open goes the way of all contractions.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from anydml.kernels.contract.floats import (
     epilogue,
     tile,
     winograd,
+    winograd_again,
     winograd_filters,
     winograd_inputs,
     winograd_kernels,
@@ -40,6 +41,7 @@ from anydml.tensor import DataType
 TILES = processor.caches().second * 9 // 8  # bytes of transformed tiles that are kept at once
 FEWEST = 16  # tiles for which filters are worth to be transformed
 PRODUCTS = processor.caches().second // 8  # bytes of products
+MANY = 24  # all sums of a block are made again where more than this part of its elements is listed
 SUMS = processor.caches().second // 8  # bytes of sums
 
 
@@ -118,7 +120,8 @@ class WinogradPlan(FloatPlan):
         self.squares = scratch.take((1 + POSITIONS) * vectors * lanes * 8 + behind)
         # the kernel of sums reads whole groups of tiles
         self.products = scratch.take(POSITIONS * _apart(tiles * self.group * 8) + lanes // TILE * self.group * 8)
-        self.sums = scratch.take(self.some * (outputs * 8 + behind))
+        self.sums, self.errors = (scratch.take(self.some * (outputs * 8 + behind)) for _ in range(2))
+        self.packed_rows = scratch.take(winograd_again.packed_bytes(self.target, found.channels))
         self.list = scratch.take((self.some * outputs + 64) * 8)
         self.counter, self.open_ = scratch.take(64), open_
         return self._batches(piece)
@@ -263,15 +266,21 @@ class WinogradPlan(FloatPlan):
             engine.compiled(epilogue.block, target, shape),
             (*where, factor, norms, self.b_norms, self.list, self.counter, 0, 0, 0, 0, self.constants.none, *streams),
         )
-        shape = self.shape._replace(padded=False)
-        code = engine.compiled(winograd_redo.summed, target, shape, self.factors, self._contiguous)
-        factor = _bits(winograd_redo.factor(found.channels))
-        a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
-        b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
-        inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
-        listed = (self.list, self.counter, columns.start, *found.flat[1:], factor, plain, self.b_norms)
         if not target.later:
-            yield Step(code, (*a, *b, found.channels, *inside, *listed, *streams))
+            shape = self.shape._replace(padded=False)
+            a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
+            b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
+            inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
+            lie = (*a, *b, found.channels, *inside)
+            few = (_bits(winograd_redo.factor(found.channels)), plain, self.b_norms, len(some) * len(columns) // MANY)
+            code = engine.compiled(winograd_redo.summed, target, shape, self.factors, self._contiguous)
+            yield Step(code, (*lie, self.list, self.counter, columns.start, *found.flat[1:], *few, *streams))
+            code = engine.compiled(winograd_again.summed, target, self.factors, self._contiguous)
+            many = (len(some), columns.start, len(columns) // found.sizes[2], _bits(winograd_again.factor(found.terms)), plain)
+            yield Step(code, (*lie, *many, self.packed_rows, self.sums, sums_row, self.errors, self.counter))
+            code = engine.compiled(epilogue.block, target, shape._replace(again=epilogue.ERRORS))
+            rest = (norms, self.b_norms, self.list, self.counter, 0, self.errors, 0, 0, self.constants.none)
+            yield Step(code, (*where, factor, *rest, *streams))
         known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
         yield self.refine(batch, some, columns, self.shape, known, streams)
 

@@ -1,6 +1,6 @@
-"""Listed elements of 3x3 windows from plain sums of their products, which are closer than sums that were transformed.
+"""Listed elements of 3x3 windows, as direct sums of their products, which have smaller bounds than transformed sums.
 
-A vector holds the sums of an element and of those that follow it in its line: where one is listed, these often are, too.
+A vector holds the sums of an element and of those that follow it in its line, which are often listed as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from anydml.kernels.contract.floats import exactly
 from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.inexact import Note
+from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.rows import NORM_SLACK
+from anydml.kernels.contract.floats.tile import leave
 from anydml.kernels.contract.floats.winograd import FILTER
 from anydml.kernels.contract.floats.winograd_kernels import masked, wide
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -22,11 +24,11 @@ from anydml.tensor import DataType
 
 # a, b: the first elements of filters and windows; line, place: bytes from one to the next; low, high: what is inside of the
 # tensor, in lines and places that windows reach; f1, f2: the sizes that streams are found by; tiles: for each column, 0 where
-# all that its tile reads is 0
+# all that its tile reads is 0; most: entries of the list with which it is decided here
 ARGUMENTS = (
     "a", "a_row", "a_term", "a_line", "a_place", "b", "b_image", "b_term", "b_line", "b_place", "n1", "n2", "channels", "low1",
     "high1", "low2", "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
-    "tiles",
+    "tiles", "most",
 )  # fmt: skip
 POINTERS = {"a", "b", "list", "counter", "norms", "tiles"}
 FIRST = 4  # channels among which a zero is looked for that makes a sum of zeros positive
@@ -46,7 +48,10 @@ def factor(channels: int) -> float:
 
 
 def summed(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> str:
-    """Decide listed elements, or leave them on the list; arguments: `names`. contiguous: the windows' lines have no gaps."""
+    """Decide listed elements, or leave them on the list; arguments: `names`. contiguous: the windows' lines have no gaps.
+
+    A longer list stays as it is; the counter says so.
+    """
     return _Redoing(target, shape, factors, contiguous).text()
 
 
@@ -66,6 +71,9 @@ class _Redoing:
         self.totals, self.errors = (body.op(f"alloca [{self.lanes} x double], align 64") for _ in range(2))
         zero = body.constant(Kind("i64"), 0)
         count = body.load("i64", "%counter")
+        many = body.op(f"icmp ugt i64 {count}, %most")
+        body.store("i64", body.op(f"zext i1 {many} to i64"), "%counter", DENSE)
+        when(body, many, lambda: leave(body))
         _, (left,) = body.loop("0", count, 1, [zero], self._entry)
         body.store("i64", left.name, "%counter")
         body.do("ret i64 0")

@@ -97,7 +97,7 @@ RELS = {"sin": SIN_REL, "cos": SIN_REL, "tan": TAN_REL}
 
 
 def of_far(op: str, x: Value) -> Value:
-    """The function of float32 from FARTHEST on, and NaN where it is not known to the bound of the others: a call."""
+    """A call of the function for float32 from FARTHEST on; NaN if the result is not within the bound of smaller arguments."""
     kind = x.kind.of("double")
     inner = Body(x.body.target)
     made = FUNCTIONS[op](Value(inner, "%x", x.kind))

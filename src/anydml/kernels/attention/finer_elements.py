@@ -1,0 +1,115 @@
+"""The second stage of attention, its elements: quotients of sums of two float64, some columns at a time."""
+
+from __future__ import annotations
+
+import math
+
+from anydml.kernels.attention.finer import COUNT, ERROR, EXACT, LITTLE, REST, SLACK, TOTAL, ZERO, added_to
+from anydml.kernels.attention.function import DOUBLE, Function
+from anydml.kernels.attention.shape import LOST, AttentionKey
+from anydml.kernels.code import probe
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.elementwise.numbers import Number, U, odd_of
+from anydml.kernels.elementwise.rounding import stored
+
+
+def elements(target: Target, shape: AttentionKey) -> Function:
+    """The elements of a vector of columns, `place` bytes along a row; those of `mask` are stored at `out`, and left in `left`.
+
+    What cannot be decided stays in the mask, which is that of the list's entry.
+    """
+    f = Function(target, shape, "precise_elements", ["i64 place", "ptr listed", "ptr out"])
+    wide, lanes = f.wide, f.lanes
+    keys, pitch, row = f.argument("keys"), f.argument("column_row"), f.argument("row")
+    values_ = f.at(f.argument("value_rows"), "%place")
+    heads, tails = f.argument("heads"), f.argument("tails")
+
+    losses = f.argument("losses")
+
+    def term(n: str, values: list[Value]) -> list[Value]:
+        high, low, lost, size = values
+        t = f.load("i64", losses, f.times(n, 8))
+        eight = f.times(t, 8)
+        w, w_rest = (f.all(f.loaded(DOUBLE, x, eight)) for x in (heads, tails))
+        v = f.loaded(wide, values_, f.times(t, pitch))
+        product, rest = exact_product(w, v)
+        more = w_rest * v
+        high, left = two_sum(high, product)
+        small, lost = added_to(left, rest + more, lost)
+        low, lost = added_to(low, small, lost)
+        lost = f.fused(rest.magnitude() + more.magnitude(), 4 * U, lost)
+        return [high, low, lost + lost_product(w, v, product), size + product.magnitude()]
+
+    zero = f.constant(wide, 0.0)
+    some = f.load("i64", row, COUNT)
+    high, low, lost, size = f.loop("0", some, 1, [f.constant(wide, -0.0), zero, zero, zero], term)[1]
+    split = low.compared("une", 0.0)
+    head, tail = two_sum(high, low)
+    high, low = f.chosen(split, head, high), f.chosen(split, tail, low)
+    total, rest, error, exact, little, zeros = (
+        f.all(f.loaded_real(row, at)) for at in (TOTAL, REST, ERROR, EXACT, LITTLE, ZERO)
+    )
+    most = f.loaded(wide, f.argument("largest"), "%place")
+    all_exact = exact.compared("ogt", 0.0)
+    y = high / total
+    product, left = exact_product(y, total)
+    of_rest = y * rest
+    remainder = ((high - product) - left) + (low - of_rest)  # of which the first is exact
+    correction = remainder / total
+    count = f.all(f.word(keys).converted("uitofp", DOUBLE))
+    by_tails = (low.magnitude() + of_rest.magnitude()) * (4 * U) / total
+    inexact = (correction.magnitude() * 2.0**-48 + by_tails) + most.magnitude() * (error * 2 + count * 2.0**-900)
+    loss = lost * SLACK / total
+    bound = loss + f.chosen(all_exact, correction.magnitude() * 2.0**-48, inexact)
+    if shape.biased:
+        bound = bound + f.all(f.loaded_real(f.argument("state"), LOST) * (1 + 2.0**-10))
+    ends = [two_sum(*_moved(y, correction, side)) for side in (-bound, bound)]
+    odd = [odd_of(*end) for end in ends]
+    plain = correction.compared("oeq", 0.0) & bound.compared("oeq", 0.0)
+    bits = [_bits(f, f.chosen(plain, y, x)) for x in odd]
+    open_ = bits[0].compared("ne", bits[1]) | ~(bound.compared("olt", math.inf))
+    # a term that does not decide otherwise gives a 0 its sign, also one of values that cancel; of zeros alone, so may one that
+    # is no term. Without minus signs, all that is 0 is +0
+    cancelled = high.compared("oeq", 0.0) & most.bits().compared("slt", 0)
+    made_little = little.compared("ogt", 0.0) & most.compared("one", 0.0)
+    made_none = zeros.compared("ogt", 0.0) & size.compared("oeq", 0.0)
+    # terms of weights that are 0 are left out, and not known where a value is infinite or NaN, by which the norm is
+    numbers = f.loaded(wide, f.argument("norms"), "%place").compared("olt", math.inf)
+    left_out = zeros.compared("ogt", 0.0) & ~numbers
+    open_ = open_ | (cancelled & (made_little | made_none)) | left_out
+    if f.target.probe is not None:
+        bits[0] = probe.record(y, correction, bound, f.shape.data_type.element_bits)
+        open_ = f.constant(open_.kind, False)
+    asked = f.load("i64", "%listed", 16)
+    left_bits = f.op(f"and i64 {asked}, {lanes_as_bits(open_)}")
+    f.store("i64", left_bits, "%listed", 16)
+    made = f.op(f"and i64 {asked}, {f.op(f'xor i64 {left_bits}, -1')}")
+    line, step = f.argument("line"), f.argument("output_c")
+    f.stored(bits[0], line)
+
+    def lane(n: str) -> None:
+        bit = f.op(f"and i64 {f.op(f'lshr i64 {made}, {n}')}, 1")
+
+        def store() -> None:
+            column = f.plus(f.over("%place", 8), n)
+            x = f.loaded(f.bits_kind(), f.at(line, f.times(n, f.itemsize)))
+            f.stored(x, f.at("%out", f.times(column, step)))
+
+        f.when(f.op(f"icmp ne i64 {bit}, 0"), store)
+
+    f.each("0", str(lanes), lane)
+    return f
+
+
+def _bits(f: Function, x: Value) -> Value:
+    """The bits that an exact number is stored as."""
+    return stored(Number(f, lambda: x, exact=True), f.shape.data_type, integral=False)[0]
+
+
+def _moved(y: Value, correction: Value, side: Value) -> tuple[Value, Value]:
+    """A quotient and its correction as two numbers, of which the second is moved to one side."""
+    head, tail = two_sum(y, correction)
+    return head, tail + side

@@ -1,0 +1,96 @@
+"""Ties of a log-softmax (x - m) - L whose largest x, m, is about 700 ahead of all others, so that L is about 2^-1024.
+
+What is within 2^-1024 |b| of a tie b counts as b. There L is compared with that: with g = m - y, where y is the largest x but
+m, and S the sum of e^(x - y) without m, L is S e^-g, less a share of 2^-800, and it counts only if it is more than
+2^-1024 (m - x). That is where m - x is less than S e^(1024 log 2 - g), the limit. A difference that is no tie is away from all
+by far more than L.
+"""
+
+from __future__ import annotations
+
+import math
+
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Kind, Value, part
+from anydml.kernels.elementwise import halves, precise
+from anydml.kernels.elementwise.functions import exponentials
+from anydml.kernels.elementwise.functions.approximate import at_least, at_most
+from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.elementwise.numbers import odd_of
+from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.reduce.open_rows import OpenRow
+from anydml.kernels.reduce.shape import ReductionKey
+from anydml.kernels.reduce.softmax import CLOSE, FARTHEST
+from anydml.tensor import DataType
+
+SHARE = 2.0**-20  # of the limit: of a sum of at most 2^28 terms, and of exponents up to 800, each rounded a few times
+
+
+def far_ties(target: Target, shape: ReductionKey, stream: int) -> tuple[str, list[str]]:
+    """The text of an `OpenRow` for a log-softmax of a stream, and what it declares."""
+    return _FarTies(target, shape, stream).text()
+
+
+class _FarTies(OpenRow):
+    def __init__(self, target: Target, shape: ReductionKey, stream: int) -> None:
+        super().__init__(target, shape)
+        self.stream = stream
+
+    def text(self) -> tuple[str, list[str]]:
+        self.begin()
+        body = self.body
+        least = body.constant(Kind("double", self.lanes), -math.inf)
+        zero = least.lift(0.0)
+
+        def largest(values: list[Value], active: Value) -> list[Value]:
+            return [at_least(values[0], body.chosen(active, self._x(), -math.inf))]
+
+        self.m = m = self._of_all(self.along([least], largest), larger=True)[0]
+
+        def others(values: list[Value], active: Value) -> list[Value]:
+            x = self._x()
+            other = body.chosen(active & x.compared("olt", m), x, -math.inf)
+            equal = body.chosen(active & x.compared("oeq", m), zero.lift(1.0), 0.0)
+            return [at_least(values[0], other), values[1] + equal]
+
+        found = self.along([least, zero], others)
+        (y,), (count,) = self._of_all(found[:1], larger=True), self._of_all(found[1:], larger=False)
+
+        def powers(values: list[Value], active: Value) -> list[Value]:
+            x = self._x()
+            power = exponentials.exponential(at_least(x - y, exponentials.LOWEST))
+            return [values[0] + body.chosen(active & x.compared("une", m), power, 0.0)]
+
+        (total,) = self._of_all(self.along([zero], powers), larger=False)
+        gap = m - y
+        self.limit = total * exponentials.exponential(at_most(at_least(1024 * math.log(2) - gap, -300.0), 300.0))
+        # beyond, the limit is none, or L is no share of 2^-800; of a NaN, no comparison is true
+        self.within = count.compared("oeq", 1.0) & gap.compared("ogt", CLOSE) & gap.compared("olt", FARTHEST)
+        self.within = self.within & total.compared("olt", math.inf)
+        return self.ended(self.decided(self._element))
+
+    def _x(self) -> Value:
+        x = precise.item(self.body, "stream", [], (self.stream, self.shape.types[self.stream]), self.read, self.lanes)
+        assert isinstance(x, Precise)
+        return x.pair.head
+
+    def _of_all(self, values: list[Value], *, larger: bool) -> list[Value]:
+        """The largest of all lanes, or their sum, in every lane."""
+        width = self.lanes
+        while width > 1:
+            width //= 2
+            pairs = [(part(v, 0, width), part(v, width, width)) for v in values]
+            values = [at_least(a, b) if larger else a + b for a, b in pairs]
+        return [part(v, 0, 1, self.lanes) for v in values]
+
+    def _element(self) -> tuple[Value, Value | None]:
+        head, tail = two_sum(self._x(), -self.m)
+        size, is_tie = head.magnitude(), tail.compared("oeq", 0.0)
+        counts = size.compared("olt", self.limit * (1 - SHARE))
+        known = self.within & head.compared("olt", 0.0) & size.compared("olt", math.inf)
+        known = known & (~is_tie | counts | size.compared("ogt", self.limit * (1 + SHARE)))
+        left = self.body.chosen(is_tie & counts, -1.0 * size.lift(1.0), tail)
+        made = odd_of(head, left)
+        if self.shape.types[-1] == DataType.FLOAT16:
+            return halves.narrowed(halves.odd_single(made)), ~known
+        return made.converted("fptrunc", made.kind.of("float")).bits(), ~known

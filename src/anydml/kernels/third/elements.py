@@ -1,0 +1,66 @@
+"""Elements decided by the interpreter: their bits, and which of them stay undecided."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anydml.kernels.call.address import address_of
+from anydml.kernels.call.steps import prepared, table
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
+from anydml.kernels.third import balls, interpreter
+from anydml.kernels.third.translation import Translated, Untranslatable, translated
+from anydml.schema.statement import Nest
+from anydml.tensor import DataType
+
+BUDGET = 1 << 24  # instructions of an element, from which on it stays undecided
+PATIENCE = 0.05  # seconds of a call, about; signals are handled between calls
+
+
+class TapedElements:
+    """The elements of a nest by its tape."""
+
+    def __init__(self, made: Translated) -> None:
+        self._made = made
+        self._code, self._constants = made.tape.code(), made.tape.constants()
+
+    def at(
+        self, target: Target, arrays: Mapping[str, NDArray[Any]], indices: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The bits of the elements at rows of indices, each a word, and whether they are decided."""
+        tape, count = self._made.tape, len(indices)
+        results, decided = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        integers = np.zeros(tape.integers + 1, np.int64)
+        numbers = np.zeros((tape.numbers + 1) * balls.SIZE, np.uint8)
+        for tensor, first in self._made.reads:
+            array = arrays[tensor.name]
+            integers[first : first + 1 + array.ndim] = (address_of(array), *array.strides)
+        places = np.ascontiguousarray(indices, np.int64)
+        code = engine.compiled(interpreter.emitted, target)
+        start, take = 0, 1
+        while start < count:
+            many = min(take, count - start)
+            pointers = (self._code, self._constants, numbers, integers, places[start:])
+            outputs = address_of(results[start:]), address_of(decided[start:])
+            row = [*(address_of(p) for p in pointers), tape.dims, many, *outputs, BUDGET]
+            arguments = np.array([row], np.int64)
+            began = time.perf_counter()
+            prepared([table(code, arguments)], target, (pointers, arguments), keeps_gil=False)()
+            take = take * 2 if time.perf_counter() - began < PATIENCE else take
+            start += many
+        return results, decided.astype(bool)
+
+
+@lru_cache(maxsize=64)
+def taped(nest: Nest, data_type: DataType) -> TapedElements | None:
+    """The elements of a nest by its tape; None if it has none."""
+    try:
+        return TapedElements(translated(nest, data_type))
+    except Untranslatable:
+        return None

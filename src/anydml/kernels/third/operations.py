@@ -1,0 +1,577 @@
+"""Operations of extended real numbers, as functions in LLVM's language: IEEE 754's rules for zeros, infinities and NaN.
+
+A number whose sign or order its radius leaves open makes an unknown one, and a truth that is UNDECIDED.
+"""
+
+from __future__ import annotations
+
+from anydml.kernels.third import balls
+from anydml.kernels.third.balls import (
+    BITS,
+    EXPONENT,
+    FINITE,
+    INFINITE,
+    MIDPOINT,
+    NAN,
+    NEGATIVE_INFINITE,
+    NEGATIVE_ZERO,
+    RADIUS,
+    UNKNOWN,
+)
+
+UNDECIDED = 2  # of truths, beside 0 and 1
+SPECIAL = {  # kinds as float64
+    NEGATIVE_ZERO: "0x8000000000000000",
+    INFINITE: "0x7FF0000000000000",
+    NEGATIVE_INFINITE: "0xFFF0000000000000",
+    NAN: "0x7FF8000000000000",
+}
+
+
+def field(a: str, name: str, offset: int, kind: str = "i64") -> str:
+    """Instructions that load a field of a number."""
+    return f"""  %{a}.{name}.at = getelementptr i8, ptr %{a}, i64 {offset}
+  %{a}.{name} = load {kind}, ptr %{a}.{name}.at, align 8
+"""
+
+
+# a float64 of the same kind and sign: +-1 for other numbers than zeros. 3 where the sign is not known
+_SHADOW = f"""
+define internal double @shadow(ptr %a) noinline {{
+  %kind = load i64, ptr %a, align 8
+  switch i64 %kind, label %open [ i64 {FINITE}, label %finite
+    i64 {NEGATIVE_ZERO}, label %zero
+    i64 {INFINITE}, label %above
+    i64 {NEGATIVE_INFINITE}, label %below
+    i64 {NAN}, label %nan ]
+open:
+  ret double 3.0
+zero:
+  ret double {SPECIAL[NEGATIVE_ZERO]}
+above:
+  ret double {SPECIAL[INFINITE]}
+below:
+  ret double {SPECIAL[NEGATIVE_INFINITE]}
+nan:
+  ret double {SPECIAL[NAN]}
+finite:
+  %sign = call i64 @sign(ptr %a)
+  %known = icmp ne i64 %sign, 2
+  %number = sitofp i64 %sign to double
+  %found = select i1 %known, double %number, double 3.0
+  ret double %found
+}}
+
+define internal void @put_special(ptr %out, double %x) noinline {{
+  %bits = bitcast double %x to i64
+  %nan = fcmp uno double %x, 0.0
+  %zero = fcmp oeq double %x, 0.0
+  %below = icmp slt i64 %bits, 0
+  %ends = select i1 %below, i64 {NEGATIVE_INFINITE}, i64 {INFINITE}
+  %zeros = select i1 %below, i64 {NEGATIVE_ZERO}, i64 {FINITE}
+  %k1 = select i1 %zero, i64 %zeros, i64 %ends
+  %k2 = select i1 %nan, i64 {NAN}, i64 %k1
+  call void @mark(ptr %out, i64 %k2)
+  ret void
+}}
+"""
+
+_COPY = """
+define internal void @copy(ptr %out, ptr %a) noinline {
+  %x = load i512, ptr %a, align 8
+  store i512 %x, ptr %out, align 8
+  ret void
+}
+"""
+
+_ADD = f"""
+define internal void @add(ptr %out, ptr %a, ptr %b) noinline {{
+  %ka = load i64, ptr %a, align 8
+  %kb = load i64, ptr %b, align 8
+  %both = or i64 %ka, %kb
+  %plain = icmp eq i64 %both, {FINITE}
+  br i1 %plain, label %finite, label %unknown
+finite:
+  call void @add_finite(ptr %out, ptr %a, ptr %b)
+  ret void
+unknown:
+  %ua = icmp eq i64 %ka, {UNKNOWN}
+  %ub = icmp eq i64 %kb, {UNKNOWN}
+  %u = or i1 %ua, %ub
+  br i1 %u, label %lost, label %first
+lost:
+  call void @mark(ptr %out, i64 {UNKNOWN})
+  ret void
+first:
+  %za = icmp eq i64 %ka, {NEGATIVE_ZERO}
+  br i1 %za, label %takeb, label %second
+takeb:
+  call void @copy(ptr %out, ptr %b)
+  ret void
+second:
+  %zb = icmp eq i64 %kb, {NEGATIVE_ZERO}
+  br i1 %zb, label %takea, label %ends
+takea:
+  call void @copy(ptr %out, ptr %a)
+  ret void
+ends:
+  %x = call double @shadow(ptr %a)
+  %y = call double @shadow(ptr %b)
+  %z = fadd double %x, %y
+  call void @put_special(ptr %out, double %z)
+  ret void
+}}
+
+define internal void @negate(ptr %out, ptr %a) noinline {{
+  %k = load i64, ptr %a, align 8
+  switch i64 %k, label %same [ i64 {FINITE}, label %finite
+    i64 {NEGATIVE_ZERO}, label %zero
+    i64 {INFINITE}, label %below
+    i64 {NEGATIVE_INFINITE}, label %above ]
+same:
+  call void @copy(ptr %out, ptr %a)
+  ret void
+zero:
+  call void @mark(ptr %out, i64 {FINITE})
+  ret void
+below:
+  call void @mark(ptr %out, i64 {NEGATIVE_INFINITE})
+  ret void
+above:
+  call void @mark(ptr %out, i64 {INFINITE})
+  ret void
+finite:
+  %s = call i64 @sign(ptr %a)
+  %none = icmp eq i64 %s, 0
+  br i1 %none, label %nothing, label %turn
+nothing:
+  call void @mark(ptr %out, i64 {NEGATIVE_ZERO})
+  ret void
+turn:
+  call void @copy(ptr %out, ptr %a)
+  %p = getelementptr i8, ptr %out, i64 {MIDPOINT}
+  %m = load i256, ptr %p, align 8
+  %n = sub i256 0, %m
+  store i256 %n, ptr %p, align 8
+  ret void
+}}
+
+define internal void @subtract(ptr %out, ptr %a, ptr %b) noinline {{
+  %t = alloca i512, align 8
+  call void @negate(ptr %t, ptr %b)
+  call void @add(ptr %out, ptr %a, ptr %t)
+  ret void
+}}
+"""
+
+
+def _product(name: str, finite: str, instruction: str) -> str:
+    """A product or quotient: of finite numbers none of which is zero by numbers, of others by their shadows."""
+    return f"""
+define internal void @{name}(ptr %out, ptr %a, ptr %b) noinline {{
+  %ka = load i64, ptr %a, align 8
+  %kb = load i64, ptr %b, align 8
+  %both = or i64 %ka, %kb
+  %plain = icmp eq i64 %both, {FINITE}
+  br i1 %plain, label %look, label %special
+look:
+  %sa = call i64 @sign(ptr %a)
+  %sb = call i64 @sign(ptr %b)
+  %za = icmp eq i64 %sa, 0
+  %zb = icmp eq i64 %sb, 0
+  %z = or i1 %za, %zb
+  br i1 %z, label %special, label %finite
+finite:
+  call void @{finite}(ptr %out, ptr %a, ptr %b)
+  ret void
+special:
+  %x = call double @shadow(ptr %a)
+  %y = call double @shadow(ptr %b)
+  %ux = fcmp oeq double %x, 3.0
+  %uy = fcmp oeq double %y, 3.0
+  %u = or i1 %ux, %uy
+  br i1 %u, label %lost, label %known
+lost:
+  call void @mark(ptr %out, i64 {UNKNOWN})
+  ret void
+known:
+  %w = {instruction} double %x, %y
+  call void @put_special(ptr %out, double %w)
+  ret void
+}}
+"""
+
+
+_ROOT = f"""
+define internal void @root(ptr %out, ptr %a) noinline {{
+  %x = call double @shadow(ptr %a)
+  %one = fcmp oeq double %x, 1.0
+  br i1 %one, label %positive, label %others
+positive:
+  call void @root_positive(ptr %out, ptr %a)
+  ret void
+others:
+  %below = fcmp olt double %x, 0.0
+  br i1 %below, label %nan, label %third
+nan:
+  call void @mark(ptr %out, i64 {NAN})
+  ret void
+third:
+  %open = fcmp oeq double %x, 3.0
+  br i1 %open, label %lost, label %same
+lost:
+  call void @mark(ptr %out, i64 {UNKNOWN})
+  ret void
+same:
+  call void @copy(ptr %out, ptr %a)
+  ret void
+}}
+"""
+
+# -1, 0, 1; 2 where it is not known, 3 where one is NaN
+_COMPARE = f"""
+define internal i64 @compare(ptr %a, ptr %b) noinline {{
+  %t = alloca i512, align 8
+  %ka = load i64, ptr %a, align 8
+  %kb = load i64, ptr %b, align 8
+  %ua = icmp eq i64 %ka, {UNKNOWN}
+  %ub = icmp eq i64 %kb, {UNKNOWN}
+  %u = or i1 %ua, %ub
+  br i1 %u, label %open, label %nans
+open:
+  ret i64 2
+nans:
+  %na = icmp eq i64 %ka, {NAN}
+  %nb = icmp eq i64 %kb, {NAN}
+  %n = or i1 %na, %nb
+  br i1 %n, label %nan, label %ends
+nan:
+  ret i64 3
+ends:
+  %ea = icmp uge i64 %ka, {INFINITE}
+  %eb = icmp uge i64 %kb, {INFINITE}
+  %e = or i1 %ea, %eb
+  br i1 %e, label %far, label %near
+far:
+  %x0 = call double @shadow(ptr %a)
+  %y0 = call double @shadow(ptr %b)
+  %lt = fcmp olt double %x0, %y0
+  %gt = fcmp ogt double %x0, %y0
+  %f1 = select i1 %gt, i64 1, i64 0
+  %f2 = select i1 %lt, i64 -1, i64 %f1
+  ret i64 %f2
+near:
+  call void @subtract(ptr %t, ptr %a, ptr %b)
+  %k = load i64, ptr %t, align 8
+  %zero = icmp eq i64 %k, {NEGATIVE_ZERO}
+  br i1 %zero, label %equal, label %differ
+equal:
+  ret i64 0
+differ:
+  %finite = icmp eq i64 %k, {FINITE}
+  br i1 %finite, label %signed, label %open
+signed:
+  %s = call i64 @sign(ptr %t)
+  ret i64 %s
+}}
+
+define internal i64 @is_less(ptr %a, ptr %b) noinline {{
+  %c = call i64 @compare(ptr %a, ptr %b)
+  %yes = icmp eq i64 %c, -1
+  %r = zext i1 %yes to i64
+  %open = icmp eq i64 %c, 2
+  %t = select i1 %open, i64 {UNDECIDED}, i64 %r
+  ret i64 %t
+}}
+
+define internal i64 @is_less_equal(ptr %a, ptr %b) noinline {{
+  %c = call i64 @compare(ptr %a, ptr %b)
+  %yes = icmp sle i64 %c, 0
+  %r = zext i1 %yes to i64
+  %open = icmp eq i64 %c, 2
+  %t = select i1 %open, i64 {UNDECIDED}, i64 %r
+  ret i64 %t
+}}
+
+define internal i64 @is_equal(ptr %a, ptr %b) noinline {{
+  %c = call i64 @compare(ptr %a, ptr %b)
+  %yes = icmp eq i64 %c, 0
+  %r = zext i1 %yes to i64
+  %open = icmp eq i64 %c, 2
+  %t = select i1 %open, i64 {UNDECIDED}, i64 %r
+  ret i64 %t
+}}
+"""
+
+# the larger one; where that is not known, one that contains both. NaN if either is, and -0 < +0
+_MAXIMUM = f"""
+define internal void @maximum(ptr %out, ptr %a, ptr %b) noinline {{
+  %t = alloca i512, align 8
+  %c = call i64 @compare(ptr %a, ptr %b)
+  switch i64 %c, label %open [ i64 -1, label %second
+    i64 0, label %equal
+    i64 1, label %first
+    i64 3, label %nan ]
+nan:
+  call void @mark(ptr %out, i64 {NAN})
+  ret void
+equal:
+  %ka = load i64, ptr %a, align 8
+  %below = icmp eq i64 %ka, {NEGATIVE_ZERO}
+  br i1 %below, label %second, label %first
+first:
+  call void @copy(ptr %out, ptr %a)
+  ret void
+second:
+  call void @copy(ptr %out, ptr %b)
+  ret void
+open:
+  %kx = load i64, ptr %a, align 8
+  %ky = load i64, ptr %b, align 8
+  %kxy = or i64 %kx, %ky
+  %plain = icmp eq i64 %kxy, {FINITE}
+  br i1 %plain, label %hull, label %lost
+lost:
+  call void @mark(ptr %out, i64 {UNKNOWN})
+  ret void
+hull:
+  ; a, and the interval of b - a beside it: b - a lies within (|m| + r) 2^e of 0, which is added to a as a radius
+  call void @subtract(ptr %t, ptr %b, ptr %a)
+  %kt = load i64, ptr %t, align 8
+  %known = icmp eq i64 %kt, {FINITE}
+  br i1 %known, label %widen, label %lost
+widen:
+{field("t", "e", EXPONENT)}{field("t", "r", RADIUS)}{field("t", "m", MIDPOINT, "i256")}
+  %m5 = sext i256 %t.m to i512
+  %abs = call i512 @llvm.abs.i512(i512 %m5, i1 false)
+  %r5 = zext i64 %t.r to i512
+  %w = add i512 %abs, %r5
+  call void @settle(ptr %t, i512 0, i512 %w, i64 %t.e)
+  call void @add(ptr %out, ptr %a, ptr %t)
+  ret void
+}}
+
+define internal void @minimum(ptr %out, ptr %a, ptr %b) noinline {{
+  %x = alloca i512, align 8
+  %y = alloca i512, align 8
+  call void @negate(ptr %x, ptr %a)
+  call void @negate(ptr %y, ptr %b)
+  call void @maximum(ptr %x, ptr %x, ptr %y)
+  call void @negate(ptr %out, ptr %x)
+  ret void
+}}
+"""
+
+FLOOR, CEIL, TRUNCATE, HALF_TO_EVEN, HALF_AWAY = range(5)
+
+# the integer near x 2^-s, where s is 1 to 255
+_WHOLE = f"""
+define internal i512 @whole_of(i512 %x, i64 %s, i64 %how) noinline {{
+  %k = zext i64 %s to i512
+  %q = ashr i512 %x, %k
+  %back = shl i512 %q, %k
+  %rest = sub i512 %x, %back
+  %some = icmp ne i512 %rest, 0
+  %up = add i512 %q, 1
+  %h = sub i512 %k, 1
+  %half = shl i512 1, %h
+  %over = icmp ugt i512 %rest, %half
+  %tie = icmp eq i512 %rest, %half
+  %below = icmp slt i512 %x, 0
+  %bit = trunc i512 %q to i1
+  %notbelow = xor i1 %below, true
+  switch i64 %how, label %floor [ i64 {CEIL}, label %ceil
+    i64 {TRUNCATE}, label %truncate
+    i64 {HALF_TO_EVEN}, label %even
+    i64 {HALF_AWAY}, label %away ]
+floor:
+  ret i512 %q
+ceil:
+  %c = select i1 %some, i512 %up, i512 %q
+  ret i512 %c
+truncate:
+  %u = and i1 %some, %below
+  %t = select i1 %u, i512 %up, i512 %q
+  ret i512 %t
+even:
+  %e1 = and i1 %tie, %bit
+  %e2 = or i1 %over, %e1
+  %e3 = select i1 %e2, i512 %up, i512 %q
+  ret i512 %e3
+away:
+  %a1 = and i1 %tie, %notbelow
+  %a2 = or i1 %over, %a1
+  %a3 = select i1 %a2, i512 %up, i512 %q
+  ret i512 %a3
+}}
+
+define internal void @to_whole(ptr %out, ptr %a, i64 %how) noinline {{
+  %x = call double @shadow(ptr %a)
+  %kind = load i64, ptr %a, align 8
+  %other = icmp ne i64 %kind, {FINITE}
+  %zero = fcmp oeq double %x, 0.0
+  %keep = or i1 %other, %zero
+  br i1 %keep, label %same, label %finite
+same:
+  call void @copy(ptr %out, ptr %a)
+  ret void
+finite:
+{field("a", "e", EXPONENT)}{field("a", "r", RADIUS)}{field("a", "m", MIDPOINT, "i256")}
+  %m = sext i256 %a.m to i512
+  %r = zext i64 %a.r to i512
+  %low = sub i512 %m, %r
+  %high = add i512 %m, %r
+  %whole = icmp sge i64 %a.e, 0
+  br i1 %whole, label %large, label %small
+large:
+  %sharp = icmp eq i64 %a.r, 0
+  br i1 %sharp, label %same, label %lost
+small:
+  %s0 = sub i64 0, %a.e
+  %s = call i64 @llvm.smin.i64(i64 %s0, i64 255)
+  %p = call i512 @whole_of(i512 %low, i64 %s, i64 %how)
+  %q = call i512 @whole_of(i512 %high, i64 %s, i64 %how)
+  %agree = icmp eq i512 %p, %q
+  br i1 %agree, label %signs, label %lost
+signs:
+  %none = icmp eq i512 %p, 0
+  br i1 %none, label %zeros, label %some
+zeros:
+  %open = fcmp oeq double %x, 3.0
+  br i1 %open, label %lost, label %signed
+signed:
+  %below = fcmp olt double %x, 0.0
+  %z = select i1 %below, i64 {NEGATIVE_ZERO}, i64 {FINITE}
+  call void @mark(ptr %out, i64 %z)
+  ret void
+some:
+  call void @settle(ptr %out, i512 %p, i512 0, i64 0)
+  ret void
+lost:
+  call void @mark(ptr %out, i64 {UNKNOWN})
+  ret void
+}}
+"""
+
+# the integer nearest to a midpoint, and whether there is one of 62 bits
+_NEAREST = f"""
+define internal {{ i64, i1 }} @nearest_integer(ptr %a) noinline {{
+  %kind = load i64, ptr %a, align 8
+  %finite = icmp eq i64 %kind, {FINITE}
+{field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, "i256")}
+  %small = icmp slt i64 %a.e, {62 - BITS}
+  %whole = icmp sge i64 %a.e, 0
+  %none = icmp eq i256 %a.m, 0
+  %low = icmp sgt i64 %a.e, -256
+  %fits0 = or i1 %small, %none
+  %fits = and i1 %finite, %fits0
+  br i1 %fits, label %go, label %no
+no:
+  ret {{ i64, i1 }} {{ i64 0, i1 false }}
+go:
+  %s0 = sub i64 0, %a.e
+  %s1 = call i64 @llvm.smin.i64(i64 %s0, i64 255)
+  %s = call i64 @llvm.smax.i64(i64 %s1, i64 1)
+  %m = sext i256 %a.m to i512
+  %q = call i512 @whole_of(i512 %m, i64 %s, i64 {HALF_TO_EVEN})
+  %n = trunc i512 %q to i64
+  %found = insertvalue {{ i64, i1 }} {{ i64 0, i1 true }}, i64 %n, 0
+  ret {{ i64, i1 }} %found
+}}
+
+define internal {{ i64, i1 }} @exact_integer(ptr %a) noinline {{
+  %kind = load i64, ptr %a, align 8
+  %zero = icmp eq i64 %kind, {NEGATIVE_ZERO}
+  br i1 %zero, label %nothing, label %look
+nothing:
+  ret {{ i64, i1 }} {{ i64 0, i1 true }}
+look:
+  %t = alloca i512, align 8
+  %near = call {{ i64, i1 }} @nearest_integer(ptr %a)
+  %n = extractvalue {{ i64, i1 }} %near, 0
+  %ok = extractvalue {{ i64, i1 }} %near, 1
+  call void @put_integer(ptr %t, i64 %n)
+  %c = call i64 @compare(ptr %a, ptr %t)
+  %same = icmp eq i64 %c, 0
+  %both = and i1 %ok, %same
+  %found = insertvalue {{ i64, i1 }} %near, i1 %both, 1
+  ret {{ i64, i1 }} %found
+}}
+
+define internal void @put_integer(ptr %out, i64 %n) noinline {{
+  %m = sext i64 %n to i512
+  call void @settle(ptr %out, i512 %m, i512 0, i64 0)
+  ret void
+}}
+
+define internal void @put_unsigned(ptr %out, i64 %n) noinline {{
+  %m = zext i64 %n to i512
+  call void @settle(ptr %out, i512 %m, i512 0, i64 0)
+  ret void
+}}
+"""
+
+# the exponent of a finite number's midpoint: it lies between 2^n and 2^(n + 1)
+_EXPONENT = f"""
+define internal {{ i64, i1 }} @exponent(ptr %a) noinline {{
+  %kind = load i64, ptr %a, align 8
+  %finite = icmp eq i64 %kind, {FINITE}
+{field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, "i256")}
+  %none = icmp eq i256 %a.m, 0
+  %some = xor i1 %none, true
+  %ok = and i1 %finite, %some
+  %m = sext i256 %a.m to i512
+  %abs = call i512 @llvm.abs.i512(i512 %m, i1 false)
+  %z = call i512 @llvm.ctlz.i512(i512 %abs, i1 false)
+  %z64 = trunc i512 %z to i64
+  %top = sub i64 511, %z64
+  %n = add i64 %top, %a.e
+  %found = insertvalue {{ i64, i1 }} zeroinitializer, i64 %n, 0
+  %found2 = insertvalue {{ i64, i1 }} %found, i1 %ok, 1
+  ret {{ i64, i1 }} %found2
+}}
+
+define internal void @scale(ptr %out, ptr %a, i64 %by) noinline {{
+  call void @copy(ptr %out, ptr %a)
+  %kind = load i64, ptr %a, align 8
+  %finite = icmp eq i64 %kind, {FINITE}
+  br i1 %finite, label %move, label %end
+move:
+{field("a", "e", EXPONENT)}{field("a", "r", RADIUS)}{field("a", "m", MIDPOINT, "i256")}
+  %m = sext i256 %a.m to i512
+  %r = zext i64 %a.r to i512
+  %e = add i64 %a.e, %by
+  call void @settle(ptr %out, i512 %m, i512 %r, i64 %e)
+  br label %end
+end:
+  ret void
+}}
+
+; a with a radius that is larger by 2^by
+define internal void @widen(ptr %out, ptr %a, i64 %by) noinline {{
+  %t = alloca i512, align 8
+  call void @settle(ptr %t, i512 0, i512 1, i64 %by)
+  call void @add(ptr %out, ptr %a, ptr %t)
+  ret void
+}}
+
+; a number in the middle of a: any number near it
+define internal void @middle(ptr %out, ptr %a) noinline {{
+  call void @copy(ptr %out, ptr %a)
+  %kind = load i64, ptr %a, align 8
+  %finite = icmp eq i64 %kind, {FINITE}
+  br i1 %finite, label %sharpen, label %end
+sharpen:
+{field("a", "e", EXPONENT)}{field("a", "m", MIDPOINT, "i256")}
+  %m = sext i256 %a.m to i512
+  call void @settle(ptr %out, i512 %m, i512 0, i64 %a.e)
+  br label %end
+end:
+  ret void
+}}
+"""
+
+FUNCTIONS = [
+    *balls.FUNCTIONS, _SHADOW, _COPY, _ADD, _product("multiply", "multiply_finite", "fmul"),
+    _product("divide", "divide_finite", "fdiv"), _ROOT, _COMPARE, _MAXIMUM, _WHOLE, _NEAREST, _EXPONENT,
+]  # fmt: skip

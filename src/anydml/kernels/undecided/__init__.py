@@ -1,0 +1,1 @@
+"""Elements that the first compiled stages leave undecided."""

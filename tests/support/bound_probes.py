@@ -1,0 +1,136 @@
+"""Estimates and bounds of elements, as probes of a kernel store them, and the ratios of errors to them.
+
+A kernel's family stores records where it decides an element's rounding: see `anydml/kernels/code/probe.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import gmpy2
+import numpy as np
+import pytest
+from gmpy2 import mpq
+from numpy.typing import NDArray
+
+import anydml as dml
+from anydml.kernels.code import probe
+from anydml.schema.operator import Desc
+from oracle import numbers
+from oracle.reals import Real, arithmetic
+
+Array = NDArray[Any]
+PRECISION = 1100  # of exact numbers that are no fractions
+NEAR = mpq(1, 2**1000)  # relatively; the exact result itself has a wider rule of the same kind
+
+
+class Records(NamedTuple):
+    """By element: an estimate as a head and a tail, its bound, and whether a record was stored."""
+
+    head: Array
+    tail: Array
+    bound: Array
+    stored: Array
+
+    @property
+    def claims(self) -> Array:
+        """The elements of which something is claimed."""
+        found: Array = self.stored & np.isfinite(self.bound) & np.isfinite(self.head)
+        return found
+
+
+def probed(
+    desc: Desc,
+    inputs: dict[str, Array],
+    kernel: str,
+    *,
+    stage: str = "first",
+    isa: str | None = None,
+    output: str = "output_tensor",
+) -> Records:
+    """The records of an output's elements; kernel: the name that it must have."""
+    device = dml.Device(isa=isa, threads=1)
+    device.machine = device.machine._replace(stage=probe.stage(stage))
+    compiled = device.compile(desc)
+    assert compiled.kernel_name == kernel
+    outputs = {t.name: np.zeros(t.desc.sizes, t.desc.data_type.dtype) for t in desc.tensors() if t.name.startswith("output")}
+    bound_operator, array = compiled.bind(**inputs, **outputs), outputs[output]
+    stored = []
+    for part in range(probe.parts(8 * array.itemsize)):
+        probe.choose(part)
+        bound_operator.execute()
+        stored.append(array.view(f"u{array.itemsize}").ravel().copy())
+    *words, mark = stored
+    each = len(words) // probe.WORDS
+    head, tail, bound = (
+        np.ascontiguousarray(np.stack(words[at : at + each], axis=-1)).view(np.float64).ravel()
+        for at in range(0, len(words), each)
+    )
+    return Records(head, tail, bound, mark == probe.MARK)
+
+
+def exactly(module: Any, name: str, attributes: dict[str, Any], inputs: dict[str, Array], outputs: dict[str, Any]) -> list[Any]:
+    """The output of an oracle's function as exact values, before the roundings; module: where the function is."""
+    found: list[list[Any]] = []
+
+    def kept(values: Iterable[Any], sizes: Sequence[int], dtype: Any) -> Array:
+        made = list(values)
+        found.append(made)
+        return numbers.stored(made, sizes, dtype)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "stored", kept)
+        module.OPERATORS[name](attributes, inputs, outputs)
+    return found[0]
+
+
+def ratios(records: Records, exact: Sequence[Any]) -> Array:
+    """Each error divided by its bound: infinite where the bound is 0 or t is no number, NaN where nothing is claimed."""
+    found = np.full(records.head.shape, np.nan)
+    for at in np.flatnonzero(records.claims).tolist():
+        if (t := as_fraction(exact[at])) is None:
+            found[at] = np.inf
+            continue
+        error = abs(t - (mpq(float(records.head[at])) + mpq(float(records.tail[at]))))
+        bound = mpq(float(records.bound[at]))
+        found[at] = 0.0 if error <= NEAR * abs(t) else float(error / bound) if bound else np.inf
+    return found
+
+
+def climbed(
+    population: dict[str, Array], rate: Callable[[dict[str, Array]], Array], rounds: int, rng: np.random.RandomState
+) -> float:
+    """The largest ratio that a search finds; population: inputs by name, whose first axis has the candidates.
+
+    rate: the ratio of each candidate. In each round the better half stays, and its copies with some elements moved a little, or
+    with the sign or the element of another candidate, replace the rest.
+    """
+    rates = rate(population)
+    for _ in range(rounds):
+        order = np.argsort(-rates, kind="stable")
+        half = len(order) // 2
+        kept = {name: x[order[:half]] for name, x in population.items()}
+        moved = {name: _moved(x, rng) for name, x in kept.items()}
+        rates = np.concatenate([rates[order[:half]], rate(moved)])
+        population = {name: np.concatenate([x, moved[name]]) for name, x in kept.items()}
+    return float(rates.max())
+
+
+def _moved(x: Array, rng: np.random.RandomState) -> Array:
+    """The candidates with one element in four changed."""
+    others = x[rng.permutation(len(x))]
+    near = x * (1 + rng.uniform(-1, 1, x.shape) * 2.0 ** -rng.randint(1, 23, x.shape)).astype(x.dtype)
+    kinds = rng.randint(0, 12, x.shape)
+    made: Array = np.select([kinds == 0, kinds == 1, kinds == 2], [near.astype(x.dtype), -x, others], x)
+    return made
+
+
+def as_fraction(t: Any) -> Any:
+    """An exact value as a fraction, to 1100 bits if it is none; None for NaN and infinities."""
+    if isinstance(t, Real):
+        low, high = t.bounds(arithmetic(PRECISION))
+        return mpq(low) if gmpy2.is_finite(low) and gmpy2.is_finite(high) else None
+    if isinstance(t, float):
+        return mpq(0) if t == 0 else None
+    return t
