@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,12 @@ os.environ["ANYDML_CACHE"] = "0"  # of processes that tests start, too: what the
 
 if narrower := os.environ.get("ANYDML_TESTS_ON"):  # a row of the table: what tests count must not depend on the processor
     found = next(row for row in targets.targets() if row.name == narrower)
-    llvm.host_features = lambda: dict.fromkeys(found.features, True)
+
+    @lru_cache(maxsize=1)
+    def features() -> Mapping[str, bool]:
+        return dict.fromkeys(found.features, True)
+
+    llvm.host_features = features
     detect.features.cache_clear()
     targets.targets.cache_clear()
 
