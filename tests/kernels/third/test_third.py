@@ -338,9 +338,7 @@ def test_elements_are_read_and_rounded(data_type: DataType, ran: Ran) -> None:
     (i,) = each((len(x),))
     for body, wanted in ((t[[i]] * 1, x), (t[[i]] * Fraction(3, 2), None)):
         made = TapedElements(translated(nest((i,), body), data_type))
-        target = targets.wanted(None)
-        assert isinstance(target, targets.Target)
-        found, decided = made.at(target, {"X": x}, np.arange(len(x)).reshape(-1, 1))
+        found, decided = made.at({"X": x}, np.arange(len(x)).reshape(-1, 1))
         assert decided.all()
         if wanted is None:
             with np.errstate(all="ignore"):
@@ -356,9 +354,7 @@ def test_indices_outside_are_not_read() -> None:
     t = Tensor("X", (4,), DataType.FLOAT32)
     (i,) = each((9,))
     made = TapedElements(translated(nest((i,), t[[i - 2]] + 0), DataType.FLOAT32))
-    target = targets.wanted(None)
-    assert isinstance(target, targets.Target)
-    _, decided = made.at(target, {"X": np.ones(4, np.float32)}, np.arange(9).reshape(-1, 1))
+    _, decided = made.at({"X": np.ones(4, np.float32)}, np.arange(9).reshape(-1, 1))
     assert decided.tolist() == [False] * 2 + [True] * 4 + [False] * 3
 
 
@@ -367,14 +363,12 @@ def test_long_elements_stay_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     i = each((1,))
     k = over((i[0],), (1000,), (0,))
     made = TapedElements(translated(nest(i, Sum(k, t[[k[0]]])), DataType.FLOAT32))
-    target = targets.wanted(None)
-    assert isinstance(target, targets.Target)
     x = np.ones(1000, np.float32)
-    found, decided = made.at(target, {"X": x}, np.zeros((1, 1), np.int64))
+    found, decided = made.at({"X": x}, np.zeros((1, 1), np.int64))
     assert decided.all()
     assert found[0] == int(np.float32(1000).view(np.uint32))
     monkeypatch.setattr("anydml.kernels.third.elements.BUDGET", 500)
-    assert not made.at(target, {"X": x}, np.zeros((1, 1), np.int64))[1].any()
+    assert not made.at({"X": x}, np.zeros((1, 1), np.int64))[1].any()
 
 
 def test_what_tapes_do_not_have_is_said() -> None:

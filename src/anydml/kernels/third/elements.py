@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anydml.kernels.call.address import address_of
 from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import Target
+from anydml.kernels.code.targets import named
 from anydml.kernels.third import balls, interpreter
 from anydml.kernels.third.translation import Translated, Untranslatable, translated
 from anydml.schema.statement import Nest
@@ -30,10 +30,11 @@ class TapedElements:
         self._made = made
         self._code, self._constants = made.tape.code(), made.tape.constants()
 
-    def at(
-        self, target: Target, arrays: Mapping[str, NDArray[Any]], indices: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The bits of the elements at rows of indices, each a word, and whether they are decided."""
+    def at(self, arrays: Mapping[str, NDArray[Any]], indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The bits of the elements at rows of indices, each a word, and whether they are decided.
+
+        The code is the same for all instruction sets: it has integers alone. On a processor without code, none is decided.
+        """
         tape, count = self._made.tape, len(indices)
         results, decided = np.zeros(count, np.int64), np.zeros(count, np.int64)
         integers = np.zeros(tape.integers + 1, np.int64)
@@ -41,6 +42,9 @@ class TapedElements:
         for tensor, first in self._made.reads:
             array = arrays[tensor.name]
             integers[first : first + 1 + array.ndim] = (address_of(array), *array.strides)
+        target = named("generic")  # of this processor, also where a kernel for another one is emulated
+        if target is None:
+            return results, decided.astype(bool)
         places = np.ascontiguousarray(indices, np.int64)
         code = engine.compiled(interpreter.emitted, target)
         start, take = 0, 1

@@ -48,7 +48,7 @@ class Decision:
                 tape = taped(self._nest, self._data_type)
             if tape is not None:
                 TALLY.leave(len(places))
-                bits, decided = tape.at(self._target, arrays, places)
+                bits, decided = tape.at(arrays, places)
                 found[decided] = bits[decided].astype(shown)
                 left = np.flatnonzero(~decided)
         if len(left):
