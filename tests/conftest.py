@@ -11,28 +11,49 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis.internal.conjecture import providers
 from numpy.typing import NDArray
 
 import guard_pages
 from anydml.devices import link
-from anydml.kernels.code import engine
+from anydml.kernels.code import detect, engine, llvm, targets
 from anydml.kernels.code.llvm import unavailable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.reduce import undecided
 from every_kernel import CallsOf, Compared, Kernel, Ran
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 # tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
 engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
 engine.within = lru_cache(maxsize=256)(engine.within.__wrapped__)
 
 os.environ["ANYDML_CACHE"] = "0"  # of processes that tests start, too: what they test is compiled by the code that they test
+
+if narrower := os.environ.get("ANYDML_TESTS_ON"):  # a row of the table: what tests count must not depend on the processor
+    found = next(row for row in targets.targets() if row.name == narrower)
+
+    @lru_cache(maxsize=1)
+    def features() -> Mapping[str, bool]:
+        return dict.fromkeys(found.features, True)
+
+    llvm.host_features = features
+    detect.features.cache_clear()
+    targets.targets.cache_clear()
+
+# Hypothesis draws from the constants of modules that happen to be imported: tests would depend on those that ran before
+if hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = lambda: providers._local_constants
 
 CODE = "ANYDML_CODE_OF_THIS_RUN"  # names the folder with the machine code of all workers of this run, and of no other
 compiled_by_llvm = engine._compiled
@@ -57,6 +78,7 @@ engine._compiled = compiled_once  # beneath what tests count: a call of `_compil
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[PEAKS] = {}
     if not hasattr(config, "workerinput"):  # workers inherit it
         os.environ[CODE] = tempfile.mkdtemp(prefix="anydml-tests-")
 
@@ -121,8 +143,31 @@ def compared(record_property: Callable[[str, object], None]) -> Compared:
     return say
 
 
+PEAKS = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker tells how much memory it had at most; so does a process that runs all tests itself."""
+    if resource is None:  # Windows
+        return
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["peak"] = peak
+    elif not session.config.getoption("numprocesses", None):
+        session.config.stash[PEAKS]["this process"] = peak
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    if "peak" in (told := getattr(node, "workeroutput", {})):
+        node.config.stash[PEAKS][node.gateway.id] = told["peak"]
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The counts of all tests that passed, in one line."""
+    """The most memory that each worker had, and the counts of all tests that passed, in a line each."""
+    if peaks := terminalreporter.config.stash[PEAKS]:
+        told = ", ".join(f"{name} {peak / 2**20:,.0f} MB" for name, peak in sorted(peaks.items()))
+        terminalreporter.write_line(f"most memory: {told}")
     counts: Counter[str] = Counter()
     for report in terminalreporter.stats.get("passed", ()):
         for name, number in report.user_properties:

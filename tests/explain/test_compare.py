@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 import anydml as dml
 import hard_cases
 import oracle
-from anydml import operators
 from anydml.explain.compare import compare
 from anydml.explain.comparison import Comparison, Difference
-from anydml.schema.operator import Desc, Example
-from every_kernel import SOAK, flat
+from anydml.schema.operator import Example
+from every_kernel import SOAK, Operator, flat
 from hard_cases import QuantizedCase, quantized_cases
+from tables import EXAMPLES, for_each
 from tensors import elements_of
 
 Array = NDArray[Any]
@@ -223,25 +223,25 @@ def shown(x: Any) -> int | float | str:
     return value if np.isfinite(x) else str(value)
 
 
-EXAMPLES = [(operator, example) for operator in operators.every() for example in operator.spec.examples]
-
-
-@pytest.mark.parametrize(("operator", "example"), EXAMPLES, ids=lambda value: getattr(value, "title", None))
-def test_every_example_is_equal_to_its_output(operator: type[Desc], example: Example) -> None:
+@for_each(EXAMPLES, at_least=90, parts=4)
+def test_every_example_is_equal_to_its_output(operator: Operator, example: Example) -> int:
     desc = operator(**example.fields)
-    for name, wanted in flat(desc, example.outputs).items():
+    outputs = flat(desc, example.outputs)
+    for name, wanted in outputs.items():
         comparison = compare(desc, example.inputs, wanted, name)
         assert comparison.equal
         assert comparison.total == math.prod(next(t.desc.sizes for t in desc.tensors() if t.name == name))
+    return len(outputs)
 
 
-@pytest.mark.parametrize(("operator", "example"), EXAMPLES, ids=lambda value: getattr(value, "title", None))
-def test_one_changed_output_is_found_whatever_the_operator(operator: type[Desc], example: Example) -> None:
+@for_each(EXAMPLES, at_least=400, parts=4)
+def test_one_changed_output_is_found_whatever_the_operator(operator: Operator, example: Example) -> int:
     desc = operator(**example.fields)
     tensors = {t.name: t.desc for t in desc.tensors()}
     outputs = {name: elements_of(tensors[name], x) for name, x in flat(desc, example.outputs).items()}
     places = [(name, at) for name, x in outputs.items() for at in itertools.product(*map(range, x.shape))]
-    for name, at in places[:: max(1, len(places) // PLACES)]:
+    chosen = places[:: max(1, len(places) // PLACES)]
+    for name, at in chosen:
         wanted = outputs[name]
         actual = wanted.copy()
         if np.isnan(wanted[at]):  # which equals every other NaN
@@ -257,6 +257,7 @@ def test_one_changed_output_is_found_whatever_the_operator(operator: type[Desc],
         assert facts["sentence"] == str(comparison)
         assert facts["equal"] is False
         assert facts["worst"][0]["coordinates"] == list(at)
+    return len(chosen)
 
 
 def test_owned_inputs_strided_outputs_and_flat_arrays_are_taken() -> None:

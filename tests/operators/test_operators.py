@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import anydml as dml
+import tables
 from agreement import bits_of, expected
 from anydml import Checked, DescError, Device, FeatureLevel, TensorDesc, Violation, check, operators, program
 from anydml.devices.compiled import CompiledOperator
@@ -45,6 +46,7 @@ from every_kernel import (
 )
 from map_operators import excused
 from strategies import arrays_for, descs, outputs_for
+from tables import for_each
 from tensors import SETTINGS, Binding, array_for, bound_as, is_four_bit, laid_over
 
 OPERATORS = operators.every()
@@ -149,11 +151,11 @@ def test_examples_hold(operator: Operator, device: str, ran: Ran) -> None:
     ran(len(operator.spec.examples), 1)
 
 
-INFERRING = [operator for operator in OPERATORS if operator.outputs is not Desc.outputs]
+INFERRING = {name: row for name, row in tables.OPERATORS.items() if row[0].outputs is not Desc.outputs}
 
 
-@pytest.mark.parametrize("operator", INFERRING, ids=lambda operator: operator.spec.name)
-def test_outputs_that_follow_from_inputs_are_legal(operator: Operator) -> None:
+@for_each(INFERRING, at_least=160)
+def test_outputs_that_follow_from_inputs_are_legal(operator: Operator) -> int:
     """`outputs` gives data types, if it gives any, and sizes that the rules take; an example may have a smaller output."""
     for example in operator.spec.examples:
         desc = operator(**example.fields)
@@ -168,6 +170,7 @@ def test_outputs_that_follow_from_inputs_are_legal(operator: Operator) -> None:
                 else TensorDesc(found[1] or getattr(desc, name).data_type, found[0])
             )
         check(replace(desc, **made), strict=True)
+    return len(operator.spec.examples)
 
 
 # --- exact, and contained ---
@@ -468,8 +471,8 @@ def test_an_older_version_is_the_newest_in_other_words(operator: Operator, ran: 
     ran(cases, 30 * SOAK)
 
 
-@by_operator
-def test_descs_come_back_from_json_and_from_their_repr(operator: Operator, ran: Ran) -> None:
+@for_each(tables.OPERATORS, at_least=177 * 9 * SOAK // 3, parts=3)
+def test_descs_come_back_from_json_and_from_their_repr(operator: Operator) -> int:
     """Every drawn desc and every example, through the program format and through Python."""
     cases = 0
 
@@ -494,4 +497,4 @@ def test_descs_come_back_from_json_and_from_their_repr(operator: Operator, ran: 
         comes_back(found[0])
 
     drawn()
-    ran(cases, 8 * SOAK)
+    return cases

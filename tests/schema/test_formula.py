@@ -6,7 +6,9 @@ import pytest
 
 from anydml import operators
 from anydml.schema.formula import formulas
-from anydml.schema.operator import Desc, example_desc
+from anydml.schema.operator import example_desc
+from every_kernel import Operator
+from tables import OPERATORS, for_each
 
 SHOWN = {
     "ELEMENT_WISE_ADD1": "Output = max(0, A + B)",
@@ -22,8 +24,8 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("operator", operators.every(), ids=lambda operator: operator.spec.name)
-def test_every_output_has_a_formula(operator: type[Desc]) -> None:
+@for_each(OPERATORS, at_least=177)
+def test_every_output_has_a_formula(operator: Operator) -> int:
     desc = example_desc(operator).as_newest()
     made = formulas(desc)
     present = [f.name for f in desc.spec.outputs if getattr(desc, f.name) is not None]
@@ -31,6 +33,7 @@ def test_every_output_has_a_formula(operator: type[Desc]) -> None:
     for text in made.values():
         assert " = " in text
         assert "None" not in text
+    return len(made)
 
 
 @pytest.mark.parametrize("name", SHOWN)
