@@ -21,8 +21,6 @@ from anydml.kernels.elementwise.numbers import (
     of_pair,
     of_single,
     once,
-    outward,
-    places,
     ranged,
     saturation,
 )
@@ -33,36 +31,33 @@ def _made(x: Number, a: Number, b: Number, *, odd: Lazy | None, native: Callable
     if native and a.single is not None and b.single is not None:
         one, two = a.single, b.single
         x = replace(x, native=once(lambda: native(one, two)))
-        if x.digits <= 24 and x.quantum is not None and x.quantum >= -149 and x.largest < 2.0**127:
-            return replace(of_single(native(one, two), x.digits, x.quantum, x.low, x.high), guard=x.guard)
-    if x.digits <= 53:
+        k = x.known
+        if k.digits <= 24 and k.quantum is not None and k.quantum >= -149 and k.largest < 2.0**127:
+            return of_single(native(one, two), k, x.guard)
+    if x.known.digits <= 53:
         return replace(x, exact=True, odd=x.wide)
-    return replace(x, rel=U, digits=53, odd=odd and once(odd))
+    return replace(x, rel=U, odd=odd and once(odd))
 
 
 def add(a: Number, b: Number, sign: int = 1) -> Number:
     """a + b, or a - b."""
     body = a.body
     c = b if sign > 0 else negative(b)
-    if c.constant and c.low == c.high == 0 and a.single is None:
+    if c.known.only == 0 and a.single is None:
         return _plus_zero(a, c)
-    low, high = outward(a.low + c.low, a.high + c.high)
     wide = once(lambda: a.wide() + b.wide() if sign > 0 else a.wide() - b.wide())
-    least = None if a.quantum is None or c.quantum is None else min(a.quantum, c.quantum)
-    x = Number(body, wide, low=low, high=high, quantum=least, least=least, guard=either(a.guard, b.guard))
+    x = Number(body, wide, a.known + c.known, guard=either(a.guard, b.guard))
     if a.exact and b.exact:
-        x = replace(x, digits=places(low, high, least))
 
         def native(one: Value, two: Value) -> Value:
             return one + two if sign > 0 else one - two
 
         rest = once(lambda: _lost(a.wide(), c.wide(), wide()))
         return _made(replace(x, rest=rest), a, b, odd=lambda: odd_of(wide(), rest()), native=native)
-    x = replace(x, quantum=None, digits=53)
-    if (a.positive and c.positive) or (a.high <= 0 and c.high <= 0):
+    if a.known.agrees(c.known):
         errors = [n.err for n in (a, b) if n.err is not None]
         err = _plus(errors)
-        return replace(x, rel=max(a.rel, b.rel) * SLACK + U, err=err, saturated=saturation(a, b), least=_least_sum(a, c))
+        return replace(x, rel=max(a.rel, b.rel) * SLACK + U, err=err, saturated=saturation(a, b))
     a, b = decided_size(a), decided_size(b)
     x = replace(x, guard=either(x.guard, a.guard, b.guard))
     inexact = [n for n in (a, b) if not n.exact]
@@ -89,15 +84,6 @@ def _sum(values: list[Value]) -> Value:
     return found
 
 
-def _least_sum(a: Number, b: Number) -> int | None:
-    """`least` of the sum of two numbers that are not negative: either may be 0, if it is not known to be more."""
-    found = None if a.least is None or b.least is None else min(a.least, b.least)
-    for low in (a.low, b.low):
-        if 0 < low < math.inf:
-            found = max(found if found is not None else -1074, math.frexp(low)[1] - 1)
-    return found
-
-
 def _lost(a: Value, b: Value, s: Value) -> Value:
     """a + b - s, where s is the float64 nearest to a + b."""
     part = s - a
@@ -106,7 +92,8 @@ def _lost(a: Value, b: Value, s: Value) -> Value:
 
 def power_of_two(x: Number) -> bool:
     """Whether a number is a constant 2^k, within float32's range."""
-    return x.constant and x.exact and x.low > 0 and math.frexp(x.low)[0] == 0.5 and abs(math.log2(x.low)) < 150
+    c = x.known.only
+    return x.exact and c is not None and c > 0 and math.frexp(c)[0] == 0.5 and abs(math.log2(c)) < 150
 
 
 def scaled(a: Number, k: int) -> Number:
@@ -116,21 +103,15 @@ def scaled(a: Number, k: int) -> Number:
     def of(make: Lazy | None) -> Lazy | None:
         return None if make is None else once(lambda: make() * factor)
 
-    def moved(exponent: int | None) -> int | None:
-        return None if exponent is None else exponent + k
-
     return replace(
         a,
         wide=once(lambda: a.wide() * factor),
+        known=a.known.scaled(k),
         single=None,
         native=None if single is None else once(lambda: single * factor),
         odd=of(a.odd),
         rest=of(a.rest),
         err=of(a.err),
-        low=a.low * factor,
-        high=a.high * factor,
-        quantum=moved(a.quantum),
-        least=moved(a.least),
         saturated=max(1, a.saturated - abs(k)) if a.saturated else 0,
     )
 
@@ -141,15 +122,15 @@ def multiply(a: Number, b: Number) -> Number:
         if x.pair is not None and y.single is not None:
             return of_pair(paired.scaled(x.pair, y.single), either(a.guard, b.guard))
         if power_of_two(y):
-            return scaled(x, int(math.log2(y.low)))
+            return scaled(x, int(math.log2(y.known.low)))
     saturated, zero = 0, None
     if same:
         a = b = decided_size(a)
     elif a.saturated or b.saturated:
         a, b = (a, b) if a.saturated else (b, a)
-        k, fixed = moderate(b), b.constant and b.low == b.high != 0
+        k, fixed = moderate(b), bool(b.known.only)
         # of infinity and 0, a product is NaN: neither may come about by saturation
-        if k is not None and a.saturated - k >= 300 and (fixed or a.largest < 2.0**300):
+        if k is not None and a.saturated - k >= 300 and (fixed or a.known.largest < 2.0**300):
             saturated = a.saturated - k
             factor = b
             zero = once(lambda: factor.wide().compared("oeq", 0.0)) if b.exact and not fixed else None
@@ -158,14 +139,10 @@ def multiply(a: Number, b: Number) -> Number:
                 b = b.guarded(tiny & b.wide().magnitude().compared("oeq", math.inf))
         else:
             a, b = decided_size(a), decided_size(b)
-    ends = [_product(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
-    low, high = outward(0.0 if same else min(ends), max(ends))
+    known = a.known.squared() if same else a.known * b.known
     wide = once(lambda: a.wide() * b.wide())
-    least = None if a.least is None or b.least is None else a.least + b.least
-    x = Number(body, wide, low=low, high=high, least=least, saturated=saturated, zero=zero, guard=either(a.guard, b.guard))
-    if a.exact and b.exact and a.quantum is not None and b.quantum is not None and a.quantum + b.quantum >= -1074:
-        quantum = a.quantum + b.quantum
-        x = replace(x, quantum=quantum, digits=min(a.digits + b.digits, places(low, high, quantum)))
+    x = Number(body, wide, known, saturated=saturated, zero=zero, guard=either(a.guard, b.guard))
+    if a.exact and b.exact and known.quantum is not None and known.quantum >= -1074:
         odd = (lambda: odd_of(wide(), body.fused(a.wide(), b.wide(), -wide()))) if body.has_fma else None
         return ranged(_made(x, a, b, odd=odd, native=lambda one, two: one * two))
     if a.err is None and b.err is None:
@@ -186,38 +163,27 @@ def multiply(a: Number, b: Number) -> Number:
     for one, other in ((a, b), (b, a)):
         if other.err is not None:
             v = one.wide()
-            special = v.magnitude().compared("oeq", math.inf) if other.positive else (v + v).compared("oeq", v)
+            special = v.magnitude().compared("oeq", math.inf) if other.known.positive else (v + v).compared("oeq", v)
             unsigned.append(special & other.wide().magnitude().compared("ule", other.error()))
     x = x.guarded(*unsigned)
     return ranged(replace(x, rel=U, err=once(err)), a, b)
 
 
-def _product(x: float, y: float) -> float:
-    return 0.0 if x == 0 or y == 0 else x * y
-
-
 def divide(a: Number, b: Number) -> Number:
     body = a.body
     if power_of_two(b):
-        return scaled(a, -int(math.log2(b.low)))
+        return scaled(a, -int(math.log2(b.known.low)))
     saturated = 0
     for one, other in ((a, b), (b, a)):
         k = moderate(other)
-        if one.saturated and other.constant and other.low == other.high != 0 and k is not None and one.saturated - k >= 300:
+        if one.saturated and other.known.only and k is not None and one.saturated - k >= 300:
             saturated = one.saturated - k
     if not saturated:
         a, b = decided_size(a), decided_size(b)
     wide = once(lambda: a.wide() / b.wide())
-    smallest = math.ldexp(1.0, b.least) if b.least is not None and b.least > -1022 else 0.0
-    smallest = max(smallest, b.low, -b.high)
-    largest = outward(0, a.largest / smallest)[1] if smallest else math.inf
-    least = None if a.least is None or b.largest == math.inf else a.least - math.frexp(b.largest)[1] - 1
-    sign = (a.low >= 0 and b.low >= 0) or (a.high <= 0 and b.high <= 0)
-    low, high = (0.0 if sign else -largest), largest
-    x = Number(body, wide, low=low, high=high, least=least, guard=either(a.guard, b.guard), saturated=saturated)
+    x = Number(body, wide, a.known / b.known, guard=either(a.guard, b.guard), saturated=saturated)
     if a.exact and b.exact:
-        x = replace(x, digits=1 << 20)
-        quotient = a.quantum is not None and a.quantum >= -900 and b.quantum is not None and b.quantum >= -400
+        quotient = a.known.has_quantum(-900) and b.known.has_quantum(-400)
 
         def odd() -> Value:
             remainder = body.fused(-wide(), b.wide(), a.wide())
@@ -251,17 +217,13 @@ def root(a: Number) -> Number:
     body = a.body
     a = decided_size(a)
     wide = once(lambda: a.wide().root())
-    least = None if a.least is None else a.least // 2 - 1
-    high = outward(0, math.sqrt(a.high))[1] if a.high > 0 else 0.0
-    x = Number(body, wide, low=0.0, high=high, least=least, guard=a.guard)
+    x = Number(body, wide, a.known.root(), guard=a.guard)
     if a.exact:
-        x = replace(x, digits=1 << 20)
 
         def odd() -> Value:
             return odd_of(wide(), body.fused(-wide(), wide(), a.wide()))
 
-        fits = a.quantum is not None and a.quantum >= -900
-        return _made(x, a, a, odd=odd if fits and body.has_fma else None, native=lambda one, _: one.root())
+        return _made(x, a, a, odd=odd if a.known.has_quantum(-900) and body.has_fma else None, native=lambda one, _: one.root())
     if a.err is None:
         return replace(x, rel=a.rel * SLACK / 2 + U)
     guard = a.wide().compared("olt", a.error() * 4.0)

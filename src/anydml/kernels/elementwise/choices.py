@@ -17,12 +17,12 @@ from anydml.kernels.elementwise.numbers import (
     of_pair,
     of_single,
     once,
-    places,
     saturation,
 )
+from anydml.kernels.numbers.known import Known, places
 
 
-def _of_signs(a: Number, single: Callable[[Value], Value], low: float, high: float) -> Number:
+def _of_signs(a: Number, single: Callable[[Value], Value], known: Known) -> Number:
     """A change of signs, which keeps all else."""
 
     def of(make: Lazy | None) -> Lazy | None:
@@ -31,43 +31,38 @@ def _of_signs(a: Number, single: Callable[[Value], Value], low: float, high: flo
     return replace(
         a,
         wide=once(lambda: single(a.wide())),
+        known=known,
         single=None if a.single is None else single(a.single),
         native=of(a.native),
         odd=of(a.odd),
         rest=None,
-        low=low,
-        high=high,
     )
 
 
 def negative(a: Number) -> Number:
     if a.pair is not None:
         return of_pair(paired.negative(a.pair), a.guard)
-    return _of_signs(a, lambda v: -v, -a.high, -a.low)
+    return _of_signs(a, lambda v: -v, -a.known)
 
 
 def absolute(a: Number) -> Number:
-    low = 0.0 if a.low < 0 < a.high else min(abs(a.low), abs(a.high))
     assert a.pair is None or a.wide()  # it has no magnitude
-    return _of_signs(a, lambda v: v.magnitude(), low, a.largest)
+    return _of_signs(a, lambda v: v.magnitude(), abs(a.known))
 
 
 def extreme(a: Number, b: Number, which: str) -> Number:
     """ "maximum" or "minimum": NaN if either is, and -0 < +0. Every rounding keeps the order, so that it may come first."""
 
     def make(x: Value, y: Value) -> Value:
-        if a.constant == b.constant:
+        if a.known.constant == b.known.constant:
             return x.body.intrinsic(which, x, y)
-        (value, limit), constant = ((y, x), a) if a.constant else ((x, y), b)
+        (value, limit), constant = ((y, x), a.known) if a.known.constant else ((x, y), b.known)
         # where a value is as large as the limit, these differ for zeros alone: the larger one is wanted, or the smaller one
         negative = math.copysign(1, constant.low) < 0
-        if which == "maximum" and not negative and (a.ordered or b.ordered):  # an instruction of x86, but for NaN
+        if which == "maximum" and not negative and (a.known.ordered or b.known.ordered):  # an instruction of x86, but for NaN
             return x.body.chosen(value.compared("ogt", limit), value, limit)
         beyond = {"maximum": "olt" if negative else "ole", "minimum": "oge" if negative else "ogt"}[which]
         return x.body.chosen(value.compared(beyond, limit), limit, value)
-
-    pick = max if which == "maximum" else min
-    low, high = pick(a.low, b.low), pick(a.high, b.high)
 
     def join_errors(one: Value, two: Value) -> Value:
         # far apart, the bound is that of the one that is taken; NaN, which is no bound, stays where it may be either
@@ -77,8 +72,8 @@ def extreme(a: Number, b: Number, which: str) -> Number:
         return a.body.chosen(near, both, a.body.chosen(first, one, two))
 
     relative = a.err is None and b.err is None
-    joined = _joined(a, b, make, low, high, either(a.guard, b.guard), None if relative else join_errors)
-    return replace(joined, ordered=all(n.ordered or n.constant for n in (a, b)))
+    known = a.known.larger(b.known) if which == "maximum" else a.known.smaller(b.known)
+    return _joined(a, b, make, known, either(a.guard, b.guard), None if relative else join_errors)
 
 
 def select(condition: Value, a: Number, b: Number, guard: Value | None) -> Number:
@@ -96,48 +91,40 @@ def select(condition: Value, a: Number, b: Number, guard: Value | None) -> Numbe
     def make(x: Value, y: Value) -> Value:
         return x.body.chosen(condition, x, y)
 
-    return _joined(a, b, make, min(a.low, b.low), max(a.high, b.high), either(*masks), make)
+    return _joined(a, b, make, a.known | b.known, either(*masks), make)
 
 
 def _joined(
     a: Number,
     b: Number,
     make: Callable[[Value, Value], Value],
-    low: float,
-    high: float,
+    known: Known,
     guard: Value | None,
     join_errors: Callable[[Value, Value], Value] | None,
 ) -> Number:
     """One of two numbers in each lane; join_errors: the bound, from those of both, None where the larger relative one holds."""
     if a.single is not None and b.single is not None:
-        x = of_single(make(a.single, b.single), max(a.digits, b.digits), min(a.quantum or 0, b.quantum or 0), low, high)
-        return replace(x, guard=guard)
-    quantum = None if a.quantum is None or b.quantum is None else min(a.quantum, b.quantum)
+        return of_single(make(a.single, b.single), known, guard)
 
     def of(x: Lazy | None, y: Lazy | None) -> Lazy | None:
         return None if x is None or y is None else once(lambda: make(x(), y()))
 
-    digits = max(a.digits, b.digits)
     x = Number(
         a.body,
         once(lambda: make(a.wide(), b.wide())),
+        known,
         exact=a.exact and b.exact,
         native=of(_native(a), _native(b)),
         odd=of(_odd_of(a), _odd_of(b)),
-        low=low,
-        high=high,
-        quantum=quantum,
-        digits=min(digits, places(low, high, quantum)),
-        least=None if a.least is None or b.least is None else min(a.least, b.least),
         rel=max(a.rel, b.rel),
         saturated=saturation(a, b),
         guard=guard,
     )
-    if x.saturated and x.least is not None and x.largest < 2.0**x.saturated:
+    if x.saturated and known.least is not None and known.largest < 2.0**x.saturated:
         x = replace(x, saturated=0)
     if x.exact:
         return x
-    if _rounded(a) and _rounded(b) and places(low, high, quantum) <= 53:
+    if _rounded(a) and _rounded(b) and places(known.low, known.high, known.quantum) <= 53:
         return replace(x, exact=True, rel=0.0, odd=x.wide)  # one rounding, of what needs none
     if join_errors is not None:
 

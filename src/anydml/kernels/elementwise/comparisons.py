@@ -22,7 +22,7 @@ def compared(op: str, x: Number, y: Number) -> Truth:
         return Truth(x.wide().compared(how, y.wide()), guard)
     if (x.exact or x.odd) and (y.exact or y.odd) and (x.exact or y.exact):
         exact, other = (x, y) if x.exact else (y, x)
-        if exact.digits <= 52:  # a number rounded to odd lies on the side of it that t lies on
+        if exact.known.digits <= 52:  # a number rounded to odd lies on the side of it that t lies on
             odd = numbers.once(lambda: other.odd() if other.odd else other.wide())()
             left, right = (exact.wide(), odd) if exact is x else (odd, exact.wide())
             return Truth(left.compared(how, right), guard)
@@ -33,7 +33,7 @@ def compared(op: str, x: Number, y: Number) -> Truth:
     # of a bound of 0, numbers are what they seem, and so are infinities, of which a bound is infinite; NaN is none of these
     near = distance.compared("ule", bound * numbers.SLACK) & bound.compared("une", 0.0)
     for n in (x, y):
-        if not n.constant:
+        if not n.known.constant:
             near = near & n.wide().magnitude().compared("olt", math.inf)
     return Truth(x.wide().compared(how, y.wide()), either(guard, near, x.guard, y.guard))
 

@@ -16,6 +16,7 @@ from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.sloped import SlopedLine
 from anydml.kernels.elementwise.standardised import LineMoments
 from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers.known import Known, known_constant, known_integer, known_of
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
@@ -68,16 +69,16 @@ def _read(item: LoadedElement) -> Number:
     if item.data_type == DataType.FLOAT32:
         return numbers.of_single(bits.cast(kind.of("float")))
     if item.data_type == DataType.FLOAT16:
-        return numbers.of_single(halves.widened(bits), 11, -24, -(2.0**16), 2.0**16)
+        return numbers.of_single(halves.widened(bits), numbers.HALF)
     if item.data_type == DataType.FLOAT64:
         x = bits.cast(kind.of("double"))
-        return Number(bits.body, lambda: x, exact=True, quantum=-1074, digits=53, least=-1074)
+        return Number(bits.body, lambda: x, known_of(DataType.FLOAT64), exact=True)
     return whole_number(integer(item))
 
 
 def whole_number(a: WholeNumber) -> Number:
     """An integer as a real number."""
-    digits = max(abs(a.low), abs(a.high)).bit_length()
+    known = known_integer(a.low, a.high)
     how = "sitofp" if a.low < 0 else "uitofp"
 
     def wide() -> Value:
@@ -86,13 +87,11 @@ def whole_number(a: WholeNumber) -> Number:
             return a.resized(32).converted("sitofp", value.kind.of("double"))
         return value.converted(how, value.kind.of("double"))
 
-    made = Number(
-        a.value.body, numbers.once(wide), low=float(a.low), high=float(a.high), quantum=0, digits=min(digits, 53), least=0
-    )
-    if digits > 24:
+    made = Number(a.value.body, numbers.once(wide), known)
+    if known.digits > 24:
         to = a.value.kind.of("float")  # which the processor rounds once
         made = replace(made, native=numbers.once(lambda: a.value.converted(how, to)))
-        return replace(made, rel=numbers.U, nearest=True) if digits > 53 else replace(made, exact=True)
+        return replace(made, rel=numbers.U, nearest=True) if known.digits > 53 else replace(made, exact=True)
     single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
     return replace(made, exact=True, single=single)
 
@@ -104,42 +103,17 @@ def constant(value: Fraction | float, like: Value) -> Number:
         special = body.constant(kind, value)
         single = body.constant(kind.of("float"), value)
         end = math.inf if value else 0.0  # no range holds infinity or NaN, and neither is taken for a zero
-        return Number(
-            body,
-            lambda: special,
-            exact=True,
-            single=single,
-            low=-end,
-            high=end,
-            quantum=0,
-            digits=1,
-            least=0,
-            constant=not value,
-        )
+        known = Known(-end, end, 0, 1, 0, constant=not value)
+        return Number(body, lambda: special, known, exact=True, single=single)
     try:
         nearest = float(value)
     except OverflowError:
         raise Uncompilable("a constant beyond float64") from None
-    low, high = (nearest, nearest) if Fraction(nearest) == value else numbers.outward(nearest, nearest)
-    wide = body.constant(kind, nearest)
-    if Fraction(nearest) != value or (nearest and abs(nearest) < 1 / numbers.FAR):
-        least = math.frexp(nearest)[1] - 2
-        return Number(body, lambda: wide, low=low, high=high, rel=numbers.U, least=least, constant=True)
-    m, q = value.numerator, 1 - value.denominator.bit_length()
-    zeros = (m & -m).bit_length() - 1 if m else 0
-    digits, quantum = max(1, abs(m).bit_length() - zeros), q + zeros
-    made = Number(
-        body,
-        lambda: wide,
-        exact=True,
-        low=low,
-        high=high,
-        quantum=quantum,
-        digits=digits,
-        least=quantum + digits - 1,
-        constant=True,
-    )
-    if m == 0 or (digits <= 24 and quantum >= -149 and abs(nearest) < 2.0**128):
+    known, wide = known_constant(value), body.constant(kind, nearest)
+    if known.quantum is None or (nearest and abs(nearest) < 1 / numbers.FAR):
+        return Number(body, lambda: wide, known, rel=numbers.U)
+    made = Number(body, lambda: wide, known, exact=True)
+    if not nearest or (known.digits <= 24 and known.quantum >= -149 and abs(nearest) < 2.0**128):
         return replace(made, single=body.constant(kind.of("float"), nearest))
     return made
 

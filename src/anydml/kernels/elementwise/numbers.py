@@ -15,10 +15,13 @@ from dataclasses import dataclass, field, replace
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.functions.paired import PairInterval
+from anydml.kernels.numbers.known import ANYTHING, Known, known_of
+from anydml.tensor import DataType
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-20  # for the roundings of bounds themselves
 FAR = 2.0**1000  # float64 values beyond, or below 1 / FAR, may have lost digits
+SINGLE, HALF = known_of(DataType.FLOAT32), known_of(DataType.FLOAT16)
 Lazy = Callable[[], Value]
 
 
@@ -40,46 +43,29 @@ class Number:
 
     wide: float64. exact: it is t; otherwise |wide - t| <= rel * |wide| + err. nearest: it is t rounded half to even. single:
     the float32 that t is. native: t rounded to float32, by an operation of the processor. odd: t rounded to odd in float64:
-    what any narrower rounding and comparison sees of t. rest: t - wide, of a sum. low, high: where finite t lies. quantum: t is
-    a multiple of 2^quantum; digits: in so many significant bits. least: t is 0 or at least 2^least in magnitude. saturated: an
-    exponent; beyond 2^saturated and, unless least is known, below its reciprocal, where no t is 0, wide says only on which side
-    t is; 0 where wide is as good everywhere. guard: lanes that have to be decided elsewhere. ends: of a number that is to be
-    stored and has no err, two values that t lies between, where these are known better than by rel. pair: t between float32
-    heads with tails; such a number has no other form. constant: the same finite number in every lane; where low and high are
-    equal alone, a lane may still be NaN. zero: lanes where t is known to be 0, and wide is, though the number is saturated.
-    ordered: no lane is NaN that matters.
+    what any narrower rounding and comparison sees of t. rest: t - wide, of a sum. saturated: an exponent; beyond 2^saturated
+    and, unless known.least is, below its reciprocal, where no t is 0, wide says only on which side t is; 0 where wide is as
+    good everywhere. guard: lanes that have to be decided elsewhere. ends: of a number that is to be stored and has no err, two
+    values that t lies between, where these are known better than by rel. pair: t between float32 heads with tails; such a
+    number has no other form. zero: lanes where t is known to be 0, and wide is, though the number is saturated.
     """
 
     body: Body
     wide: Lazy
+    known: Known = ANYTHING
     exact: bool = False
     single: Value | None = None
     native: Lazy | None = None
     nearest: bool = False
     odd: Lazy | None = None
     rest: Lazy | None = None
-    low: float = -math.inf
-    high: float = math.inf
-    quantum: int | None = None
-    digits: int = 53
-    least: int | None = None
     rel: float = 0.0
     err: Lazy | None = None
     saturated: int = 0
     guard: Value | None = field(default=None)
     ends: Callable[[], tuple[Value, Value]] | None = None
     pair: PairInterval | None = None
-    constant: bool = False
     zero: Lazy | None = None
-    ordered: bool = False
-
-    @property
-    def positive(self) -> bool:
-        return self.low >= 0
-
-    @property
-    def largest(self) -> float:
-        return max(abs(self.low), abs(self.high))
 
     def guarded(self, *more: Value | None) -> Number:
         return replace(self, guard=either(self.guard, *more))
@@ -102,19 +88,9 @@ def either(*masks: Value | None) -> Value | None:
     return found
 
 
-def of_single(x: Value, digits: int = 24, quantum: int = -149, low: float = -(2.0**128), high: float = 2.0**128) -> Number:
+def of_single(x: Value, known: Known = SINGLE, guard: Value | None = None) -> Number:
     """A number that is a float32."""
-    return Number(
-        x.body,
-        once(lambda: x.converted("fpext", x.kind.of("double"))),
-        exact=True,
-        single=x,
-        low=low,
-        high=high,
-        quantum=quantum,
-        digits=digits,
-        least=quantum,
-    )
+    return Number(x.body, once(lambda: x.converted("fpext", x.kind.of("double"))), known, exact=True, single=x, guard=guard)
 
 
 def of_pair(x: PairInterval, guard: Value | None) -> Number:
@@ -139,19 +115,6 @@ def settled(x: Number) -> Number:
     )
 
 
-def outward(low: float, high: float) -> tuple[float, float]:
-    """An interval that holds all that a rounding of its ends may have left out."""
-    return low - abs(low) * 2.0**-50, high + abs(high) * 2.0**-50
-
-
-def places(low: float, high: float, quantum: int | None) -> int:
-    """Significant bits that hold every multiple of 2^quantum in an interval."""
-    top = max(abs(low), abs(high))
-    if quantum is None or math.isinf(top):
-        return 1 << 20
-    return max(1, math.frexp(top)[1] - quantum) if top else 1
-
-
 def odd_of(nearest: Value, remainder: Value) -> Value:
     """t rounded to odd, from the float64 nearest to it: t - nearest has the sign of the remainder, which is 0 if that is t."""
     bits = nearest.bits()
@@ -168,7 +131,7 @@ def decided_size(x: Number) -> Number:
     if not x.saturated:
         return x
     size, far = x.wide().magnitude(), 2.0**x.saturated
-    tiny = size.compared("olt", 1 / far) if x.least is None else None
+    tiny = size.compared("olt", 1 / far) if x.known.least is None else None
     if tiny is not None and x.zero is not None:
         tiny = tiny & ~x.zero()
     return replace(x.guarded(size.compared("ogt", far), tiny), saturated=0)
@@ -181,9 +144,10 @@ def saturation(*xs: Number) -> int:
 
 def moderate(x: Number) -> int | None:
     """An exponent k so that the number is 0 or between 2^-k and 2^k; None if there is none below 400."""
-    if x.saturated or x.least is None or x.largest >= 2.0**400 or x.least < -400:
+    least, largest = x.known.least, x.known.largest
+    if x.saturated or least is None or largest >= 2.0**400 or least < -400:
         return None
-    return max(math.frexp(x.largest)[1] if x.largest else 0, -x.least, 0)
+    return max(math.frexp(largest)[1] if largest else 0, -least, 0)
 
 
 def ranged(x: Number, *factors: Number, divisor: Number | None = None) -> Number:
@@ -193,19 +157,19 @@ def ranged(x: Number, *factors: Number, divisor: Number | None = None) -> Number
     """
     if x.saturated:
         return x
-    if x.largest >= FAR:
+    if x.known.largest >= FAR:
         large = x.wide().magnitude().compared("ogt", FAR)
         for f in factors:
-            if f.largest == math.inf and not f.constant:  # by an infinity, it is none that overflows
+            if f.known.largest == math.inf and not f.known.constant:  # by an infinity, it is none that overflows
                 large = large & f.wide().magnitude().compared("olt", math.inf)
-        if divisor is not None and not divisor.constant:
+        if divisor is not None and not divisor.known.constant:
             large = large & divisor.wide().compared("une", 0.0)
         x = x.guarded(large)
-    if x.least is None or x.least < -1000:
+    if x.known.least is None or x.known.least < -1000:
         small = x.wide().magnitude().compared("olt", 1 / FAR)
         for f in factors or (x,):
             small = small & f.wide().compared("une", 0.0)
-        if divisor is not None and not divisor.constant:
+        if divisor is not None and not divisor.known.constant:
             small = small & divisor.wide().magnitude().compared("olt", math.inf)
         x = x.guarded(small)
     return x

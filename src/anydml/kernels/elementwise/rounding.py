@@ -10,7 +10,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, either, of_single, once, places
+from anydml.kernels.elementwise.numbers import HALF, SLACK, Lazy, Number, U, either, of_single, once
 from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.tensor import DataType, limits
 
@@ -102,10 +102,10 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
     """The number as a tensor of a float type holds it."""
     if data_type == DataType.FLOAT32:
         single, undecided = nearest_single(x)
-        return replace(of_single(single), guard=either(x.guard, undecided))
+        return of_single(single, guard=either(x.guard, undecided))
     if data_type == DataType.FLOAT16:
         bits, undecided = nearest_half(x)
-        return replace(of_single(halves.widened(bits), 11, -24, -(2.0**16), 2.0**16), guard=either(x.guard, undecided))
+        return of_single(halves.widened(bits), HALF, either(x.guard, undecided))
     if x.exact:
         return x
     raise Uncompilable("a definition rounds to FLOAT64")
@@ -120,11 +120,9 @@ def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
     From 2^52 on, a number rounded to odd lies on the same side of what is half between two float32, or is one, as its integers
     do, unless that is next to it.
     """
-    low, high = (end if math.isinf(end) else float(to(end)) for end, to in ((x.low, math.floor), (x.high, math.ceil)))
+    known, guard = x.known.whole(), x.guard
     if x.single is not None:
-        made = of_single(rounded_to_whole(op, x.single), quantum=0, low=low, high=high)
-        return replace(made, guard=x.guard)
-    guard = x.guard
+        return of_single(rounded_to_whole(op, x.single), replace(known, digits=min(24, known.digits)), guard)
     value: Lazy
     if (odd := x.wide if x.exact else x.odd) is not None:
         value = once(lambda: rounded_to_whole(op, odd()))
@@ -135,13 +133,12 @@ def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
         value = once(lambda: rounded_to_whole(op, x.wide()))
     near_half = op.startswith("half")  # of which half a unit has to be told from what is beside it
     far = 2.0**51 if near_half else 2.0**52
-    if x.largest >= far and not x.exact:
+    if x.known.largest >= far and not x.exact:
         if narrowed and odd is not None and not near_half:
             guard = either(guard, ((value().bits() + (HALF_SINGLE + 1)) & (2 * HALF_SINGLE - 3)).compared("eq", 0))
         else:
             guard = either(guard, x.wide().magnitude().compared("oge", far) & _finite(x))
-    digits = min(53, places(low, high, 0))
-    return Number(x.body, value, exact=True, low=low, high=high, quantum=0, digits=digits, least=0, guard=guard)
+    return Number(x.body, value, known, exact=True, guard=guard)
 
 
 def rounded_to_whole(op: str, x: Value) -> Value:
@@ -203,9 +200,9 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
         guard = either(guard, differ if x.err is None else _open(x, differ))
         value = rounded_to_whole("truncate", x.wide())
     if integral:
-        if x.exact and low <= x.low and x.high <= high:
+        if x.exact and low <= x.known.low and x.known.high <= high:
             return _integer(value, bits, low < 0), guard
-        if x.exact and x.largest < 2.0**51 and bits <= 32:  # the low bits of a sum show it modulo 2^bits
+        if x.exact and x.known.largest < 2.0**51 and bits <= 32:  # the low bits of a sum show it modulo 2^bits
             return _narrow((x.wide() + 1.5 * 2.0**52).bits(), bits), guard
         raise Uncompilable("an integer that does not fit its type is made of real numbers")
     return saturated(value, bits, low, high), guard

@@ -18,6 +18,7 @@ from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.functions.circular import FARTHEST
 from anydml.kernels.elementwise.numbers import SLACK, Number, either, once
 from anydml.kernels.elementwise.rounding import rounded_to_whole, to_whole
+from anydml.kernels.numbers.known import ANY, Known, known_constant
 
 FAR_OUT = 1024.0  # arguments beyond which those that saturate have done so
 STEPS = 11  # of 29 bits each, for the quotient of any two float32
@@ -121,7 +122,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
         raise Uncompilable(f"{op} is not compiled")
     args = [numbers.decided_size(a) for a in args]
     found = emit(*(a.wide() for a in args))
-    if op in far_angles.FUNCTIONS and args[0].single is not None and args[0].largest >= FARTHEST:
+    if op in far_angles.FUNCTIONS and args[0].single is not None and args[0].known.largest >= FARTHEST:
         found = far_angles.completed(op, args[0].single, found)
     # of infinity, functions are known
     open_ = found.guard and found.guard & args[0].wide().magnitude().compared("one", math.inf)
@@ -129,9 +130,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
     made = Number(
         args[0].body,
         lambda: found.value,
-        low=kind.low,
-        high=kind.high,
-        least=kind.least,
+        Known(kind.low, kind.high, least=kind.least),
         rel=found.rel,
         saturated=kind.saturated,
         guard=guard,
@@ -140,10 +139,10 @@ def function(op: str, args: list[Number], level: str) -> Number:
         return choices.select(args[1].wide().compared("oeq", 2.0), arithmetic.multiply(args[0], args[0]), made, args[1].guard)
     if all(a.exact for a in args):
         # an argument that is no float32 may be smaller than 2^-150
-        least = args[0].least
+        least = args[0].known.least
         return made if kind.least is None or (least is not None and least >= -150) else numbers.ranged(made, args[0])
-    if op == "log1p" and args[0].positive and args[0].err is None:  # its condition is at most 1
-        return numbers.ranged(replace(made, low=0.0, rel=found.rel + args[0].rel * SLACK, least=None), args[0])
+    if op == "log1p" and args[0].known.positive and args[0].err is None:  # its condition is at most 1
+        return numbers.ranged(replace(made, known=Known(0.0, kind.high), rel=found.rel + args[0].rel * SLACK), args[0])
     if op == "pow" and args[1].exact:
         return _power_of_rounded(args[0], args[1], made)
     if kind.slope is None or len(args) > 1:
@@ -169,7 +168,7 @@ def _of_rounded(op: str, kind: FunctionRange, x: Number, made: Number) -> Number
         level = size.compared("ogt", 2 * kind.level) & delta.compared("olt", size * 0.5)
         change = x.body.chosen(level, 0.0, change)
     absolute = x.body.chosen(finite, change, 0.0)
-    made = replace(made, err=lambda: absolute, least=None)
+    made = replace(made, known=replace(made.known, least=None), err=lambda: absolute)
     if kind.everywhere:
         return made
     if kind.room:
@@ -217,7 +216,7 @@ def _power_of_rounded(x: Number, y: Number, made: Number) -> Number:
         sure = sure | far | none
     some = size.compared("one", math.inf) & relative.compared("une", 0.0) & ~sure
     absolute = body.chosen(some, value.magnitude() * relative * (2 * SLACK), 0.0)
-    made = replace(made, wide=lambda: value, err=lambda: absolute, least=None, saturated=690)
+    made = replace(made, wide=lambda: value, known=replace(made.known, least=None), err=lambda: absolute, saturated=690)
     return made.guarded(some & relative.compared("uge", STEEP))
 
 
@@ -228,8 +227,7 @@ def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
     if exponent == -1:
         return arithmetic.divide(_unit(x.wide()), x)
     if exponent == 0.5 and x.single is not None:  # pow(-0, 0.5) is +0, pow(-inf, 0.5) is +inf
-        plus = replace(numbers.of_single(x.single + 0.0, x.digits, x.quantum or 0, x.low, x.high), guard=x.guard)
-        found = arithmetic.root(plus)
+        found = arithmetic.root(numbers.of_single(x.single + 0.0, x.known, x.guard))
         infinite = numbers.of_single(x.body.constant(x.single.kind, math.inf))
         return choices.select(x.single.compared("oeq", -math.inf), infinite, found, x.guard)
     return None
@@ -237,8 +235,8 @@ def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
 
 def _unit(like: Value) -> Number:
     """1, in as many lanes as a float64."""
-    made = numbers.of_single(like.body.constant(like.kind.of("float"), 1.0), 1, 0, 1, 1)
-    return replace(made, wide=lambda: like.lift(1.0), constant=True)
+    made = numbers.of_single(like.body.constant(like.kind.of("float"), 1.0), known_constant(Fraction(1)))
+    return replace(made, wide=lambda: like.lift(1.0))
 
 
 def cut_power(x: Number, y: Number, level: str) -> Number:
@@ -256,7 +254,7 @@ def cut_power(x: Number, y: Number, level: str) -> Number:
         base, left = base * base, under
     made = body.chosen(y.wide().compared("olt", 0.0), 1.0 / made, made)
     product = Number(body, lambda: made, exact=True, guard=either(x.guard, y.guard))
-    whole = [n for n in (x, y) if not (n.exact and n.quantum is not None and n.quantum >= 0)]
+    whole = [n for n in (x, y) if not (n.exact and n.known.has_quantum(0))]
     if not whole:
         return product
     masks = [rounded_to_whole("floor", n.wide()).compared("oeq", n.wide()) for n in whole if n.exact]
@@ -292,7 +290,7 @@ def remainder(op: str, x: Number, y: Number, steps: int) -> Number:
     size = a.magnitude()
 
     def cut(part: Value) -> Value:
-        return to_whole("truncate", Number(body, lambda: part, exact=True, low=0, high=2.0**30)).wide()
+        return to_whole("truncate", Number(body, lambda: part, Known(0, 2.0**30), exact=True)).wide()
 
     quotient = size / b
     rest = size
@@ -311,12 +309,9 @@ def remainder(op: str, x: Number, y: Number, steps: int) -> Number:
         # toward the divisor's side: an infinite divisor is then the remainder itself
         moved = body.chosen(other, b - rest, rest)
         made = moved.signed_as(y.wide())
-    low, high = -y.largest, y.largest
-    quantum = min(x.quantum or 0, y.quantum or 0)
-    digits = 24 if op == "fmod" else 53
-    found = Number(
-        body, once(lambda: made), exact=op == "fmod", low=low, high=high, quantum=quantum, digits=digits, least=quantum
-    )
+    largest, quantum = y.known.largest, min(x.known.quantum or 0, y.known.quantum or 0)
+    known = Known(-largest, largest, quantum, 24 if op == "fmod" else ANY, quantum)
+    found = Number(body, once(lambda: made), known, exact=op == "fmod")
     guard = either(x.guard, y.guard, large)
     if op == "fmod":
         single = made.converted("fptrunc", made.kind.of("float"))

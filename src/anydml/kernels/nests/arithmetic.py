@@ -11,7 +11,6 @@ from anydml.kernels.elementwise.functions.pairs import exact_product, lost_produ
 from anydml.kernels.nests.real import (
     DIVISORS,
     DOUBLE,
-    FAR,
     ONE,
     SLACK,
     TINY,
@@ -21,12 +20,11 @@ from anydml.kernels.nests.real import (
     either,
     fraction,
     kept,
-    places,
-    raised,
     ranged,
     spread,
     sum_of,
 )
+from anydml.kernels.numbers.known import FAR, known_constant, known_integer
 
 
 def _is_binary(x: Fraction, most: int = 100) -> bool:
@@ -43,26 +41,21 @@ def times(x: Real, k: int | Fraction) -> Real:
     c = float(k)
     if _is_binary(k):
         shift = math.frexp(abs(c))[1] - 1
-        quantum = None if x.quantum is None else x.quantum + shift
+        known = x.known.scaled(shift) if c > 0 else -x.known.scaled(shift)
         err = None if x.err is None else x.err * abs(c)
-        made = replace(x, value=x.value * c, err=err, top=x.top * abs(c), quantum=quantum, constant=None)
-        if abs(c) > 1 or (quantum is not None and quantum >= -1000):
-            return made if made.top < FAR or x.top == 0 else ranged(made, x)
+        made = replace(x, value=x.value * c, err=err, known=known, constant=None)
+        if abs(c) > 1 or (x.exact and known.has_quantum(-1000)):
+            return made if known.largest < FAR or x.known.largest == 0 else ranged(made, x)
         if x.err is not None and err is not None:
             made = replace(made, err=kept(err, x.err))
         return ranged(made, x, nonzero=x.value.compared("une", 0.0))
-    constant = Real(x.body.constant(DOUBLE, c), top=abs(c), quantum=_quantum(k), digits=_digits(k), finite=True)
+    constant = Real(x.body.constant(DOUBLE, c), known=known_constant(k))
     return replace(multiply(replace(x, factor=ONE, constant=None), constant), factor=x.factor)
 
 
 def _digits(k: Fraction) -> int:
     n = abs(k.numerator)
     return (n // (n & -n)).bit_length()
-
-
-def _quantum(k: Fraction) -> int:
-    n = abs(k.numerator)
-    return (n & -n).bit_length() - k.denominator.bit_length()
 
 
 def _held(k: Fraction) -> bool:
@@ -87,7 +80,7 @@ def plain(x: Real) -> Real:
     err = value.magnitude() * (4 * U)
     if x.err is not None:
         err = err + kept(x.err * abs(about), x.err)
-    made = Real(value, err, top=raised(x.top * abs(about)), guard=x.guard, finite=x.finite)
+    made = Real(value, err, x.known * known_constant(f), guard=x.guard)
     return ranged(made, x, nonzero=x.value.compared("une", 0.0))
 
 
@@ -96,7 +89,7 @@ def aligned(a: Real, b: Real) -> tuple[Real, Real]:
     if a.factor == b.factor:
         return a, b
     for zero, other, swapped in ((a, b, False), (b, a, True)):
-        if zero.top == 0:  # a zero, or special, of any factor
+        if zero.known.largest == 0:  # a zero, or special, of any factor
             made = replace(zero, factor=other.factor, constant=None)
             return (other, made) if swapped else (made, other)
     f, g = a.factor, b.factor
@@ -110,21 +103,17 @@ def aligned(a: Real, b: Real) -> tuple[Real, Real]:
 def add(a: Real, b: Real) -> Real:
     a, b = aligned(a, b)
     x, y = alike(a.value, b.value)
-    top = raised(a.top + b.top)
-    guard = either(a.guard, b.guard)
-    if a.exact and b.exact and a.quantum is not None and b.quantum is not None:
-        quantum = min(a.quantum, b.quantum)
-        if (digits := places(a.top + b.top, quantum)) <= 53:
-            return Real(x + y, None, a.factor, a.top + b.top, quantum, digits, guard, finite=a.finite and b.finite)
+    known, guard = a.known + b.known, either(a.guard, b.guard)
+    if a.exact and b.exact and known.digits <= 53:
+        return Real(x + y, None, known, a.factor, guard)
     value, rest = two_sum(x, y)
     # a rest is exact, that of subnormal numbers too
     err = sum_of(rest.magnitude(), a.err, b.err)
-    made = Real(value, err, a.factor, top, None, 53, guard, finite=a.finite and b.finite and top < FAR)
-    return ranged(made, a, b)
+    return ranged(Real(value, err, known, a.factor, guard), a, b)
 
 
 def negative(a: Real) -> Real:
-    return replace(a, value=-a.value, constant=None)
+    return replace(a, value=-a.value, known=-a.known, constant=None)
 
 
 def subtract(a: Real, b: Real) -> Real:
@@ -136,13 +125,10 @@ def multiply(a: Real, b: Real) -> Real:
         if k is not None:
             return _by_constant(other, k)
     x, y = alike(a.value, b.value)
-    factor, top, guard = a.factor * b.factor, raised(a.top * b.top), either(a.guard, b.guard)
-    if math.isnan(top):
-        top = math.inf
-    quantum = None if a.quantum is None or b.quantum is None else a.quantum + b.quantum
-    exact, finite = a.exact and b.exact, a.finite and b.finite and top < FAR
-    if exact and quantum is not None and quantum >= -1000 and top < FAR and a.digits + b.digits <= 53:
-        return Real(x * y, None, factor, top, quantum, a.digits + b.digits, guard, finite=finite)
+    factor, known, guard = a.factor * b.factor, a.known * b.known, either(a.guard, b.guard)
+    exact = a.exact and b.exact
+    if exact and known.has_quantum(-1000) and known.largest < FAR and known.digits <= 53:
+        return Real(x * y, None, known, factor, guard)
     value, rest = exact_product(x, y)
     err = rest.magnitude()
     if not a.body.has_fma and min(a.digits, b.digits) > 26:
@@ -152,14 +138,15 @@ def multiply(a: Real, b: Real) -> Real:
         if p is not None and q is not None:
             others.append(kept(product_of(p, q), p, q))
     err_ = sum_of(err * SLACK if others else err, *others)
-    made = Real(value, err_, factor, top, None, 53, guard, finite=finite)
-    small = None if quantum is not None and quantum >= -960 and exact else x.compared("une", 0.0) & y.compared("une", 0.0)
+    made = Real(value, err_, known, factor, guard)
+    small = None if exact and known.has_quantum(-960) else x.compared("une", 0.0) & y.compared("une", 0.0)
     return ranged(made, a, b, nonzero=small)
 
 
 def _by_constant(x: Real, k: Fraction) -> Real:
     constant = None if x.constant is None else x.constant * k
-    return replace(x, value=x.value if k > 0 else -x.value, factor=x.factor * abs(k), constant=constant)
+    made = x if k > 0 else negative(x)
+    return replace(made, factor=x.factor * abs(k), constant=constant)
 
 
 def product_of(a: Value, b: Value) -> Value:
@@ -170,17 +157,15 @@ def product_of(a: Value, b: Value) -> Value:
 def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
     if folded and b.constant is not None:
         return _by_constant(a, 1 / b.constant)
-    if folded and b.exact and b.quantum is not None and b.quantum >= 0 and b.factor == 1 and b.top <= DIVISORS:
+    if folded and b.exact and b.known.has_quantum(0) and b.factor == 1 and b.known.largest <= DIVISORS:
         # a common multiple of all divisors there may be: its quotients are integers, or infinite
-        common = math.lcm(*range(1, int(b.top) + 1))
+        common = math.lcm(*range(1, int(b.known.largest) + 1))
         value = b.value.lift(float(common)) / b.value
-        whole = Real(value, top=float(common), quantum=0, digits=common.bit_length(), guard=b.guard)
+        whole = Real(value, known=replace(known_integer(-common, common), finite=False), guard=b.guard)
         return replace(multiply(a, whole), factor=a.factor / common)
     if not folded:
         assert b.constant is not None
-        b = Real(
-            b.body.constant(DOUBLE, float(b.constant)), top=abs(float(b.constant)), quantum=_quantum(b.constant), finite=True
-        )
+        b = Real(b.body.constant(DOUBLE, float(b.constant)), known=known_constant(b.constant))
     x, y = alike(a.value, b.value)
     body = a.body
     q = x / y
@@ -213,19 +198,15 @@ def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
     if a.err is not None:
         top = spread(a.err, size.kind.lanes)
         others.append(kept(top / least, top))
-    made = Real(q, sum_of(err, *others), a.factor / b.factor, math.inf, None, 53, guard)
-    if b.exact and b.quantum is not None and b.quantum > -800:
-        # a divisor that is no constant is a multiple of its quantum at least
-        most = a.top * 2.0**-b.quantum if folded else a.top / b.top
-        made = replace(made, top=raised(most), finite=a.finite and not folded)
+    known, bound = a.known / b.known, sum_of(err, *others)
     # what it leaves over is exact if the dividend is no smaller than this, and so is the quotient's place
-    large = a.exact and a.quantum is not None and a.quantum >= -800
+    large = a.exact and a.known.has_quantum(-800)
     guards = [guard]
     if not large:
         guards.append(nonzero & x.magnitude().compared("olt", 1 / FAR))
-    if not large or b.top > 2.0**100:
+    if not large or b.known.largest > 2.0**100:
         guards.append(nonzero & finite & q.magnitude().compared("olt", 1 / FAR))
-    if not made.top < FAR:
+    if not known.largest < FAR:
         divided = y.compared("une", 0.0) & x.magnitude().compared("olt", math.inf)
         guards.append(divided & q.magnitude().compared("ogt", FAR))
-    return replace(made, guard=either(*guards))
+    return Real(q, bound, known, a.factor / b.factor, either(*guards))

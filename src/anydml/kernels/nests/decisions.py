@@ -11,8 +11,6 @@ from anydml.kernels.elementwise.rounding import rounded_to_whole
 from anydml.kernels.nests.arithmetic import aligned, plain
 from anydml.kernels.nests.real import (
     DOUBLE,
-    FAR,
-    ONE,
     SLACK,
     TINY,
     Real,
@@ -21,11 +19,10 @@ from anydml.kernels.nests.real import (
     chosen,
     either,
     kept,
-    places,
-    raised,
     spread,
     sum_of,
 )
+from anydml.kernels.numbers.known import FAR
 
 
 def root(a: Real) -> Real:
@@ -44,12 +41,11 @@ def root(a: Real) -> Real:
         err = err + body.chosen(regular, kept(a.err / value, a.err), 0.0)
         unsure = a.err.compared("une", 0.0) & ~x.compared("ogt", a.err * 2.0) & x.magnitude().compared("olt", math.inf)
         guard = either(guard, unsure)
-    top = math.sqrt(a.top) if a.top < math.inf else math.inf
-    return Real(value, err, ONE, raised(top), None, 53, guard)
+    return Real(value, err, a.known.root(), guard=guard)
 
 
 def absolute(a: Real) -> Real:
-    return replace(a, value=a.value.magnitude(), constant=None)
+    return replace(a, value=a.value.magnitude(), known=abs(a.known), constant=None)
 
 
 def extreme(a: Real, b: Real, *, largest: bool) -> Real:
@@ -70,10 +66,8 @@ def extreme(a: Real, b: Real, *, largest: bool) -> Real:
         sure = apart.compared("ogt", (e + f) * SLACK)
         err = body.chosen(sure, body.chosen(first, e, f), body.chosen(e.compared("ogt", f), e, f))
         err = body.chosen(e.compared("uno", f), e + f, err)
-    quantum = None if a.quantum is None or b.quantum is None else min(a.quantum, b.quantum)
-    top = max(a.top, b.top)
-    digits, guard = max(a.digits, b.digits), either(a.guard, b.guard)
-    return Real(found, err, a.factor, top, quantum, digits, guard, finite=a.finite and b.finite)
+    known = a.known.larger(b.known) if largest else a.known.smaller(b.known)
+    return Real(found, err, known, a.factor, either(a.guard, b.guard))
 
 
 def _of_finite(a: Real, lanes: int) -> Value:
@@ -81,7 +75,7 @@ def _of_finite(a: Real, lanes: int) -> Value:
     if a.err is None:
         return spread(a.body.constant(DOUBLE, 0.0), lanes)
     err = spread(a.err, lanes)
-    return err if a.finite else a.body.chosen(spread(a.value, lanes).magnitude().compared("oeq", math.inf), 0.0, err)
+    return err if a.known.finite else a.body.chosen(spread(a.value, lanes).magnitude().compared("oeq", math.inf), 0.0, err)
 
 
 def select(mask: Value, unsure: Value | None, a: Real, b: Real) -> Real:
@@ -96,9 +90,7 @@ def select(mask: Value, unsure: Value | None, a: Real, b: Real) -> Real:
     if a.guard is not None or b.guard is not None:
         no = body.constant(Kind("i1"), False)
         guard = either(guard, chosen(mask, a.guard or no, b.guard or no))
-    quantum = None if a.quantum is None or b.quantum is None else min(a.quantum, b.quantum)
-    digits, value = max(a.digits, b.digits), chosen(mask, a.value, b.value)
-    return Real(value, err, a.factor, max(a.top, b.top), quantum, digits, guard, finite=a.finite and b.finite)
+    return Real(chosen(mask, a.value, b.value), err, a.known | b.known, a.factor, guard)
 
 
 def ends(a: Real) -> tuple[Value, Value]:
@@ -125,8 +117,7 @@ def to_whole(op: str, a: Real) -> Real:
     if a.err is not None:
         low, high = (rounded_to_whole(op, end) for end in ends(a))
         guard = either(guard, unequal(a, low.bits().compared("ne", high.bits())))
-    top = a.top if math.isinf(a.top) else float(math.ceil(a.top))
-    return Real(value, None, ONE, top, 0, min(53, places(top, 0)), guard, finite=a.finite)
+    return Real(value, None, a.known.whole(), guard=guard)
 
 
 def compared(op: str, a: Real, b: Real) -> tuple[Value, Value | None]:

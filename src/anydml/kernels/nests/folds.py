@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Protocol
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.nests import arithmetic, decisions, items, real
 from anydml.kernels.nests.items import BIT, WORD, Index, Item, NestCondition
-from anydml.kernels.nests.real import DOUBLE, FAR, SLACK, Real, chosen, either, spread
+from anydml.kernels.nests.real import DOUBLE, SLACK, Real, chosen, either, spread
+from anydml.kernels.numbers.known import FAR
 
 # Terms of a sum, up to so many of which make no infinity if they are finite: every number that is not guarded is at most
 # 2^1000, or infinite because an operand is, by `real.ranged`, `arithmetic.divide` and `functions._settled`.
@@ -61,10 +63,8 @@ class NestSum(_Guarded):
 
     def __init__(self, body: Body, term: Real, there: NestCondition, lanes: int, count: int) -> None:
         super().__init__(body, lanes, guarded=term.guard is not None or there.guard is not None)
-        self.term, self.known, self.count = term, bool(there.known), count
-        self.top = term.top * count * (1 + 2.0**-20)
-        fits = term.exact and term.quantum is not None and real.places(self.top, term.quantum) <= 53
-        self.exact = fits
+        self.term, self.known, self.count = term, term.known.summed(count), count
+        self.exact = term.exact and self.known.digits <= 53
 
     def starts(self) -> list[Value]:
         values = [self.constant(DOUBLE, -0.0)]
@@ -97,18 +97,13 @@ class NestSum(_Guarded):
         value = self.body.chosen(some, carried[0], 0.0)
         guard = carried[-1] if self.open else None
         term = self.term
-        finite = term.finite and self.top < FAR
-        if self.exact:
-            digits = real.places(self.top, term.quantum)
-            return Real(value, None, term.factor, self.top, term.quantum, digits, guard, finite=finite)
-        made = Real(value, err, term.factor, self.top, None, 53, guard, finite=finite)
-        if made.top < FAR or term.top < FAR / 2.0**64:
-            return made
+        if self.exact or self.known.largest < FAR or term.known.largest < FAR / 2.0**64:
+            return Real(value, err, self.known, term.factor, guard)
         size = value.magnitude()
         beyond = size.compared("ogt", FAR) & size.compared("olt", math.inf)
         if self.count > MOST:  # an infinity may be one that float64 does not hold
             beyond = ~size.compared("ole", FAR)
-        return Real(value, err, term.factor, self.top, None, 53, either(guard, beyond))
+        return Real(value, err, replace(self.known, finite=False), term.factor, either(guard, beyond))
 
 
 class RingSum:
@@ -153,7 +148,7 @@ class NestExtreme(_Guarded):
     def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]:
         assert isinstance(term, Real)
         term = arithmetic.plain(term)
-        before = Real(carried[0], None if self.exact else carried[1], top=term.top)
+        before = Real(carried[0], None if self.exact else carried[1], replace(term.known, finite=False))
         made = decisions.extreme(before, term, largest=self.largest)
         if not there.known:
             made = decisions.select(there.mask, None, made, before)
@@ -164,9 +159,8 @@ class NestExtreme(_Guarded):
 
     def finished(self, carried: list[Value]) -> Item:
         term, guard = self.term, carried[-1] if self.open else None
-        if self.exact:
-            return Real(carried[0], None, top=term.top, quantum=term.quantum, digits=term.digits, guard=guard)
-        return Real(carried[0], carried[1], top=term.top, guard=guard)
+        known = replace(term.known, finite=False)  # of nothing, infinite
+        return Real(carried[0], None if self.exact else carried[1], known, guard=guard)
 
 
 class NestArgmax(_Guarded):
@@ -188,8 +182,8 @@ class NestArgmax(_Guarded):
         n = 1 if self.term.exact else 2
         key = self.wide(term.value)
         err = None if term.err is None else self.wide(term.err)
-        best = Real(carried[0], carried[1] if n == 2 else None, term.factor, term.top)
-        less, unsure = decisions.compared("less", best, Real(key, err, term.factor, term.top))
+        best = Real(carried[0], carried[1] if n == 2 else None, factor=term.factor)
+        less, unsure = decisions.compared("less", best, Real(key, err, factor=term.factor))
         some, mask = carried[n + 1], self.wide(there.mask)
         first_nan = key.compared("uno", key) & carried[0].compared("ord", carried[0])
         better = (less | first_nan | ~some) & mask

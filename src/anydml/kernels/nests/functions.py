@@ -14,8 +14,6 @@ from anydml.kernels.nests import arithmetic
 from anydml.kernels.nests.real import Real, U, alike, either, spread
 from anydml.tensor import DataType
 
-SINGLE = float(2**128)
-
 
 def whole_power(x: Real, exponent: int) -> Real:
     """A product of equal numbers."""
@@ -33,9 +31,7 @@ def rounded(x: Real, data_type: DataType) -> Real:
         raise Uncompilable("a number is rounded inside to another type than FLOAT32")
     bits, guard = rounding.nearest_single(as_number(x))
     value = bits.converted("fpext", bits.kind.of("double"))
-    top = min(SINGLE, x.top * (1 + 2.0**-23) + 2.0**-149)
-    # what rounds to an infinity is one
-    return Real(value, None, top=top, quantum=-149, digits=24, guard=either(x.guard, guard), finite=x.finite and top < 2.0**127)
+    return Real(value, None, x.known.rounded(data_type), guard=either(x.guard, guard))
 
 
 def power(x: Real, y: Real) -> Real:
@@ -51,7 +47,7 @@ def power(x: Real, y: Real) -> Real:
         simple = transcendental.simple_power(as_number(x), y.constant)
         if simple is not None:
             return of_number(_settled(simple, x))
-    elif y.top == 0 and y.finite:
+    elif y.known.largest == 0 and y.known.finite:
         second = exact_constant(Fraction(0), x.value)
     else:
         y = arithmetic.plain(y)
@@ -79,16 +75,12 @@ def as_number(x: Real) -> Number:
     """A number with the factor 1, as functions and roundings take it."""
     value, err = x.value, x.err
     if err is None:
-        top = x.top if not math.isinf(x.top) else 2.0**1000
-        return Number(
-            x.body, lambda: value, exact=True, low=-top, high=top, quantum=x.quantum, digits=x.digits, least=x.quantum,
-            odd=lambda: value,
-        )  # fmt: skip
+        return Number(x.body, lambda: value, x.known, exact=True, odd=lambda: value)
     value, err = alike(value, err)
-    return Number(x.body, lambda: value, err=lambda: err)
+    return Number(x.body, lambda: value, x.known, err=lambda: err)
 
 
 def of_number(x: Number) -> Real:
     value = x.wide()
     err = None if x.exact else x.error() * (1 + U * 8)
-    return Real(value, err, top=math.inf, guard=x.guard, finite=False)
+    return Real(value, err, x.known, guard=x.guard)

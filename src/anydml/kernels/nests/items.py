@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests.real import Real, alike, chosen, either
+from anydml.kernels.numbers.known import known_integer
 
 WORD = Kind("i64")
 BIT = Kind("i1")
@@ -172,11 +173,11 @@ def select(condition: NestCondition, a: Index, b: Index) -> Index:
 def position(a: Index) -> Real:
     """An index as a number."""
     value = a.value.converted("sitofp", a.value.kind.of("double"))
-    top = max(abs(a.low), abs(a.high))
-    guard = a.guard
-    if top > 1 << 53:
+    known, guard = known_integer(a.low, a.high), a.guard
+    if known.largest > 1 << 53:
         guard = either(guard, value.magnitude().compared("ogt", float(DOUBLED)))
-    return Real(value, top=float(top), quantum=0, digits=min(53, max(1, top.bit_length())), guard=guard, finite=True)
+        known = replace(known, digits=53)
+    return Real(value, known=known, guard=guard)
 
 
 def index(a: Real) -> Index:
@@ -185,9 +186,9 @@ def index(a: Real) -> Index:
     guard = a.guard
     if a.err is not None:
         guard = either(guard, a.err.compared("une", 0.0))
-    if not (a.finite and a.top < REACH):
+    if not (a.known.finite and a.known.largest < REACH):
         guard = either(guard, ~value.magnitude().compared("ole", float(REACH)))
-    limit = min(a.top, float(REACH))
+    limit = min(float(a.known.largest), float(REACH))
     clipped = body.chosen(value.compared("ogt", -limit), value, -limit)  # of NaN, that too
     clipped = body.chosen(clipped.compared("olt", limit), clipped, limit)
     return Index(clipped.converted("fptosi", value.kind.of("i64")), -int(limit), int(limit), guard)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
+from operator import or_
 
 from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
@@ -151,16 +153,12 @@ class Lists(Frame):
             self._put(0, count, self._offset(term), weight.value, err)
             count = count + (1 if there.known else there.mask.converted("zext", WORD))
         exact = all(w.exact for w in made)
-        quanta = [w.quantum for w in made if w.quantum is not None]
         if {w.factor for w in made} != {self.factor}:
             raise Unlisted
         form = replace(
             made[0],
             err=None if exact else body.constant(DOUBLE, 0.0),
-            top=max(w.top for w in made),
-            quantum=min(quanta) if exact and len(quanta) == len(made) else None,
-            digits=max(w.digits for w in made),
-            finite=all(w.finite for w in made),
+            known=reduce(or_, (w.known for w in made)),
             guard=None,
             constant=None,
         )
@@ -239,7 +237,7 @@ class Lists(Frame):
         share = self.heaviest * (U * (2 * len(self.found.terms) + 3) * SLACK) + self.lost * SLACK
         err = size * spread(share, self.lanes)
         guard = either(~size.compared("olt", math.inf), self._unsigned(others, self.pairs + self.singles))
-        return Real(total, err, self.factor), guard
+        return Real(total, err, factor=self.factor), guard
 
     def closely(self) -> Real:
         """A vector of sums with the bounds of what additions lose."""

@@ -14,32 +14,29 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.numbers.known import ANYTHING, FAR, Known, known_integer
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-45
 DIVISORS = 22  # integers up to here have a common multiple of 28 bits
 TINY = 2.0**-1000  # added to bounds that are products, which might vanish
-FAR = 2.0**900  # numbers up to here, and down to its reciprocal, have products and rests that float64 holds
 ONE = Fraction(1)
+NOTHING = Known(0.0, 0.0, 0, 1, 0)  # 0, or no finite number
 DOUBLE = Kind("double")
 
 
 @dataclass(frozen=True, eq=False)
 class Real:
-    """top: |n| is at most this where it is finite. quantum: n is a multiple of 2^quantum, if err is None. digits: in so many
-    significant bits. err: None where it is 0 in every lane. guard: lanes in which nothing is known. constant: t, if it is
-    one, and no zero; its n is 1 or -1. finite: no lane is infinite or NaN.
+    """known: of n. err: None where it is 0 in every lane. guard: lanes in which nothing is known. constant: t, if it is one,
+    and no zero; its n is 1 or -1.
     """
 
     value: Value
     err: Value | None = None
+    known: Known = ANYTHING
     factor: Fraction = ONE
-    top: float = math.inf
-    quantum: int | None = None
-    digits: int = 53
     guard: Value | None = None
     constant: Fraction | None = None
-    finite: bool = False
 
     @property
     def body(self) -> Body:
@@ -48,6 +45,11 @@ class Real:
     @property
     def exact(self) -> bool:
         return self.err is None
+
+    @property
+    def digits(self) -> int:
+        """Significant bits of the value."""
+        return self.known.digits if self.exact else 53
 
 
 def either(*masks: Value | None) -> Value | None:
@@ -85,22 +87,14 @@ def chosen(mask: Value, a: Value, b: Value) -> Value:
 def fraction(body: Body, x: Fraction) -> Real:
     """A constant."""
     if not x:
-        return Real(body.constant(DOUBLE, 0.0), top=0.0, quantum=0, digits=1, finite=True)
-    return Real(
-        body.constant(DOUBLE, math.copysign(1.0, x)), factor=abs(x), top=1.0, quantum=0, digits=1, constant=x, finite=True
-    )
+        return Real(body.constant(DOUBLE, 0.0), known=known_integer(0, 0))
+    sign = 1 if x > 0 else -1
+    return Real(body.constant(DOUBLE, sign), known=known_integer(sign, sign), factor=abs(x), constant=x)
 
 
 def special(body: Body, x: float) -> Real:
     """-0, an infinity or NaN."""
-    return Real(body.constant(DOUBLE, x), top=0.0, quantum=0, digits=1)
-
-
-def places(top: float, quantum: int | None) -> int:
-    """Significant bits that hold every multiple of 2^quantum up to a magnitude."""
-    if quantum is None or math.isinf(top):
-        return 1 << 20
-    return max(1, math.frexp(top)[1] - quantum) if top else 1
+    return Real(body.constant(DOUBLE, x), known=NOTHING)
 
 
 def sum_of(*errors: Value | None) -> Value | None:
@@ -127,17 +121,13 @@ def kept(err: Value, *factors: Value) -> Value:
     return chosen(nonzero, err * SLACK + TINY, err.lift(0.0))
 
 
-def raised(top: float) -> float:
-    return top * (1 + 2.0**-40)
-
-
 def ranged(made: Real, *operands: Real, nonzero: Value | None = None) -> Real:
     """The number with guards where float64's range may not hold it, or what it leaves over.
 
     nonzero: where a small result is no zero by its operands.
     """
     guards = [made.guard]
-    if not made.top < FAR:
+    if not made.known.largest < FAR:
         finite: Value | None = None
         for x in operands:
             there = x.value.magnitude().compared("olt", math.inf)

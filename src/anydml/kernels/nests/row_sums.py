@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, chosen, eithe
 from anydml.kernels.nests.separable import Separable, SeparablePart
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.known import Known, outward, places
 from anydml.tensor import DataType
 
 PADDING = 16  # elements behind a sum of rows, which are read and not used
@@ -95,11 +96,11 @@ class RowSums(Frame):
                 guards.append(there.guard)
                 if not there.known:
                     zero = weight.value.lift(0.0)
-                    weight = Real(**(vars(weight) | {"value": chosen(there.mask, weight.value, zero), "constant": None}))
+                    weight = replace(weight, value=chosen(there.mask, weight.value, zero), constant=None)
             made.append(weight)
-        factors, quanta = {w.factor for w in made}, [w.quantum for w in made]
-        top = sum(w.top for w in made)
-        if len(factors) > 1 or any(not w.exact or not w.finite for w in made) or not top < 2.0**200:
+        factors, quanta = {w.factor for w in made}, [w.known.quantum for w in made]
+        top = sum(w.known.largest for w in made)
+        if len(factors) > 1 or any(not w.exact or not w.known.finite for w in made) or not top < 2.0**200:
             raise Unseparated
         least = min(q if q is not None else -1000 for q in quanta)
         if least < -200:
@@ -195,16 +196,16 @@ class RowSums(Frame):
         self.divisor = factor.denominator if small else 1
         spare = 3 if small else 0
         # a sum is less than 2^places times the largest element, in units of its quantum
-        places = real.places(self.top, down.quantum + across.quantum)
+        room = places(0.0, self.top, down.quantum + across.quantum)
         if self.format is None:
-            self.exact, self.span = places + self.type.element_bits <= 53 - spare, None
+            self.exact, self.span = room + self.type.element_bits <= 53 - spare, None
             if not self.exact:
                 raise Unseparated
             return
         digits = self.format.start + 1
-        self.span = 53 - spare - digits - places
+        self.span = 53 - spare - digits - room
         self.exact = self.span >= SPAN
-        if 53 - spare - places >= (1 << self.format.bits - 1 - self.format.start) + digits:
+        if 53 - spare - room >= (1 << self.format.bits - 1 - self.format.start) + digits:
             self.exact, self.span = True, None
 
     def _looked(self, bits: Value, seen: list[Value]) -> list[Value]:
@@ -244,7 +245,7 @@ class RowSums(Frame):
             bound = U * (len(self.found.rows) + len(self.found.columns) + 5) * SLACK
             above = word.compared("sge", 0)
             self.share = body.chosen(above, top.lift(bound), 0.0)
-            self.rest = body.chosen(above, top.lift(0.0), top * (bound * float(self.factor) * real.raised(self.top)))
+            self.rest = body.chosen(above, top.lift(0.0), top * (bound * float(self.factor) * outward(0.0, self.top)[1]))
         if self.exact and self.span is not None:
             smallest = body.call(f"llvm.vector.reduce.umin.{suffix}", kind, seen[1]) + 1
             least = smallest.shifted_right(f.start, signed=False)
@@ -301,15 +302,16 @@ class RowSums(Frame):
         largest = self.type.element_bits if self.format is None else (1 << self.format.bits - 2 - self.format.start) + 1
         top, quantum = self.top * math.ldexp(1.0, largest), least + self.down.quantum + self.across.quantum
         if self.divisor > 1:
-            return Real(self._divided(total), None, top=real.raised(top * float(self.factor)), finite=True)
-        digits = 53 if self.format is not None else min(53, real.places(top, quantum))
-        return Real(total, None, self.factor, top, quantum, digits, finite=True)
+            most = outward(0.0, top * float(self.factor))[1]
+            return Real(self._divided(total), None, Known(-most, most, finite=True))
+        digits = 53 if self.format is not None else min(53, places(0.0, top, quantum))
+        return Real(total, None, Known(-top, top, quantum, digits, finite=True), self.factor)
 
     def nearly(self, total: Value) -> Real:
         """The number that a sum is, with the bound of what all roundings lost."""
         total = total * float(self.factor)
         err = self.body.fused(total.magnitude(), spread(self.share, self.lanes), spread(self.rest, self.lanes))
-        return Real(total, err, top=math.inf, finite=True)
+        return Real(total, err, Known(finite=True))
 
     def _divided(self, total: Value) -> Value:
         """An exact sum by the divisor: a number that is as far on the same side of any float or half an integer, or is it.

@@ -15,12 +15,11 @@ from anydml.kernels.elementwise import halves
 from anydml.kernels.match.nests import Program
 from anydml.kernels.nests import arithmetic, decisions, functions, items, real
 from anydml.kernels.nests.items import Bits, Index, Item, NestCondition
-from anydml.kernels.nests.real import Real, alike, chosen, either, raised
+from anydml.kernels.nests.real import Real, alike, chosen, either
 from anydml.kernels.nests.separable import shares
+from anydml.kernels.numbers.known import known_of, outward
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
-
-SINGLE = float(2**128)
 
 
 class NestWalk:
@@ -168,7 +167,7 @@ class NestWalk:
             return self._of_indices(op, args)
         made = self._number(op, args, data)
         if p in self.shares and isinstance(made, Real) and made.exact:
-            return replace(made, top=min(made.top, raised(float(1 / made.factor))))
+            return replace(made, known=made.known.within(outward(0.0, float(1 / made.factor))[1]))
         return made
 
     def _constant(self, c: Constant) -> Item:
@@ -258,10 +257,10 @@ class NestWalk:
         double = bits.kind.of("double")
         if data_type == DataType.FLOAT32:
             value = bits.cast(bits.kind.of("float")).converted("fpext", double)
-            return Real(value, top=SINGLE, quantum=-149, digits=24, guard=guard)
+            return Real(value, known=known_of(data_type), guard=guard)
         if data_type == DataType.FLOAT16:
             value = halves.widened(bits).converted("fpext", double)
-            return Real(value, top=2.0**16, quantum=-24, digits=11, guard=guard)
+            return Real(value, known=known_of(data_type), guard=guard)
         if data_type == DataType.FLOAT64:
             raise Uncompilable("elements have type FLOAT64")
         signed, size = data_type.dtype.kind == "i", data_type.element_bits

@@ -69,7 +69,7 @@ class RowExtreme(Accumulator):
         assert isinstance(term, Number)
         if term.single is not None:
             single = _turned(x).cast(x.kind.of("float")) if self.keyed else x
-            return numbers.of_single(single, term.digits, -149 if term.quantum is None else term.quantum, term.low, term.high)
+            return numbers.of_single(single, term.known)
         return replace(term, wide=lambda: x, odd=None, native=None)
 
 

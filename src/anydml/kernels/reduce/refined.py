@@ -22,8 +22,9 @@ def refined(op: str, x: Over, others: Sequence[Number]) -> Number | None:
     """The number that an operation makes of a sum; None for other operations. others: its other operands."""
     if op == "div":
         (n,) = others
-        if n.constant and n.exact and n.low == n.high > 0 and n.digits <= DIGITS:
-            return _quotient(x, n.low)
+        c = n.known.only
+        if n.exact and c is not None and c > 0 and n.known.digits <= DIGITS:
+            return _quotient(x, c)
     if op == "sqrt":
         return _root(x)
     if op == "log":
