@@ -15,7 +15,6 @@ from anydml.kernels.elementwise.numbers import (
     Number,
     U,
     decided_size,
-    either,
     moderate,
     odd_of,
     of_pair,
@@ -24,6 +23,7 @@ from anydml.kernels.elementwise.numbers import (
     ranged,
     saturation,
 )
+from anydml.kernels.numbers.lanes import either
 
 
 def _made(x: Number, a: Number, b: Number, *, odd: Lazy | None, native: Callable[[Value, Value], Value] | None) -> Number:

@@ -8,18 +8,9 @@ from dataclasses import replace
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import paired
-from anydml.kernels.elementwise.numbers import (
-    SLACK,
-    Lazy,
-    Number,
-    U,
-    either,
-    of_pair,
-    of_single,
-    once,
-    saturation,
-)
+from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, of_pair, of_single, once, saturation
 from anydml.kernels.numbers.known import Known, places
+from anydml.kernels.numbers.lanes import Truth, either
 
 
 def _of_signs(a: Number, single: Callable[[Value], Value], known: Known) -> Number:
@@ -76,22 +67,17 @@ def extreme(a: Number, b: Number, which: str) -> Number:
     return _joined(a, b, make, known, either(a.guard, b.guard), None if relative else join_errors)
 
 
-def select(condition: Value, a: Number, b: Number, guard: Value | None) -> Number:
-    """a in the lanes where the condition holds, else b; a guard of one that is not looked at does not count."""
-    masks = [guard]
-    if a.guard is not None:
-        masks.append(a.guard & condition)
-    if b.guard is not None:
-        masks.append(b.guard & ~condition)
-
+def select(condition: Truth, a: Number, b: Number) -> Number:
+    """a in the lanes where the condition holds, else b."""
+    guard = condition.guards(a.guard, b.guard)
     one, two = (x.single if x.pair is None else x.pair for x in (a, b))
     if one is not None and two is not None and (a.pair is not None or b.pair is not None):
-        return of_pair(paired.chosen(condition, one, two), either(*masks))
+        return of_pair(paired.chosen(condition.mask, one, two), guard)
 
     def make(x: Value, y: Value) -> Value:
-        return x.body.chosen(condition, x, y)
+        return x.body.chosen(condition.mask, x, y)
 
-    return _joined(a, b, make, a.known | b.known, either(*masks), make)
+    return _joined(a, b, make, a.known | b.known, guard, make)
 
 
 def _joined(

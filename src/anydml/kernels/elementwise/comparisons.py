@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import numbers
-from anydml.kernels.elementwise.items import Truth
-from anydml.kernels.elementwise.numbers import Number, either
+from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers.lanes import Truth, either
 
 
 def compared(op: str, x: Number, y: Number) -> Truth:

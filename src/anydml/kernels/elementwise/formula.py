@@ -13,11 +13,12 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import arithmetic, choices, items, rounding, scaled, transcendental, wholes
 from anydml.kernels.elementwise.comparisons import against, compared
-from anydml.kernels.elementwise.items import Item, LoadedElement, Truth, as_bits, as_number, as_whole, value_of, whole_number
+from anydml.kernels.elementwise.items import Item, LoadedElement, as_bits, as_number, as_whole, value_of, whole_number
 from anydml.kernels.elementwise.modular import RING, integral_at, modular
-from anydml.kernels.elementwise.numbers import Number, U, either
+from anydml.kernels.elementwise.numbers import Number, U
 from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.lanes import Truth
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
@@ -224,16 +225,16 @@ class FormulaWalk:
             value = float(text)
             special = not math.isfinite(value) or value == 0
             constant = items.constant(value if special else Fraction(value), self.like)
-            made = choices.select(at, constant, made, x.guard)  # in whose lanes x may be infinite by mistake
+            made = choices.select(Truth(at, x.guard), constant, made)  # in whose lanes x may be infinite by mistake
         return made
 
     def _comparison(self, op: str, a: int, b: int) -> Truth:
         one, two = self.whole(a), self.whole(b)
         if one is not None and two is not None:
-            return Truth(wholes.compare(op, one, two), None)
+            return Truth(wholes.compare(op, one, two))
         for whole, other, swapped in ((one, self.items[b], False), (two, self.items[a], True)):
             if whole is not None and isinstance(other, Constant):
-                return Truth(against(op, whole.known(), value_of(other), swapped=swapped), None)
+                return Truth(against(op, whole.known(), value_of(other), swapped=swapped))
         return compared(op, self.number(a), self.number(b))
 
     def _logic(self, op: str, args: tuple[int, ...]) -> Truth:
@@ -242,14 +243,11 @@ class FormulaWalk:
             value = x.single if x.single is not None else x.wide()
             return Truth(value.compared("uno", value), x.guard)
         truths = [self.truth(a) for a in args]
-        guard = either(*(t.guard for t in truths))
-        if op == "not":
-            return Truth(~truths[0].mask, guard)
-        a, b = (t.mask for t in truths)
-        return Truth(a & b if op == "both" else a | b, guard)
+        return ~truths[0] if op == "not" else truths[0].joined(op, truths[1])
 
     def _select(self, place: int, condition: int, a: int, b: int) -> Item:
-        mask, guard = self.truth(condition)
+        truth = self.truth(condition)
+        mask, guard = truth.mask, truth.guard
         one, two = self.items[a], self.items[b]
         if self.moves:
             one, two = (as_bits(x, self.data_type, self.like) for x in (one, two))
@@ -264,7 +262,7 @@ class FormulaWalk:
         if x is not None and y is not None and guard is None:
             modulus = self.data_type.element_bits if place in self.modular else None
             return wholes.select(mask, x, y, modulus)
-        return choices.select(mask, self.number(a), self.number(b), guard)
+        return choices.select(truth, self.number(a), self.number(b))
 
     def _bitwise(self, op: str, args: tuple[int, ...]) -> Item:
         elements = [self.items[a] for a in args]

@@ -17,15 +17,9 @@ from anydml.kernels.elementwise.sloped import SlopedLine
 from anydml.kernels.elementwise.standardised import LineMoments
 from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.numbers.known import Known, known_constant, known_integer, known_of
+from anydml.kernels.numbers.lanes import Truth
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
-
-
-class Truth(NamedTuple):
-    """A condition in every lane, and the lanes where it has to be decided elsewhere."""
-
-    mask: Value
-    guard: Value | None
 
 
 class LoadedElement(NamedTuple):

@@ -16,6 +16,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.functions.paired import PairInterval
 from anydml.kernels.numbers.known import ANYTHING, Known, known_of
+from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
 U = 2.0**-53
@@ -77,15 +78,6 @@ class Number:
         if not self.rel:
             return self.err()
         return self.body.fused(self.wide().magnitude(), self.rel * SLACK, self.err()) * SLACK
-
-
-def either(*masks: Value | None) -> Value | None:
-    """The lanes of any of several masks; None is no lane."""
-    found = None
-    for mask in masks:
-        if mask is not None:
-            found = mask if found is None else found | mask
-    return found
 
 
 def of_single(x: Value, known: Known = SINGLE, guard: Value | None = None) -> Number:

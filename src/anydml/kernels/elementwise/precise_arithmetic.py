@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, quick_sum, two_sum
-from anydml.kernels.elementwise.numbers import SLACK, either
+from anydml.kernels.elementwise.numbers import SLACK
 from anydml.kernels.elementwise.rounding import rounded_to_whole
+from anydml.kernels.numbers.lanes import Truth, either
 
 FAR = 2.0**700
 NEAR = 2.0**-1026  # half of what counts as nothing beside a number, and half of that for roundings
@@ -28,26 +29,20 @@ class Precise(NamedTuple):
     signed: Value | None = None
 
 
-class Condition(NamedTuple):
-    mask: Value
-    guard: Value | None
+def select(condition: Truth, a: Precise, b: Precise) -> Precise:
+    mask, guard = condition.mask, condition.guards(a.guard, b.guard)
+    signed = Truth(mask).guards(a.signed, b.signed)
+    return Precise(a.pair.where(mask, b.pair), mask.body.chosen(mask, a.err, b.err), guard, signed)
 
 
-def select(condition: Condition, a: Precise, b: Precise) -> Precise:
-    mask = condition.mask
-    guards = [condition.guard, a.guard and a.guard & mask, b.guard and b.guard & ~mask]
-    signed = either(a.signed and a.signed & mask, b.signed and b.signed & ~mask)
-    return Precise(a.pair.where(mask, b.pair), mask.body.chosen(mask, a.err, b.err), either(*guards), signed)
-
-
-def compared(op: str, a: Precise, b: Precise) -> Condition:
+def compared(op: str, a: Precise, b: Precise) -> Truth:
     difference = add(a, negative(b))
     d = difference.pair.head  # its sign is that of the sum; 0 only if that is
     how = {"less": "olt", "less_equal": "ole", "equal": "oeq"}[op]
     mask = d.compared(how, 0.0)
     same = ~finite(a.pair.head) & ~finite(b.pair.head)  # of equal infinities, the difference is NaN
     mask = (mask & ~same) | (a.pair.head.compared(how, b.pair.head) & same)
-    return Condition(mask, either(difference.guard, unsigned(difference)))
+    return Truth(mask, either(difference.guard, unsigned(difference)))
 
 
 def negative(a: Precise) -> Precise:
@@ -215,7 +210,7 @@ def to_whole(op: str, a: Precise) -> Precise:
     off = a._replace(err=a.err + 1.0, guard=None)  # which is little of a large number
     far = a.pair.head.magnitude().compared("oge", 2.0**53)
     guard = either(a.guard, differ & ~far, ~finite(a.pair.head))
-    return select(Condition(differ & far, None), off, found)._replace(guard=guard)
+    return select(Truth(differ & far), off, found)._replace(guard=guard)
 
 
 def ends_of(a: Precise) -> tuple[Value, Value]:

@@ -10,10 +10,9 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import doubled
 from anydml.kernels.elementwise.functions.pairs import Pair
-from anydml.kernels.elementwise.numbers import SLACK, either
+from anydml.kernels.elementwise.numbers import SLACK
 from anydml.kernels.elementwise.precise_arithmetic import (
     FAR,
-    Condition,
     Precise,
     divide,
     finite,
@@ -25,6 +24,7 @@ from anydml.kernels.elementwise.precise_levels import at_ends, erfc, expm1, gelu
 from anydml.kernels.elementwise.precise_series import LEAST, NEAR, SERIES, TINY, tiny
 from anydml.kernels.elementwise.rounding import rounded_to_whole
 from anydml.kernels.elementwise.transcendental import KINDS, STEEP
+from anydml.kernels.numbers.lanes import Truth, either
 
 ROOTS, SQUARES = 3, 8  # of a power that may be exact: its exponent is a number of eighths, or an integer below 2^8
 
@@ -97,7 +97,7 @@ def _smooth(op: str, args: list[Precise]) -> Precise:
             real = y.tail.compared("une", 0.0) | rounded_to_whole("floor", y.head).compared("une", y.head)
             made = made._replace(guard=either(far, x.head.compared("olt", 0.0) & real))
             power, exact = exact_power(a, args[1])
-            made = select(Condition(exact, None), power, made)
+            made = select(Truth(exact), power, made)
         elif a.pair.head.body.has_fma:
             made = _tiny_angle(a, args[1], made)
         return made._replace(guard=either(made.guard, *(arg.guard for arg in args)))
@@ -125,7 +125,7 @@ def _smooth(op: str, args: list[Precise]) -> Precise:
     for level in _LEVELS.get(op, ()):
         beyond = -x.head if level.below else x.head
         near = Precise(Pair(x.head.lift(level.limit), x.head.lift(level.rest)), x.head.lift(level.err), None)
-        made = select(Condition((beyond - a.err * SLACK).compared("ogt", level.start), None), near, made)
+        made = select(Truth((beyond - a.err * SLACK).compared("ogt", level.start)), near, made)
     made = at_ends(op, a, made)  # whose arguments are no longer far out
     return made._replace(guard=either(a.guard, made.guard))
 
@@ -138,13 +138,13 @@ def exact_power(a: Precise, y: Precise) -> tuple[Precise, Value]:
     def roots(_: str, carried: list[Value]) -> list[Value]:
         base, left = _of_parts(carried[:3]), carried[3]
         whole = rounded_to_whole("floor", left).compared("oeq", left)
-        return [*_parts(select(Condition(whole, None), base, root(base))), body.chosen(whole, left, left * 2.0)]
+        return [*_parts(select(Truth(whole), base, root(base))), body.chosen(whole, left, left * 2.0)]
 
     def squares(_: str, carried: list[Value]) -> list[Value]:
         made, base, left = _of_parts(carried[:3]), _of_parts(carried[3:6]), carried[6]
         under = rounded_to_whole("floor", left * 0.5)
         odd = (under + under).compared("une", left)
-        product = select(Condition(odd, None), multiply(made, base), made)
+        product = select(Truth(odd), multiply(made, base), made)
         return [*_parts(product), *_parts(multiply(base, base)), under]
 
     # loops, so that there is less to compile
@@ -155,7 +155,7 @@ def exact_power(a: Precise, y: Precise) -> tuple[Precise, Value]:
     # further powers of 1 are 1
     unit = base.pair.head.compared("oeq", 1.0) & base.pair.tail.compared("oeq", 0.0) & base.err.compared("oeq", 0.0)
     inverse = divide(one, made)
-    made = select(Condition(y.pair.head.compared("olt", 0.0), None), _of_parts(_parts(inverse)), made)
+    made = select(Truth(y.pair.head.compared("olt", 0.0)), _of_parts(_parts(inverse)), made)
     exact = made.err.compared("oeq", 0.0) & y.err.compared("oeq", 0.0) & y.pair.tail.compared("oeq", 0.0)
     return made, exact & whole & (left.compared("oeq", 0.0) | unit)
 
@@ -181,4 +181,4 @@ def _tiny_angle(y: Precise, x: Precise, made: Precise) -> Precise:
     cube = q * q * q * (-1 / 3)
     guard = either(y.err.compared("une", 0.0), x.err.compared("une", 0.0))
     tiny = tiny & y.pair.tail.compared("oeq", 0.0) & x.pair.tail.compared("oeq", 0.0)
-    return select(Condition(tiny, None), Precise(Pair(q, cube), cube.magnitude() * NEAR, guard), made)
+    return select(Truth(tiny), Precise(Pair(q, cube), cube.magnitude() * NEAR, guard), made)

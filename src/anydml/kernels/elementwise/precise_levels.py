@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import doubled
 from anydml.kernels.elementwise.functions.pairs import Pair
-from anydml.kernels.elementwise.numbers import SLACK, either
+from anydml.kernels.elementwise.numbers import SLACK
 from anydml.kernels.elementwise.precise_arithmetic import (
     LEAST_BOUND,
-    Condition,
     Precise,
     absolute,
     add,
@@ -28,6 +27,7 @@ from anydml.kernels.elementwise.precise_arithmetic import (
 )
 from anydml.kernels.elementwise.precise_series import LEAST, SERIES, TINY, tiny
 from anydml.kernels.elementwise.transcendental import STEEP
+from anydml.kernels.numbers.lanes import Truth, either
 
 LEVEL = 1.0  # where 1 - |tanh(x)| begins to be computed
 # from where on what decays is less than 2^-990, and from where on it is less than 2^-1080
@@ -51,11 +51,11 @@ def at_ends(op: str, a: Precise, made: Precise) -> Precise:
     made = made._replace(signed=signed)  # it is no 0 anywhere else
     for at, value in _LIMITS.get(op, {}).items():
         limit = Precise(Pair(x.lift(value), zero), zero, None, signed)
-        made = select(Condition(x.compared("oeq", at), None), limit, made)
+        made = select(Truth(x.compared("oeq", at)), limit, made)
     itself = x.compared("uno", x)
     if op in _KEEPING_ZERO:
         itself = itself | is_zero(a)
-    return select(Condition(itself, None), Precise(Pair(x, zero), zero, None, a.signed), made)
+    return select(Truth(itself), Precise(Pair(x, zero), zero, None, a.signed), made)
 
 
 def _where(mask: Value, make: Callable[[], doubled.Doubled]) -> tuple[Value, Value]:
@@ -100,7 +100,7 @@ def expm1(a: Precise, near: Precise) -> Precise:
     x = a.pair
     below = x.head.compared("olt", -LEVEL)
     made = subtract(_decaying("exp", x.where(below, 0.0), a.err, below & finite(x.head)), _constant(a, 1.0))
-    made = at_ends("expm1", a, select(Condition(below, None), made, near))
+    made = at_ends("expm1", a, select(Truth(below), made, near))
     return made._replace(guard=either(a.guard, made.guard))
 
 
@@ -109,7 +109,7 @@ def erfc(a: Precise) -> Precise:
     x = a.pair
     below = x.head.compared("olt", -LEVEL)
     made = _decaying("erfc", (-x).where(below, x), a.err, finite(x.head))
-    made = select(Condition(below, None), subtract(_constant(a, 2.0), made), made)
+    made = select(Truth(below), subtract(_constant(a, 2.0), made), made)
     made = at_ends("erfc", a, select(tiny(a), SERIES["erfc"](a), made))
     return made._replace(guard=either(a.guard, made.guard))
 
@@ -130,7 +130,7 @@ def softsign(a: Precise) -> Precise:
     under = add(one, absolute(a))
     outer = subtract(one, divide(one, under))
     outer = outer._replace(pair=outer.pair.negated(x.compared("olt", 0.0)))
-    return select(Condition(x.magnitude().compared("ogt", LEVEL), None), outer, divide(a, under))
+    return select(Truth(x.magnitude().compared("ogt", LEVEL)), outer, divide(a, under))
 
 
 def _constant(a: Precise, value: float) -> Precise:
@@ -153,16 +153,16 @@ def saturating(op: str, a: Precise) -> Precise:
     below = _decaying("sigmoid", -size, off, finite(x.head) & ~(tiny if op == "sigmoid" else inner))
     one = _constant(a, 1.0)
     if op == "sigmoid":
-        made = select(Condition(x.head.compared("ogt", 0.0), None), subtract(one, below), below)
-        made = select(Condition(tiny, None), SERIES[op](a), made)
+        made = select(Truth(x.head.compared("ogt", 0.0)), subtract(one, below), below)
+        made = select(Truth(tiny), SERIES[op](a), made)
     else:
         made = subtract(one, Precise(below.pair.scaled(2.0), below.err * 2.0, below.guard))
         made = made._replace(pair=made.pair.negated(x.head.compared("olt", 0.0)))
         near = Pair(*_where(inner & ~tiny, lambda: doubled.UNARY["tanh"](x.head, x.tail)))
         within = Precise(near, near.head.magnitude() * (doubled.REL * SLACK) + a.err * 2.0, None)
-        within = select(Condition(tiny, None), SERIES[op](a), within)
+        within = select(Truth(tiny), SERIES[op](a), within)
         # the cube of what is smaller is nothing beside it
         itself = Precise(x, a.err * 2.0 + x.head.magnitude() * 2.0**-500, None)
-        within = select(Condition(least, None), itself, within)
-        made = select(Condition(inner, None), within, made)
+        within = select(Truth(least), itself, within)
+        made = select(Truth(inner), within, made)
     return at_ends(op, a, made)._replace(guard=either(a.guard, made.guard))

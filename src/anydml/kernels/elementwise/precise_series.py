@@ -6,16 +6,17 @@ import math
 from collections.abc import Callable, Mapping
 
 from anydml.kernels.elementwise.functions.pairs import Pair
-from anydml.kernels.elementwise.precise_arithmetic import Condition, Precise
+from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.numbers.lanes import Truth
 
 TINY = 2.0**-40  # below it, the square of an argument is below what is promised of a term
 LEAST = 2.0**-300  # above it, the cube of an argument is a normal float64
 NEAR = 2.0**-48  # more than the roundings of a term, and what follows it
 
 
-def tiny(a: Precise) -> Condition:
+def tiny(a: Precise) -> Truth:
     size = a.pair.head.magnitude()
-    return Condition(size.compared("olt", TINY) & size.compared("ogt", LEAST), None)
+    return Truth(size.compared("olt", TINY) & size.compared("ogt", LEAST))
 
 
 def _odd(third: float) -> Callable[[Precise], Precise]:

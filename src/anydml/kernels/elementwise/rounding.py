@@ -10,8 +10,9 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.numbers import HALF, SLACK, Lazy, Number, U, either, of_single, once
+from anydml.kernels.elementwise.numbers import HALF, SLACK, Lazy, Number, U, of_single, once
 from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType, limits
 
 HALF_SINGLE = 1 << 28  # the low bits of a float64 that is half between two float32
@@ -200,7 +201,7 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
         guard = either(guard, differ if x.err is None else _open(x, differ))
         value = rounded_to_whole("truncate", x.wide())
     if integral:
-        if x.exact and low <= x.known.low and x.known.high <= high:
+        if x.exact and low <= x.known.low and x.known.high <= high and data_type != DataType.UINT32:
             return _integer(value, bits, low < 0), guard
         if x.exact and x.known.largest < 2.0**51 and bits <= 32:  # the low bits of a sum show it modulo 2^bits
             return _narrow((x.wide() + 1.5 * 2.0**52).bits(), bits), guard

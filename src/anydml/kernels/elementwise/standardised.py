@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Kind, Value, part
 from anydml.kernels.elementwise.functions.approximate import at_least
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, either, once
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, once
 from anydml.kernels.numbers.known import Known
+from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
 LARGEST = 2.0**400  # of factors, and their reciprocals, that are moderate

@@ -16,9 +16,10 @@ from anydml.kernels.elementwise import arithmetic, choices, numbers
 from anydml.kernels.elementwise.functions import far_angles, paired, paired_powers, wide
 from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.functions.circular import FARTHEST
-from anydml.kernels.elementwise.numbers import SLACK, Number, either, once
+from anydml.kernels.elementwise.numbers import SLACK, Number, once
 from anydml.kernels.elementwise.rounding import rounded_to_whole, to_whole
 from anydml.kernels.numbers.known import ANY, Known, known_constant
+from anydml.kernels.numbers.lanes import Truth, either
 
 FAR_OUT = 1024.0  # arguments beyond which those that saturate have done so
 STEPS = 11  # of 29 bits each, for the quotient of any two float32
@@ -136,7 +137,9 @@ def function(op: str, args: list[Number], level: str) -> Number:
         guard=guard,
     )
     if op == "pow" and args[0].single is not None and args[1].exact:  # many squares are ties
-        return choices.select(args[1].wide().compared("oeq", 2.0), arithmetic.multiply(args[0], args[0]), made, args[1].guard)
+        return choices.select(
+            Truth(args[1].wide().compared("oeq", 2.0), args[1].guard), arithmetic.multiply(args[0], args[0]), made
+        )
     if all(a.exact for a in args):
         # an argument that is no float32 may be smaller than 2^-150
         least = args[0].known.least
@@ -229,7 +232,7 @@ def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
     if exponent == 0.5 and x.single is not None:  # pow(-0, 0.5) is +0, pow(-inf, 0.5) is +inf
         found = arithmetic.root(numbers.of_single(x.single + 0.0, x.known, x.guard))
         infinite = numbers.of_single(x.body.constant(x.single.kind, math.inf))
-        return choices.select(x.single.compared("oeq", -math.inf), infinite, found, x.guard)
+        return choices.select(Truth(x.single.compared("oeq", -math.inf), x.guard), infinite, found)
     return None
 
 
@@ -263,10 +266,10 @@ def cut_power(x: Number, y: Number, level: str) -> Number:
         unit = y.wide().compared("oeq", 0.0)
         if x.exact or x.rest is not None:
             unit = unit | (x.wide().compared("oeq", 1.0) & _error_in_lanes(x).compared("oeq", 0.0))
-        power = choices.select(unit, _unit(base), power, either(x.guard, y.guard))
+        power = choices.select(Truth(unit, either(x.guard, y.guard)), _unit(base), power)
     if len(masks) < len(whole):
         return power
-    return choices.select(reduce(and_, masks), product, power, None)
+    return choices.select(Truth(reduce(and_, masks)), product, power)
 
 
 def whole_power(x: Number, exponent: int) -> Number:

@@ -5,24 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product
 from anydml.kernels.elementwise.rounding import rounded_to_whole
 from anydml.kernels.nests.arithmetic import aligned, plain
-from anydml.kernels.nests.real import (
-    DOUBLE,
-    SLACK,
-    TINY,
-    Real,
-    U,
-    alike,
-    chosen,
-    either,
-    kept,
-    spread,
-    sum_of,
-)
+from anydml.kernels.nests.real import DOUBLE, SLACK, TINY, Real, U, kept, sum_of
 from anydml.kernels.numbers.known import FAR
+from anydml.kernels.numbers.lanes import Truth, alike, chosen, either, spread
 
 
 def root(a: Real) -> Real:
@@ -78,19 +67,16 @@ def _of_finite(a: Real, lanes: int) -> Value:
     return err if a.known.finite else a.body.chosen(spread(a.value, lanes).magnitude().compared("oeq", math.inf), 0.0, err)
 
 
-def select(mask: Value, unsure: Value | None, a: Real, b: Real) -> Real:
-    """a where the mask holds, else b; unsure: lanes in which it is open."""
+def select(condition: Truth, a: Real, b: Real) -> Real:
+    """a where the condition holds, else b."""
     a, b = aligned(a, b)
     err = None
     body = a.body
     if a.err is not None or b.err is not None:
         e, f = (body.constant(DOUBLE, 0.0) if x.err is None else x.err for x in (a, b))
-        err = chosen(mask, e, f)
-    guard = unsure
-    if a.guard is not None or b.guard is not None:
-        no = body.constant(Kind("i1"), False)
-        guard = either(guard, chosen(mask, a.guard or no, b.guard or no))
-    return Real(chosen(mask, a.value, b.value), err, a.known | b.known, a.factor, guard)
+        err = chosen(condition.mask, e, f)
+    guard = condition.guards(a.guard, b.guard)
+    return Real(chosen(condition.mask, a.value, b.value), err, a.known | b.known, a.factor, guard)
 
 
 def ends(a: Real) -> tuple[Value, Value]:
@@ -120,7 +106,7 @@ def to_whole(op: str, a: Real) -> Real:
     return Real(value, None, a.known.whole(), guard=guard)
 
 
-def compared(op: str, a: Real, b: Real) -> tuple[Value, Value | None]:
+def compared(op: str, a: Real, b: Real) -> Truth:
     """Where a is less than b (or at most, or equal), and the lanes in which it is open."""
     how = {"less": "olt", "less_equal": "ole", "equal": "oeq"}[op]
     a, b = aligned(a, b)
@@ -129,9 +115,9 @@ def compared(op: str, a: Real, b: Real) -> tuple[Value, Value | None]:
     guard = either(a.guard, b.guard)
     err = sum_of(a.err, b.err)
     if err is None:
-        return mask, guard
+        return Truth(mask, guard)
     apart = (x - y).magnitude() * (1 - 2 * U)
     err = spread(err, x.kind.lanes)
     finite = x.magnitude().compared("olt", math.inf) & y.magnitude().compared("olt", math.inf)
     near = apart.compared("ule", err) & err.compared("une", 0.0) & finite
-    return mask, either(guard, near)
+    return Truth(mask, either(guard, near))

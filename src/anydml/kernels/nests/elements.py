@@ -10,9 +10,10 @@ from anydml.kernels.nests import arithmetic, items
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.functions import as_number
 from anydml.kernels.nests.items import Bits, Index, Item
-from anydml.kernels.nests.real import Real, either, spread
+from anydml.kernels.nests.real import Real
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.lanes import either, spread
 from anydml.tensor import DataType
 
 

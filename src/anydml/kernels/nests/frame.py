@@ -7,9 +7,9 @@ from dataclasses import replace
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.nests import items
 from anydml.kernels.nests.items import WORD, Index
-from anydml.kernels.nests.real import spread
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.lanes import spread
 
 
 class Frame:

@@ -11,7 +11,8 @@ from anydml.kernels.elementwise import rounding, transcendental
 from anydml.kernels.elementwise.items import constant as exact_constant
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.nests import arithmetic
-from anydml.kernels.nests.real import Real, U, alike, either, spread
+from anydml.kernels.nests.real import Real, U
+from anydml.kernels.numbers.lanes import alike, either, spread
 from anydml.tensor import DataType
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.nests.real import Real, alike, chosen, either
+from anydml.kernels.nests.real import Real
 from anydml.kernels.numbers.known import known_integer
+from anydml.kernels.numbers.lanes import Truth, alike, chosen, either
 
 WORD = Kind("i64")
 BIT = Kind("i1")
@@ -35,15 +36,6 @@ class Index:
 
 
 @dataclass(frozen=True, eq=False)
-class NestCondition:
-    """A condition; known: that it holds, or does not, in every lane. guard: lanes in which it is open."""
-
-    mask: Value
-    guard: Value | None = None
-    known: bool | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Bits:
     """The bits of an element that is moved."""
 
@@ -51,15 +43,15 @@ class Bits:
     guard: Value | None = None
 
 
-Item = Index | NestCondition | Real | Bits
+Item = Index | Truth | Real | Bits
 
 
 def whole(body: Body, n: int) -> Index:
     return Index(body.constant(WORD, n), n, n)
 
 
-def truth(body: Body, known: bool) -> NestCondition:
-    return NestCondition(body.constant(BIT, known), None, known)
+def truth(body: Body, known: bool) -> Truth:
+    return Truth(body.constant(BIT, known), None, known)
 
 
 def _within(low: int, high: int) -> tuple[int, int]:
@@ -134,39 +126,14 @@ def remainder(a: Index, by: int) -> Index:
     return Index(x - quotient(a, by).value * by, 0, by - 1, a.guard)
 
 
-def compared(op: str, a: Index, b: Index) -> NestCondition:
+def compared(op: str, a: Index, b: Index) -> Truth:
     x, y = alike(a.value, b.value)
     how = {"less": "slt", "less_equal": "sle", "equal": "eq"}[op]
-    return NestCondition(x.compared(how, y), either(a.guard, b.guard))
+    return Truth(x.compared(how, y), either(a.guard, b.guard))
 
 
-def joined(op: str, a: NestCondition, b: NestCondition) -> NestCondition:
-    """Both, or either: open where one is, and the other does not settle it."""
-    for x, y in ((a, b), (b, a)):
-        if x.known is not None:
-            return y if x.known == (op == "both") else x
-    p, q = alike(a.mask, b.mask)
-    mask = p & q if op == "both" else p | q
-    guards = []
-    for x, y in ((a, b), (b, a)):
-        if x.guard is not None:
-            other = y.mask if op == "both" else ~y.mask
-            unsettled = other if y.guard is None else either(other, y.guard)
-            assert unsettled is not None
-            g, u = alike(x.guard, unsettled)
-            guards.append(g & u)
-    return NestCondition(mask, either(*guards))
-
-
-def inverted(a: NestCondition) -> NestCondition:
-    return NestCondition(~a.mask, a.guard, None if a.known is None else not a.known)
-
-
-def select(condition: NestCondition, a: Index, b: Index) -> Index:
-    guard = condition.guard
-    if a.guard is not None or b.guard is not None:
-        no = condition.mask.body.constant(BIT, False)
-        guard = either(guard, chosen(condition.mask, a.guard or no, b.guard or no))
+def select(condition: Truth, a: Index, b: Index) -> Index:
+    guard = condition.guards(a.guard, b.guard)
     return Index(chosen(condition.mask, a.value, b.value), min(a.low, b.low), max(a.high, b.high), guard)
 
 

@@ -17,11 +17,12 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests import arithmetic, decisions, items, real
 from anydml.kernels.nests.folds import NestSum
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.items import BIT, WORD, NestCondition
-from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, either, spread
+from anydml.kernels.nests.items import BIT, WORD
+from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.nests.weighted import Weighted, WeightedTerm
+from anydml.kernels.numbers.lanes import Truth, either, spread
 
 ENTRY = 24  # bytes of a term: its offset, its weight, and the bound of that; or of two of them: an offset and both weights
 LISTS = 3  # of all terms, of those side by side, and of the others
@@ -56,7 +57,7 @@ class Lists(Frame):
                     guards.append(factors[f].guard)
             for f in term.positive:
                 if f not in above:
-                    above[f], open_ = self._above(factors[f])
+                    above[f], open_, _ = self._above(factors[f])
                     guards.append(open_)
             guards += [walk.truth(c).guard for c in term.conditions] + [walk.index(o).guard for o in term.offsets]
             there = body.constant(BIT, True)
@@ -80,8 +81,8 @@ class Lists(Frame):
             raise Unlisted
         return found
 
-    def _above(self, x: Real) -> tuple[Value, Value | None]:
-        """Whether a number is above 0, and whether that is open."""
+    def _above(self, x: Real) -> Truth:
+        """Whether a number is above 0."""
         return decisions.compared("less", real.fraction(self.body, ONE * 0), x)
 
     def _factor(self, term: WeightedTerm, factors: dict[int, Real]) -> Fraction:
@@ -164,15 +165,15 @@ class Lists(Frame):
         )
         return count, form, either(*guards)
 
-    def _term(self, term: WeightedTerm) -> tuple[Real, NestCondition, Value | None]:
+    def _term(self, term: WeightedTerm) -> tuple[Real, Truth, Value | None]:
         """A term's weight, whether it counts, and whether that is open."""
         walk = self.walk
         weight = real.fraction(self.body, ONE)
         for w in term.weights:
             weight = arithmetic.multiply(weight, walk.real(w)) if weight.constant is None else walk.real(w)
         there = items.truth(self.body, True)
-        for truth in (*map(walk.truth, term.conditions), *(NestCondition(*self._above(walk.real(f))) for f in term.positive)):
-            there = items.joined("both", there, truth)
+        for truth in (*map(walk.truth, term.conditions), *(self._above(walk.real(f)) for f in term.positive)):
+            there = there.joined("both", truth)
         own = either(weight.guard, *(walk.index(o).guard for o in term.offsets))
         if own is not None and not there.known:
             own = own & there.mask

@@ -9,7 +9,7 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import WORD, Index
 from anydml.kernels.nests.loops import widest
-from anydml.kernels.nests.real import spread
+from anydml.kernels.numbers.lanes import spread
 
 
 class Ranges(Frame):

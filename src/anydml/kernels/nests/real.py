@@ -15,6 +15,7 @@ from fractions import Fraction
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.numbers.known import ANYTHING, FAR, Known, known_integer
+from anydml.kernels.numbers.lanes import alike, chosen, either, every
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-45
@@ -50,38 +51,6 @@ class Real:
     def digits(self) -> int:
         """Significant bits of the value."""
         return self.known.digits if self.exact else 53
-
-
-def either(*masks: Value | None) -> Value | None:
-    """The lanes of any of several masks; None is no lane."""
-    found: Value | None = None
-    for mask in masks:
-        if mask is not None:
-            found = mask if found is None else _any(*alike(found, mask))
-    return found
-
-
-def _any(a: Value, b: Value) -> Value:
-    return a | b
-
-
-def alike(a: Value, b: Value) -> tuple[Value, Value]:
-    """Two values in as many lanes as either has."""
-    lanes = max(a.kind.lanes, b.kind.lanes)
-    return spread(a, lanes), spread(b, lanes)
-
-
-def spread(a: Value, lanes: int) -> Value:
-    return a if a.kind.lanes == lanes else a.body.splat(a, lanes)
-
-
-def chosen(mask: Value, a: Value, b: Value) -> Value:
-    """a where the mask holds, else b; of any lanes."""
-    a, b = alike(a, b)
-    if mask.kind.lanes or a.kind.lanes:
-        lanes = max(mask.kind.lanes, a.kind.lanes)
-        mask, a, b = spread(mask, lanes), spread(a, lanes), spread(b, lanes)
-    return a.body.chosen(mask, a, b)
 
 
 def fraction(body: Body, x: Fraction) -> Real:
@@ -137,8 +106,3 @@ def ranged(made: Real, *operands: Real, nonzero: Value | None = None) -> Real:
     if nonzero is not None:
         guards.append(every(made.value.magnitude().compared("olt", 1 / FAR), nonzero))
     return replace(made, guard=either(*guards))
-
-
-def every(a: Value, b: Value) -> Value:
-    a, b = alike(a, b)
-    return a & b

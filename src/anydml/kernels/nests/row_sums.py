@@ -20,12 +20,13 @@ from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests import arithmetic, real
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.items import BIT, WORD, Index, Item, NestCondition
-from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, chosen, either, spread
+from anydml.kernels.nests.items import BIT, WORD, Index, Item
+from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U
 from anydml.kernels.nests.separable import Separable, SeparablePart
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.known import Known, outward, places
+from anydml.kernels.numbers.lanes import Truth, chosen, either, spread
 from anydml.tensor import DataType
 
 PADDING = 16  # elements behind a sum of rows, which are read and not used
@@ -132,7 +133,7 @@ class RowSums(Frame):
                 items.append(Real(spread(weight, self.lanes)))
         self.guarded = guard is not None
         if guard is not None:
-            items.append(NestCondition(spread(guard, self.lanes)))
+            items.append(Truth(spread(guard, self.lanes)))
         return items
 
     # --- a row of the output ---
@@ -288,7 +289,7 @@ class RowSums(Frame):
                 total = value * weight.value if total is None else body.fused(value, weight.value, total)
         assert total is not None
         guard = next(items) if self.guarded else None
-        assert guard is None or isinstance(guard, NestCondition)
+        assert guard is None or isinstance(guard, Truth)
         return total + 0.0, None if guard is None else guard.mask  # no sum is -0 but of elements that are
 
     def unsettled(self, total: Value) -> Value:

@@ -14,10 +14,11 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import halves
 from anydml.kernels.match.nests import Program
 from anydml.kernels.nests import arithmetic, decisions, functions, items, real
-from anydml.kernels.nests.items import Bits, Index, Item, NestCondition
-from anydml.kernels.nests.real import Real, alike, chosen, either
+from anydml.kernels.nests.items import Bits, Index, Item
+from anydml.kernels.nests.real import Real
 from anydml.kernels.nests.separable import shares
 from anydml.kernels.numbers.known import known_of, outward
+from anydml.kernels.numbers.lanes import Truth, alike, chosen, either
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
 
@@ -116,9 +117,9 @@ class NestWalk:
             raise Uncompilable(f"{self.nodes[p].op} is no index here")
         return item
 
-    def truth(self, p: int) -> NestCondition:
+    def truth(self, p: int) -> Truth:
         item = self.item(p)
-        if not isinstance(item, NestCondition):
+        if not isinstance(item, Truth):
             raise Uncompilable(f"{self.nodes[p].op} is no truth here")
         return item
 
@@ -151,9 +152,9 @@ class NestWalk:
         if op == "select":
             return self._select(*args)
         if op in ("both", "either"):
-            return items.joined(op, self.truth(args[0]), self.truth(args[1]))
+            return self.truth(args[0]).joined(op, self.truth(args[1]))
         if op == "not":
-            return items.inverted(self.truth(args[0]))
+            return ~self.truth(args[0])
         if op.startswith("index_"):
             return self._of_indices(op.removeprefix("index_"), args)
         if op == "position":
@@ -205,11 +206,11 @@ class NestWalk:
         side = at.side if inside and (tensor, d) in self.contiguous else None
         return Index(value * step, -items.WIDE, items.WIDE, at.guard, side)
 
-    def _inside(self, at: Index, data: tuple[int, int]) -> NestCondition:
+    def _inside(self, at: Index, data: tuple[int, int]) -> Truth:
         at = self._known(at)
         value, last = alike(at.value, Value(self.body, self.places[data][0], items.WORD))
         # an index that is negative is large without its sign
-        return NestCondition(value.compared("ule", last), at.guard)
+        return Truth(value.compared("ule", last), at.guard)
 
     def _read(self, p: int, args: tuple[int, ...], tensor: int) -> Item:
         offsets = [self.index(a) for a in args]
@@ -277,14 +278,10 @@ class NestWalk:
         one, two = self.item(a), self.item(b)
         if isinstance(one, Bits) or isinstance(two, Bits):
             x, y = self._bits(one), self._bits(two)
-            guard = truth.guard
-            if x.guard is not None or y.guard is not None:
-                no = self.body.constant(items.BIT, False)
-                guard = either(guard, chosen(truth.mask, x.guard or no, y.guard or no))
-            return Bits(chosen(truth.mask, x.value, y.value), guard)
+            return Bits(chosen(truth.mask, x.value, y.value), truth.guards(x.guard, y.guard))
         if isinstance(one, Index) and isinstance(two, Index):
             return items.select(truth, one, two)
-        return decisions.select(truth.mask, truth.guard, self.real(a), self.real(b))
+        return decisions.select(truth, self.real(a), self.real(b))
 
     def _bits(self, item: Item) -> Bits:
         if isinstance(item, Bits):
@@ -296,7 +293,7 @@ class NestWalk:
     def _number(self, op: str, args: tuple[int, ...], data: Any) -> Item:
         x = [self.real(a) for a in args]
         if op in ("less", "less_equal", "equal"):
-            return NestCondition(*decisions.compared(op, *x))
+            return decisions.compared(op, *x)
         if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
             return decisions.to_whole(op, *x)
         if op in ("max", "min"):

@@ -6,7 +6,8 @@ import math
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import Number, either, odd_of
+from anydml.kernels.elementwise.numbers import Number, odd_of
+from anydml.kernels.numbers.lanes import either
 
 
 def between(head: Value, low: Value, high: Value, guard: Value | None, rel: float = 1.0) -> Number:

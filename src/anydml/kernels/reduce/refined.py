@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.functions import logarithms
 from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
-from anydml.kernels.elementwise.numbers import Number, U, either
+from anydml.kernels.elementwise.numbers import Number, U
+from anydml.kernels.numbers.lanes import either
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.sums import Over
 

@@ -22,9 +22,10 @@ from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LN2_HEAD,
 from anydml.kernels.elementwise.functions.paired_tables import SIXTEENTHS
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.functions.picks import picked
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, either, odd_of
+from anydml.kernels.elementwise.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.numbers.known import Known
+from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # off by 2^-55.2
