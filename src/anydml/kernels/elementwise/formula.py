@@ -18,6 +18,7 @@ from anydml.kernels.elementwise.modular import RING, integral_at, modular
 from anydml.kernels.elementwise.numbers import Number, U
 from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.known import known_integer, known_of
 from anydml.kernels.numbers.lanes import Truth
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
@@ -181,10 +182,10 @@ class FormulaWalk:
         low, high = limits(data_type)
         wraps = integral_at(self.formula, place)
         if item is not None and (wraps or (low <= item.low and item.high <= high)):
-            return WholeNumber(item.known().resized(data_type.element_bits), low, high)
+            return WholeNumber(item.exactly().resized(data_type.element_bits), known_of(data_type))
         number = self.number(place)
         bits, undecided = rounding.stored(number, data_type, integral=wraps)
-        whole = WholeNumber(bits, low, high)
+        whole = WholeNumber(bits, known_of(data_type))
         return whole if undecided is None else whole_number(whole).guarded(undecided)
 
     def _of_numbers(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
@@ -234,7 +235,7 @@ class FormulaWalk:
             return Truth(wholes.compare(op, one, two))
         for whole, other, swapped in ((one, self.items[b], False), (two, self.items[a], True)):
             if whole is not None and isinstance(other, Constant):
-                return Truth(against(op, whole.known(), value_of(other), swapped=swapped))
+                return Truth(against(op, whole.exactly(), value_of(other), swapped=swapped))
         return compared(op, self.number(a), self.number(b))
 
     def _logic(self, op: str, args: tuple[int, ...]) -> Truth:
@@ -272,7 +273,7 @@ class FormulaWalk:
         first = elements[0]
         assert isinstance(first, LoadedElement)
         if op == "bit_count":
-            return WholeNumber(wholes.counted(bits[0]), 0, bits[0].kind.bits)
+            return WholeNumber(wholes.counted(bits[0]), known_integer(0, bits[0].kind.bits))
         return LoadedElement(_BITS[op](*bits), first.data_type)
 
 

@@ -16,7 +16,7 @@ from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.sloped import SlopedLine
 from anydml.kernels.elementwise.standardised import LineMoments
 from anydml.kernels.elementwise.wholes import WholeNumber
-from anydml.kernels.numbers.known import Known, known_constant, known_integer, known_of
+from anydml.kernels.numbers.known import Known, known_constant, known_of
 from anydml.kernels.numbers.lanes import Truth
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
@@ -53,7 +53,7 @@ def as_number(item: Item, like: Value) -> Number:
     if isinstance(item, Constant):
         return constant(value_of(item), like)
     if isinstance(item, WholeNumber):
-        return whole_number(item.known())
+        return whole_number(item.exactly())
     assert isinstance(item, Number), item
     return item
 
@@ -72,7 +72,7 @@ def _read(item: LoadedElement) -> Number:
 
 def whole_number(a: WholeNumber) -> Number:
     """An integer as a real number."""
-    known = known_integer(a.low, a.high)
+    known = a.known
     how = "sitofp" if a.low < 0 else "uitofp"
 
     def wide() -> Value:
@@ -119,7 +119,7 @@ def integer(item: LoadedElement) -> WholeNumber:
     """An element of integers as an integer."""
     if item.data_type.dtype.kind == "f":
         raise Uncompilable("an element of floats is taken as an integer")
-    return WholeNumber(item.bits, *limits(item.data_type))
+    return WholeNumber(item.bits, known_of(item.data_type))
 
 
 def as_whole(item: Item, like: Value) -> WholeNumber | None:

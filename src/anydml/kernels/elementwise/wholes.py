@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
+from anydml.kernels.numbers.known import Known, known_integer
 
 WIDTHS = (8, 16, 32, 64)
 
 
 @dataclass(frozen=True, eq=False)
 class WholeNumber:
-    """An integer in every lane: low <= it <= high, zero-extended where low >= 0. modular: known modulo 2^bits alone."""
+    """An integer in every lane: zero-extended where it is known to be at least 0. modular: known modulo 2^bits alone."""
 
     value: Value
-    low: int
-    high: int
+    known: Known
     modular: bool = False
+
+    @property
+    def low(self) -> int:
+        return self.known.integers[0]
+
+    @property
+    def high(self) -> int:
+        return self.known.integers[1]
 
     @property
     def bits(self) -> int:
         return self.value.kind.bits
 
-    def known(self) -> WholeNumber:
+    def exactly(self) -> WholeNumber:
         """The integer itself; Uncompilable where it is known modulo 2^bits alone."""
         if self.modular:
             raise Uncompilable("an integer of more than 64 bits is compared or divided")
@@ -37,8 +48,9 @@ class WholeNumber:
         return self.value.converted(how, self.value.kind.of(f"i{bits}"))
 
 
-def width(low: int, high: int) -> int | None:
-    """The bits that hold an interval; None where 64 do not."""
+def width(known: Known) -> int | None:
+    """The bits that hold an integer; None where 64 do not."""
+    low, high = known.integers
     for bits in WIDTHS:
         if (low >= 0 and high < 1 << bits) or (low >= -(1 << bits - 1) and high < 1 << bits - 1):
             return bits
@@ -48,13 +60,8 @@ def width(low: int, high: int) -> int | None:
 def ring(op: str, args: list[WholeNumber], modulus: int | None) -> WholeNumber:
     """A sum, difference, product or negation; modulus: the bits it is known by, if only these are seen of it."""
     a, b = args[0], args[-1]
-    limits = {
-        "add": (a.low + b.low, a.high + b.high),
-        "sub": (a.low - b.high, a.high - b.low),
-        "mul": _products(a, b),
-        "neg": (-a.high, -a.low),
-    }[op]
-    bits = modulus or (None if any(x.modular for x in args) else width(*limits))
+    known = -a.known if op == "neg" else _RING[op](a.known, b.known)
+    bits = modulus or (None if any(x.modular for x in args) else width(known))
     if bits is None:
         raise Uncompilable("an integer takes more than 64 bits")
     values = [x.resized(bits) for x in args]
@@ -62,27 +69,18 @@ def ring(op: str, args: list[WholeNumber], modulus: int | None) -> WholeNumber:
         made = 0 - values[0]
     else:
         x, y = values
-        made = x + y if op == "add" else x - y if op == "sub" else _product(x, y)
-    return WholeNumber(made, *limits, modular=modulus is not None)
-
-
-def _products(a: WholeNumber, b: WholeNumber) -> tuple[int, int]:
-    ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-    return min(ends), max(ends)
-
-
-def _product(x: Value, y: Value) -> Value:
-    return x * y
+        made = _RING[op](x, y)
+    return WholeNumber(made, known, modular=modulus is not None)
 
 
 def together(a: WholeNumber, b: WholeNumber) -> tuple[Value, Value, str]:
     """Two integers in one width, and "s" or "u": how they are compared there."""
-    a, b = a.known(), b.known()
-    low, high = min(a.low, b.low), max(a.high, b.high)
-    bits = width(low, high)
+    a, b = a.exactly(), b.exactly()
+    known = a.known | b.known
+    bits = width(known)
     if bits is None:
         raise Uncompilable("integers that take more than 64 bits are compared")
-    return a.resized(bits), b.resized(bits), "s" if low < 0 else "u"
+    return a.resized(bits), b.resized(bits), "u" if known.positive else "s"
 
 
 def compare(op: str, a: WholeNumber, b: WholeNumber) -> Value:
@@ -94,33 +92,26 @@ def compare(op: str, a: WholeNumber, b: WholeNumber) -> Value:
 def extreme(op: str, a: WholeNumber, b: WholeNumber) -> WholeNumber:
     """ "max" or "min"."""
     x, y, sign = together(a, b)
-    pick = max if op == "max" else min
     made = x.body.chosen(x.compared(f"{sign}{'gt' if op == 'max' else 'lt'}", y), x, y)
-    return WholeNumber(made, pick(a.low, b.low), pick(a.high, b.high)) if sign == "u" else _signed(made, pick, a, b)
-
-
-def _signed(made: Value, pick: object, a: WholeNumber, b: WholeNumber) -> WholeNumber:
-    assert pick in (max, min)
-    low, high = (max(a.low, b.low), max(a.high, b.high)) if pick is max else (min(a.low, b.low), min(a.high, b.high))
-    return WholeNumber(made, low, high)
+    return WholeNumber(made, a.known.larger(b.known) if op == "max" else a.known.smaller(b.known))
 
 
 def absolute(a: WholeNumber) -> WholeNumber:
-    a = a.known()
-    if a.low >= 0:
+    a = a.exactly()
+    if a.known.positive:
         return a
     made = a.value.body.chosen(a.value.compared("slt", 0), 0 - a.value, a.value)
-    return WholeNumber(made, 0, max(-a.low, a.high))  # as an unsigned number: 2^(bits - 1) fits
+    return WholeNumber(made, abs(a.known))  # as an unsigned number: 2^(bits - 1) fits
 
 
 def select(condition: Value, a: WholeNumber, b: WholeNumber, modulus: int | None) -> WholeNumber:
     """a in the lanes where the condition holds, else b."""
-    low, high = min(a.low, b.low), max(a.high, b.high)
-    bits = modulus or (None if a.modular or b.modular else width(low, high))
+    known = a.known | b.known
+    bits = modulus or (None if a.modular or b.modular else width(known))
     if bits is None:
         raise Uncompilable("an integer takes more than 64 bits")
     made = a.value.body.chosen(condition, a.resized(bits), b.resized(bits))
-    return WholeNumber(made, low, high, modular=modulus is not None)
+    return WholeNumber(made, known, modular=modulus is not None)
 
 
 def quotient(a: WholeNumber, b: WholeNumber) -> WholeNumber:
@@ -128,7 +119,7 @@ def quotient(a: WholeNumber, b: WholeNumber) -> WholeNumber:
     x, y, signed = _divisible(a, b)
     made = x.body.value(f"{signed}div {x.kind.text} {x.name}, {y.name}", x.kind)
     most = max(abs(a.low), abs(a.high))
-    return WholeNumber(made, -most if a.low < 0 or b.low < 0 else 0, most, modular=False)
+    return WholeNumber(made, known_integer(0 if a.known.positive and b.known.positive else -most, most))
 
 
 def remainder(op: str, a: WholeNumber, b: WholeNumber) -> WholeNumber:
@@ -140,12 +131,12 @@ def remainder(op: str, a: WholeNumber, b: WholeNumber) -> WholeNumber:
         other = (made ^ y).compared("slt", 0) & made.compared("ne", 0)
         made = x.body.chosen(other, made + y, made)
     low = -most if a.low < 0 or (op == "floor_mod" and b.low < 0) else 0
-    return WholeNumber(made, low, max(most, 0))
+    return WholeNumber(made, known_integer(low, max(most, 0)))
 
 
 def power(x: WholeNumber, y: WholeNumber, bits: int) -> WholeNumber:
     """x^y modulo 2^bits; where y < 0 its reciprocal toward zero, and 0 at x = 0."""
-    x, y = x.known(), y.known()
+    x, y = x.exactly(), y.exactly()
     body, base, exponent = x.value.body, x.resized(bits), y.value
     minus = body.chosen((exponent & 1).compared("ne", 0), base, 1)  # of x = -1 or 1, and y < 0
     none = base.compared("ne", 1) & base.compared("ne", -1) if x.low < 0 else base.compared("ne", 1)
@@ -158,7 +149,7 @@ def power(x: WholeNumber, y: WholeNumber, bits: int) -> WholeNumber:
         made = body.chosen(exponent.compared("ne", 0) & even, 0, made)
     if y.low < 0:
         made = body.chosen(y.value.compared("slt", 0), body.chosen(none, 0, minus), made)
-    return WholeNumber(made, 0, (1 << bits) - 1, modular=True)
+    return WholeNumber(made, known_integer(0, (1 << bits) - 1), modular=True)
 
 
 def _divisible(a: WholeNumber, b: WholeNumber) -> tuple[Value, Value, str]:
@@ -187,12 +178,12 @@ def counted(x: Value) -> Value:
 
 def constant(value: int, like: Value) -> WholeNumber:
     """An integer constant in as few bits as hold it, with the lanes of a value."""
-    bits = width(value, value)
+    known = known_integer(value, value)
+    bits = width(known)
     if bits is None:
         raise Uncompilable("an integer constant takes more than 64 bits")
     shown = value - (1 << bits) if value >= 1 << bits - 1 else value
-    return WholeNumber(like.body.constant(like.kind.of(f"i{bits}"), shown), value, value)
+    return WholeNumber(like.body.constant(like.kind.of(f"i{bits}"), shown), known)
 
 
-def wrapped(a: WholeNumber, bits: int) -> WholeNumber:
-    return replace(a, value=a.resized(bits), modular=True)
+_RING: Mapping[str, Callable[..., Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}

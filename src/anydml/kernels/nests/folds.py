@@ -11,7 +11,7 @@ from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.nests import arithmetic, decisions, items
 from anydml.kernels.nests.items import BIT, WORD, Index, Item
 from anydml.kernels.nests.real import DOUBLE, SLACK, Real
-from anydml.kernels.numbers.known import FAR
+from anydml.kernels.numbers.known import FAR, known_integer
 from anydml.kernels.numbers.lanes import Truth, chosen, either, every, spread
 
 # Terms of a sum, up to so many of which make no infinity if they are finite: every number that is not guarded is at most
@@ -126,7 +126,7 @@ class RingSum:
         return [carried[0] + value]
 
     def finished(self, carried: list[Value]) -> Item:
-        return Index(carried[0], -(1 << 63), (1 << 63) - 1)
+        return Index(carried[0], items.ANY_WORD)
 
 
 def extreme(kind: str, body: Body, term: Real, there: Truth, lanes: int) -> Fold:
@@ -200,4 +200,4 @@ class NestArgmax(_Guarded):
 
     def finished(self, carried: list[Value]) -> Item:
         n = 1 if self.term.exact else 2
-        return Index(carried[n], 0, items.WIDE, carried[-1] if self.open else None)
+        return Index(carried[n], known_integer(0, items.WIDE), carried[-1] if self.open else None)

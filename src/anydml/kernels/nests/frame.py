@@ -9,6 +9,7 @@ from anydml.kernels.nests import items
 from anydml.kernels.nests.items import WORD, Index
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.known import known_integer
 from anydml.kernels.numbers.lanes import spread
 
 
@@ -19,7 +20,7 @@ class Frame:
         self.body, self.shape, self.walk, self.lanes = body, shape, walk, lanes
 
     def index(self, d: int, value: Value) -> Index:
-        return Index(value, 0, (1 << self.shape.program.bits[d]) - 1)
+        return Index(value, known_integer(0, (1 << self.shape.program.bits[d]) - 1))
 
     def column(self, x: str, d: int | None = None) -> Index:
         """The indices of a vector of elements along a dimension; behind the last one, that one again."""

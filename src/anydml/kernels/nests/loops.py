@@ -14,6 +14,7 @@ from anydml.kernels.nests.items import Index, Item
 from anydml.kernels.nests.real import Real
 from anydml.kernels.nests.shape import conjuncts
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.known import known_integer
 from anydml.kernels.numbers.lanes import Truth, alike, chosen, either, spread
 
 
@@ -61,7 +62,7 @@ def _written_out(walk: NestWalk, args: Sequence[int], kind: str) -> Item:
         for place, there in terms:
             whole = walk.index(place)
             value = whole.value if there.known else chosen(there.mask, whole.value, body.constant(items.WORD, 0))
-            total = items.arithmetic("add", total, Index(value, -items.WIDE, items.WIDE, either(whole.guard, there.guard)))
+            total = items.arithmetic("add", total, Index(value, items.ANY_INDEX, either(whole.guard, there.guard)))
         return total
     neutral = {"sum": -0.0, "max": -math.inf, "min": math.inf}[kind]
     found: Real | None = None
@@ -126,7 +127,7 @@ def _looped(
                 inside = there.joined("both", Truth(value.compared("slt", last)))
                 most = spread(Value(body, body.op(f"sub i64 {walk.sizes[v]}, 1"), items.WORD), value.kind.lanes)
                 value = items.extreme("min", value, most)
-            index = Index(value, 0, (1 << walk.program.bits[v]) - 1)
+            index = Index(value, known_integer(0, (1 << walk.program.bits[v]) - 1))
             with walk.scope({v: index}):
                 go = _uniform(walk, conditions)
                 if go is None:
@@ -153,7 +154,7 @@ def _form(walk: NestWalk, p: int, term: int, condition: int, variables: Sequence
             made = {}
             for v in variables:
                 kind = items.WORD._replace(lanes=walk.lanes if spans[v] else 0)
-                made[v] = Index(Value(walk.body, "%none", kind), 0, (1 << walk.program.bits[v]) - 1)
+                made[v] = Index(Value(walk.body, "%none", kind), known_integer(0, (1 << walk.program.bits[v]) - 1))
             with walk.scope(made):
                 item, there = walk.item(term), walk.truth(condition)
                 if any(spans.values()):

@@ -25,7 +25,7 @@ from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U
 from anydml.kernels.nests.separable import Separable, SeparablePart
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
-from anydml.kernels.numbers.known import Known, outward, places
+from anydml.kernels.numbers.known import Known, known_integer, outward, places
 from anydml.kernels.numbers.lanes import Truth, chosen, either, spread
 from anydml.tensor import DataType
 
@@ -124,11 +124,11 @@ class RowSums(Frame):
                 low, high = body.intrinsic("umin", low, offset), body.intrinsic("umax", high, offset)
             suffix = f"v{self.lanes}i64"
             first = spread(body.call(f"llvm.vector.reduce.umin.{suffix}", WORD, low), self.lanes)
-            items.append(Index(first, 0, 1 << 62))
+            items.append(Index(first, known_integer(0, 1 << 62)))
             guard = either(guard, (high - first).compared("uge", 2 * self.lanes))
             offsets = [offset - first for offset in offsets]
         for part, offset, weight in zip(columns, offsets, weights.values, strict=True):
-            items.append(Index(offset, 0, 1 << 62))
+            items.append(Index(offset, known_integer(0, 1 << 62)))
             if part.weights:
                 items.append(Real(spread(weight, self.lanes)))
         self.guarded = guard is not None

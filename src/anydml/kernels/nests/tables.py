@@ -81,7 +81,7 @@ class Tables(Frame):
         if isinstance(item, Truth):
             return Truth(kept, guard, item.known)
         if isinstance(item, Index):
-            return Index(kept, item.low, item.high, guard)
+            return Index(kept, item.known, guard)
         err = None if item.err is None else self._slot(spread(item.err, self.lanes), i)
         return replace(item, value=kept, err=err, guard=guard)
 
@@ -111,7 +111,7 @@ class Tables(Frame):
             if isinstance(item, Truth):
                 found.append(Truth(load(item.mask), guard, item.known))
             elif isinstance(item, Index):
-                found.append(Index(load(item.value), item.low, item.high, guard))
+                found.append(Index(load(item.value), item.known, guard))
             elif isinstance(item, Real):
                 err = None if item.err is None else load(item.err)
                 found.append(replace(item, value=load(item.value), err=err, guard=guard))

@@ -190,7 +190,7 @@ class NestWalk:
 
     def _known(self, x: Index) -> Index:
         """An integer that is one of a word, where others are so modulo 2^64 alone."""
-        if self.program.ring and (x.low < -items.WIDE or x.high > items.WIDE):
+        if self.program.ring and x.known.largest > items.WIDE:
             raise Uncompilable("integers of 64 bits are compared, or are places, where others are sums modulo 2^64")
         return x
 
@@ -204,7 +204,7 @@ class NestWalk:
             value = items.extreme("min", items.extreme("max", value, value.lift(0)), end)
         value, step = alike(value, stride)
         side = at.side if inside and (tensor, d) in self.contiguous else None
-        return Index(value * step, -items.WIDE, items.WIDE, at.guard, side)
+        return Index(value * step, items.ANY_INDEX, at.guard, side)
 
     def _inside(self, at: Index, data: tuple[int, int]) -> Truth:
         at = self._known(at)
@@ -265,12 +265,11 @@ class NestWalk:
         if data_type == DataType.FLOAT64:
             raise Uncompilable("elements have type FLOAT64")
         signed, size = data_type.dtype.kind == "i", data_type.element_bits
-        low, high = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if signed else (0, (1 << size) - 1)
         value = bits.converted("sext" if signed else "zext", bits.kind.of("i64"))
-        whole = Index(value, low, high, guard)
+        whole = Index(value, known_of(data_type), guard)
         if size == 64 and not signed:
             beyond = None if self.program.ring else value.compared("slt", 0)  # beyond 2^63, they show as negative
-            whole = Index(value, items.LEAST, items.MOST, either(guard, beyond))
+            whole = Index(value, items.ANY_WORD, either(guard, beyond))
         return whole
 
     def _select(self, condition: int, a: int, b: int) -> Item:

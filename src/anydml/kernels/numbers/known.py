@@ -51,6 +51,11 @@ class Known:
         return math.ldexp(1.0, self.least) if self.least is not None and self.least > -1022 else 0.0
 
     @property
+    def integers(self) -> tuple[int, int]:
+        """The least and the greatest integer that it may be."""
+        return math.ceil(self.low), math.floor(self.high)
+
+    @property
     def only(self) -> float | None:
         """The constant, where float64 holds it."""
         return self.low if self.constant and self.low == self.high else None

@@ -17,7 +17,7 @@ from anydml.kernels.elementwise.functions.pairs import exact_product, lost_produ
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.numbers import FAR, SLACK, Number, U
 from anydml.kernels.elementwise.wholes import WholeNumber
-from anydml.kernels.numbers.known import Known
+from anydml.kernels.numbers.known import Known, known_integer
 from anydml.kernels.reduce.accumulator import Accumulator, masked
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.softmax import Shares
@@ -253,7 +253,7 @@ class Integers(Accumulator):
 
     def result(self, values: list[Value]) -> Item:
         limit = 1 << self.bits
-        return WholeNumber(values[0], -limit if self.signed else 0, limit, modular=True)
+        return WholeNumber(values[0], known_integer(-limit if self.signed else 0, limit), modular=True)
 
 
 class Rest(Accumulator):
