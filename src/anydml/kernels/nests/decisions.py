@@ -6,10 +6,11 @@ import math
 from dataclasses import replace
 
 from anydml.kernels.code.values import Value
+from anydml.kernels.elementwise import comparisons, rounding
 from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product
-from anydml.kernels.elementwise.rounding import rounded_to_whole
 from anydml.kernels.nests.arithmetic import aligned, plain
-from anydml.kernels.nests.real import DOUBLE, SLACK, TINY, Real, U, kept, sum_of
+from anydml.kernels.nests.functions import as_number, of_number
+from anydml.kernels.nests.real import DOUBLE, SLACK, TINY, Real, U, kept
 from anydml.kernels.numbers.known import FAR
 from anydml.kernels.numbers.lanes import Truth, alike, chosen, either, spread
 
@@ -79,45 +80,13 @@ def select(condition: Truth, a: Real, b: Real) -> Real:
     return Real(chosen(condition.mask, a.value, b.value), err, a.known | b.known, a.factor, guard)
 
 
-def ends(a: Real) -> tuple[Value, Value]:
-    """Two values that a number with the factor 1 lies between."""
-    assert a.err is not None
-    v, e = alike(a.value, a.err)
-    e = v.body.fused(v.magnitude(), 2 * U, e * SLACK) * SLACK
-    return v - e, v + e
-
-
-def unequal(a: Real, differ: Value) -> Value:
-    """Where the ends of a number's interval differ, and it is not exact."""
-    assert a.err is not None
-    v, e = alike(a.value, a.err)
-    finite = v.magnitude().compared("olt", math.inf)
-    return (differ & e.compared("une", 0.0) | ~e.compared("olt", math.inf)) & finite
-
-
 def to_whole(op: str, a: Real) -> Real:
     """floor, ceil, truncate, half_to_even or half_away."""
-    a = plain(a)
-    value = rounded_to_whole(op, a.value)
-    guard = a.guard
-    if a.err is not None:
-        low, high = (rounded_to_whole(op, end) for end in ends(a))
-        guard = either(guard, unequal(a, low.bits().compared("ne", high.bits())))
-    return Real(value, None, a.known.whole(), guard=guard)
+    return of_number(rounding.to_whole(op, as_number(plain(a))))
 
 
 def compared(op: str, a: Real, b: Real) -> Truth:
-    """Where a is less than b (or at most, or equal), and the lanes in which it is open."""
-    how = {"less": "olt", "less_equal": "ole", "equal": "oeq"}[op]
+    """Where a is less than b (or at most, or equal)."""
     a, b = aligned(a, b)
-    x, y = alike(a.value, b.value)
-    mask = x.compared(how, y)
-    guard = either(a.guard, b.guard)
-    err = sum_of(a.err, b.err)
-    if err is None:
-        return Truth(mask, guard)
-    apart = (x - y).magnitude() * (1 - 2 * U)
-    err = spread(err, x.kind.lanes)
-    finite = x.magnitude().compared("olt", math.inf) & y.magnitude().compared("olt", math.inf)
-    near = apart.compared("ule", err) & err.compared("une", 0.0) & finite
-    return Truth(mask, either(guard, near))
+    lanes = max(x.kind.lanes for x in (a.value, b.value, a.err or a.value, b.err or b.value))
+    return comparisons.compared(op, as_number(a, lanes), as_number(b, lanes))

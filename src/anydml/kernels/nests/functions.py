@@ -53,8 +53,8 @@ def power(x: Real, y: Real) -> Real:
     else:
         y = arithmetic.plain(y)
         lanes = max(lanes, y.value.kind.lanes)
-        second = as_number(replace(y, value=spread(y.value, lanes)))
-    first = as_number(replace(x, value=spread(x.value, lanes), err=None if x.err is None else spread(x.err, lanes)))
+        second = as_number(y, lanes)
+    first = as_number(x, lanes)
     return of_number(_settled(transcendental.function("pow", [first, second], "wide"), x))
 
 
@@ -72,13 +72,13 @@ def _settled(made: Number, x: Real) -> Number:
     return replace(made.guarded(beyond & ordinary), saturated=0)
 
 
-def as_number(x: Real) -> Number:
-    """A number with the factor 1, as functions and roundings take it."""
-    value, err = x.value, x.err
+def as_number(x: Real, lanes: int = 0) -> Number:
+    """A number with the factor 1, as functions and roundings take it, in so many lanes at least."""
+    value, err = spread(x.value, max(lanes, x.value.kind.lanes)), x.err
     if err is None:
-        return Number(x.body, lambda: value, x.known, exact=True, odd=lambda: value)
-    value, err = alike(value, err)
-    return Number(x.body, lambda: value, x.known, err=lambda: err)
+        return Number(x.body, lambda: value, x.known, exact=True, odd=lambda: value, guard=x.guard)
+    value, bound = alike(value, err)
+    return Number(x.body, lambda: value, x.known, err=lambda: bound, guard=x.guard)
 
 
 def of_number(x: Number) -> Real:
