@@ -18,11 +18,11 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.formula import computed
 from anydml.kernels.elementwise.items import number_of
 from anydml.kernels.elementwise.levels import element
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.rounding import nearest_half, nearest_single
 from anydml.kernels.elementwise.shape import MapKey
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.floats.rounding import nearest_half, nearest_single
 
 Array = NDArray[Any]
 LANES = 8

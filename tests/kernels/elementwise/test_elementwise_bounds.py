@@ -16,9 +16,9 @@ import hostile_data
 from anydml import DataType
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
-from anydml.kernels.elementwise.numbers import FAR
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers.floats.numbers import FAR
 from anydml.schema.node import Constant
 from every_kernel import SOAK, Ran, without_dot_products
 from number_kernels import Shown, number, shown

@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
-from anydml.kernels.elementwise.rounding import rounded_to_whole
-from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole
 from anydml.kernels.numbers.known import known_of
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 

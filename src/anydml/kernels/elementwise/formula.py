@@ -11,15 +11,17 @@ from typing import cast
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import arithmetic, choices, items, rounding, scaled, transcendental, wholes
-from anydml.kernels.elementwise.comparisons import against, compared
-from anydml.kernels.elementwise.items import Item, LoadedElement, as_bits, as_number, as_whole, value_of, whole_number
+from anydml.kernels.elementwise import scaled
+from anydml.kernels.elementwise.items import Item, LoadedElement, as_bits, as_number, as_whole, value_of
 from anydml.kernels.elementwise.modular import RING, integral_at, modular
-from anydml.kernels.elementwise.numbers import Number, U
-from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers import wholes
+from anydml.kernels.numbers.floats import arithmetic, choices, numbers, rounding, transcendental
+from anydml.kernels.numbers.floats.comparisons import against, compared
+from anydml.kernels.numbers.floats.numbers import Number, U
 from anydml.kernels.numbers.known import known_integer, known_of
 from anydml.kernels.numbers.lanes import Truth
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
@@ -186,7 +188,7 @@ class FormulaWalk:
         number = self.number(place)
         bits, undecided = rounding.stored(number, data_type, integral=wraps)
         whole = WholeNumber(bits, known_of(data_type))
-        return whole if undecided is None else whole_number(whole).guarded(undecided)
+        return whole if undecided is None else numbers.whole_number(whole).guarded(undecided)
 
     def _of_numbers(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
@@ -225,7 +227,7 @@ class FormulaWalk:
             at = argument.compared("oeq", math.inf if name == "high" else -math.inf)
             value = float(text)
             special = not math.isfinite(value) or value == 0
-            constant = items.constant(value if special else Fraction(value), self.like)
+            constant = numbers.constant(value if special else Fraction(value), self.like)
             made = choices.select(Truth(at, x.guard), constant, made)  # in whose lanes x may be infinite by mistake
         return made
 

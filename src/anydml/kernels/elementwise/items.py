@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
@@ -11,13 +10,14 @@ import numpy as np
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves, numbers, rounding, wholes
-from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.sloped import SlopedLine
 from anydml.kernels.elementwise.standardised import LineMoments
-from anydml.kernels.elementwise.wholes import WholeNumber
-from anydml.kernels.numbers.known import Known, known_constant, known_of
+from anydml.kernels.numbers import halves, wholes
+from anydml.kernels.numbers.floats import numbers, rounding
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.known import known_of
 from anydml.kernels.numbers.lanes import Truth
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
@@ -51,9 +51,9 @@ def as_number(item: Item, like: Value) -> Number:
     if isinstance(item, LoadedElement):
         return _read(item)
     if isinstance(item, Constant):
-        return constant(value_of(item), like)
+        return numbers.constant(value_of(item), like)
     if isinstance(item, WholeNumber):
-        return whole_number(item.exactly())
+        return numbers.whole_number(item.exactly())
     assert isinstance(item, Number), item
     return item
 
@@ -67,49 +67,7 @@ def _read(item: LoadedElement) -> Number:
     if item.data_type == DataType.FLOAT64:
         x = bits.cast(kind.of("double"))
         return Number(bits.body, lambda: x, known_of(DataType.FLOAT64), exact=True)
-    return whole_number(integer(item))
-
-
-def whole_number(a: WholeNumber) -> Number:
-    """An integer as a real number."""
-    known = a.known
-    how = "sitofp" if a.low < 0 else "uitofp"
-
-    def wide() -> Value:
-        value = a.value
-        if a.bits < 32:  # the conversion of 32 bits is the processor's
-            return a.resized(32).converted("sitofp", value.kind.of("double"))
-        return value.converted(how, value.kind.of("double"))
-
-    made = Number(a.value.body, numbers.once(wide), known)
-    if known.digits > 24:
-        to = a.value.kind.of("float")  # which the processor rounds once
-        made = replace(made, native=numbers.once(lambda: a.value.converted(how, to)))
-        return replace(made, rel=numbers.U, nearest=True) if known.digits > 53 else replace(made, exact=True)
-    single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
-    return replace(made, exact=True, single=single)
-
-
-def constant(value: Fraction | float, like: Value) -> Number:
-    """A constant; a float is -0.0, infinite or NaN, as in `Constant`."""
-    body, kind = like.body, like.kind.of("double")
-    if isinstance(value, float):
-        special = body.constant(kind, value)
-        single = body.constant(kind.of("float"), value)
-        end = math.inf if value else 0.0  # no range holds infinity or NaN, and neither is taken for a zero
-        known = Known(-end, end, 0, 1, 0, constant=not value)
-        return Number(body, lambda: special, known, exact=True, single=single)
-    try:
-        nearest = float(value)
-    except OverflowError:
-        raise Uncompilable("a constant beyond float64") from None
-    known, wide = known_constant(value), body.constant(kind, nearest)
-    if known.quantum is None or (nearest and abs(nearest) < 1 / numbers.FAR):
-        return Number(body, lambda: wide, known, rel=numbers.U)
-    made = Number(body, lambda: wide, known, exact=True)
-    if not nearest or (known.digits <= 24 and known.quantum >= -149 and abs(nearest) < 2.0**128):
-        return replace(made, single=body.constant(kind.of("float"), nearest))
-    return made
+    return numbers.whole_number(integer(item))
 
 
 # --- as an integer, as bits ---

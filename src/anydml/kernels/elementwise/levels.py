@@ -11,11 +11,11 @@ from anydml.kernels.code.values import Body, Kind, Value, opened, opened_exactly
 from anydml.kernels.elementwise import precise, settled
 from anydml.kernels.elementwise.combined import SINGLE
 from anydml.kernels.elementwise.formula import computed
-from anydml.kernels.elementwise.halves import narrowed
 from anydml.kernels.elementwise.items import Item, LoadedElement, stored_item
 from anydml.kernels.elementwise.line_walk import LineWalk
-from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.shape import MapKey
+from anydml.kernels.numbers.floats.rounding import between_ends
+from anydml.kernels.numbers.halves import narrowed
 from anydml.tensor import DataType
 
 REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own

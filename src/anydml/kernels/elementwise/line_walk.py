@@ -12,9 +12,9 @@ from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise import sloped, standardised
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, LoadedElement, as_number
-from anydml.kernels.elementwise.numbers import Number, settled
 from anydml.kernels.elementwise.regrouping import ELEMENT, LINE, SLOPED, SLOPED_LINE, differing
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers.floats.numbers import Number, settled
 from anydml.tensor import DataType
 
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.formula import FormulaWalk
-from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.lanes import Truth, either
 from anydml.tensor import DataType
 

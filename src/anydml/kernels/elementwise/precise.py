@@ -13,10 +13,10 @@ from typing import cast
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.functions.pairs import Pair, quick_sum, two_sum
-from anydml.kernels.elementwise.numbers import odd_of
-from anydml.kernels.elementwise.precise_arithmetic import (
+from anydml.kernels.elementwise.precise_patterns import between, is_softsign, weighted
+from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.doubled.arithmetic import (
     FAR,
     NEAR,
     Precise,
@@ -37,11 +37,11 @@ from anydml.kernels.elementwise.precise_arithmetic import (
     to_whole,
     whole_of,
 )
-from anydml.kernels.elementwise.precise_functions import function
-from anydml.kernels.elementwise.precise_levels import softsign
-from anydml.kernels.elementwise.precise_patterns import between, is_softsign, weighted
-from anydml.kernels.elementwise.rounding import rounded_to_whole, saturated
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.doubled.functions import function
+from anydml.kernels.numbers.doubled.levels import softsign
+from anydml.kernels.numbers.floats.numbers import odd_of
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole, saturated
+from anydml.kernels.numbers.functions.pairs import Pair, quick_sum, two_sum
 from anydml.kernels.numbers.lanes import Truth, either
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from anydml.kernels.elementwise.precise_arithmetic import Precise, add, finite, multiply, select, subtract
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.doubled.arithmetic import Precise, add, finite, multiply, select, subtract
 from anydml.kernels.numbers.lanes import Truth
 
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, once
 from anydml.kernels.elementwise.standardised import MOST, ROUNDED, Standardised, all_known, far, limits_of, shares
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, decided_size, once
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType

@@ -19,8 +19,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Kind, Value, part
-from anydml.kernels.elementwise.functions.approximate import at_least
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, once
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, decided_size, once
+from anydml.kernels.numbers.functions.approximate import at_least
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType

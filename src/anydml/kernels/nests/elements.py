@@ -5,15 +5,16 @@ from __future__ import annotations
 from anydml.kernels.code.emit import along, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value, opened
-from anydml.kernels.elementwise import rounding
-from anydml.kernels.nests import arithmetic, items
+from anydml.kernels.nests import items
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.functions import as_number
 from anydml.kernels.nests.items import Bits, Index, Item
-from anydml.kernels.nests.real import Real
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.floats import rounding
 from anydml.kernels.numbers.lanes import either, spread
+from anydml.kernels.numbers.measured import arithmetic
+from anydml.kernels.numbers.measured.functions import as_number
+from anydml.kernels.numbers.measured.real import Real
 from anydml.tensor import DataType
 
 

@@ -13,12 +13,12 @@ from anydml.kernels.nests.items import WORD, Index, Item
 from anydml.kernels.nests.lists import Lists, Unlisted
 from anydml.kernels.nests.loops import reduced
 from anydml.kernels.nests.ranges import Ranges
-from anydml.kernels.nests.real import Real
 from anydml.kernels.nests.row_sums import RowSums, Unseparated
 from anydml.kernels.nests.shape import DONE, NestKey
 from anydml.kernels.nests.tables import Tables
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.lanes import either, spread
+from anydml.kernels.numbers.measured.real import Real
 
 # A larger frame than a page would have to be probed, on Windows by a function that is not there.
 FRAME = 4096 - 256  # bytes of the stack, less those of registers that are saved

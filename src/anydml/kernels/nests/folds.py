@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.nests import arithmetic, decisions, items
+from anydml.kernels.nests import items
 from anydml.kernels.nests.items import BIT, WORD, Index, Item
-from anydml.kernels.nests.real import DOUBLE, SLACK, Real
+from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.numbers.known import FAR, known_integer
 from anydml.kernels.numbers.lanes import Truth, chosen, either, every, spread
+from anydml.kernels.numbers.measured import arithmetic, decisions
+from anydml.kernels.numbers.measured.real import DOUBLE, SLACK, Real
 
 # Terms of a sum, up to so many of which make no infinity if they are finite: every number that is not guarded is at most
 # 2^1000, or infinite because an operand is, by `real.ranged`, `arithmetic.divide` and `functions._settled`.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.nests.real import Real
 from anydml.kernels.numbers.known import Known, known_integer
 from anydml.kernels.numbers.lanes import Truth, alike, chosen, either
+from anydml.kernels.numbers.measured.real import Real
 
 WORD = Kind("i64")
 BIT = Kind("i1")

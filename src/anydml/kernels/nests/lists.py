@@ -14,15 +14,16 @@ from operator import or_
 
 from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.nests import arithmetic, decisions, items, real
+from anydml.kernels.nests import items
 from anydml.kernels.nests.folds import NestSum
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import BIT, WORD
-from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.nests.weighted import Weighted, WeightedTerm
 from anydml.kernels.numbers.lanes import Truth, either, spread
+from anydml.kernels.numbers.measured import arithmetic, decisions, real
+from anydml.kernels.numbers.measured.real import DOUBLE, ONE, SLACK, Real, U
 
 ENTRY = 24  # bytes of a term: its offset, its weight, and the bound of that; or of two of them: an offset and both weights
 LISTS = 3  # of all terms, of those side by side, and of the others

@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.nests import arithmetic, decisions, items, real
+from anydml.kernels.nests import items
 from anydml.kernels.nests.folds import Fold, NestArgmax, NestSum, RingSum, extreme
 from anydml.kernels.nests.items import Index, Item
-from anydml.kernels.nests.real import Real
 from anydml.kernels.nests.shape import conjuncts
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.known import known_integer
 from anydml.kernels.numbers.lanes import Truth, alike, chosen, either, spread
+from anydml.kernels.numbers.measured import arithmetic, decisions, real
+from anydml.kernels.numbers.measured.real import Real
 
 
 class Form(NamedTuple):

@@ -18,15 +18,15 @@ from typing import NamedTuple
 
 from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.nests import arithmetic, real
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import BIT, WORD, Index, Item
-from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U
 from anydml.kernels.nests.separable import Separable, SeparablePart
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.known import Known, known_integer, outward, places
 from anydml.kernels.numbers.lanes import Truth, chosen, either, spread
+from anydml.kernels.numbers.measured import arithmetic, real
+from anydml.kernels.numbers.measured.real import DOUBLE, ONE, SLACK, Real, U
 from anydml.tensor import DataType
 
 PADDING = 16  # elements behind a sum of rows, which are read and not used

@@ -10,10 +10,10 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import Bits, Index, Item
-from anydml.kernels.nests.real import Real
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.lanes import Truth, spread
+from anydml.kernels.numbers.measured.real import Real
 
 
 class Tables(Frame):

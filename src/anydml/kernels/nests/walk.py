@@ -11,14 +11,15 @@ from typing import Any
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.gather import gathered, has_masks
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves
 from anydml.kernels.match.nests import Program
-from anydml.kernels.nests import arithmetic, decisions, functions, items, real
+from anydml.kernels.nests import items
 from anydml.kernels.nests.items import Bits, Index, Item
-from anydml.kernels.nests.real import Real
 from anydml.kernels.nests.separable import shares
+from anydml.kernels.numbers import halves
 from anydml.kernels.numbers.known import known_of, outward
 from anydml.kernels.numbers.lanes import Truth, alike, chosen, either
+from anydml.kernels.numbers.measured import arithmetic, decisions, functions, real
+from anydml.kernels.numbers.measured.real import Real
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.formula import FormulaWalk
-from anydml.kernels.elementwise.functions.exponentials import exp
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, once
-from anydml.kernels.elementwise.transcendental import STEEP
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, once
+from anydml.kernels.numbers.floats.transcendental import STEEP
+from anydml.kernels.numbers.functions.exponentials import exp
 
 CLOSED = 2.0**-500  # gates below, of which products with two float32 stay in float64's range, are next to 0
 WIDE_OPEN = 100.0  # arguments from which on gates are 1, and erfc of what is below -100 is 2, but for 2^-144

@@ -13,8 +13,8 @@ from anydml.kernels.contract.floats.rows import NORM_SLACK
 from anydml.kernels.elementwise import magnitudes
 from anydml.kernels.elementwise.items import Item, number_of, stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.precise_arithmetic import finite
+from anydml.kernels.numbers.doubled.arithmetic import finite
+from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.lanes import either
 from anydml.kernels.recurrence.gates import GateWalk

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import precise_functions
-from anydml.kernels.elementwise.functions.pairs import Pair, two_sum
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import Number, U
-from anydml.kernels.elementwise.precise_arithmetic import Precise, add
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.doubled import functions as precise_functions
+from anydml.kernels.numbers.doubled.arithmetic import Precise, add
+from anydml.kernels.numbers.floats.numbers import Number, U
+from anydml.kernels.numbers.functions.pairs import Pair, two_sum
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.reduce import doubled
 from anydml.kernels.reduce.accumulator import Accumulator, masked

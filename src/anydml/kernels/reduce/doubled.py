@@ -10,10 +10,10 @@ from fractions import Fraction
 from math import factorial
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.approximate import at_least, product
-from anydml.kernels.elementwise.functions.exponentials import LN2_HEAD, LOG2_E
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import Number, U, odd_of
+from anydml.kernels.numbers.floats.numbers import Number, U, odd_of
+from anydml.kernels.numbers.functions.approximate import at_least, product
+from anydml.kernels.numbers.functions.exponentials import LN2_HEAD, LOG2_E
+from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.reduce.softmax import Shares
 

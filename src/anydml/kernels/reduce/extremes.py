@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value, part
-from anydml.kernels.elementwise import numbers
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers.floats import numbers
+from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.known import known_integer
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.kernels.reduce.accumulator import Accumulator, masked
 
 INFINITE = 0x7F80_0000  # the bits of float32's infinity; those of the negative one, turned, are one's complement

@@ -14,8 +14,8 @@ from fractions import Fraction
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.combined import SINGLE, used
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.reduce.accumulator import Compensated, masked
 from anydml.schema.node import Constant

@@ -11,7 +11,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value, part
 from anydml.kernels.elementwise import precise
-from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.lanes import Truth
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions import logarithms
-from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
-from anydml.kernels.elementwise.numbers import Number, U
+from anydml.kernels.numbers.floats.numbers import Number, U
+from anydml.kernels.numbers.functions import logarithms
+from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.numbers.lanes import either
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.sums import Over

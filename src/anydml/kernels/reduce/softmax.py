@@ -14,16 +14,16 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.combined import used
-from anydml.kernels.elementwise.functions.approximate import ROUNDER, at_least, at_most
-from anydml.kernels.elementwise.functions.coefficients import EXP, EXP_NEAR
-from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
-from anydml.kernels.elementwise.functions.paired_tables import SIXTEENTHS
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.functions.picks import picked
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
+from anydml.kernels.numbers.functions.approximate import ROUNDER, at_least, at_most
+from anydml.kernels.numbers.functions.coefficients import EXP, EXP_NEAR
+from anydml.kernels.numbers.functions.exponentials import EXP_REL, LN2_HEAD, LN2_TAIL, LOG2_E
+from anydml.kernels.numbers.functions.paired_tables import SIXTEENTHS
+from anydml.kernels.numbers.functions.pairs import two_sum
+from anydml.kernels.numbers.functions.picks import picked
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType

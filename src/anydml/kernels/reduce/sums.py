@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import numbers
-from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import FAR, SLACK, Number, U
-from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers.floats import numbers
+from anydml.kernels.numbers.floats.numbers import FAR, SLACK, Number, U
+from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.numbers.known import Known, known_integer
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.kernels.reduce.accumulator import Accumulator, masked
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.softmax import Shares

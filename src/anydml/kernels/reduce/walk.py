@@ -12,12 +12,12 @@ from fractions import Fraction
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import arithmetic
-from anydml.kernels.elementwise.functions import exponentials
-from anydml.kernels.elementwise.functions.approximate import at_least
-from anydml.kernels.elementwise.items import Item, as_number, constant
+from anydml.kernels.elementwise.items import Item, as_number
 from anydml.kernels.elementwise.modular import modular
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, settled
+from anydml.kernels.numbers.floats import arithmetic
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, constant, settled
+from anydml.kernels.numbers.functions import exponentials
+from anydml.kernels.numbers.functions.approximate import at_least
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator

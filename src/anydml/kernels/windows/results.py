@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, odd_of
-from anydml.kernels.elementwise.rounding import rounded_to_whole, stored
 from anydml.kernels.match.windows import LENGTH, MEAN, QUANTIZED
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole, stored
+from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import DataType, limits

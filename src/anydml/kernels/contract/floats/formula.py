@@ -14,9 +14,9 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, stored_item
-from anydml.kernels.elementwise.numbers import SINGLE, Number, U, odd_of, of_single
-from anydml.kernels.elementwise.precise_arithmetic import Precise
 from anydml.kernels.match.maps import Formula, Node, formula
+from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.floats.numbers import SINGLE, Number, U, odd_of, of_single
 from anydml.kernels.numbers.known import Known
 from anydml.tensor import DataType
 

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Mapping
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise.functions.approximate import Approximate
-from anydml.kernels.elementwise.functions.circular import FARTHEST, SIN_REL, TAN_REL, of_half_turn, of_quarter_turn
+from anydml.kernels.numbers.functions.approximate import Approximate
+from anydml.kernels.numbers.functions.circular import FARTHEST, SIN_REL, TAN_REL, of_half_turn, of_quarter_turn
 
 # 1 / (2 pi) by 32 bits, behind two zeros: the first bit of W is one of the first word for the least arguments
 _WORDS = tuple(0x0A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163A >> 32 * (6 - i) & 0xFFFFFFFF for i in range(7))

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.functions import paired_tables as tables
-from anydml.kernels.elementwise.functions.approximate import at_most
-from anydml.kernels.elementwise.functions.picks import fine, picked
-from anydml.kernels.elementwise.functions.polynomials import evaluated
+from anydml.kernels.numbers.functions import paired_tables as tables
+from anydml.kernels.numbers.functions.approximate import at_most
+from anydml.kernels.numbers.functions.picks import fine, picked
+from anydml.kernels.numbers.functions.polynomials import evaluated
 
 ROUNDER = 1.5 * 2.0**23  # what is added to it is rounded to an integer, which its low bits show
 EXP_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}  # by tables of eight, and of 32

@@ -6,8 +6,8 @@ import math
 from fractions import Fraction
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.approximate import ROUNDER
-from anydml.kernels.elementwise.functions.pairs import Pair, halves, quick_sum, series, two_sum
+from anydml.kernels.numbers.functions.approximate import ROUNDER
+from anydml.kernels.numbers.functions.pairs import Pair, halves, quick_sum, series, two_sum
 
 FARTHEST = 2.0**130  # the largest angle
 # of 32, 32, 32 and 53 bits: products of all but the last and k are exact

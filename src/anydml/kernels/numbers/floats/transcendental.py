@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import arithmetic, choices, numbers
-from anydml.kernels.elementwise.functions import far_angles, paired, paired_powers, wide
-from anydml.kernels.elementwise.functions.approximate import at_most
-from anydml.kernels.elementwise.functions.circular import FARTHEST
-from anydml.kernels.elementwise.numbers import SLACK, Number, once
-from anydml.kernels.elementwise.rounding import rounded_to_whole, to_whole
+from anydml.kernels.numbers.floats import arithmetic, choices, numbers
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, once
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole, to_whole
+from anydml.kernels.numbers.functions import far_angles, paired, paired_powers, wide
+from anydml.kernels.numbers.functions.approximate import at_most
+from anydml.kernels.numbers.functions.circular import FARTHEST
 from anydml.kernels.numbers.known import ANY, Known, known_constant
 from anydml.kernels.numbers.lanes import Truth, either
 

@@ -8,10 +8,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions import doubled
-from anydml.kernels.elementwise.functions.pairs import Pair
-from anydml.kernels.elementwise.numbers import SLACK
-from anydml.kernels.elementwise.precise_arithmetic import (
+from anydml.kernels.numbers.doubled.arithmetic import (
     FAR,
     Precise,
     divide,
@@ -20,10 +17,13 @@ from anydml.kernels.elementwise.precise_arithmetic import (
     root,
     select,
 )
-from anydml.kernels.elementwise.precise_levels import at_ends, erfc, expm1, gelu, saturating
-from anydml.kernels.elementwise.precise_series import LEAST, NEAR, SERIES, TINY, tiny
-from anydml.kernels.elementwise.rounding import rounded_to_whole
-from anydml.kernels.elementwise.transcendental import KINDS, STEEP
+from anydml.kernels.numbers.doubled.levels import at_ends, erfc, expm1, gelu, saturating
+from anydml.kernels.numbers.doubled.series import LEAST, NEAR, SERIES, TINY, tiny
+from anydml.kernels.numbers.floats.numbers import SLACK
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole
+from anydml.kernels.numbers.floats.transcendental import KINDS, STEEP
+from anydml.kernels.numbers.functions import doubled
+from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.kernels.numbers.lanes import Truth, either
 
 ROOTS, SQUARES = 3, 8  # of a power that may be exact: its exponent is a number of eighths, or an integer below 2^8

@@ -8,11 +8,11 @@ from dataclasses import replace
 from anydml.kernels.code import probe
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.numbers import HALF, SLACK, Lazy, Number, U, of_single, once
-from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats.numbers import HALF, SLACK, Lazy, Number, U, of_single, once
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.lanes import either
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.tensor import DataType, limits
 
 HALF_SINGLE = 1 << 28  # the low bits of a float64 that is half between two float32

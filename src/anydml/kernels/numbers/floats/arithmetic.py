@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.choices import negative
-from anydml.kernels.elementwise.functions import paired
-from anydml.kernels.elementwise.numbers import (
+from anydml.kernels.numbers.floats.choices import negative
+from anydml.kernels.numbers.floats.numbers import (
     SLACK,
     Lazy,
     Number,
@@ -23,6 +22,7 @@ from anydml.kernels.elementwise.numbers import (
     ranged,
     saturation,
 )
+from anydml.kernels.numbers.functions import paired
 from anydml.kernels.numbers.lanes import either
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.elementwise import rounding, transcendental
-from anydml.kernels.elementwise.items import constant as exact_constant
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.nests import arithmetic
-from anydml.kernels.nests.real import Real, U
+from anydml.kernels.numbers.floats import rounding, transcendental
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.floats.numbers import constant as exact_constant
 from anydml.kernels.numbers.lanes import alike, either, spread
+from anydml.kernels.numbers.measured import arithmetic
+from anydml.kernels.numbers.measured.real import Real, U
 from anydml.tensor import DataType
 
 

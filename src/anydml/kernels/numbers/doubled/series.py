@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from anydml.kernels.elementwise.functions.pairs import Pair
-from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.kernels.numbers.lanes import Truth
 
 TINY = 2.0**-40  # below it, the square of an argument is below what is promised of a term

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.approximate import Approximate
-from anydml.kernels.elementwise.functions.circular import acos, asin, atan, atan2, cos, sin, tan
-from anydml.kernels.elementwise.functions.error_functions import erf, erfc, gelu
-from anydml.kernels.elementwise.functions.exponentials import cosh, exp, expm1, sigmoid, sinh, softplus, tanh
-from anydml.kernels.elementwise.functions.logarithms import acosh, asinh, atanh, log, log1p
-from anydml.kernels.elementwise.functions.powers import pow
+from anydml.kernels.numbers.functions.approximate import Approximate
+from anydml.kernels.numbers.functions.circular import acos, asin, atan, atan2, cos, sin, tan
+from anydml.kernels.numbers.functions.error_functions import erf, erfc, gelu
+from anydml.kernels.numbers.functions.exponentials import cosh, exp, expm1, sigmoid, sinh, softplus, tanh
+from anydml.kernels.numbers.functions.logarithms import acosh, asinh, atanh, log, log1p
+from anydml.kernels.numbers.functions.powers import pow
 
 UNARY: Mapping[str, Callable[[Value], Approximate]] = {
     f.__name__: f

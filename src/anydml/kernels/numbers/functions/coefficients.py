@@ -3,7 +3,7 @@
 Made by tools/approximations.py (`make approximations`): change that, not this file.
 """
 
-from anydml.kernels.elementwise.functions.polynomials import Polynomial, Quotient
+from anydml.kernels.numbers.functions.polynomials import Polynomial, Quotient
 
 EXP = Polynomial(  # degree 10, proven to 2^-50.30
     "e^x",

@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise.functions.paired import PairInterval
-from anydml.kernels.numbers.known import ANYTHING, Known, known_of
+from anydml.kernels.numbers.functions.paired import PairInterval
+from anydml.kernels.numbers.known import ANYTHING, Known, known_constant, known_of
 from anydml.kernels.numbers.lanes import either
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.tensor import DataType
 
 U = 2.0**-53
@@ -92,6 +94,48 @@ def of_pair(x: PairInterval, guard: Value | None) -> Number:
         raise Uncompilable("a pair of float32 is used in a way that pairs do not serve")
 
     return Number(x.head.body, wide, guard=either(guard, x.outside), pair=x)
+
+
+def whole_number(a: WholeNumber) -> Number:
+    """An integer as a real number."""
+    known = a.known
+    how = "sitofp" if a.low < 0 else "uitofp"
+
+    def wide() -> Value:
+        value = a.value
+        if a.bits < 32:  # the conversion of 32 bits is the processor's
+            return a.resized(32).converted("sitofp", value.kind.of("double"))
+        return value.converted(how, value.kind.of("double"))
+
+    made = Number(a.value.body, once(wide), known)
+    if known.digits > 24:
+        to = a.value.kind.of("float")  # which the processor rounds once
+        made = replace(made, native=once(lambda: a.value.converted(how, to)))
+        return replace(made, rel=U, nearest=True) if known.digits > 53 else replace(made, exact=True)
+    single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
+    return replace(made, exact=True, single=single)
+
+
+def constant(value: Fraction | float, like: Value) -> Number:
+    """A constant; a float is -0.0, infinite or NaN, as in `Constant`."""
+    body, kind = like.body, like.kind.of("double")
+    if isinstance(value, float):
+        special = body.constant(kind, value)
+        single = body.constant(kind.of("float"), value)
+        end = math.inf if value else 0.0  # no range holds infinity or NaN, and neither is taken for a zero
+        known = Known(-end, end, 0, 1, 0, constant=not value)
+        return Number(body, lambda: special, known, exact=True, single=single)
+    try:
+        nearest = float(value)
+    except OverflowError:
+        raise Uncompilable("a constant beyond float64") from None
+    known, wide = known_constant(value), body.constant(kind, nearest)
+    if known.quantum is None or (nearest and abs(nearest) < 1 / FAR):
+        return Number(body, lambda: wide, known, rel=U)
+    made = Number(body, lambda: wide, known, exact=True)
+    if not nearest or (known.digits <= 24 and known.quantum >= -149 and abs(nearest) < 2.0**128):
+        return replace(made, single=body.constant(kind.of("float"), nearest))
+    return made
 
 
 def settled(x: Number) -> Number:

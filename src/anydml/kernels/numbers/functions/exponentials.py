@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.approximate import INFINITY, ROUNDER, Approximate, at_least, at_most
-from anydml.kernels.elementwise.functions.coefficients import EXP, EXPM1, LOG_WIDE
-from anydml.kernels.elementwise.functions.polynomials import U
+from anydml.kernels.numbers.functions.approximate import INFINITY, ROUNDER, Approximate, at_least, at_most
+from anydml.kernels.numbers.functions.coefficients import EXP, EXPM1, LOG_WIDE
+from anydml.kernels.numbers.functions.polynomials import U
 
 LOWEST, HIGHEST = -709.3, 710.0
 LOG2_E = float.fromhex("0x1.71547652b82fep+0")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.approximate import INFINITY, ROUNDER, Approximate, at_least, at_most, product
-from anydml.kernels.elementwise.functions.coefficients import EXP2, LOG2_TAIL
-from anydml.kernels.elementwise.functions.logarithms import parts
-from anydml.kernels.elementwise.functions.polynomials import U
+from anydml.kernels.numbers.functions.approximate import INFINITY, ROUNDER, Approximate, at_least, at_most, product
+from anydml.kernels.numbers.functions.coefficients import EXP2, LOG2_TAIL
+from anydml.kernels.numbers.functions.logarithms import parts
+from anydml.kernels.numbers.functions.polynomials import U
 
 # 2 / log 2, and what that lacks
 FACTOR, FACTOR_TAIL = float.fromhex("0x1.71547652b82fep+1"), float.fromhex("0x1.777d0ffda0d24p-55")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.approximate import INFINITY, ROUNDER, Approximate
-from anydml.kernels.elementwise.functions.coefficients import ASIN, ATAN, SIN, TAN
-from anydml.kernels.elementwise.functions.polynomials import U
+from anydml.kernels.numbers.functions.approximate import INFINITY, ROUNDER, Approximate
+from anydml.kernels.numbers.functions.coefficients import ASIN, ATAN, SIN, TAN
+from anydml.kernels.numbers.functions.polynomials import U
 
 # pi as a sum of 32, 32 and 53 bits: products of the first two and k + 1/2 below 2^20 are exact
 PI = (float.fromhex("0x1.921fb544p+1"), float.fromhex("0x1.0b4611a6p-33"), float.fromhex("0x1.3198a2e037073p-68"))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions import paired
-from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, of_pair, of_single, once, saturation
+from anydml.kernels.numbers.floats.numbers import SLACK, Lazy, Number, U, of_pair, of_single, once, saturation
+from anydml.kernels.numbers.functions import paired
 from anydml.kernels.numbers.known import Known, places
 from anydml.kernels.numbers.lanes import Truth, either
 

@@ -17,11 +17,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions import circular, logarithms, powers
-from anydml.kernels.elementwise.functions.angles import FARTHEST, PI, near_angle, sin_cos, sin_cos_of
-from anydml.kernels.elementwise.functions.approximate import ROUNDER, Approximate
-from anydml.kernels.elementwise.functions.logarithms import parts
-from anydml.kernels.elementwise.functions.pairs import Pair, quick_sum, series, two_sum
+from anydml.kernels.numbers.functions import circular, logarithms, powers
+from anydml.kernels.numbers.functions.angles import FARTHEST, PI, near_angle, sin_cos, sin_cos_of
+from anydml.kernels.numbers.functions.approximate import ROUNDER, Approximate
+from anydml.kernels.numbers.functions.logarithms import parts
+from anydml.kernels.numbers.functions.pairs import Pair, quick_sum, series, two_sum
 
 REL = 2.0**-80
 POW_REL = 2.0**-78  # an error of the logarithm counts up to 690 times

@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, quick_sum, two_sum
-from anydml.kernels.elementwise.numbers import SLACK
-from anydml.kernels.elementwise.rounding import rounded_to_whole
+from anydml.kernels.numbers.floats.numbers import SLACK
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole
+from anydml.kernels.numbers.functions.pairs import Pair, exact_product, lost_product, quick_sum, two_sum
 from anydml.kernels.numbers.lanes import Truth, either
 
 FAR = 2.0**700

@@ -7,10 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
-from anydml.kernels.nests.real import DIVISORS, DOUBLE, ONE, SLACK, TINY, Real, U, fraction, kept, ranged, sum_of
+from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.numbers.known import FAR, known_constant, known_integer
 from anydml.kernels.numbers.lanes import alike, either, spread
+from anydml.kernels.numbers.measured.real import DIVISORS, DOUBLE, ONE, SLACK, TINY, Real, U, fraction, kept, ranged, sum_of
 
 
 def _is_binary(x: Fraction, most: int = 100) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise.functions import paired_tables as tables
-from anydml.kernels.elementwise.functions.coefficients import EXP2_NEAR, LOG2_NEAR
-from anydml.kernels.elementwise.functions.paired import PairInterval, halved
-from anydml.kernels.elementwise.functions.picks import picked
-from anydml.kernels.elementwise.functions.polynomials import U
+from anydml.kernels.numbers.functions import paired_tables as tables
+from anydml.kernels.numbers.functions.coefficients import EXP2_NEAR, LOG2_NEAR
+from anydml.kernels.numbers.functions.paired import PairInterval, halved
+from anydml.kernels.numbers.functions.picks import picked
+from anydml.kernels.numbers.functions.polynomials import U
 
 ROUNDER = 1.5 * 2.0**48  # what is added to it is rounded to sixteenths, which its low bits count
 FAR = 90.0  # exponents of 2 beyond which tails of float32 lose digits

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.approximate import Approximate, at_most, square
-from anydml.kernels.elementwise.functions.coefficients import ERF, ERFC, EXP
-from anydml.kernels.elementwise.functions.exponentials import exponential
-from anydml.kernels.elementwise.functions.polynomials import U
+from anydml.kernels.numbers.functions.approximate import Approximate, at_most, square
+from anydml.kernels.numbers.functions.coefficients import ERF, ERFC, EXP
+from anydml.kernels.numbers.functions.exponentials import exponential
+from anydml.kernels.numbers.functions.polynomials import U
 
 FARTHEST = 26.63  # e^(-z^2) becomes 0 by itself there
 assert ERFC.high >= FARTHEST

@@ -6,10 +6,10 @@ import math
 from fractions import Fraction
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import numbers
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers.floats import numbers
+from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.lanes import Truth, either
+from anydml.kernels.numbers.wholes import WholeNumber
 
 
 def compared(op: str, x: Number, y: Number) -> Truth:

@@ -6,13 +6,13 @@ import math
 from dataclasses import replace
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import comparisons, rounding
-from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product
-from anydml.kernels.nests.arithmetic import aligned, plain
-from anydml.kernels.nests.functions import as_number, of_number
-from anydml.kernels.nests.real import DOUBLE, SLACK, TINY, Real, U, kept
+from anydml.kernels.numbers.floats import comparisons, rounding
+from anydml.kernels.numbers.functions.pairs import exact_product, lost_product
 from anydml.kernels.numbers.known import FAR
 from anydml.kernels.numbers.lanes import Truth, alike, chosen, either, spread
+from anydml.kernels.numbers.measured.arithmetic import aligned, plain
+from anydml.kernels.numbers.measured.functions import as_number, of_number
+from anydml.kernels.numbers.measured.real import DOUBLE, SLACK, TINY, Real, U, kept
 
 
 def root(a: Real) -> Real:

@@ -9,10 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions import doubled
-from anydml.kernels.elementwise.functions.pairs import Pair
-from anydml.kernels.elementwise.numbers import SLACK
-from anydml.kernels.elementwise.precise_arithmetic import (
+from anydml.kernels.numbers.doubled.arithmetic import (
     LEAST_BOUND,
     Precise,
     absolute,
@@ -25,8 +22,11 @@ from anydml.kernels.elementwise.precise_arithmetic import (
     select,
     subtract,
 )
-from anydml.kernels.elementwise.precise_series import LEAST, SERIES, TINY, tiny
-from anydml.kernels.elementwise.transcendental import STEEP
+from anydml.kernels.numbers.doubled.series import LEAST, SERIES, TINY, tiny
+from anydml.kernels.numbers.floats.numbers import SLACK
+from anydml.kernels.numbers.floats.transcendental import STEEP
+from anydml.kernels.numbers.functions import doubled
+from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.kernels.numbers.lanes import Truth, either
 
 LEVEL = 1.0  # where 1 - |tanh(x)| begins to be computed

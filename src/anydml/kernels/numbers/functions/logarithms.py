@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.approximate import INFINITY, Approximate
-from anydml.kernels.elementwise.functions.coefficients import LOG
-from anydml.kernels.elementwise.functions.polynomials import U
+from anydml.kernels.numbers.functions.approximate import INFINITY, Approximate
+from anydml.kernels.numbers.functions.coefficients import LOG
+from anydml.kernels.numbers.functions.polynomials import U
 
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 _LARGE = 2.0**60  # where 1 + x is x, and x^2 + 1 is x^2, within 2^-60
