@@ -11,7 +11,6 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.nests import items
 from anydml.kernels.nests.folds import Fold, NestArgmax, NestSum, RingSum, extreme
 from anydml.kernels.nests.items import Index, Item
-from anydml.kernels.nests.shape import conjuncts
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.known import known_integer
 from anydml.kernels.numbers.lanes import Truth, alike, chosen, either, spread
@@ -99,7 +98,7 @@ def _looped(
     # where a loop begins elsewhere in each lane, its variable differs from lane to lane
     spans = {v: any(ends[0].kind.lanes for ends in walk.ranges.get((p, v), ())) for v in variables}
     fold = fold_of(_form(walk, p, term, condition, variables, spans))
-    conditions = conjuncts(walk.program, condition)
+    conditions = walk.program.operands(condition, "both")
     body = walk.body
 
     def place(at: Sequence[Index]) -> Value:
