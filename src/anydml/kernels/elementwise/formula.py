@@ -19,7 +19,7 @@ from anydml.kernels.numbers import wholes
 from anydml.kernels.numbers.floats import arithmetic, choices, numbers, rounding, transcendental
 from anydml.kernels.numbers.floats.comparisons import against, compared
 from anydml.kernels.numbers.floats.numbers import Number, U
-from anydml.kernels.numbers.known import known_integer, known_of
+from anydml.kernels.numbers.known import known_integer, known_of, whole_power
 from anydml.kernels.numbers.lanes import Truth
 from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
@@ -29,24 +29,11 @@ from anydml.tensor import DataType, limits
 LEVELS = ("paired", "wide", "float64", "doubled")
 
 
-def computed(
-    body: Body,
-    formula: Formula,
-    streams: Sequence[Value],
-    data_type: DataType,
-    lanes: int,
-    level: str,
-    moves: bool,
-) -> Item:
-    """The last node of a formula that is stored as a data type; streams: one vector of bits for each.
-
-    moves: an element's bits are stored.
-    """
-    return FormulaWalk(body, formula, streams, data_type, lanes, level, moves).run()
-
-
 class FormulaWalk:
-    """A formula, node by node; `items` are what its nodes came to so far, by their places."""
+    """A formula that is stored as a data type, node by node; `items` are what its nodes came to so far, by their places.
+
+    streams: one vector of bits for each. moves: an element's bits are stored.
+    """
 
     def __init__(
         self,
@@ -202,7 +189,7 @@ class FormulaWalk:
             return _ARITHMETIC[op](*x)
         if op == "power":
             assert isinstance(data, int)
-            return transcendental.whole_power(x[0], data)
+            return whole_power(x[0], data, arithmetic.multiply)
         if op == "round":
             assert isinstance(data, DataType)
             return rounding.as_rounded(x[0], data)

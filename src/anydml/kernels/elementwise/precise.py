@@ -42,6 +42,7 @@ from anydml.kernels.numbers.doubled.levels import softsign
 from anydml.kernels.numbers.floats.numbers import odd_of
 from anydml.kernels.numbers.floats.rounding import rounded_to_whole, saturated
 from anydml.kernels.numbers.functions.pairs import Pair, quick_sum, two_sum
+from anydml.kernels.numbers.known import whole_power
 from anydml.kernels.numbers.lanes import Truth, either
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
@@ -218,11 +219,8 @@ def item(
         # whose sign is not known
         zero = whole.pair.head.compared("oeq", 0.0)
         return whole._replace(guard=either(whole.guard, zero)) if extremes else whole
-    if op == "power" and isinstance(data, int) and data >= 1:
-        made = numbers[0]
-        for _ in range(data - 1):
-            made = multiply(made, numbers[0])
-        return made
+    if op == "power" and isinstance(data, int):
+        return whole_power(numbers[0], data, multiply)
     return function(op, numbers)
 
 

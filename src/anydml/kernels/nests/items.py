@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.numbers.known import Known, known_integer
+from anydml.kernels.numbers.known import RING, Known, known_integer
 from anydml.kernels.numbers.lanes import Truth, alike, chosen, either
 from anydml.kernels.numbers.measured.real import Real
 
@@ -19,7 +16,6 @@ REACH = 1 << 58  # numbers are indices up to here, so that a few of them have su
 LEAST, MOST = -(1 << 63), (1 << 63) - 1  # of a word
 ANY_WORD = known_integer(LEAST, MOST)
 ANY_INDEX = known_integer(-WIDE, WIDE)
-RING: Mapping[str, Callable[..., Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 DOUBLED = 1 << 52  # integers up to here are divided as float64
 
 

@@ -16,7 +16,7 @@ from anydml.kernels.nests import items
 from anydml.kernels.nests.items import Bits, Index, Item
 from anydml.kernels.nests.separable import shares
 from anydml.kernels.numbers import halves
-from anydml.kernels.numbers.known import known_of, outward
+from anydml.kernels.numbers.known import known_of, outward, whole_power
 from anydml.kernels.numbers.lanes import Truth, alike, chosen, either
 from anydml.kernels.numbers.measured import arithmetic, decisions, functions, real
 from anydml.kernels.numbers.measured.real import Real
@@ -301,7 +301,7 @@ class NestWalk:
         if op == "round":
             return functions.rounded(arithmetic.plain(x[0]), data)
         if op == "power":
-            return functions.whole_power(x[0], data)
+            return whole_power(x[0], data, arithmetic.multiply)
         return _ARITHMETIC[op](*x)
 
 

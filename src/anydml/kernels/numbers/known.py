@@ -8,12 +8,16 @@ integers; an end that is rounded is moved outward.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from operator import add, mul, truediv
+from operator import add, mul, sub, truediv
+from typing import Any, TypeVar
 
+from anydml.kernels.code.engine import Uncompilable
 from anydml.tensor import DataType, limits
+
+T = TypeVar("T")
 
 ANY = 1 << 20  # digits of a number that may have any
 FAR = 2.0**900  # numbers up to here, and down to its reciprocal, have products and rests that float64 holds
@@ -170,6 +174,19 @@ class Known:
 
 
 ANYTHING = Known()
+RING: Mapping[str, Callable[..., Any]] = {"add": add, "sub": sub, "mul": mul}  # of what is known, and of values
+
+
+def whole_power(x: T, exponent: int, multiply: Callable[[T, T], T]) -> T:
+    """A product of equal factors."""
+    if exponent < 1:
+        raise Uncompilable("a power with an exponent below 1")
+    made = x
+    for bit in bin(exponent)[3:]:
+        made = multiply(made, made)
+        if bit == "1":
+            made = multiply(made, x)
+    return made
 
 
 def known_of(data_type: DataType) -> Known:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.numbers.known import Known, known_integer
+from anydml.kernels.numbers.known import RING, Known, known_integer
 
 WIDTHS = (8, 16, 32, 64)
 
@@ -60,7 +57,7 @@ def width(known: Known) -> int | None:
 def ring(op: str, args: list[WholeNumber], modulus: int | None) -> WholeNumber:
     """A sum, difference, product or negation; modulus: the bits it is known by, if only these are seen of it."""
     a, b = args[0], args[-1]
-    known = -a.known if op == "neg" else _RING[op](a.known, b.known)
+    known = -a.known if op == "neg" else RING[op](a.known, b.known)
     bits = modulus or (None if any(x.modular for x in args) else width(known))
     if bits is None:
         raise Uncompilable("an integer takes more than 64 bits")
@@ -69,7 +66,7 @@ def ring(op: str, args: list[WholeNumber], modulus: int | None) -> WholeNumber:
         made = 0 - values[0]
     else:
         x, y = values
-        made = _RING[op](x, y)
+        made = RING[op](x, y)
     return WholeNumber(made, known, modular=modulus is not None)
 
 
@@ -184,6 +181,3 @@ def constant(value: int, like: Value) -> WholeNumber:
         raise Uncompilable("an integer constant takes more than 64 bits")
     shown = value - (1 << bits) if value >= 1 << bits - 1 else value
     return WholeNumber(like.body.constant(like.kind.of(f"i{bits}"), shown), known)
-
-
-_RING: Mapping[str, Callable[..., Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}

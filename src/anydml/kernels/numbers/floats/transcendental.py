@@ -18,7 +18,7 @@ from anydml.kernels.numbers.floats.rounding import rounded_to_whole, to_whole
 from anydml.kernels.numbers.functions import far_angles, paired, paired_powers, wide
 from anydml.kernels.numbers.functions.approximate import at_most
 from anydml.kernels.numbers.functions.circular import FARTHEST
-from anydml.kernels.numbers.known import ANY, Known, known_constant
+from anydml.kernels.numbers.known import ANY, Known, known_constant, whole_power
 from anydml.kernels.numbers.lanes import Truth, either
 
 FAR_OUT = 1024.0  # arguments beyond which those that saturate have done so
@@ -226,7 +226,7 @@ def _power_of_rounded(x: Number, y: Number, made: Number) -> Number:
 def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
     """x^y by operations that are rounded once, for a few constants y; None for others."""
     if exponent in (1, 2, 3, 4):
-        return whole_power(x, int(exponent))
+        return whole_power(x, int(exponent), arithmetic.multiply)
     if exponent == -1:
         return arithmetic.divide(_unit(x.wide()), x)
     if exponent == 0.5 and x.single is not None:  # pow(-0, 0.5) is +0, pow(-inf, 0.5) is +inf
@@ -270,18 +270,6 @@ def cut_power(x: Number, y: Number, level: str) -> Number:
     if len(masks) < len(whole):
         return power
     return choices.select(Truth(reduce(and_, masks)), product, power)
-
-
-def whole_power(x: Number, exponent: int) -> Number:
-    """A product of equal factors."""
-    if exponent < 1:
-        raise Uncompilable("a power that is not positive")
-    made = x
-    for bit in bin(exponent)[3:]:
-        made = arithmetic.multiply(made, made)
-        if bit == "1":
-            made = arithmetic.multiply(made, x)
-    return made
 
 
 def remainder(op: str, x: Number, y: Number, steps: int) -> Number:

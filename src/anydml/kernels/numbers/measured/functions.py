@@ -16,16 +16,6 @@ from anydml.kernels.numbers.measured.real import Real, U
 from anydml.tensor import DataType
 
 
-def whole_power(x: Real, exponent: int) -> Real:
-    """A product of equal numbers."""
-    if exponent < 1:
-        raise Uncompilable("a power with an exponent below 1")
-    made = x
-    for _ in range(exponent - 1):
-        made = arithmetic.multiply(made, x)
-    return made
-
-
 def rounded(x: Real, data_type: DataType) -> Real:
     """A number as a tensor of a float type holds it."""
     if data_type != DataType.FLOAT32:
