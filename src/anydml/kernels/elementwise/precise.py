@@ -186,22 +186,13 @@ def item(
         return _constant(body, kind, data, extremes)
     if op == "same":
         return args[0]
+    truths, numbers = [a for a in args if isinstance(a, Truth)], [a for a in args if isinstance(a, Precise)]
     if op == "select":
-        condition, one, two = args
-        assert isinstance(condition, Truth)
-        assert isinstance(one, Precise)
-        assert isinstance(two, Precise)
-        return select(condition, one, two)
+        return select(truths[0], *numbers)
     if op in ("both", "either"):
-        a, b = args
-        assert isinstance(a, Truth)
-        assert isinstance(b, Truth)
-        return a.joined(op, b)
+        return truths[0].joined(op, truths[1])
     if op == "not":
-        (a,) = args
-        assert isinstance(a, Truth)
-        return ~a
-    numbers = [a for a in args if isinstance(a, Precise)]
+        return ~truths[0]
     if op in ("less", "less_equal", "equal"):
         return compared(op, *numbers)
     if op == "is_nan":

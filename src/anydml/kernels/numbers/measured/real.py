@@ -28,8 +28,10 @@ DOUBLE = Kind("double")
 
 @dataclass(frozen=True, eq=False)
 class Real:
-    """known: of n. err: None where it is 0 in every lane. guard: lanes in which nothing is known. constant: t, if it is one,
-    and no zero; its n is 1 or -1.
+    """A number t = factor * n in every lane.
+
+    known: of n. err: None where it is 0 in every lane. guard: lanes in which nothing is known. constant: t, if it is one, and not
+    0; its n is 1 or -1.
     """
 
     value: Value
