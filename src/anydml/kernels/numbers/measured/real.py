@@ -30,8 +30,8 @@ DOUBLE = Kind("double")
 class Real:
     """A number t = factor * n in every lane.
 
-    known: of n. err: None where it is 0 in every lane. guard: lanes in which nothing is known. constant: t, if it is one, and not
-    0; its n is 1 or -1.
+    known: of n. err: None where it is 0 in every lane. guard: lanes in which nothing is known. constant: t, if it is one, and
+    not 0; its n is 1 or -1.
     """
 
     value: Value
