@@ -11,7 +11,7 @@ from anydml.kernels.nests import items
 from anydml.kernels.nests.items import BIT, WORD, Index, Item
 from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.numbers.known import FAR, known_integer
-from anydml.kernels.numbers.lanes import Truth, chosen, either, every, spread
+from anydml.kernels.numbers.lanes import Truth, chosen, either, every, in_lanes
 from anydml.kernels.numbers.measured import arithmetic, decisions
 from anydml.kernels.numbers.measured.real import DOUBLE, SLACK, Real
 
@@ -51,10 +51,10 @@ class _Guarded:
     def more(self, carried: list[Value], *guards: Value | None) -> Value:
         found = either(carried[-1], *guards)
         assert found is not None
-        return spread(found, self.lanes)
+        return in_lanes(found, self.lanes)
 
     def wide(self, x: Value) -> Value:
-        return spread(x, self.lanes)
+        return in_lanes(x, self.lanes)
 
 
 class NestSum(_Guarded):
@@ -121,9 +121,9 @@ class RingSum:
 
     def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
         assert isinstance(term, Index)
-        value = spread(term.value, self.lanes)
+        value = in_lanes(term.value, self.lanes)
         if not there.known:
-            value = chosen(spread(there.mask, self.lanes), value, carried[0].lift(0))
+            value = chosen(in_lanes(there.mask, self.lanes), value, carried[0].lift(0))
         return [carried[0] + value]
 
     def finished(self, carried: list[Value]) -> Item:

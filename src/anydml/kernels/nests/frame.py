@@ -10,7 +10,7 @@ from anydml.kernels.nests.items import WORD, Index
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.known import known_integer
-from anydml.kernels.numbers.lanes import spread
+from anydml.kernels.numbers.lanes import in_lanes
 
 
 class Frame:
@@ -26,6 +26,6 @@ class Frame:
         """The indices of a vector of elements along a dimension; behind the last one, that one again."""
         body = self.body
         d = self.shape.lane if d is None else d
-        value = spread(Value(body, x, WORD), self.lanes) + body.constants("i64", range(self.lanes))
-        last = spread(Value(body, body.op(f"sub i64 %size{d}, 1"), WORD), self.lanes)
+        value = in_lanes(Value(body, x, WORD), self.lanes) + body.constants("i64", range(self.lanes))
+        last = in_lanes(Value(body, body.op(f"sub i64 %size{d}, 1"), WORD), self.lanes)
         return replace(self.index(d, items.extreme("min", value, last)), side=(x, d))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.numbers.known import RING, Known, known_integer
-from anydml.kernels.numbers.lanes import Truth, alike, chosen, either
+from anydml.kernels.numbers.lanes import Truth, broadcast, chosen, either
 from anydml.kernels.numbers.measured.real import Real
 
 WORD = Kind("i64")
@@ -62,7 +62,7 @@ def _wrapped(known: Known) -> Known:
 
 
 def arithmetic(op: str, a: Index, b: Index) -> Index:
-    x, y = alike(a.value, b.value)
+    x, y = broadcast(a.value, b.value)
     guard = either(a.guard, b.guard)
     if op in ("add", "sub", "mul"):
         made = _scaled(x, y, a, b) if op == "mul" else x + y if op == "add" else x - y
@@ -80,7 +80,7 @@ def overflowing(op: str, a: Index, b: Index) -> Value | None:
     known = RING[op](a.known, b.known)
     if _wrapped(known) == known:
         return None
-    x, y = (value.converted("sitofp", value.kind.of("double")) for value in alike(a.value, b.value))
+    x, y = (value.converted("sitofp", value.kind.of("double")) for value in broadcast(a.value, b.value))
     made: Value = RING[op](x, y)
     return made.magnitude().compared("ogt", float(WIDE))
 
@@ -122,7 +122,7 @@ def remainder(a: Index, by: int) -> Index:
 
 
 def compared(op: str, a: Index, b: Index) -> Truth:
-    x, y = alike(a.value, b.value)
+    x, y = broadcast(a.value, b.value)
     how = {"less": "slt", "less_equal": "sle", "equal": "eq"}[op]
     return Truth(x.compared(how, y), either(a.guard, b.guard))
 

@@ -21,7 +21,7 @@ from anydml.kernels.nests.items import BIT, WORD
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.nests.weighted import Weighted, WeightedTerm
-from anydml.kernels.numbers.lanes import Truth, either, spread
+from anydml.kernels.numbers.lanes import Truth, either, in_lanes
 from anydml.kernels.numbers.measured import arithmetic, decisions, real
 from anydml.kernels.numbers.measured.real import DOUBLE, ONE, SLACK, Real, U
 
@@ -198,7 +198,7 @@ class Lists(Frame):
         return item
 
     def _along(self) -> Value:
-        return spread(self.walk.index(self.found.along).value, self.lanes)
+        return in_lanes(self.walk.index(self.found.along).value, self.lanes)
 
     def _other(self, bits: Value, others: Value) -> Value:
         """Bits that are 0 as long as all elements are -0."""
@@ -209,7 +209,7 @@ class Lists(Frame):
         if not self.floating:
             return None
         some = count.compared("ne", 0)
-        return others.compared("eq", 0) & spread(some, self.lanes)
+        return others.compared("eq", 0) & in_lanes(some, self.lanes)
 
     def roughly(self) -> tuple[Real, Value | None]:
         """A vector of sums with the bounds that magnitudes give, and the lanes in which nothing is known."""
@@ -219,7 +219,7 @@ class Lists(Frame):
 
         def added(bits: Value, weight: Value, carried: list[Value]) -> list[Value]:
             x = self._number(bits).value
-            total = body.fused(x, spread(weight, self.lanes), carried[0])
+            total = body.fused(x, in_lanes(weight, self.lanes), carried[0])
             return [total, carried[1] + x.magnitude(), self._other(bits, carried[2])]
 
         def pair(j: str, carried: list[Value]) -> list[Value]:
@@ -237,7 +237,7 @@ class Lists(Frame):
         _, (total, size, others) = body.loop("0", self.singles.name, 1, sums, single)
         # a product and a sum for each term, of weights up to the heaviest; 3: of the sum of magnitudes, and of this
         share = self.heaviest * (U * (2 * len(self.found.terms) + 3) * SLACK) + self.lost * SLACK
-        err = size * spread(share, self.lanes)
+        err = size * in_lanes(share, self.lanes)
         guard = either(~size.compared("olt", math.inf), self._unsigned(others, self.pairs + self.singles))
         return Real(total, err, factor=self.factor), guard
 

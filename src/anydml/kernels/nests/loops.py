@@ -13,7 +13,7 @@ from anydml.kernels.nests.folds import Fold, NestArgmax, NestSum, RingSum, extre
 from anydml.kernels.nests.items import Index, Item
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.known import known_integer
-from anydml.kernels.numbers.lanes import Truth, alike, chosen, either, spread
+from anydml.kernels.numbers.lanes import Truth, broadcast, chosen, either, in_lanes
 from anydml.kernels.numbers.measured import arithmetic, decisions, real
 from anydml.kernels.numbers.measured.real import Real
 
@@ -116,16 +116,16 @@ def _looped(
         v = variables[k]
         start, end, open_ = _range(walk, p, v, conditions, variables[k:])
         carried = fold.opened(carried, open_)
-        first, last = alike(start, end)
+        first, last = broadcast(start, end)
         count = widest(items.extreme("max", last - first, first.lift(0)), "smax")
 
         def turn(i: str, values: list[Value]) -> list[Value]:
-            value, step = alike(start, Value(body, i, items.WORD))
+            value, step = broadcast(start, Value(body, i, items.WORD))
             value = value + step
             inside = there
             if spans[v]:
                 inside = there.joined("both", Truth(value.compared("slt", last)))
-                most = spread(Value(body, body.op(f"sub i64 {walk.sizes[v]}, 1"), items.WORD), value.kind.lanes)
+                most = in_lanes(Value(body, body.op(f"sub i64 {walk.sizes[v]}, 1"), items.WORD), value.kind.lanes)
                 value = items.extreme("min", value, most)
             index = Index(value, known_integer(0, (1 << walk.program.bits[v]) - 1))
             with walk.scope({v: index}):
@@ -207,10 +207,10 @@ def _range(
         walk.fill(args[1])
         limit = walk.index(args[1])
         guards.append(limit.guard)
-        end = items.extreme("min", *alike(end, widest(limit.value, "smax")))
+        end = items.extreme("min", *broadcast(end, widest(limit.value, "smax")))
     for first, last in walk.ranges.get((p, v), ()):
-        start = items.extreme("max", *alike(start, first))
-        end = items.extreme("min", *alike(end, last))
+        start = items.extreme("max", *broadcast(start, first))
+        end = items.extreme("min", *broadcast(end, last))
     return start, end, either(*guards)
 
 

@@ -24,7 +24,7 @@ from anydml.kernels.nests.separable import Separable, SeparablePart
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.known import Known, known_integer, outward, places
-from anydml.kernels.numbers.lanes import Truth, chosen, either, spread
+from anydml.kernels.numbers.lanes import Truth, chosen, either, in_lanes
 from anydml.kernels.numbers.measured import arithmetic, real
 from anydml.kernels.numbers.measured.real import DOUBLE, ONE, SLACK, Real, U
 from anydml.tensor import DataType
@@ -115,7 +115,7 @@ class RowSums(Frame):
         self.across = weights
         items: list[Item] = []
         offsets = [
-            spread(self.walk.index(part.offsets[0]).value.shifted_right(self.size.bit_length() - 1, signed=False), self.lanes)
+            in_lanes(self.walk.index(part.offsets[0]).value.shifted_right(self.size.bit_length() - 1, signed=False), self.lanes)
             for part in columns
         ]
         if self.permuted:
@@ -123,17 +123,17 @@ class RowSums(Frame):
             for offset in offsets[1:]:
                 low, high = body.intrinsic("umin", low, offset), body.intrinsic("umax", high, offset)
             suffix = f"v{self.lanes}i64"
-            first = spread(body.call(f"llvm.vector.reduce.umin.{suffix}", WORD, low), self.lanes)
+            first = in_lanes(body.call(f"llvm.vector.reduce.umin.{suffix}", WORD, low), self.lanes)
             items.append(Index(first, known_integer(0, 1 << 62)))
             guard = either(guard, (high - first).compared("uge", 2 * self.lanes))
             offsets = [offset - first for offset in offsets]
         for part, offset, weight in zip(columns, offsets, weights.values, strict=True):
             items.append(Index(offset, known_integer(0, 1 << 62)))
             if part.weights:
-                items.append(Real(spread(weight, self.lanes)))
+                items.append(Real(in_lanes(weight, self.lanes)))
         self.guarded = guard is not None
         if guard is not None:
-            items.append(Truth(spread(guard, self.lanes)))
+            items.append(Truth(in_lanes(guard, self.lanes)))
         return items
 
     # --- a row of the output ---
@@ -149,7 +149,7 @@ class RowSums(Frame):
             for o in part.offsets:
                 at = body.at(at, walk.index(o).value.name)
             rows.append(at)
-        weights = [spread(w, self.lanes) for w in self.down.values]
+        weights = [in_lanes(w, self.lanes) for w in self.down.values]
         count = body.op(f"add i64 %last{found.tensor}_{found.dimension}, 1")
         behind = Value(body, body.op(f"sub i64 {count}, {self.lanes}"), WORD)
         word = Kind(f"i{self.type.element_bits}", self.lanes)
@@ -311,7 +311,7 @@ class RowSums(Frame):
     def nearly(self, total: Value) -> Real:
         """The number that a sum is, with the bound of what all roundings lost."""
         total = total * float(self.factor)
-        err = self.body.fused(total.magnitude(), spread(self.share, self.lanes), spread(self.rest, self.lanes))
+        err = self.body.fused(total.magnitude(), in_lanes(self.share, self.lanes), in_lanes(self.rest, self.lanes))
         return Real(total, err, Known(finite=True))
 
     def _divided(self, total: Value) -> Value:

@@ -12,7 +12,7 @@ from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import Bits, Index, Item
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
-from anydml.kernels.numbers.lanes import Truth, spread
+from anydml.kernels.numbers.lanes import Truth, in_lanes
 from anydml.kernels.numbers.measured.real import Real
 
 
@@ -77,12 +77,12 @@ class Tables(Frame):
         if not main.kind.lanes:
             return None
         kept = self._slot(main, i)
-        guard = None if item.guard is None else self._slot(spread(item.guard, self.lanes), i)
+        guard = None if item.guard is None else self._slot(in_lanes(item.guard, self.lanes), i)
         if isinstance(item, Truth):
             return Truth(kept, guard, item.known)
         if isinstance(item, Index):
             return Index(kept, item.known, guard)
-        err = None if item.err is None else self._slot(spread(item.err, self.lanes), i)
+        err = None if item.err is None else self._slot(in_lanes(item.err, self.lanes), i)
         return replace(item, value=kept, err=err, guard=guard)
 
     def loaded(self, x: str) -> dict[int, Item]:

@@ -17,7 +17,7 @@ from anydml.kernels.nests.items import Bits, Index, Item
 from anydml.kernels.nests.separable import shares
 from anydml.kernels.numbers import halves
 from anydml.kernels.numbers.known import known_of, outward, whole_power
-from anydml.kernels.numbers.lanes import Truth, alike, chosen, either
+from anydml.kernels.numbers.lanes import Truth, broadcast, chosen, either
 from anydml.kernels.numbers.measured import arithmetic, decisions, functions, real
 from anydml.kernels.numbers.measured.real import Real
 from anydml.schema.node import Constant
@@ -201,15 +201,15 @@ class NestWalk:
         last, stride = (Value(self.body, text, items.WORD) for text in self.places[tensor, d])
         value = at.value
         if not inside:
-            value, end = alike(value, last)
+            value, end = broadcast(value, last)
             value = items.extreme("min", items.extreme("max", value, value.lift(0)), end)
-        value, step = alike(value, stride)
+        value, step = broadcast(value, stride)
         side = at.side if inside and (tensor, d) in self.contiguous else None
         return Index(value * step, items.ANY_INDEX, at.guard, side)
 
     def _inside(self, at: Index, data: tuple[int, int]) -> Truth:
         at = self._known(at)
-        value, last = alike(at.value, Value(self.body, self.places[data][0], items.WORD))
+        value, last = broadcast(at.value, Value(self.body, self.places[data][0], items.WORD))
         # an index that is negative is large without its sign
         return Truth(value.compared("ule", last), at.guard)
 

@@ -7,21 +7,21 @@ from typing import NamedTuple
 from anydml.kernels.code.values import Value
 
 
-def spread(a: Value, lanes: int) -> Value:
+def in_lanes(a: Value, lanes: int) -> Value:
     return a if a.kind.lanes == lanes else a.body.splat(a, lanes)
 
 
-def alike(a: Value, b: Value) -> tuple[Value, Value]:
+def broadcast(a: Value, b: Value) -> tuple[Value, Value]:
     """Two values in as many lanes as either has."""
     lanes = max(a.kind.lanes, b.kind.lanes)
-    return spread(a, lanes), spread(b, lanes)
+    return in_lanes(a, lanes), in_lanes(b, lanes)
 
 
 def chosen(mask: Value, a: Value, b: Value) -> Value:
     """a where the mask holds, else b; of any lanes."""
-    a, b = alike(a, b)
-    mask, a = alike(mask, a)
-    return a.body.chosen(mask, a, spread(b, a.kind.lanes))
+    a, b = broadcast(a, b)
+    mask, a = broadcast(mask, a)
+    return a.body.chosen(mask, a, in_lanes(b, a.kind.lanes))
 
 
 def either(*masks: Value | None) -> Value | None:
@@ -32,14 +32,14 @@ def either(*masks: Value | None) -> Value | None:
             if found is None:
                 found = mask
             else:
-                one, two = alike(found, mask)
+                one, two = broadcast(found, mask)
                 found = one | two
     return found
 
 
 def every(a: Value, b: Value) -> Value:
     """The lanes of both masks."""
-    a, b = alike(a, b)
+    a, b = broadcast(a, b)
     return a & b
 
 
@@ -58,7 +58,7 @@ class Truth(NamedTuple):
         for x, y in ((self, other), (other, self)):
             if x.known is not None:
                 return y if x.known == (op == "both") else x
-        p, q = alike(self.mask, other.mask)
+        p, q = broadcast(self.mask, other.mask)
         mask = p & q if op == "both" else p | q
         guards = []
         for x, y in ((self, other), (other, self)):

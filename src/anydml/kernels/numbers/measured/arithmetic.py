@@ -9,7 +9,7 @@ from fractions import Fraction
 from anydml.kernels.code.values import Value
 from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.numbers.known import FAR, known_constant, known_integer
-from anydml.kernels.numbers.lanes import alike, either, spread
+from anydml.kernels.numbers.lanes import broadcast, either, in_lanes
 from anydml.kernels.numbers.measured.real import DIVISORS, DOUBLE, ONE, SLACK, TINY, Real, U, fraction, kept, ranged, sum_of
 
 
@@ -39,14 +39,9 @@ def times(x: Real, k: int | Fraction) -> Real:
     return replace(multiply(replace(x, factor=ONE, constant=None), constant), factor=x.factor)
 
 
-def _digits(k: Fraction) -> int:
-    n = abs(k.numerator)
-    return (n // (n & -n)).bit_length()
-
-
 def _held(k: Fraction) -> bool:
     """Whether float64 holds a constant."""
-    return k.denominator & (k.denominator - 1) == 0 and _digits(k) <= 53 and abs(math.log2(abs(k))) < 500
+    return abs(math.log2(abs(k))) < 500 and known_constant(k).quantum is not None
 
 
 def plain(x: Real) -> Real:
@@ -88,7 +83,7 @@ def aligned(a: Real, b: Real) -> tuple[Real, Real]:
 
 def add(a: Real, b: Real) -> Real:
     a, b = aligned(a, b)
-    x, y = alike(a.value, b.value)
+    x, y = broadcast(a.value, b.value)
     known, guard = a.known + b.known, either(a.guard, b.guard)
     if a.exact and b.exact and known.digits <= 53:
         return Real(x + y, None, known, a.factor, guard)
@@ -110,7 +105,7 @@ def multiply(a: Real, b: Real) -> Real:
     for other, k in ((a, b.constant), (b, a.constant)):
         if k is not None:
             return _by_constant(other, k)
-    x, y = alike(a.value, b.value)
+    x, y = broadcast(a.value, b.value)
     factor, known, guard = a.factor * b.factor, a.known * b.known, either(a.guard, b.guard)
     exact = a.exact and b.exact
     if exact and known.has_quantum(-1000) and known.largest < FAR and known.digits <= 53:
@@ -136,7 +131,7 @@ def _by_constant(x: Real, k: Fraction) -> Real:
 
 
 def product_of(a: Value, b: Value) -> Value:
-    a, b = alike(a, b)
+    a, b = broadcast(a, b)
     return a * b
 
 
@@ -152,7 +147,7 @@ def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
     if not folded:
         assert b.constant is not None
         b = Real(b.body.constant(DOUBLE, float(b.constant)), known=known_constant(b.constant))
-    x, y = alike(a.value, b.value)
+    x, y = broadcast(a.value, b.value)
     body = a.body
     q = x / y
     guard = either(a.guard, b.guard)
@@ -176,13 +171,13 @@ def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
     others = []
     least = size
     if b.err is not None:
-        divisor = spread(b.err, size.kind.lanes)
+        divisor = in_lanes(b.err, size.kind.lanes)
         least = size - divisor
         guard = either(guard, ~least.compared("ogt", 0.0) & divisor.compared("une", 0.0) & finite)
         # a zero stays one, whatever the divisor is: a quotient that is small without being one is guarded below
         others.append(kept(q.magnitude() * divisor / least, divisor, q))
     if a.err is not None:
-        top = spread(a.err, size.kind.lanes)
+        top = in_lanes(a.err, size.kind.lanes)
         others.append(kept(top / least, top))
     known, bound = a.known / b.known, sum_of(err, *others)
     # what it leaves over is exact if the dividend is no smaller than this, and so is the quotient's place

@@ -9,7 +9,7 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.numbers.floats import comparisons, rounding
 from anydml.kernels.numbers.functions.pairs import exact_product, lost_product
 from anydml.kernels.numbers.known import FAR
-from anydml.kernels.numbers.lanes import Truth, alike, chosen, either, spread
+from anydml.kernels.numbers.lanes import Truth, broadcast, chosen, either, in_lanes
 from anydml.kernels.numbers.measured.arithmetic import aligned, plain
 from anydml.kernels.numbers.measured.functions import as_number, of_number
 from anydml.kernels.numbers.measured.real import DOUBLE, SLACK, TINY, Real, U, kept
@@ -41,7 +41,7 @@ def absolute(a: Real) -> Real:
 def extreme(a: Real, b: Real, *, largest: bool) -> Real:
     """The larger or the smaller: NaN if either is, and -0 < +0."""
     a, b = aligned(a, b)
-    x, y = alike(a.value, b.value)
+    x, y = broadcast(a.value, b.value)
     body = x.body
     first = x.compared("ogt" if largest else "olt", y)
     same = x.bits() & y.bits() if largest else x.bits() | y.bits()
@@ -63,9 +63,9 @@ def extreme(a: Real, b: Real, *, largest: bool) -> Real:
 def _of_finite(a: Real, lanes: int) -> Value:
     """The bound of a number, 0 where it is infinite: it is what it is, and any bound may stand beside it."""
     if a.err is None:
-        return spread(a.body.constant(DOUBLE, 0.0), lanes)
-    err = spread(a.err, lanes)
-    return err if a.known.finite else a.body.chosen(spread(a.value, lanes).magnitude().compared("oeq", math.inf), 0.0, err)
+        return in_lanes(a.body.constant(DOUBLE, 0.0), lanes)
+    err = in_lanes(a.err, lanes)
+    return err if a.known.finite else a.body.chosen(in_lanes(a.value, lanes).magnitude().compared("oeq", math.inf), 0.0, err)
 
 
 def select(condition: Truth, a: Real, b: Real) -> Real:

@@ -10,7 +10,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.numbers.floats import rounding, transcendental
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.floats.numbers import constant as exact_constant
-from anydml.kernels.numbers.lanes import alike, either, spread
+from anydml.kernels.numbers.lanes import broadcast, either, in_lanes
 from anydml.kernels.numbers.measured import arithmetic
 from anydml.kernels.numbers.measured.real import Real, U
 from anydml.tensor import DataType
@@ -53,10 +53,10 @@ def _settled(made: Number, x: Real) -> Number:
     if not made.saturated:
         return made
     size, far = made.wide().magnitude(), 2.0**made.saturated
-    base = spread(x.value, size.kind.lanes)
+    base = in_lanes(x.value, size.kind.lanes)
     ordinary = base.compared("une", 0.0)
     if x.err is not None:
-        ordinary = ordinary | spread(x.err, size.kind.lanes).compared("une", 0.0)
+        ordinary = ordinary | in_lanes(x.err, size.kind.lanes).compared("une", 0.0)
     ordinary = ordinary & base.magnitude().compared("olt", math.inf)  # an infinity is one, whatever its bound
     beyond = size.compared("ogt", far) | size.compared("olt", 1 / far)
     return replace(made.guarded(beyond & ordinary), saturated=0)
@@ -64,10 +64,10 @@ def _settled(made: Number, x: Real) -> Number:
 
 def as_number(x: Real, lanes: int = 0) -> Number:
     """A number with the factor 1, as functions and roundings take it, in so many lanes at least."""
-    value, err = spread(x.value, max(lanes, x.value.kind.lanes)), x.err
+    value, err = in_lanes(x.value, max(lanes, x.value.kind.lanes)), x.err
     if err is None:
         return Number(x.body, lambda: value, x.known, exact=True, odd=lambda: value, guard=x.guard)
-    value, bound = alike(value, err)
+    value, bound = broadcast(value, err)
     return Number(x.body, lambda: value, x.known, err=lambda: bound, guard=x.guard)
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.numbers.known import ANYTHING, FAR, Known, known_integer
-from anydml.kernels.numbers.lanes import alike, chosen, either, every
+from anydml.kernels.numbers.lanes import broadcast, chosen, either, every
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-45
@@ -77,7 +77,7 @@ def sum_of(*errors: Value | None) -> Value | None:
             if found is None:
                 found = e
             else:
-                a, b = alike(found, e)
+                a, b = broadcast(found, e)
                 found, several = a + b, True
     return found * SLACK if several and found is not None else found
 
