@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import cast
@@ -29,25 +29,23 @@ from anydml.tensor import DataType, limits
 LEVELS = ("paired", "wide", "float64", "doubled")
 
 
+@dataclass(eq=False)
 class FormulaWalk:
     """A formula that is stored as a data type, node by node; `items` are what its nodes came to so far, by their places.
 
     streams: one vector of bits for each. moves: an element's bits are stored.
     """
 
-    def __init__(
-        self,
-        body: Body,
-        formula: Formula,
-        streams: Sequence[Value],
-        data_type: DataType,
-        lanes: int,
-        level: str,
-        moves: bool,
-    ) -> None:
-        self.moves = moves
-        self.level = level
-        self.body, self.formula, self.streams, self.data_type = body, formula, streams, data_type
+    body: Body
+    formula: Formula
+    streams: Sequence[Value]
+    data_type: DataType
+    lanes: int
+    level: str
+    moves: bool
+
+    def __post_init__(self) -> None:
+        formula, data_type = self.formula, self.data_type
         self.items: dict[int, Item] = {}
         self.converted: dict[int, Number] = {}
         wraps = data_type.dtype.kind in "iu" and integral_at(formula, len(formula) - 1)  # else what is stored saturates
@@ -55,7 +53,7 @@ class FormulaWalk:
         # nothing but the extremes of integers and constants, cut toward zero when they are stored
         self.cut = data_type.dtype.kind in "iu" and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
         self.cut_at_32_bits = data_type.dtype.kind in "iu" and data_type.element_bits <= 32
-        self.like = body.undefined(Kind("i8", lanes))  # what constants have as many lanes as
+        self.like = self.body.undefined(Kind("i8", self.lanes))  # what constants have as many lanes as
 
     def run(self) -> Item:
         for place, (op, args, data) in enumerate(self.formula):
