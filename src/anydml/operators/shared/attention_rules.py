@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from anydml.schema.attention import (
+from anydml.operators.shared.attention import (
     ALL_THREE,
     KEY,
     KEY_VALUE,
