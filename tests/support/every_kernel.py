@@ -42,6 +42,7 @@ from anydml.kernels.match.scans import scan
 from anydml.kernels.match.several import several
 from anydml.kernels.match.staged import staged
 from anydml.kernels.match.windows import windows
+from anydml.kernels.problem import problem_of
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import Statement, stated
 
@@ -70,7 +71,7 @@ class Kernel:
 
     def lower(self, checked: Checked[Desc], machine: Machine) -> Answer:
         try:
-            return self.family()(stated(checked.desc), checked, machine)
+            return self.family()(problem_of(checked), machine)
         except Uncompilable as error:
             return Refused(str(error))
 
@@ -82,7 +83,7 @@ def newest_of(checked: Checked[Desc]) -> Checked[Desc]:
 
 def plan_of(checked: Checked[Any], target: Target, threads: int) -> IntegerPlan:
     """The plan of a product or a convolution of integers, whatever it takes."""
-    found = contraction(stated(checked.desc), checked)
+    found = contraction(problem_of(checked))
     assert isinstance(found, MatrixProduct | Convolution), found
     return IntegerPlan(of_product(found) if isinstance(found, MatrixProduct) else of_convolution(found), target, threads)
 
@@ -162,8 +163,8 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         copies = in_order
     patterns: dict[str, object] = {
         "copy": copies,
-        "contract": product(statement, checked),
-        "contract:compiled": contraction(statement, checked),
+        "contract": product(problem_of(checked)),
+        "contract:compiled": contraction(problem_of(checked)),
         "contract.floats": products_of_floats(statement),
         "attention": attention(statement),
         "elementwise": one_map(statement),

@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from anydml import optional
 from anydml.devices.binding import Slot
@@ -31,8 +30,8 @@ from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.match.windows import MAX, windows
+from anydml.kernels.problem import Problem
 from anydml.lazy import computed_once
-from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, meaning
 from anydml.tensor import TensorDesc, TensorFlags
@@ -212,12 +211,12 @@ class _Kernels:
         return Part(work, *found, None, _title(self._checked, work))
 
     def _linked(self, nest: Nest, tensors: Mapping[str, TensorDesc], title: str) -> tuple[str, Built] | None:
-        of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
-        for name, answer in lowerings(self._fusing, {OUTPUT: nest}, of_no_operator, self._machine):
+        problem = Problem({OUTPUT: nest}, tensors)
+        for name, answer in lowerings(self._fusing, problem, self._machine):
             built = tried(name, partial(linked, answer, left_open(title, name))) if isinstance(answer, Lowered) else answer
             if not isinstance(built, Refused):
                 if files := dumping():
-                    files.fused(title, {OUTPUT: nest}, name, answer)
+                    files.fused(title, problem, name, answer)
                 return name, built
             self._refused.append({"nodes": title, "kernel": name, "reason": built.reason})
         return None

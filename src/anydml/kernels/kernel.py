@@ -1,6 +1,6 @@
 """Kernels: the forms in which a family returns a statement's implementation, which a device links to arrays.
 
-A family is a module with a function `lower(statement, checked, machine)` that returns `Lowered`, `Built` or `Refused`.
+A family is a module with a function `lower(problem, machine)` that returns `Lowered`, `Built` or `Refused`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from anydml.kernels.call.steps import Repeat, Rounds, Step, StepTable
     from anydml.kernels.code.targets import Target
     from anydml.kernels.evaluate.tally import Counted
-    from anydml.schema.check import Checked
-    from anydml.schema.statement import Statement
+    from anydml.kernels.problem import Problem
 
 Arrays = Mapping[str, NDArray[Any]]
 Execute = Callable[[], object]
@@ -124,7 +123,7 @@ class Built(NamedTuple):
 
 
 Answer: TypeAlias = Lowered | Built | Refused
-Lower: TypeAlias = "Callable[[Statement, Checked[Any], Machine], Answer]"
+Lower: TypeAlias = "Callable[[Problem, Machine], Answer]"
 
 
 class Unfit(Exception):

@@ -16,7 +16,7 @@ from anydml.kernels.contract import by_channel as planned
 from anydml.kernels.contract import by_taps, partition, taps
 from anydml.kernels.contract.by_channel import by_channel
 from anydml.kernels.match.convolution import Convolution, convolution
-from anydml.schema.statement import stated
+from anydml.kernels.problem import problem_of
 from every_kernel import SOAK
 from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not SERVED, reason="no instruction set of this p
 
 def is_served(case: Case, target: Target) -> bool:
     checked = check(desc_of(case))
-    matched = convolution(stated(checked.desc), checked)
+    matched = convolution(problem_of(checked))
     assert isinstance(matched, Convolution)
     made = by_channel(matched)
     return made is not None and (made.serves(target) or by_taps.serves(made, target))

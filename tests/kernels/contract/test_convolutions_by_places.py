@@ -16,7 +16,7 @@ from anydml.kernels.contract import direct, partition
 from anydml.kernels.contract.convolved import Convolved, convolved
 from anydml.kernels.contract.places import MOST, lines_of, serves
 from anydml.kernels.match.convolution import Convolution, convolution
-from anydml.schema.statement import stated
+from anydml.kernels.problem import problem_of
 from every_kernel import SOAK
 from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not SERVED, reason="no instruction set of this p
 
 def found(case: Case, owned: frozenset[str] = OWNED) -> Convolved | None:
     checked = check(desc_of(case, owned))
-    matched = convolution(stated(checked.desc), checked)
+    matched = convolution(problem_of(checked))
     assert isinstance(matched, Convolution)
     return convolved(matched)
 

@@ -7,7 +7,6 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from anydml.kernels.contract.plan import CONSTANTS, IntegerPlan
 from anydml.kernels.contract.problem import of_convolution
 from anydml.kernels.kernel import Lowered
 from anydml.kernels.match.convolution import NO_CONVOLUTION, convolution
+from anydml.kernels.problem import Problem
 from anydml.schema.expression import Sum, Tensor, each
 from anydml.schema.node import Expr
 from anydml.schema.operator import Desc
@@ -196,7 +196,7 @@ def test_what_looks_like_a_convolution() -> None:
         n, m, p, q = i = each(sizes["output_tensor"])
         c, u, v = terms = each(sizes["filter_tensor"][1:], "cuv")
         body = Sum(terms, x.skipped(read(n, m, c, p, q, u, v)) * f[weight(m, c, u, v)], where and where(p))
-        return convolution({"output_tensor": nest(i, body)}, checked)
+        return convolution(Problem({"output_tensor": nest(i, body)}, checked.tensors))
 
     def usual(n: Expr, m: Expr, c: Expr, p: Expr, q: Expr, u: Expr, v: Expr) -> tuple[Expr, ...]:
         return n, c, p + u - 1, q + v - 1
@@ -232,7 +232,7 @@ def test_three_spatial_dimensions() -> None:
         place = [p * s + u * d - q for p, u, s, d, q in zip(o, k, strides, dilations, starts, strict=True)]
         channel = m // 4 * 3 + c if at % 2 else c
         statement = {"output_tensor": nest(i, Sum(terms, x.skipped([n, channel, *place]) * f[[m, *terms]]))}
-        found = convolution(statement, SimpleNamespace(tensors=tensors))  # type: ignore[arg-type]  # all that is looked at
+        found = convolution(Problem(statement, tensors))
         assert not isinstance(found, str)
         plan = IntegerPlan(of_convolution(found), targets()[-1], 1)
         lowered = Lowered(targets()[-1], plan.rounds, plan.scratch.size, constants=CONSTANTS)

@@ -15,7 +15,7 @@ from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract import by_winograd, partition
 from anydml.kernels.contract.by_winograd import Squares, squared
 from anydml.kernels.match.convolution import Convolution, convolution
-from anydml.schema.statement import stated
+from anydml.kernels.problem import problem_of
 from every_kernel import SOAK
 from integer_convolutions import EIGHT_BIT, Case, Recipe, make
 from matmul_cases import PLACES
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not SERVED, reason="no instruction set of this p
 
 def is_served(case: Case, target: Target) -> bool:
     checked = check(desc_of(case, OWNED))
-    matched = convolution(stated(checked.desc), checked)
+    matched = convolution(problem_of(checked))
     assert isinstance(matched, Convolution)
     made = squared(matched)
     return made is not None and made.serves(target)
@@ -150,7 +150,7 @@ def test_what_goes_another_way() -> None:
             assert not is_served(make(replace(PLAIN, windows=(window, window))), target)
     for owned in ((), ("filter_tensor",)):  # filters, or their zero points, that are bound at execution
         checked = check(desc_of(make(replace(PLAIN, absent=frozenset())), frozenset(owned)))
-        matched = convolution(stated(checked.desc), checked)
+        matched = convolution(problem_of(checked))
         assert isinstance(matched, Convolution)
         assert squared(matched) is None
 
@@ -160,7 +160,7 @@ def test_filters_of_every_height_are_packed() -> None:
     for written in (16, 17, 24, 25):
         case = make(replace(PLAIN, written=written, seed=written))
         checked = check(desc_of(case, OWNED))
-        matched = convolution(stated(checked.desc), checked)
+        matched = convolution(problem_of(checked))
         assert isinstance(matched, Convolution)
         made = squared(matched)
         assert made is not None

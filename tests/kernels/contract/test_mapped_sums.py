@@ -13,7 +13,7 @@ from anydml import DataType, Device, MatrixMultiplyIntegerToFloat, TensorDesc, c
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.family import contraction
 from anydml.kernels.kernel import Machine
-from anydml.schema.statement import stated
+from anydml.kernels.problem import problem_of
 from every_kernel import run
 
 by_target = pytest.mark.parametrize("isa", [target.name for target in targets()])
@@ -78,5 +78,5 @@ def test_sums_beyond_int32_are_no_map_of_int32() -> None:
         b_tensor=TensorDesc(DataType.UINT8, (k, 1)), b_scale_tensor=TensorDesc(DataType.FLOAT32, (1,)),
         output_tensor=TensorDesc(DataType.FLOAT32, (1, 1)),
     )  # fmt: skip
-    assert isinstance(contraction(stated(desc), check(desc)), str)
+    assert isinstance(contraction(problem_of(check(desc))), str)
     assert Device().compile(desc).kernel_name != "contract:compiled"

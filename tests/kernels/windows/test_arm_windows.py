@@ -23,10 +23,10 @@ from anydml.graphs.plan import Pooling, works_of
 from anydml.graphs.pooled import poolings
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.problem import problem_of
 from anydml.kernels.windows import family, quantised
 from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
 from anydml.kernels.windows.undecided import STATE_WORDS
-from anydml.schema.statement import stated
 from emulated import Bytes, Case, Recorder, steps_of
 from tensors import laid_over
 
@@ -41,7 +41,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 def case_of(desc: Any, x: NDArray[Any], general: bool, monkeypatch: pytest.MonkeyPatch) -> Case:
     monkeypatch.setattr(family, "GENERAL", 1 << 30 if general else 0)
-    made = family.lower(stated(desc), check(desc), Machine(None, 1))
+    made = family.lower(problem_of(check(desc)), Machine(None, 1))
     assert isinstance(made, Lowered), made
     buffers: dict[str, Bytes] = {"input_tensor": memory_of(desc.input_tensor, x), "scratch": np.zeros(made.scratch, np.uint8)}
     wanted: dict[str, Bytes] = {}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import Rounds
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Decide, Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution, convolution
-from anydml.kernels.match.product import MatrixProduct, product, ruled
+from anydml.kernels.match.product import MatrixProduct, product
 from anydml.kernels.match.summed import Summed, summed
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.kernels.problem import Problem
 from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:
@@ -32,21 +31,21 @@ APART = "outputs are not rounded where they belong"
 SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
-def contraction(statement: Statement, checked: Checked[Any]) -> MatrixProduct | Convolution | Summed | str:
+def contraction(problem: Problem) -> MatrixProduct | Convolution | Summed | str:
     """The product or convolution that the statement comes to, or why it is none."""
-    found = product(statement, checked)
+    found = product(problem)
     if not isinstance(found, str):
         return found
     for match in (convolution, summed):
-        other = match(statement, checked)
+        other = match(problem)
         if not isinstance(other, str):
             return other
     return found
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """The steps of a contraction; its scales are looked at before anything is written."""
-    found = contraction(statement, checked)
+    found = contraction(problem)
     if isinstance(found, str):
         return Refused(found)
     target = wanted(machine.isa, machine.stage)
@@ -62,13 +61,13 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     decide: Decide | None = None
     plan: IntegerPlan | Direct | Channels | Taps | Squares | Refused
     if isinstance(found, Summed):
-        made = mapped(found, checked, machine, target)
+        made = mapped(found, problem, machine, target)
         if isinstance(made, Refused):
             return made
         plan, last, decide = made
-        plan, after = _fitting(plan, checked.tensors), [last]
+        plan, after = _fitting(plan, problem.tensors), [last]
     else:
-        plan = planned(found, checked.tensors, target, machine.threads)
+        plan = planned(found, problem.tensors, target, machine.threads)
     if isinstance(plan, Refused):
         return plan
     return Lowered(
@@ -81,7 +80,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         packed=plan.packed.size,
         spare=plan.spare.size,
         fails=not after,
-        judges=ruled(checked) == found.scale_names,
+        judges=problem.promises.ruled == found.scale_names,
         short=plan.at.problem.products < SHORT,
         decide=decide,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code.targets import Target
@@ -12,11 +10,11 @@ from anydml.kernels.contract.problem import of_product
 from anydml.kernels.kernel import Decide, Machine, Refused
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.summed import SUMS, Summed
-from anydml.schema.check import Checked
+from anydml.kernels.problem import Problem
 
 
 def mapped(
-    found: Summed, checked: Checked[Any], machine: Machine, target: Target
+    found: Summed, problem: Problem, machine: Machine, target: Target
 ) -> tuple[IntegerPlan, Rounds, Decide | None] | Refused:
     """The plan of the sums, the rounds of the map that follows, and the function that decides the map's undecided elements.
 
@@ -30,14 +28,14 @@ def mapped(
     if isinstance(after, str):
         return Refused(after)
     desc = found.product.output.desc
-    places = {name: TensorStart(At(name), t) for name, t in {**checked.tensors, SUMS: desc}.items()}
+    places = {name: TensorStart(At(name), t) for name, t in {**problem.tensors, SUMS: desc}.items()}
     run = steps_of(after[0], places, target, machine.threads)
     if isinstance(run, Refused):
         return run
     sums = At("scratch", -(-run.scratch // 64) * 64)
-    problem = of_product(found.product)
-    problem = problem._replace(c=problem.c._replace(at=sums))
-    plan = IntegerPlan(problem, target, machine.threads, reserved=sums.offset + desc.element_bytes)
+    sums_of = of_product(found.product)
+    sums_of = sums_of._replace(c=sums_of.c._replace(at=sums))
+    plan = IntegerPlan(sums_of, target, machine.threads, reserved=sums.offset + desc.element_bytes)
     phases = [[[_moved(step, sums) for step in piece] for piece in phase] for phase in run.phases]
     return plan, Rounds(phases), None if run.open is None else run.open.decide
 

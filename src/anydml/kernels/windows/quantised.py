@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +14,6 @@ from anydml.kernels.match.means import means
 from anydml.kernels.match.windows import MEAN, WindowAxis, WindowReduction, windows
 from anydml.kernels.windows import family
 from anydml.kernels.windows.estimate import Counts, numbers
-from anydml.schema.check import Checked
 from anydml.schema.types import EIGHT_BIT
 from anydml.tensor import TensorDesc
 
@@ -45,8 +42,7 @@ def lower(region: Pooling, tensors: Mapping[str, TensorDesc], machine: Machine, 
     made = numbers(region, x.data_type, y.data_type, _counts(w), slack)
     if isinstance(made, str):
         return Refused(made)
-    checked = cast(Checked[Any], SimpleNamespace(tensors=views))
-    return family.between(w._replace(kind=made.kind), checked, target, machine.threads, made.record)
+    return family.between(w._replace(kind=made.kind), views, target, machine.threads, made.record)
 
 
 def _counts(w: WindowReduction) -> Counts:

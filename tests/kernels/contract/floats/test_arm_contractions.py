@@ -20,7 +20,7 @@ from anydml.kernels.code.targets import ARM
 from anydml.kernels.contract.floats import family, plan, winograd
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
-from anydml.schema.statement import stated
+from anydml.kernels.problem import problem_of
 from drawn_contractions import Rng, convolution, fill, gemm, named, pick
 from emulated import Bytes, Case, Open, Recorder
 from every_kernel import SOAK
@@ -40,7 +40,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 def case_of(desc: Any, rng: Rng, kind: str, seen: Open) -> Case:
     """The case of a desc with some data: the steps of its one thread, one by one."""
-    made = family.lower(stated(desc), check(desc), Machine(None, 1))
+    made = family.lower(problem_of(check(desc)), Machine(None, 1))
     assert isinstance(made, Lowered), made
     inputs: dict[str, NDArray[Any]] = {}
     buffers: dict[str, Bytes] = {}

@@ -24,8 +24,8 @@ from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.floats import direct_plan, family, plan
 from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.problem import problem_of
 from anydml.schema.operator import Desc
-from anydml.schema.statement import stated
 from drawn_contractions import Bound, Rng, activations, convolution, fill, gemm, named, pick, rows_times_columns, run, strides
 from every_kernel import SOAK, Compared, Ran, without_dot_products
 from guard_pages import AVAILABLE, place
@@ -294,7 +294,7 @@ def test_a_plan_does_not_grow_with_batches() -> None:
 
 
 def lower_of(desc: Desc, threads: int) -> Any:
-    made = family.lower(stated(desc), check(desc), Machine(None, threads))
+    made = family.lower(problem_of(check(desc)), Machine(None, threads))
     assert isinstance(made, Lowered), made
     return made
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -23,9 +22,8 @@ from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
+from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorFlags
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
@@ -33,8 +31,9 @@ MOST_TERMS = 1 << 20  # of longer sums, bounds are of no use
 SHORT = 1 << 16  # products so few that other threads can wait for them
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a statement of sums of products."""
+    statement = problem.statement
     found = contractions(statement)
     if isinstance(found, str):
         return Refused(found)
@@ -42,7 +41,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if isinstance(target, str):
         return Refused(target)
     ((name, nest),) = statement.items()
-    output = checked.tensors[name].data_type
+    output = problem.tensors[name].data_type
     if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
         return Refused("the factors are no floats of 32 or 16 bits")
     scratch, passing, packed, constants = Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables()
@@ -50,7 +49,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     for c in found:
         if not all(v.size for v in c.variables):
             continue
-        made = layout(c, checked)
+        made = layout(c, problem)
         if isinstance(made, str):
             return Refused(made)
         if made.terms > MOST_TERMS:
@@ -58,7 +57,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         square = windows(made) if pays(made) else None
         side = windowed(c)
         if square is None and side is not None and not made.padded:  # filters are columns where their outputs lie closest
-            other = layout(c, checked, side)
+            other = layout(c, problem, side)
             if isinstance(other, FloatLayout) and pays(other):
                 square = windows(other)
                 made = other if square is not None else made
@@ -71,7 +70,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         with guard:
             memory = scratch, passing, constants
             stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, *memory)
-            owned = [bool(checked.tensors[p.at.base].flags & TensorFlags.OWNED_BY_DML) for p in (made.a, made.b)]
+            owned = [bool(problem.tensors[p.at.base].flags & TensorFlags.OWNED_BY_DML) for p in (made.a, made.b)]
             direct = serves(made, factors[1].dtype.itemsize, owned[1])
             rows, columns = (packed if once and not direct else None for once in owned)
             plan = FloatPlan(*stated, rows, columns) if square is None else WinogradPlan(*stated, rows, square)

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from anydml.kernels.contract.rounds import based
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.product import MatrixProduct, Operand
+from anydml.kernels.problem import Problem
 from anydml.tensor import DataType, TensorDesc, limits
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ MOST = 2**31  # outputs, whose numbers are int32
 def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, slack: float = 0.0) -> Lowered | Refused:
     """The steps of a region. tensors: by name, as its work reads and writes them. slack: is added to the factor of bounds."""
     output, x, other = tensors["output"], tensors[X], tensors.get(OTHER)
-    checked = cast(Any, SimpleNamespace(tensors={**tensors, SUMS: region.desc}))
-    found = contraction({SUMS: region.sums}, checked)
+    found = contraction(Problem({SUMS: region.sums}, {**tensors, SUMS: region.desc}))
     if isinstance(found, str):
         return Refused(found)
     if not isinstance(found, Convolution | MatrixProduct):
