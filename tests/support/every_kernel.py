@@ -18,7 +18,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.family import contraction
-from anydml.kernels.contract.plan import IntegerPlan
+from anydml.kernels.contract.panels.plan import IntegerPlan
 from anydml.kernels.contract.problem import of_convolution, of_product
 from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused

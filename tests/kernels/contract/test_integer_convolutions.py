@@ -18,7 +18,7 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract import partition
-from anydml.kernels.contract.plan import CONSTANTS, IntegerPlan
+from anydml.kernels.contract.panels.plan import CONSTANTS, IntegerPlan
 from anydml.kernels.contract.problem import of_convolution
 from anydml.kernels.kernel import Lowered
 from anydml.kernels.match.convolution import NO_CONVOLUTION, convolution

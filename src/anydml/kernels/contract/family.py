@@ -17,12 +17,12 @@ from anydml.schema.statement import Statement
 from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.by_channel import Channels
-    from anydml.kernels.contract.by_taps import Taps
-    from anydml.kernels.contract.by_winograd import Squares
-    from anydml.kernels.contract.direct import Direct
-    from anydml.kernels.contract.plan import IntegerPlan
+    from anydml.kernels.contract.channels.plan import Channels
+    from anydml.kernels.contract.channels.taps_plan import Taps
+    from anydml.kernels.contract.panels.plan import IntegerPlan
+    from anydml.kernels.contract.places.plan import Direct
     from anydml.kernels.contract.problem import Estimated
+    from anydml.kernels.contract.winograd.plan import Squares
 
 P = TypeVar("P", bound="IntegerPlan | Direct | Channels | Taps | Squares")
 MOST_K = 1 << 24
@@ -55,8 +55,8 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if (k := found.terms) > MOST_K:
         return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
     with guard:  # with all that emits its kernels
-        from anydml.kernels.contract.mapped import mapped
-        from anydml.kernels.contract.plan import CONSTANTS
+        from anydml.kernels.contract.panels.mapped import mapped
+        from anydml.kernels.contract.panels.plan import CONSTANTS
 
     after: list[Rounds] = []
     decide: Decide | None = None
@@ -99,13 +99,13 @@ def planned(
     estimated: the numbers that its outputs are estimated by; Refused where tiles cannot do that.
     """
     with guard:
-        from anydml.kernels.contract import by_taps
-        from anydml.kernels.contract.by_channel import Channels, by_channel
-        from anydml.kernels.contract.by_winograd import Squares, squared
-        from anydml.kernels.contract.convolved import convolved
-        from anydml.kernels.contract.direct import Direct
-        from anydml.kernels.contract.plan import IntegerPlan
+        from anydml.kernels.contract.channels import taps_plan as by_taps
+        from anydml.kernels.contract.channels.plan import Channels, by_channel
+        from anydml.kernels.contract.panels.plan import IntegerPlan
+        from anydml.kernels.contract.places.plan import Direct
+        from anydml.kernels.contract.places.problem import convolved
         from anydml.kernels.contract.problem import of_convolution, of_product
+        from anydml.kernels.contract.winograd.plan import Squares, squared
 
     whole: IntegerPlan | Refused
     if isinstance(found, MatrixProduct):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from anydml.kernels.call.steps import At
 from anydml.kernels.contract.geometry import Batch, Matrix, evened, matrix
-from anydml.kernels.contract.image import NOT_THERE, ImageAxis
-from anydml.kernels.contract.source import Lying, MatrixSource
-from anydml.kernels.contract.windows import PaddedWindows
+from anydml.kernels.contract.images.image import NOT_THERE, ImageAxis
+from anydml.kernels.contract.panels.source import Lying, MatrixSource
+from anydml.kernels.contract.panels.windows import PaddedWindows
 from anydml.kernels.match.convolution import Beside, Convolution
 from anydml.kernels.match.product import MatrixProduct
 from anydml.tensor import DataType, TensorDesc, TensorFlags

@@ -17,8 +17,9 @@ import hostile_data
 from agreement import bits_of, expected
 from anydml import DataType, TensorDesc, check
 from anydml.kernels.code.targets import ARM
-from anydml.kernels.contract.floats import family, plan, winograd
-from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
+from anydml.kernels.contract.floats import family, plan
+from anydml.kernels.contract.floats.winograd import transform as winograd
+from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.statement import stated
 from drawn_contractions import Rng, convolution, fill, gemm, named, pick

@@ -21,8 +21,9 @@ from agreement import expected
 from anydml import DataType, Device, TensorDesc, TensorFlags, check
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
-from anydml.kernels.contract.floats import direct_plan, family, plan
-from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
+from anydml.kernels.contract.floats import family, plan
+from anydml.kernels.contract.floats.few import plan as direct_plan
+from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated

@@ -12,13 +12,13 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import Text, arguments, fold, kernel
 from anydml.kernels.code.targets import Target, wanted
-from anydml.kernels.contract.floats.direct_plan import serves
+from anydml.kernels.contract.floats.few.plan import serves
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import FloatLayout, layout
 from anydml.kernels.contract.floats.plan import FloatPlan, FloatTables
 from anydml.kernels.contract.floats.undecided import ContractionBits, deciding
-from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
-from anydml.kernels.contract.floats.winograd_windows import pays, windowed, windows
+from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
+from anydml.kernels.contract.floats.winograd.windows import pays, windowed, windows
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused

@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 from anydml.kernels.call.steps import At, Repeat, Step, repeat
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import at_once, direct_plan, doubled, epilogue, magnitudes, packed, refine, tile, zeros
+from anydml.kernels.contract.floats import epilogue
 from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS, EpilogueKey
+from anydml.kernels.contract.floats.few import plan as direct_plan
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import FloatLayout, StreamPlace
-from anydml.kernels.contract.floats.packed import SLACK, PackedFactor
-from anydml.kernels.contract.floats.planes_plan import Planes
+from anydml.kernels.contract.floats.packed import at_once, doubled, magnitudes, tile
+from anydml.kernels.contract.floats.packed import factors as packed
+from anydml.kernels.contract.floats.packed.factors import SLACK, PackedFactor
+from anydml.kernels.contract.floats.planes.plan import Planes
+from anydml.kernels.contract.floats.second import refine, zeros
 from anydml.kernels.contract.floats.shares import ThreadShare, pieces, turns
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED

@@ -37,11 +37,11 @@ from anydml.kernels.match.product import MatrixProduct, Operand
 from anydml.tensor import DataType, TensorDesc, limits
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.by_channel import Channels
-    from anydml.kernels.contract.by_taps import Taps
-    from anydml.kernels.contract.by_winograd import Squares
-    from anydml.kernels.contract.direct import Direct
-    from anydml.kernels.contract.plan import IntegerPlan
+    from anydml.kernels.contract.channels.plan import Channels
+    from anydml.kernels.contract.channels.taps_plan import Taps
+    from anydml.kernels.contract.panels.plan import IntegerPlan
+    from anydml.kernels.contract.places.plan import Direct
+    from anydml.kernels.contract.winograd.plan import Squares
 
     Planned = IntegerPlan | Direct | Channels | Taps | Squares
 

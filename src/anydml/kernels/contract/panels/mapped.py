@@ -1,0 +1,48 @@
+"""Products whose sums are mapped: the sums in scratch memory, and then the map, which reads them there as a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anydml.fork_safety import guard
+from anydml.kernels.call.steps import At, Repeat, Rounds, Step
+from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.panels.plan import IntegerPlan
+from anydml.kernels.contract.problem import of_product
+from anydml.kernels.kernel import Decide, Machine, Refused
+from anydml.kernels.match.maps import maps
+from anydml.kernels.match.summed import SUMS, Summed
+from anydml.schema.check import Checked
+
+
+def mapped(
+    found: Summed, checked: Checked[Any], machine: Machine, target: Target
+) -> tuple[IntegerPlan, Rounds, Decide | None] | Refused:
+    """The plan of the sums, the rounds of the map that follows, and the function that decides the map's undecided elements.
+
+    Sums and map share scratch; the map's own part is at the beginning.
+    """
+    with guard:
+        from anydml.kernels.elementwise.family import mapped as steps_of
+        from anydml.kernels.elementwise.runs import TensorStart
+
+    after = maps(found.statement)
+    if isinstance(after, str):
+        return Refused(after)
+    desc = found.product.output.desc
+    places = {name: TensorStart(At(name), t) for name, t in {**checked.tensors, SUMS: desc}.items()}
+    run = steps_of(after[0], places, target, machine.threads)
+    if isinstance(run, Refused):
+        return run
+    sums = At("scratch", -(-run.scratch // 64) * 64)
+    problem = of_product(found.product)
+    problem = problem._replace(c=problem.c._replace(at=sums))
+    plan = IntegerPlan(problem, target, machine.threads, reserved=sums.offset + desc.element_bytes)
+    phases = [[[_moved(step, sums) for step in piece] for piece in phase] for phase in run.phases]
+    return plan, Rounds(phases), None if run.open is None else run.open.decide
+
+
+def _moved(step: Step | Repeat, sums: At) -> Step:
+    assert isinstance(step, Step)
+    arguments = tuple(sums + x.offset if isinstance(x, At) and x.base == SUMS else x for x in step.arguments)
+    return step._replace(arguments=arguments)
