@@ -22,7 +22,7 @@ from anydml import DataType, MatrixMultiplyInteger, QuantizedLinearMatrixMultipl
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM, Target
-from anydml.kernels.contract.panels.plan import CONSTANTS
+from anydml.kernels.contract.plan import CONSTANTS
 from anydml.kernels.copy import copies
 from anydml.schema.operator import Desc
 from emulated import Case, Recorder

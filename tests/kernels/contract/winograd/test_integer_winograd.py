@@ -14,7 +14,7 @@ from anydml import check
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract import partition
 from anydml.kernels.contract.winograd import plan as by_winograd
-from anydml.kernels.contract.winograd.plan import Squares, squared
+from anydml.kernels.contract.winograd.plan import IntegerWinogradPlan, squared
 from anydml.kernels.match.convolution import Convolution, convolution
 from anydml.schema.statement import stated
 from every_kernel import SOAK
@@ -165,6 +165,6 @@ def test_filters_of_every_height_are_packed() -> None:
         assert isinstance(matched, Convolution)
         made = squared(matched)
         assert made is not None
-        plan = Squares(made, SERVED[-1], 1)
+        plan = IntegerWinogradPlan(made, SERVED[-1], 1)
         assert sum(height * count for height, count, _ in plan.heights) == written
         judged(case)

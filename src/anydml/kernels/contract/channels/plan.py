@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract import partition
 from anydml.kernels.contract.channels import fours_of_lines, lines
 from anydml.kernels.contract.channels.fours_of_lines import STRIDES
 from anydml.kernels.contract.channels.weights import PASSES, weights
-from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
-from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch, cut
+from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, StridedColumns
 from anydml.kernels.contract.images import image
-from anydml.kernels.contract.images.image import NOT_THERE, ImageAxis, of_axis
-from anydml.kernels.contract.layout import WRAPS, IntegerLayout
-from anydml.kernels.contract.panels.source import Lying
-from anydml.kernels.contract.panels.windows import PaddedWindows
+from anydml.kernels.contract.images.image import NOT_THERE, of_axis
+from anydml.kernels.contract.images.windows import PaddedWindows
+from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.places import tile as places
 from anydml.kernels.contract.places.problem import LONGEST, triple
-from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Estimated, Problem, in_bytes, numbers_of, of_rows, three
+from anydml.kernels.contract.plan import FilterPlan, Steps
+from anydml.kernels.contract.problem import NOTHING, Estimated, Problem, axes_of, in_bytes, of_filters
 from anydml.kernels.contract.repeats import along, each
-from anydml.kernels.contract.rounds import rounds
-from anydml.kernels.contract.tile import column_bytes
 from anydml.kernels.match.convolution import Convolution
-from anydml.tensor import DataType
 
 CHUNK = 128 << 10  # bytes of fours that are made before they are multiplied
 
@@ -58,86 +52,57 @@ def by_channel(p: Convolution, estimated: Estimated | None = None) -> ByChannel 
     if f.sizes[0] != p.groups or f.sizes[1] != 1:
         return None
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
-    axes = list(map(ImageAxis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
+    axes = axes_of(p)
     order = sorted(range(len(axes)), key=lambda i: axes[i].outputs * axes[i].taps > 1)
     z, y_, x_ = windowed = triple([NOT_THERE, NOT_THERE, *(axes[i] for i in order)])
     line, place = triple([0, 0, *(ys[2 + i] for i in order)])[1:]
     if z.outputs * z.taps > 1 or (x_.outputs > 1 and place != y.data_type.dtype.itemsize):
         return None
     source = Matrix(At(p.x.name), xs[0], 0, xs[1], 0)
-    beside = (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))
-    a_zero_point, b_zero_point, y_zero_point, bias, *scales = (of_rows(b, 1)._replace(inner=0) for b in beside)
-    problem = Problem(
-        *(channels, math.prod(f.sizes[1:]), y_.outputs * x_.outputs, (x.sizes[0], 1)),
-        a=Matrix(At(p.filters.name), 0, 0, fs[0], 0),
-        terms=(),
-        b=Lying(NOTHING, False),
-        c=Matrix(At(p.output.name), ys[0], 0, ys[1], line),
-        places=(),
-        a_signed=f.data_type is DataType.INT8,
-        b_signed=x.data_type is DataType.INT8,
-        output=OUTPUTS[y.data_type],
-        a_zero_point=a_zero_point,
-        b_zero_point=b_zero_point,
-        y_zero_point=y_zero_point,
-        scales=three(scales),
-        bias=bias if p.bias else None,
-        estimated=estimated,
-        numbers=numbers_of(estimated, 1)._replace(inner=0),
-    )
+    filters, output = Matrix(At(p.filters.name), 0, 0, fs[0], 0), Matrix(At(p.output.name), ys[0], 0, ys[1], line)
+    nothing = StridedColumns(NOTHING, False)
+    problem = of_filters(p, y_.outputs * x_.outputs, filters, nothing, output, estimated)
     taps_y, taps_x = triple([0, 0, *(fs[2 + i] for i in order)])[1:]
     return ByChannel(
         problem, PaddedWindows(source, x.element_bytes, channels, xs[1], windowed), (taps_y, taps_x), line, p.fixed
     )
 
 
-class Channels:
-    """The steps of a convolution by channels, as `Plan` has them for products."""
+class ChannelPlan(FilterPlan):
+    """The steps of a convolution by channels."""
 
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
-        self.of, self.owned = p, p.owned
-        self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
-        self.passing = Scratch("passing")
-        self.at = at = IntegerLayout(p.problem, target)
+        super().__init__(p.problem, target, threads, p.owned)
+        self.of, at = p, self.at
         at.row_products, at.panels = p.problem.k * at.panels, 1  # only channels are shared out
-        self.threads = partition.threads_for(at, threads)
-        scratch, (_, y, x), m = self.scratch, p.windows.axes, p.problem.m
+        (_, y, x), m = p.windows.axes, p.problem.m
         self.pieces = -(-x.taps // 4)
         self.narrow = x.outputs <= at.width // 2
         self.of_piece = 2 * at.width if self.narrow else -(-x.outputs // at.width) * at.width * 4
         self.lines = y.phases * y.length
         self.fours = self.lines * self.pieces * self.of_piece
         self.of_channel = 8 + 4 * PASSES * y.taps * self.pieces
-        kept = self.packed if p.owned else scratch
-        self.rows, self.modes = kept.take(m * ROW), kept.take(MODES)
-        self.weights, self.column = kept.take(m * self.of_channel), kept.take(column_bytes(target))
-        self.offsets = kept.take(8 * PASSES * y.taps * self.pieces)
-        before = self._before()
+        kept = self.packed if p.owned else self.scratch
+        self._take_records(kept)
+        self.weights, self.offsets = kept.take(m * self.of_channel), kept.take(8 * PASSES * y.taps * self.pieces)
+        before = [*self._records(), *self._weights()]
         self.packing = before if p.owned else []
-        self.rounds = rounds(at, self.passing, [] if p.owned else before, self._shared, self._piece)
+        self.rounds = self._rounds([] if p.owned else [[before]], self.passing, self._phases(self._piece))
 
-    def _shared(self, part: OutputPart) -> list[OutputPart]:
-        return cut(part, self.threads, "outer" if len(part.outer) >= self.threads else "rows")
-
-    def _before(self) -> list[Step | Repeat]:
-        """The records of channels, their weights, and where elements of a window are."""
-        at, p, (_, y, x), found = self.at, self.of.problem, self.of.windows.axes, list[Step | Repeat]()
-        first = (0, 0)
-        if p.scales:
-            found.append(parameters(at, first, range(p.m), 0, 1, self.rows, self.modes))
-            found.append(at.copied((at.width,), (0,), (4,), 4, p.scales[1].at, self.column + at.dot.vectors * 64))
+    def _weights(self) -> Steps:
+        """The weights of channels, the terms of their records, and where elements of a window are."""
+        at, p, (_, y, x) = self.at, self.of.problem, self.of.windows.axes
         bias = p.bias or NOTHING
         code = engine.compiled(weights, at.target, p.a_signed, p.b_signed, at.kind.biased)
         taps = y.taps, self.of.taps[0], x.taps, self.of.taps[1], self.pieces
         beside = p.a_zero_point.at, p.a_zero_point.row, p.b_zero_point.at, self.rows, bias.at, bias.row, self.modes
-        found.append(Step(code, (p.a.at, p.a.row, p.m, *taps, self.weights, self.of_channel, *beside)))
+        made = Step(code, (p.a.at, p.a.row, p.m, *taps, self.weights, self.of_channel, *beside))
         where = engine.compiled(image.offsets, at.target)
         of_y = y.taps, y.phases, y.length, y.stride, y.dilation, self.pieces * self.of_piece
         of_fours = *(1, 1, 1, 1, 1, 0), *of_y, *(self.pieces, 1, 1, 1, 1, self.of_piece)
-        found.append(Step(where, (PASSES, 0, self.offsets, *of_fours)))
-        return found
+        return [made, Step(where, (PASSES, 0, self.offsets, *of_fours))]
 
-    def _piece(self, part: OutputPart) -> list[Step | Repeat]:
+    def _piece(self, part: OutputPart) -> Steps:
         """Some channels of some batches: fours of some of them, which are multiplied before the next ones."""
         at, p, w = self.at, self.of.problem, self.of.windows
         _, y, x = w.axes

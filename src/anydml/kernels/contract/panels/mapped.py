@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from anydml.fork_safety import guard
-from anydml.kernels.call.steps import At, Repeat, Rounds, Step
+from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.panels.plan import IntegerPlan
+from anydml.kernels.contract.panels.plan import PanelPlan
 from anydml.kernels.contract.problem import of_product
+from anydml.kernels.contract.rounds import based
 from anydml.kernels.kernel import Decide, Machine, Refused
 from anydml.kernels.match.maps import maps
 from anydml.kernels.match.summed import SUMS, Summed
@@ -17,7 +18,7 @@ from anydml.schema.check import Checked
 
 def mapped(
     found: Summed, checked: Checked[Any], machine: Machine, target: Target
-) -> tuple[IntegerPlan, Rounds, Decide | None] | Refused:
+) -> tuple[PanelPlan, Rounds, Decide | None] | Refused:
     """The plan of the sums, the rounds of the map that follows, and the function that decides the map's undecided elements.
 
     Sums and map share scratch; the map's own part is at the beginning.
@@ -37,12 +38,5 @@ def mapped(
     sums = At("scratch", -(-run.scratch // 64) * 64)
     problem = of_product(found.product)
     problem = problem._replace(c=problem.c._replace(at=sums))
-    plan = IntegerPlan(problem, target, machine.threads, reserved=sums.offset + desc.element_bytes)
-    phases = [[[_moved(step, sums) for step in piece] for piece in phase] for phase in run.phases]
-    return plan, Rounds(phases), None if run.open is None else run.open.decide
-
-
-def _moved(step: Step | Repeat, sums: At) -> Step:
-    assert isinstance(step, Step)
-    arguments = tuple(sums + x.offset if isinstance(x, At) and x.base == SUMS else x for x in step.arguments)
-    return step._replace(arguments=arguments)
+    plan = PanelPlan(problem, target, machine.threads, reserved=sums.offset + desc.element_bytes)
+    return plan, based(Rounds(run.phases), lambda _: {SUMS: sums}), None if run.open is None else run.open.decide

@@ -1,10 +1,8 @@
-"""From a problem to steps of machine code: what is packed where, in which pieces, under which addresses."""
+"""Products of packed panels: what is packed where, in which pieces, under which addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-
-import numpy as np
 
 from anydml.kernels.call.steps import Repeat, Rounds, Step
 from anydml.kernels.code.targets import Target
@@ -12,50 +10,33 @@ from anydml.kernels.contract import partition
 from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
 from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch
-from anydml.kernels.contract.layout import IntegerLayout
+from anydml.kernels.contract.images.windows import PaddedWindows
+from anydml.kernels.contract.panels.strided import StridedPanels
+from anydml.kernels.contract.panels.windowed import WindowPanels
 from anydml.kernels.contract.panels.work import PackedMatrix, Work
+from anydml.kernels.contract.plan import IntegerPlan, Phases
 from anydml.kernels.contract.problem import Problem
 from anydml.kernels.contract.repeats import along, each
 
-CONSTANTS = np.array([0] * 64 + [0x80] * 64, np.uint8)  # a zero point that is not there; rows of B beyond the last
-Phases = list[list[list[Step | Repeat]]]
 
-
-class IntegerPlan:
-    """The steps of a problem. `rounds` compute; `packing` packs an owned B, once, into the memory "packed".
-
-    reserved: bytes of scratch at the beginning that are another's.
-    There are no more steps for many batches, rows, columns and products than for some: what is repeated is planned once.
-    """
+class PanelPlan(IntegerPlan):
+    """The steps of products with panels of B. reserved: bytes of scratch at the beginning that are another's."""
 
     def __init__(self, p: Problem, target: Target, threads: int, reserved: int = 0) -> None:
-        self.owned = p.b.owned
-        self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
-        self.passing = Scratch("passing")
-        self.scratch.size = -(-reserved // 64) * 64
-        self.at = IntegerLayout(self._dense(p) if len(p.places) > 1 else p, target)
-        self.packing: list[Step | Repeat] = []
-        self.threads = partition.threads_for(self.at, threads)
+        dense = Scratch("scratch")
+        dense.take(reserved)
+        super().__init__(_dense(p, dense) if len(p.places) > 1 else p, target, threads, p.b.owned)
+        self.scratch.size = dense.size
+        b = p.b
+        self.source = WindowPanels(self.at, b) if isinstance(b, PaddedWindows) else StridedPanels(self.at, b.matrix)
         self.whole = partition.whole(self.at)
         self.shared = self._share()
-        self.work = Work(self.at, self.shared, self.scratch)
-        self.rounds = self._rounds()
+        self.work = Work(self.at, self.source, self.shared, self.scratch)
+        c, n = self.at.problem.c, self.at.problem.n  # outputs are estimated where they are written to their places
+        self.estimates = len(p.places) == 1 and (c.column == 1 or n == 1) and n >= self.at.width and c.at.base == "output"
+        self.rounds = self._steps()
         if self.at.problem is not p:
             self.rounds.append(Rounds([[[self._placed(p)]]]))
-
-    @property
-    def estimates(self) -> bool:
-        """Whether tiles can estimate outputs: they are written where they belong."""
-        p = self.at.problem
-        return len(p.places) == 1 and (p.c.column == 1 or p.n == 1) and p.n >= self.at.width and p.c.at.base == "output"
-
-    def _dense(self, p: Problem) -> Problem:
-        """The problem with an output in scratch memory, where columns are at an even pace."""
-        size = 4 if p.output == "i32" else 1
-        outer, inner = p.batches
-        row = p.n * size
-        at = self.scratch.take(outer * inner * p.m * row)
-        return p._replace(c=Matrix(at, inner * p.m * row, p.m * row, row, size), places=((p.n, size),))
 
     def _placed(self, p: Problem) -> Step:
         """The copy of that output to where it belongs."""
@@ -75,15 +56,15 @@ class IntegerPlan:
 
     def _share(self) -> PackedMatrix | None:
         """Pack every B once where it is owned or serves several batches."""
-        at, source = self.at, self.at.problem.b
+        at, source, b = self.at, self.source, self.at.problem.b.matrix
         sizes = at.problem.batches
-        outer, inner = sizes[0] if source.matrix.outer else 1, sizes[1] if source.matrix.inner else 1
+        outer, inner = sizes[0] if b.outer else 1, sizes[1] if b.inner else 1
         if not self.owned and (outer, inner) == sizes:
             return None
 
         def one_each(nbytes: int) -> Matrix:
             place = (self.packed if self.owned else self.scratch).take(outer * inner * nbytes)
-            return Matrix(place, inner * nbytes if source.matrix.outer else 0, nbytes if source.matrix.inner else 0, 0, 0)
+            return Matrix(place, inner * nbytes if b.outer else 0, nbytes if b.inner else 0, 0, 0)
 
         shared = PackedMatrix(one_each(at.panels * at.panel_bytes), one_each(at.sums_bytes))
         scratch = self.spare if self.owned else self.scratch
@@ -91,23 +72,22 @@ class IntegerPlan:
 
         def pack(batch: Batch) -> Iterator[Step | Repeat]:
             scratch.size = mark
-            ready = yield from source.ready(at, range(at.panels), scratch)
-            begun = yield from source.begin(at, batch, scratch)
+            ready = yield from source.ready(range(at.panels), scratch)
+            begun = yield from source.begin(batch, scratch)
             packed, sums = (x.of(batch) for x in shared)
-            yield from source.pack(at, ready, begun, range(at.panels), packed, sums, scratch)
+            yield from source.pack(ready, begun, range(at.panels), packed, sums, scratch)
 
         self.packing = each(at.target, range(outer), range(inner), pack)
         return shared
 
-    def _rounds(self) -> list[Rounds]:
+    def _steps(self) -> list[Rounds]:
         at, work = self.at, self.work
         grid = list(partition.grid(at))
-        once = grid[0][0] == self.whole
         before: Phases = []
         if self.packing and not self.owned:
             before.append([self.packing])
         # nothing may be written before every scale has been looked at
-        if at.quantized and (work.by_batch or not once):
+        if at.quantized and (work.by_batch or grid[0][0] != self.whole):
             most = partition.MOST_ROWS
             records = self.scratch.take(min(at.problem.m, most) * ROW)
             modes = self.scratch.take(MODES)
@@ -121,27 +101,22 @@ class IntegerPlan:
             outer, inner = (x if work.by_batch else range(1) for x in (self.whole.outer, self.whole.inner))
             before.append([each(at.target, outer, inner, look)])
         padded = work.padded([self._pieces(part) for part, _ in grid])
-        mark, top = self.scratch.size, 0
 
         def phases(part: OutputPart) -> Phases:
-            nonlocal top
-            self.scratch.size = mark  # rounds work in the same memory
             steps = [work.piece(piece, into) for piece, into in zip(self._pieces(part), padded, strict=False)]
-            top = max(top, self.scratch.size)
             found = [[rest for _, rest in steps]]
             return found if work.by_batch or not steps[0][0] else [[first for first, _ in steps], *found]
 
-        if once:
-            found = [Rounds([*before, *phases(self.whole)], (), ())]
-            if self.threads == 1:  # one thread needs no phases
-                found = [Rounds([[[step for phase in found[0].phases for piece in phase for step in piece]]], (), ())]
-        else:
-            found = [Rounds(before, (), ())] if before else []
-            for part, moves in grid:
-                times = tuple(times for times, _ in moves)
-                found.append(Rounds(phases(part), times, tuple(phases(moved) for _, moved in moves)))
-        self.scratch.size = top
-        return found
+        return self._rounds(before, self.scratch, phases)
 
     def _pieces(self, part: OutputPart) -> list[OutputPart]:
         return partition.pieces(self.at, part, self.threads, self.shared is not None)
+
+
+def _dense(p: Problem, scratch: Scratch) -> Problem:
+    """The problem with an output in scratch memory, where columns are at an even pace."""
+    size = 4 if p.output == "i32" else 1
+    outer, inner = p.batches
+    row = p.n * size
+    at = scratch.take(outer * inner * p.m * row)
+    return p._replace(c=Matrix(at, inner * p.m * row, p.m * row, row, size), places=((p.n, size),))

@@ -12,7 +12,7 @@ from anydml.kernels.contract.epilogue.rule import ROW
 from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch
 from anydml.kernels.contract.layout import IntegerLayout
 from anydml.kernels.contract.panels import packing, thin, wide
-from anydml.kernels.contract.panels.source import PanelProducts, Ready
+from anydml.kernels.contract.panels.source import PanelProducts, PanelSource, Ready
 from anydml.kernels.contract.repeats import along, each
 from anydml.kernels.contract.tile import multiply
 
@@ -35,13 +35,13 @@ class PackedMatrix(NamedTuple):
 
 
 class Work:
-    """The steps of pieces. shared: B that is packed before; scratch: what else they work in."""
+    """The steps of pieces. source: B's panels; shared: B that is packed before; scratch: what else they work in."""
 
-    def __init__(self, at: IntegerLayout, shared: PackedMatrix | None, scratch: Scratch) -> None:
-        self.at, self.shared, self.scratch = at, shared, scratch
+    def __init__(self, at: IntegerLayout, source: PanelSource, shared: PackedMatrix | None, scratch: Scratch) -> None:
+        self.at, self.source, self.shared, self.scratch = at, source, shared, scratch
         p = at.problem
         # B that is neither packed before nor shared, as it lies
-        self.thin = p.m <= thin.MOST_ROWS and at.blocks == 1 and not shared and p.b.is_thin(at)
+        self.thin = p.m <= thin.MOST_ROWS and at.blocks == 1 and not shared and source.is_thin
         self.by_batch = any(t.varies() for t in by_row(at))
         self.apart = p.k > 1 and not (len(p.terms) == 1 and p.terms[0][1] == 1)
 
@@ -67,7 +67,7 @@ class Work:
         ready = NOTHING_READY
         before: list[Step | Repeat] = []
         if not self.shared:
-            ready = _left_by(at.problem.b.ready(at, part.panels, scratch), before)
+            ready = _left_by(self.source.ready(part.panels, scratch), before)
         mark = top = scratch.size  # what a batch takes from here on, the next one takes again
 
         def made(batch: Batch) -> Iterator[Step]:
@@ -82,7 +82,7 @@ class Work:
             a = yield from self._left(batch, part.rows, padded)
             if at.blocks == 1:
                 yield row_sums(at, batch, part.rows, *a, at.row_bytes, records, modes)
-            begun = ready.places if self.shared else (yield from at.problem.b.begin(at, batch, scratch))
+            begun = ready.places if self.shared else (yield from self.source.begin(batch, scratch))
             again = scratch.size
             top = max(top, again)
             beside = records, columns, modes
@@ -193,11 +193,11 @@ class _Chunk:
         if self.work.thin:
             sums, products = self.scratch.take(row), self.scratch.take(self.m * row)
             by = PanelProducts(*self.a, self.m, products, row, sums)
-            yield from at.problem.b.multiply(at, *self.of, self.panels, by)
+            yield from self.work.source.multiply(*self.of, self.panels, by)
             return products, sums, 0
         packed = self.scratch.take(self.count * at.panel_bytes)
         sums = self.scratch.take(at.blocks * row)
-        yield from at.problem.b.pack(at, *self.of, self.panels, packed, sums, self.scratch)
+        yield from self.work.source.pack(*self.of, self.panels, packed, sums, self.scratch)
         return packed, sums, row
 
     def _wide(

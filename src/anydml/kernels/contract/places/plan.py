@@ -12,31 +12,24 @@ from anydml.kernels.contract.epilogue import filters as records
 from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
 from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch
-from anydml.kernels.contract.images import image
-from anydml.kernels.contract.images.image import NOT_THERE, of_axis
-from anydml.kernels.contract.images.rows import HOPS
-from anydml.kernels.contract.layout import IntegerLayout
-from anydml.kernels.contract.panels.windows import BEFORE, BEHIND
+from anydml.kernels.contract.images.image import NOT_THERE
+from anydml.kernels.contract.images.windows import BEFORE, BEHIND, filled
 from anydml.kernels.contract.places import tile as places
 from anydml.kernels.contract.places.problem import Convolved
+from anydml.kernels.contract.plan import IntegerPlan, Phases, Steps
 from anydml.kernels.contract.problem import NOTHING
 from anydml.kernels.contract.repeats import along, each
-from anydml.kernels.contract.rounds import rounds
 
 CHUNK = 256 << 10  # bytes of packed filters that pass by a tile's places
 STRIP = 256 << 10  # bytes of an image
 
 
-class Direct:
-    """The steps of a convolution, as `Plan` has them for products."""
+class PlacePlan(IntegerPlan):
+    """The steps of a convolution by places and filters."""
 
     def __init__(self, p: Convolved, target: Target, threads: int) -> None:
-        self.of, self.owned = p, p.filters.owned
-        self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
-        self.passing = Scratch("passing")
-        self.at = IntegerLayout(p.problem, target, p.lines)
-        self.threads = partition.threads_for(self.at, threads)
-        at, scratch = self.at, self.scratch
+        super().__init__(p.problem, target, threads, p.filters.owned, p.lines)
+        self.of, at, scratch = p, self.at, self.scratch
         groups = p.problem.batches[1]
         place, kept = (self.packed if once else scratch for once in (self.owned, p.fixed))
         self.b, self.sums = (_each(place, groups, size) for size in (at.panels * at.panel_bytes, at.sums_bytes))
@@ -54,15 +47,18 @@ class Direct:
         self.packing, made = self._packing(), self._records()
         before = [*([] if self.owned else self.packing), *([] if p.fixed else made)]
         self.packing += made if p.fixed else []
-        self.rounds = rounds(at, self.passing, before, lambda part: partition.pieces(at, part, self.threads, True), self._piece)
+        self.rounds = self._rounds([[before]] if before else [], self.passing, self._phases)
 
-    def _packing(self) -> list[Step | Repeat]:
+    def _phases(self, part: OutputPart) -> Phases:
+        return [[self._piece(piece) for piece in partition.pieces(self.at, part, self.threads, True)]]
+
+    def _packing(self) -> Steps:
         def pack(batch: Batch) -> list[Step]:
             return [self.of.filters.pack(self.at, batch, self.b.of(batch), self.sums.of(batch))]
 
         return each(self.at.target, range(1), range(self.of.problem.batches[1]), pack)
 
-    def _records(self) -> list[Step | Repeat]:
+    def _records(self) -> Steps:
         """The records of each group's filters, and where a window's elements are in the image."""
         at, p = self.at, self.of.problem
 
@@ -77,14 +73,10 @@ class Direct:
             into = self.sums.of(batch), self.columns.of(batch), p.k, p.a_zero_point.of(batch)
             yield Step(code, (at.panels, last, *into, *b_zero_point, *beside))
 
-        w = self.windows
-        each_axis = zip(w.axes, w.units, strict=True)
-        numbers = (n for a, unit in each_axis for n in (a.taps, a.phases, a.length, a.stride, a.dilation, 4 * unit))
-        code = engine.compiled(image.offsets, at.target)
-        where = Step(code, (w.channels // 4, 4 * w.of_channel, self.offsets, *numbers))
+        where = self.windows.offsets(at.target, self.offsets, group=4)
         return [where, *each(at.target, range(1), range(p.batches[1]), group)]
 
-    def _piece(self, part: OutputPart) -> list[Step | Repeat]:
+    def _piece(self, part: OutputPart) -> Steps:
         """Some lines of some batches, by some panels, a strip of lines at a time."""
         strip = _ImageStrip(self, self.passing)
 
@@ -104,7 +96,7 @@ class Direct:
 class _ImageStrip:
     """Lines of the output that are computed from an image of their own; its memory, and its steps."""
 
-    def __init__(self, plan: Direct, scratch: Scratch) -> None:
+    def __init__(self, plan: PlacePlan, scratch: Scratch) -> None:
         self.plan, self.of, self.at = plan, plan.of, plan.at
         w, four = plan.windows, 4 * plan.windows.of_channel
         self.begun = scratch.take(BEFORE + w.channels // 4 * four + BEHIND) + BEFORE
@@ -116,19 +108,16 @@ class _ImageStrip:
     def image(self, batch: Batch, rows: range) -> Iterator[Step]:
         """The image, and the terms of the lines' places."""
         at, p, w = self.at, self.of.problem, self.plan.windows
-        _, y, x = axes = w.axes
+        _, y, x = w.axes
         if self.of.one is not None:  # lines run on in the input
             one = self.of.one
             x = one._replace(outputs=self.plan.strip * self.of.line, start=-rows.start * self.of.line)
-            axes = NOT_THERE, NOT_THERE, x
+            y = NOT_THERE
         else:
-            axes = NOT_THERE, y._replace(start=y.start - rows.start * y.stride), x
-        hop = x.step * x.stride
-        fill = engine.compiled(image.fill, at.target, hop if hop in HOPS else 0, True, self.of.flipped)
-        numbers = (n for axis in axes for n in of_axis(axis))
-        end, fours = w.matrix.at + w.span, w.channels // 4
-        beside = p.a_zero_point.of(batch), self.begun, self.bounds
-        yield Step(fill, (p.a.of(batch), end, fours, w.channel, *beside, *numbers))
+            y = y._replace(start=y.start - rows.start * y.stride)
+        fours, source = w.channels // 4, (p.a.of(batch), w.matrix.at + w.span)
+        zero_point, into, axes = p.a_zero_point.of(batch), (self.begun, self.bounds), (NOT_THERE, y, x)
+        yield filled(at.target, source, (fours, w.channel), zero_point, into, axes, self.of.flipped)
         signs = p.a_signed, p.b_signed, at.kind.full
         zero_point = p.b_zero_point.of(batch)
         summed = engine.compiled(records.places, at.target, *signs)

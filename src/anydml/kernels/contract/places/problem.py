@@ -8,14 +8,13 @@ from typing import NamedTuple, TypeVar
 
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.geometry import Matrix
+from anydml.kernels.contract.geometry import Matrix, StridedColumns
 from anydml.kernels.contract.images.image import NOT_THERE, ImageAxis
+from anydml.kernels.contract.images.windows import PaddedWindows
 from anydml.kernels.contract.layout import WRAPS
-from anydml.kernels.contract.panels.source import Lying
-from anydml.kernels.contract.panels.windows import PaddedWindows
 from anydml.kernels.contract.places import tile as places
 from anydml.kernels.contract.places.filters import Filters
-from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Estimated, Problem, in_bytes, merged, numbers_of, of_rows
+from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Estimated, Problem, axes_of, in_bytes, merged, numbers_of, of_rows
 from anydml.kernels.match.convolution import Beside, Convolution
 from anydml.tensor import DataType, TensorFlags
 
@@ -60,7 +59,7 @@ def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved |
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
     filters, channels = f.sizes[0] // p.groups, f.sizes[1]
-    axes = list(map(ImageAxis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
+    axes = axes_of(p)
     # those with one place come first, where that leaves the order of elements alone
     order = sorted(range(len(axes)), key=lambda i: axes[i].outputs * axes[i].taps > 1)
     z, y_, x_ = windowed = triple([NOT_THERE, NOT_THERE, *(axes[i] for i in order)])
@@ -80,7 +79,7 @@ def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved |
         *(y_.outputs * x_.outputs, math.prod(f.sizes[1:]), filters, (x.sizes[0], p.groups)),
         a=source,
         terms=(),
-        b=Lying(NOTHING, False),
+        b=StridedColumns(NOTHING, False),
         c=Matrix(At(p.output.name), ys[0], filters * ys[1], line, ys[1]),
         places=(),
         a_signed=False,

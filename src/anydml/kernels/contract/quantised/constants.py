@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.call.steps import At
-from anydml.kernels.contract.panels.plan import CONSTANTS
+from anydml.kernels.contract.plan import CONSTANTS
 
 
 class QuantisedTables:

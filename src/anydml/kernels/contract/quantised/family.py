@@ -37,13 +37,7 @@ from anydml.kernels.match.product import MatrixProduct, Operand
 from anydml.tensor import DataType, TensorDesc, limits
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.channels.plan import Channels
-    from anydml.kernels.contract.channels.taps_plan import Taps
-    from anydml.kernels.contract.panels.plan import IntegerPlan
-    from anydml.kernels.contract.places.plan import Direct
-    from anydml.kernels.contract.winograd.plan import Squares
-
-    Planned = IntegerPlan | Direct | Channels | Taps | Squares
+    from anydml.kernels.contract.plan import IntegerPlan
 
 NAME = "contract.quantised:compiled"
 FEW = 1 << 14  # outputs that one thread rounds
@@ -103,14 +97,14 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
 class _Made(NamedTuple):
     """The plan of sums, all rounds, the memory that they work in, and the lists of what they leave open."""
 
-    plan: Planned
+    plan: IntegerPlan
     rounds: list[Rounds]
     scratch: Scratch
     passing: Scratch
     lists: list[Listed]
 
 
-def _memory(plan: Planned) -> tuple[Scratch, Scratch]:
+def _memory(plan: IntegerPlan) -> tuple[Scratch, Scratch]:
     """Memory behind that of a plan."""
     scratch, passing = Scratch("scratch"), Scratch("passing")
     scratch.size, passing.size = plan.scratch.size, plan.passing.size

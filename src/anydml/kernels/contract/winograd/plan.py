@@ -12,27 +12,20 @@ from typing import NamedTuple
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract import partition
 from anydml.kernels.contract.channels.plan import tiles
 from anydml.kernels.contract.dot import dot_of
-from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
-from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch, cut
-from anydml.kernels.contract.images import image
-from anydml.kernels.contract.images.image import NOT_THERE, ImageAxis, of_axis
-from anydml.kernels.contract.images.rows import HOPS
-from anydml.kernels.contract.layout import IntegerLayout
-from anydml.kernels.contract.panels.source import Lying
-from anydml.kernels.contract.panels.windows import BEFORE, BEHIND
+from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, StridedColumns
+from anydml.kernels.contract.images.image import NOT_THERE, ImageAxis
+from anydml.kernels.contract.images.windows import BEFORE, BEHIND, filled
 from anydml.kernels.contract.places.problem import LONGEST, triple
-from anydml.kernels.contract.problem import NOTHING, OUTPUTS, Problem, in_bytes, of_rows, three
+from anydml.kernels.contract.plan import FilterPlan, Steps
+from anydml.kernels.contract.problem import NOTHING, Problem, axes_of, in_bytes, of_filters
 from anydml.kernels.contract.repeats import along, each
-from anydml.kernels.contract.rounds import rounds
-from anydml.kernels.contract.tile import column_bytes
-from anydml.kernels.contract.winograd import kernels as winograd
+from anydml.kernels.contract.winograd import kernels
 from anydml.kernels.contract.winograd.kernels import FILTER, POSITIONS, READ, TILE
 from anydml.kernels.match.convolution import Convolution
-from anydml.tensor import DataType, TensorFlags
+from anydml.tensor import TensorFlags
 
 CHANNELS = range(16, 917)  # of fewer, transforms cost more than they save; four sums of more are beyond int32
 FEWEST = 16  # filters
@@ -81,84 +74,56 @@ def squared(p: Convolution) -> Squared | None:
     if p.groups > 1 or not all(t.flags & TensorFlags.OWNED_BY_DML for t in known):
         return None
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
-    axes = list(map(ImageAxis, x.sizes[2:], xs[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
+    axes = axes_of(p)
     if len(axes) != 2 or any((a.taps, a.stride, a.dilation) != (FILTER, 1, 1) for a in axes):
         return None
-    beside = [of_rows(b, 1) for b in (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))]
-    a_zero_point, b_zero_point, y_zero_point, bias, *scales = (m._replace(inner=0) for m in beside)
-    source = Matrix(At(p.x.name), xs[0], 0, xs[1], 0)
-    problem = Problem(
-        *(f.sizes[0], f.sizes[1] * FILTER * FILTER, y.sizes[2] * y.sizes[3], (x.sizes[0], 1)),
-        a=Matrix(At(p.filters.name), 0, 0, fs[0], 0),
-        terms=(),
-        b=Lying(source, False),
-        c=Matrix(At(p.output.name), ys[0], 0, ys[1], 0),
-        places=(),
-        a_signed=f.data_type is DataType.INT8,
-        b_signed=x.data_type is DataType.INT8,
-        output=OUTPUTS[y.data_type],
-        a_zero_point=NOTHING,
-        b_zero_point=b_zero_point,
-        y_zero_point=y_zero_point,
-        scales=three(scales),
-        bias=bias if p.bias else None,
-    )
+    filters, output = Matrix(At(p.filters.name), 0, 0, fs[0], 0), Matrix(At(p.output.name), ys[0], 0, ys[1], 0)
+    windows = StridedColumns(Matrix(At(p.x.name), xs[0], 0, xs[1], 0), False)
+    problem = of_filters(p, y.sizes[2] * y.sizes[3], filters, windows, output)
     _, *taps = triple([0, *fs[2:]])
     of_filter = fs[1], taps[0], taps[1]
-    return Squared(problem, a_zero_point, x.sizes[1], xs[1], of_filter, (axes[0], axes[1]), x.element_bytes, ys[2], ys[3])
+    place = x.sizes[1], xs[1], of_filter, (axes[0], axes[1]), x.element_bytes, ys[2], ys[3]
+    return Squared(problem._replace(a_zero_point=NOTHING), problem.a_zero_point, *place)
 
 
-class Squares:
-    """The steps of such a convolution, as `Plan` has them for products."""
-
-    owned = True
+class IntegerWinogradPlan(FilterPlan):
+    """The steps of such a convolution."""
 
     def __init__(self, p: Squared, target: Target, threads: int) -> None:
-        self.of = p
-        self.scratch, self.packed, self.spare = (Scratch(base) for base in ("scratch", "packed", "spare"))
-        self.passing = Scratch("passing")
         y, x = p.axes
         self.across, high = (-(-a.outputs // TILE) for a in (x, y))
-        self.at = at = IntegerLayout(p.problem, target, high)
-        at.panels = 1  # only rows of tiles are shared out
-        self.threads = partition.threads_for(at, threads)
-        scratch, m, self.pairs = self.scratch, p.problem.m, p.channels // 2
+        super().__init__(p.problem, target, threads, owned=True, lines=high)
+        self.of, m = p, p.problem.m
+        self.at.panels = 1  # only rows of tiles are shared out
+        self.pairs = p.channels // 2
         self.heights = [*tiles(m, HEIGHT)]
         self.of_row = 4 * self.pairs  # bytes of a filter's position
         self.a_position = m * self.of_row
         self.a, self.sums = self.packed.take(POSITIONS * self.a_position), self.packed.take(4 * m)
         self.packing = self._packing()
-        self.rows, self.modes, self.column = scratch.take(m * ROW), scratch.take(MODES), scratch.take(column_bytes(target))
+        self._take_records(self.scratch)
         self.chunk = max(1, min(high, TILES // (POSITIONS * self.of_row * self.across)))
         self.chunk = -(-high // -(-high // self.chunk))
-        self.rounds = rounds(at, scratch, self._before(), self._shared, self._piece)
+        self.rounds = self._rounds([[[*self._records(), self._terms()]]], self.scratch, self._phases(self._piece))
 
-    def _shared(self, part: OutputPart) -> list[OutputPart]:
-        return cut(part, self.threads, "outer" if len(part.outer) >= self.threads else "rows")
-
-    def _packing(self) -> list[Step | Repeat]:
-        found, p = list[Step | Repeat](), self.of.problem
+    def _packing(self) -> Steps:
+        found, p = Steps(), self.of.problem
         for height, count, first in self.heights:
-            code = engine.compiled(winograd.filters, self.at.target, p.a_signed, height)
+            code = engine.compiled(kernels.filters, self.at.target, p.a_signed, height)
             where = self.a + first * self.of_row, self.a_position, height * self.of_row, self.sums + 4 * first
             from_ = p.a.of((0, 0), first), p.a.row, *self.of.taps
             zero_point = self.of.zero_point.of((0, 0), first), self.of.zero_point.row
             found.append(Step(code, (*from_, *zero_point, height * count, self.of.channels, *where)))
         return found
 
-    def _before(self) -> list[Step | Repeat]:
-        """The records of filters."""
-        at, p, found = self.at, self.of.problem, list[Step | Repeat]()
-        if p.scales:
-            found.append(parameters(at, (0, 0), range(p.m), 0, 1, self.rows, self.modes))
-            into = self.column + at.dot.vectors * at.target.vector_bytes
-            found.append(at.copied((at.width,), (0,), (4,), 4, p.scales[1].at, into))
+    def _terms(self) -> Step:
+        """The terms of filters' records."""
+        at, p = self.at, self.of.problem
         bias = p.bias or NOTHING
-        code = engine.compiled(winograd.terms, at.target, p.b_signed, at.kind.biased)
-        found.append(Step(code, (p.m, self.sums, p.b_zero_point.at, self.rows, bias.at, bias.row, self.modes)))
-        return found
+        code = engine.compiled(kernels.terms, at.target, p.b_signed, at.kind.biased)
+        return Step(code, (p.m, self.sums, p.b_zero_point.at, self.rows, bias.at, bias.row, self.modes))
 
-    def _piece(self, part: OutputPart) -> list[Step | Repeat]:
+    def _piece(self, part: OutputPart) -> Steps:
         """Rows of tiles of some batches, some after the other."""
         at, scratch, (y, x), target = self.at, self.scratch, self.of.axes, self.at.target
         most = min(self.chunk, len(part.rows))
@@ -175,9 +140,7 @@ class Squares:
         c_line = -(-self.across * TILE // at.width) * at.width * at.size
         c_m = most * TILE * c_line
         made = scratch.take(group * HEIGHT * c_m)
-        hop = x.step
-        fill = engine.compiled(image.fill, target, hop if hop in HOPS else 0)
-        transform = engine.compiled(winograd.inputs, target, self.of.problem.b_signed)
+        transform = engine.compiled(kernels.inputs, target, self.of.problem.b_signed)
         p = self.of.problem
         kinds = p.output, at.kind.biased
 
@@ -186,10 +149,9 @@ class Squares:
                 count = len(tile_rows)
                 of_y = y._replace(outputs=count, taps=READ, stride=TILE, start=y.start - TILE * tile_rows.start)
                 of_x = x._replace(outputs=line, taps=1)
-                axes = *of_axis(NOT_THERE), *of_axis(of_y), *of_axis(of_x)
-                source = p.b.matrix
-                where = source.of(batch), source.at + self.of.span, self.of.channels, self.of.channel
-                yield Step(fill, (*where, p.b_zero_point.at, images, bounds, *axes))
+                source = p.b.matrix.of(batch), p.b.matrix.at + self.of.span
+                channels, axes = (self.of.channels, self.of.channel), (NOT_THERE, of_y, of_x)
+                yield filled(target, source, channels, p.b_zero_point.at, (images, bounds), axes)
                 odd = (count + 1) * line
                 yield Step(transform, (images, 2 * odd, odd, line, self.pairs, count, self.across, b, position, pitch))
                 lines = min(TILE * count, y.outputs - TILE * tile_rows.start)
@@ -199,9 +161,9 @@ class Squares:
                         start, rows = first + some.start * height, len(some) * height
                         a = self.a + start * self.of_row, self.a_position, height * self.of_row, len(some), self.pairs
                         into = products, group * HEIGHT * row, row
-                        code = engine.compiled(winograd.products, target, height)
+                        code = engine.compiled(kernels.products, target, height)
                         yield Step(code, (*a, b, position, pitch, columns, *into))
-                        code = engine.compiled(winograd.sums, target, *kinds)
+                        code = engine.compiled(kernels.sums, target, *kinds)
                         from_ = products, group * HEIGHT * row, row, rows, count, self.across
                         yield Step(code, (*from_, made, c_m, c_line, self.rows + start * ROW, self.column, self.modes))
                         c = p.c.of(batch, start) + TILE * tile_rows.start * self.of.line
