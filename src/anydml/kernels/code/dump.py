@@ -1,6 +1,7 @@
 """ANYDML_DUMP: a folder that gets the LLVM text and the assembly of each kernel, under the name that `perf` shows for it.
 
-A name is that of the emitter, the instruction set, and a digest of the text: `contract.floats.tile.sums.avx2.1f0c9ad2e4`.
+A name is that of the emitter, the instruction set, and a digest of the text, such as
+`contract.floats.packed.tile.sums.avx2.1f0c9ad2e4`.
 Kernels belong to no operator: the files of operators (`devices/dump.py`) say which they call. Imported where the variable is
 set, only.
 """

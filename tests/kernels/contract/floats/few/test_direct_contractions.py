@@ -12,16 +12,18 @@ import hostile_data
 from anydml import DataType, Device, TensorDesc
 from anydml.kernels.code import engine, llvm, targets
 from anydml.kernels.code.values import Value
-from anydml.kernels.contract.floats.few import matrix as few
-from anydml.kernels.contract.floats.few import plan as direct_plan
+from anydml.kernels.contract.floats import family, tuning
+from anydml.kernels.contract.floats.few.matrix import FewKey
+from anydml.kernels.contract.floats.few.plan import FewRowsPlan
+from anydml.kernels.contract.floats.plan import FloatPlan
 from anydml.kernels.contract.floats.planes import kernel as planes
-from anydml.kernels.contract.floats.planes import plan as planes_plan
 from anydml.kernels.contract.floats.planes.careful import Careful
-from anydml.kernels.contract.floats.planes.plan import Planes
+from anydml.kernels.contract.floats.planes.plan import PlanesPlan
 from anydml.schema.operator import Desc
 from drawn_contractions import Bound, Rng, activation, gemm, named, pick, rows_times_columns, run, some, tensor, with_lines
 from every_kernel import SOAK, Ran, without_dot_products
 from guard_pages import AVAILABLE
+from tuned import tuned
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),
@@ -35,14 +37,14 @@ F32 = DataType.FLOAT32
 def made(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether the windows of each plan slide over planes."""
     found: list[bool] = []
-    of = Planes.of
+    of = family._plan
 
-    def noted(plan: Any) -> Planes | None:
-        planes = of(plan)
-        found.append(planes is not None)
-        return planes
+    def noted(*arguments: Any) -> FloatPlan:
+        plan = of(*arguments)
+        found.append(isinstance(plan, PlanesPlan))
+        return plan
 
-    monkeypatch.setattr(Planes, "of", noted)
+    monkeypatch.setattr(family, "_plan", noted)
     return found
 
 
@@ -114,12 +116,11 @@ def test_windows_over_narrow_planes(isa: str, made: list[bool], ran: Ran) -> Non
 
 def test_planes_in_bands_and_steps(monkeypatch: pytest.MonkeyPatch, made: list[bool], ran: Ran) -> None:
     """Bands of few lines, steps of few lines and of few planes, and pieces that begin and end within a line."""
-    monkeypatch.setattr(planes_plan, "BAND", 1)
-    monkeypatch.setattr("anydml.kernels.contract.floats.plan.ALONE", 0)
+    tuned(monkeypatch, tuning, band=1, alone=0)
     compared = 0
     for case in range(6 * SOAK):
         rng = np.random.default_rng((2, case))
-        monkeypatch.setattr(planes_plan, "LISTED", (1, 100, 1000)[case % 3])
+        tuned(monkeypatch, tuning, listed_of_planes=(1, 100, 1000)[case % 3])
         compared += run(windows(rng), rng, Device(threads=1 + case % 3), [pick(rng, hostile_data.KINDS), "cancelling"])
     assert sum(made) >= 0.5 * len(made)
     ran(compared, 5_000)
@@ -213,10 +214,10 @@ def test_planes_of_layers_are_decided_by_one_bound(isa: str, made: list[bool], c
 
 
 def test_rows_beyond_those_that_are_summed_in_place(monkeypatch: pytest.MonkeyPatch, made: list[bool]) -> None:
-    """MOST_ROWS bounds the rows of what slides, too."""
+    """The rows that are summed without packing bound those of what slides, too."""
     x, f = TensorDesc(F32, (1, 2, 9, 9)), TensorDesc(F32, (6, 1, 3, 3))
     for most in (3, 2):
-        monkeypatch.setattr(direct_plan, "MOST_ROWS", most)
+        tuned(monkeypatch, tuning, rows=most)
         desc = named("CONVOLUTION")(
             input_tensor=x, filter_tensor=f, output_tensor=TensorDesc(F32, (1, 6, 7, 7)), strides=(1, 1), dilations=(1, 1),
             start_padding=(0, 0), end_padding=(0, 0), output_padding=(0, 0), group_count=2,
@@ -232,24 +233,23 @@ def test_rows_beyond_those_that_are_summed_in_place(monkeypatch: pytest.MonkeyPa
 def along(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each kernel that reads a matrix where it lies: whether it does along the terms."""
     found: list[bool] = []
-    of = direct_plan._matrix
+    of = FewRowsPlan._matrix
 
-    def noted(plan: Any, kinds: few.FewKey, *others: Any) -> Any:
+    def noted(plan: FewRowsPlan, kinds: FewKey, *others: Any) -> Any:
         found.append(kinds.along)
         return of(plan, kinds, *others)
 
-    monkeypatch.setattr(direct_plan, "_matrix", noted)
+    monkeypatch.setattr(FewRowsPlan, "_matrix", noted)
     return found
 
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_few_rows_of_a_matrix(isa: str, along: list[bool], monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """Rows and columns around every number that is summed at once, of matrices that lie either way, in blocks and strips."""
-    compared = 0
+    compared, usual = 0, tuning.TUNING
     for case in range(12 * SOAK if SOAK > 1 else 5):
         rng = np.random.default_rng((5, case))
-        monkeypatch.setattr(few, "BLOCK", (few.BLOCK, 256)[case % 2])
-        monkeypatch.setattr(direct_plan, "STRIP", (direct_plan.STRIP, 48)[case // 2 % 2])
+        tuned(monkeypatch, tuning, row_block=(usual.row_block, 256)[case % 2], strip=(usual.strip, 48)[case // 2 % 2])
         sizes = (int(rng.integers(1, 17)), int(rng.integers(1, 400)), int(rng.integers(1, 130)))
         kinds = [pick(rng, hostile_data.KINDS), "ordinary"]
         compared += run(gemm(rng, sizes), rng, Device(isa=isa, threads=1), kinds)

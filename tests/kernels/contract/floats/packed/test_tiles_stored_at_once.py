@@ -13,13 +13,14 @@ import hostile_data
 from anydml import DataType, Device, TensorDesc
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.epilogue import EpilogueKey
 from anydml.kernels.contract.floats.packed import at_once
-from anydml.kernels.contract.floats.plan import MANY
 from anydml.schema.operator import Desc
 from drawn_contractions import Rng, named, pick, run
 from every_kernel import SOAK, Compared, without_dot_products
 from guard_pages import AVAILABLE
+from tuned import tuned
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),
@@ -46,7 +47,11 @@ def emitted(monkeypatch: pytest.MonkeyPatch) -> list[EpilogueKey]:
 
 def product(rng: Rng) -> Desc:
     """A matrix of 17 rows or more; C, if there is one, is the same along each row. Seldom are there many terms."""
-    t, m, k = pick(rng, TYPES), int(rng.integers(17, 24)), int(rng.integers(1, 49 if rng.random() < 0.9 else at_once.MOST + 1))
+    t, m, k = (
+        pick(rng, TYPES),
+        int(rng.integers(17, 24)),
+        int(rng.integers(1, 49 if rng.random() < 0.9 else tuning.TUNING.at_once_terms + 1)),
+    )
     n = 24 * int(rng.integers(1, 4)) if rng.random() < 0.5 else int(rng.integers(1, 73))
     c = TensorDesc(t, (m, n), strides=(1, 0)) if rng.random() < 0.5 else None
     a, b, y = (TensorDesc(t, sizes) for sizes in ((m, k), (k, n), (m, n)))
@@ -77,10 +82,10 @@ def following(rng: Rng) -> dict[str, Any]:
     return {"fused_activation": pick(rng, made)}
 
 
-@pytest.mark.parametrize("few", [at_once.FEW, MANY])  # MANY: the longest lists that there may be
+@pytest.mark.parametrize("few", [tuning.TUNING.at_once_listed, tuning.TUNING.many])  # the longest lists that there may be
 @pytest.mark.parametrize("isa", ISAS)
 def test_generated(isa: str, few: int, emitted: list[EpilogueKey], compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_once, "FEW", few)
+    tuned(monkeypatch, tuning, at_once_listed=few)
     outputs = cases = 0
     wanted = 4_000 * SOAK
     while outputs < wanted:
@@ -140,7 +145,7 @@ def test_sums_of_few_terms_beside_the_edge_keep_their_sign(
     isa: str, emitted: list[EpilogueKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A corner of -0 and a filter above 0: the only terms that count are -0, and so is the sum, though zeros are packed."""
-    monkeypatch.setattr(at_once, "FEW", MANY)
+    tuned(monkeypatch, tuning, at_once_listed=tuning.TUNING.many)
     rng = np.random.default_rng(8)
     x, f = (rng.standard_normal(sizes).astype(np.float32) for sizes in ((1, 3, 12, 16), (9, 3, 3, 3)))
     f[4] = np.abs(f[4])

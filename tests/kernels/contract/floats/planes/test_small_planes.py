@@ -13,11 +13,13 @@ import anydml as dml
 import hostile_data
 from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
+from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.packed import flat_panels
 from anydml.kernels.windows import family, narrow
 from drawn_contractions import Bound, Rng, activation, left_open, named, pick, run, some
 from every_kernel import SOAK, Ran, without_dot_products
 from guard_pages import AVAILABLE
+from tuned import tuned
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),
@@ -62,7 +64,7 @@ def planes(rng: Rng, **given: Any) -> Any:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_planes_as_columns(isa: str, flat: list[bool], ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anydml.kernels.contract.floats.plan.ALONE", 0)
+    tuned(monkeypatch, tuning, alone=0)
     compared = 0
     for case in range(6 * SOAK):
         rng = np.random.default_rng((21, case))

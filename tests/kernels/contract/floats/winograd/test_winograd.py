@@ -17,7 +17,7 @@ from agreement import SOAK, bits
 from anydml import DataType, Device, TensorDesc, TensorFlags, operators
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine, targets
-from anydml.kernels.contract.floats import family, plan
+from anydml.kernels.contract.floats import family, tuning
 from anydml.kernels.contract.floats.packed.magnitudes import DENSE
 from anydml.kernels.contract.floats.winograd import transform as winograd
 from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
@@ -25,6 +25,7 @@ from anydml.schema.operator import Desc
 from drawn_contractions import NAME, run
 from guard_pages import AVAILABLE
 from tensors import array_for
+from tuned import tuned
 
 Array = NDArray[Any]
 # one for each size of vectors: others differ in what integers need
@@ -276,7 +277,7 @@ def test_blocks_that_are_summed_again(isa: str, plans: list[WinogradPlan], monke
 
 def test_long_calls_are_cut(plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch) -> None:
     """Between phases a caller can be interrupted."""
-    monkeypatch.setattr(plan, "LONG", 1 << 16)
+    tuned(monkeypatch, tuning, long=1 << 16)
     rng = np.random.default_rng(9)
     for images, groups in ((3, 1), (1, 5)):
         x = drawn(rng, "float32", (images, 4 * groups, 13, 14), "ordinary")

@@ -20,7 +20,6 @@ from anydml.tensor import DataType
 
 ABREAST = 8  # terms that are added up before they are added to others
 COLUMNS = 8  # that are summed in turn, along terms: of fewer rows more, as there are so many registers
-BLOCK = 2048  # terms whose factors are at hand in float64, for all rows together
 LARGER = 1 + 2.0**-20  # for the roundings of norms
 # a_row, a_term: bytes from one row, and from one term, to the next; b_term, b_column: as much of the matrix; sums, sizes: a row
 # of each for each row, block_row bytes apart; values: room for BLOCK float64, and a vector for each row;

@@ -21,16 +21,14 @@ from anydml.kernels.contract.floats.formula import bounded, stored_rounded, walk
 from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.layout import FloatLayout
 from anydml.kernels.contract.floats.packed.tile import BOUND, leave, multiplied
-from anydml.kernels.contract.floats.planes.careful import listed, masked_store
 from anydml.kernels.contract.floats.reads import single
+from anydml.kernels.contract.floats.stores import listed, masked_store
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS
 from anydml.tensor import DataType
 
-MOST = 384  # terms: a panel of longer ones leaves the first cache no room
-FEW = 256  # the part of a block's elements, as far as it is stored, that may be on the list
 SURE = 4  # and so many in any case
 DONE = 24  # where the counter says whether all elements are stored
 # columns: of the block, the last panel's perhaps fewer than it has; first: of the output, the block's first one
@@ -44,12 +42,12 @@ WIDE = Kind("double")
 Differ = list[tuple[Value, Value | None]]
 
 
-def serves(target: Target, found: FloatLayout, shape: EpilogueKey) -> bool:
-    """Whether elements are stored so: they lie side by side, and nothing differs along a row but the sums.
+def serves(target: Target, found: FloatLayout, shape: EpilogueKey, most: int) -> bool:
+    """Whether elements are stored so: they are contiguous, of sums of at most so many terms, and along a row only sums differ.
 
-    What is read beside them could lie where they are stored.
+    What is read beside them could be stored where they are.
     """
-    if found.terms > MOST or found.flat[:2] != (1, 1):
+    if found.terms > most or found.flat[:2] != (1, 1):
         return False
     *read, written = shape.lies
     return written == CONTIGUOUS and all(how == CONSTANT for how in read) and _emits(target, shape)

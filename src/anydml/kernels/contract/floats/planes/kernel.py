@@ -13,10 +13,11 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.largest import INFINITE, largest
-from anydml.kernels.contract.floats.planes.careful import Careful, listed, masked_store
+from anydml.kernels.contract.floats.planes.careful import Careful
 from anydml.kernels.contract.floats.planes.seen import FilterKey
 from anydml.kernels.contract.floats.planes.strips import Filter, Strips
 from anydml.kernels.contract.floats.reads import single
+from anydml.kernels.contract.floats.stores import listed, masked_store
 from anydml.kernels.elementwise.levels import lanes_as_bits
 
 I64, WIDE = Kind("i64"), Kind("double")

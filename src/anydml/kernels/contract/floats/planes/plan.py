@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
-from anydml.kernels.contract.floats.few import plan as direct_plan
+from anydml.kernels.contract.floats.few.plan import FewRowsPlan
 from anydml.kernels.contract.floats.layout import FAR, FloatLayout, StreamPlace
+from anydml.kernels.contract.floats.plan import FloatMemory, FloatProblem, Steps
 from anydml.kernels.contract.floats.planes import kernel as planes
 from anydml.kernels.contract.floats.planes.seen import FilterKey
 from anydml.kernels.contract.floats.second import refine
-
-if TYPE_CHECKING:
-    from anydml.kernels.contract.floats.plan import FloatPlan, Steps
-    from anydml.kernels.contract.floats.shares import ThreadShare
+from anydml.kernels.contract.floats.shares import ThreadShare
+from anydml.kernels.contract.repeats import repeated
 
 MOST = 8  # lines and columns of a filter: the sums of so many lines are under way at once
 MOST_DOWN = 4
 FEW = 3
 NARROW = 4  # lanes of float64 from which on half a strip is one of its own
-LISTED = 1 << 15  # elements of a step, unless a line has more
-BAND = 1 << 15  # bytes of lines that are read twice, first for their largest element
 
 
 class Slide(NamedTuple):
@@ -55,7 +52,24 @@ class Slide(NamedTuple):
         return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
 
 
-def slide(found: FloatLayout) -> Slide | None:
+def slide(p: FloatProblem) -> Slide | None:
+    """The way of a contraction's window, if it slides over a plane, and what is stored lies along the columns."""
+    layout, output = p.layout, p.layout.output
+    if p.target.later or layout.rows > p.tuning.rows or layout.columns >= 1 << 31:
+        return None  # planes have no stages: they are one kernel
+    size, stored = p.factors[1].dtype.itemsize, p.formula.types[-1].dtype.itemsize
+    apart = [(output, (stored,)), (layout.b, (size, 2 * size))]
+    if layout.sizes[2] > 1 and any(place.columns[2] not in steps for place, steps in apart):
+        return None
+    if any(step and n > 1 for place in p.places[:-1] for step, n in zip(place.columns, layout.sizes, strict=True)):
+        return None
+    if layout.sizes[1] == 1 and not layout.padded and layout.terms > MOST:
+        return None  # a matrix
+    found = _windows(layout)
+    return None if found is None or (layout.sizes[2] == 1 and len(found.ways) > 1) else found
+
+
+def _windows(found: FloatLayout) -> Slide | None:
     """The way of a contraction's window, if it is small, and slides over a plane."""
     if not 0 < found.terms <= MOST * MOST:
         return None
@@ -115,69 +129,46 @@ def _slide(found: FloatLayout, grid: Sequence[Sequence[tuple[int, ...]]]) -> Sli
     return made if good else None
 
 
-class Planes:
-    """The steps of a plan whose window slides."""
+class PlanesPlan(FewRowsPlan):
+    """The steps of a window that slides; lines that are cut are few rows."""
 
-    def __init__(self, plan: FloatPlan, found: Slide) -> None:
-        self.plan, self.slide = plan, found
-        layout = plan.layout
-        size = plan.factors[1].dtype.itemsize
+    def __init__(self, p: FloatProblem, memory: FloatMemory, found: Slide) -> None:
+        super().__init__(p, memory)
+        self.slide, layout, size = found, p.layout, p.factors[1].dtype.itemsize
         across = 2 if layout.sizes[2] > 1 and layout.b.columns[2] == 2 * size else 1
         high = len(found.valid)
         # of few columns, each is widened by itself: that is as fast as moving lanes
         beside = (across == 2 or len(found.ways) > FEW) and all(
             c == found.ways[0][0] + v * size for v, (c, _, _) in enumerate(found.ways)
         )
-        narrow = layout.sizes[2] <= plan.lanes >= NARROW
-        self.kinds = FilterKey(*plan.factors, high, len(found.ways), found.down, across, beside, narrow, plan.shape.stored)
-        self.table = plan.constants.add(np.array([*found.factors, *(n for way in found.ways for n in way)], np.int64))
+        narrow = layout.sizes[2] <= self.lanes >= NARROW
+        self.kinds = FilterKey(*p.factors, high, len(found.ways), found.down, across, beside, narrow, p.formula)
+        self.taps = self.constants.add(np.array([*found.factors, *(n for way in found.ways for n in way)], np.int64))
         # for the second stage, planes are the columns' outermost dimension, of any size
         whole = layout.table.copy()
         whole[:, 3] = np.where(whole[:, 2] < whole[:, 3], FAR, 0)
-        self.whole = plan.constants.add(whole)
+        self.whole = self.constants.add(whole)
 
-    @classmethod
-    def of(cls, plan: FloatPlan) -> Planes | None:
-        """The steps of a plan, if its window slides, and what is stored lies along the columns."""
-        layout, output = plan.layout, plan.layout.output
-        if layout.rows > direct_plan.MOST_ROWS or layout.columns >= 1 << 31:
-            return None
-        size, stored = plan.factors[1].dtype.itemsize, plan.shape.stored.types[-1].dtype.itemsize
-        apart = [(output, (stored,)), (layout.b, (size, 2 * size))]
-        if layout.sizes[2] > 1 and any(p.columns[2] not in steps for p, steps in apart):
-            return None
-        if any(step and n > 1 for p in plan.places[:-1] for step, n in zip(p.columns, layout.sizes, strict=True)):
-            return None
-        if layout.sizes[1] == 1 and not layout.padded and layout.terms > MOST:
-            return None  # a matrix
-        found = slide(layout)
-        if found is None or (layout.sizes[2] == 1 and len(found.ways) > 1):
-            return None
-        return cls(plan, found)
-
-    def steps(self, piece: ThreadShare) -> list[Step | Repeat]:
-        """The steps of a piece; take the memory that it works in."""
-        plan, scratch, columns = self.plan, self.plan.scratch, piece.columns
-        _, count, width = plan.layout.sizes
+    def _piece(self, piece: ThreadShare) -> list[Step | Repeat]:
+        scratch, columns, listed = self.scratch, piece.columns, self.tuning.listed_of_planes
+        _, count, width = self.layout.sizes
         lines = range(-(-columns.start // width), columns.stop // width)
         made: list[Step | Repeat] = []
         parts = [range(columns.start, min(lines.start * width, columns.stop))]
         parts += [range(max(lines.stop * width, parts[0].stop), columns.stop)]
         for part in parts:  # lines that are cut
             if part:
-                alone = piece._replace(columns=part)
-                direct_plan.take(plan, alone)
-                made += plan._batches(alone)
+                made += super()._piece(piece._replace(columns=part))
         if not lines:
             return made
         longest = min(len(lines), count)
-        vectors = -(-width // (plan.target.vector_bytes // 4))
-        most = max(LISTED // width, 1)
-        at_once = max(LISTED // (min(longest, most) * width), 1)
+        vectors = -(-width // (self.target.vector_bytes // 4))
+        most = max(listed // width, 1)
+        at_once = max(listed // (min(longest, most) * width), 1)
         elements = min(at_once, len(piece.batches)) * min(longest, most) * width
-        self.band = max(BAND // max(abs(self.slide.line) * self.slide.down, 1), 4)
+        self.band = max(self.tuning.band // max(abs(self.slide.line) * self.slide.down, 1), 4)
         self.noted = scratch.take((min(self.band, longest) * vectors + 1) * 16)
-        plan.list, plan.counter = scratch.take((elements + 64) * 8), scratch.take(64)
+        self.entries, self.counter = scratch.take((elements + 64) * 8), scratch.take(64)
 
         def of(outer: tuple[int, ...], some: range) -> Iterator[Step | Repeat]:
             turns = range(min(self.slide.turns, count))
@@ -186,18 +177,18 @@ class Planes:
                 steps = partial(self._some, outer, row, turn)
 
                 def few(n: range, z: int, steps: Any = steps, own: range = of_turn) -> Steps:
-                    return plan.along(own, most, lambda part: steps(z, n, part))
+                    return self.along(own, most, lambda part: steps(z, n, part))
 
                 def image(z: int, few: Any = few) -> Steps:
-                    return plan.along(some, at_once, lambda n: few(n, z))
+                    return self.along(some, at_once, lambda n: few(n, z))
 
-                yield from plan._repeated(images, image)
+                yield from repeated(self.target, images, image)
 
-        return made + plan._batches(piece, ranges=of)
+        return made + self._batches(piece, ranges=of)
 
     def _some(self, outer: tuple[int, ...], row: int, turn: int, z: int, some: range, lines: range) -> Iterator[Step]:
         """The steps of some lines of a turn, in some planes of an image."""
-        plan, found, s = self.plan, self.plan.layout, self.slide
+        found, s = self.layout, self.slide
         batch = (*outer, some.start) if found.batches else ()
         _, count, width = found.sizes
         plane, b = count * width, found.b.of(batch) + z * found.b.columns[0]
@@ -211,7 +202,7 @@ class Planes:
             return p.batches[-1] if found.batches else 0
 
         used = [way for way in s.ways if way[1] < way[2]]
-        size = plan.factors[1].dtype.itemsize
+        size = self.factors[1].dtype.itemsize
         read = (
             min((c + x0 * apart for c, x0, _ in used), default=0),
             max((c + (x1 - 1) * apart + size for c, _, x1 in used), default=0),
@@ -220,22 +211,32 @@ class Planes:
         output = found.output
         arguments: list[At | int] = [
             len(some), found.a.of(batch, row), next_(found.a), b + s.start + turn * pitch, next_(found.b),
-            s.line, self.table, lines.start, len(lines), *s.lines(turn), *read, width, *every, self.band, self.noted,
-            plan.list, plan.counter, turn * width, s.turns * width, plane,
+            s.line, self.taps, lines.start, len(lines), *s.lines(turn), *read, width, *every, self.band, self.noted,
+            self.entries, self.counter, turn * width, s.turns * width, plane,
             at(output) + turn * output.columns[1], next_(output), s.turns * output.columns[1],
         ]  # fmt: skip
-        streams = plan.places[:-1]
+        streams = self.places[:-1]
         arguments += [x for p in streams for x in (at(p), next_(p))]
-        yield Step(engine.compiled(planes.summed, plan.target, self.kinds), tuple(arguments))
-        code = engine.compiled(refine.refined, plan.target, plan.shape, plan.factors)
+        yield Step(engine.compiled(planes.summed, self.target, self.kinds), tuple(arguments))
+        code = engine.compiled(refine.refined, self.target, self.shape, self.factors)
         left = (found.a.of(batch, row), next_(found.a), found.a_term)
         right = (b, count, width, next_(found.b), pitch, apart, found.b_term)
         terms = (found.channels, len(found.table), self.whole)
-        bit = (plan._number(batch) * found.rows + row) * found.columns + z * plane
-        listed = (plan.list, plan.counter, 0, count, width, plan.bits, bit, found.rows * found.columns - plane, plan.open_)
-        none = plan.counter  # of sums that are in memory, there are none
+        bit = (self._number(batch) * found.rows + row) * found.columns + z * plane
+        listed = (
+            self.entries,
+            self.counter,
+            0,
+            count,
+            width,
+            self.bits,
+            bit,
+            found.rows * found.columns - plane,
+            self.undecided,
+        )
+        none = self.counter  # of sums that are in memory, there are none
         known = (none, 0, none, none, 0, 0, none, 0, 0)
-        places = [x for p in plan.places for x in (at(p), next_(p), 0, *p.columns[1:])]
+        places = [x for p in self.places for x in (at(p), next_(p), 0, *p.columns[1:])]
         yield Step(code, (*left, *right, *terms, *listed, *known, *places))
 
 

@@ -11,8 +11,8 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.formula import bounded, stored, stored_rounded
 from anydml.kernels.contract.floats.largest import below
-from anydml.kernels.contract.floats.planes.careful import masked_store
 from anydml.kernels.contract.floats.planes.seen import FilterKey, FilterReads
+from anydml.kernels.contract.floats.stores import masked_store
 from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.tensor import DataType

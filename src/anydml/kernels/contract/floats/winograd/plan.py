@@ -15,61 +15,32 @@ from math import prod
 import numpy as np
 
 from anydml.kernels.call.steps import At, Repeat, Step
-from anydml.kernels.code import engine, processor
-from anydml.kernels.code.targets import Target
+from anydml.kernels.code import engine
 from anydml.kernels.contract.floats import epilogue
-from anydml.kernels.contract.floats.formula import Stored
-from anydml.kernels.contract.floats.layout import FloatLayout
 from anydml.kernels.contract.floats.packed import tile
-from anydml.kernels.contract.floats.plan import LISTED, FloatPlan, FloatTables
+from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem
 from anydml.kernels.contract.floats.shares import ThreadShare
-from anydml.kernels.contract.floats.winograd import again as winograd_again
-from anydml.kernels.contract.floats.winograd import filters as winograd_filters
-from anydml.kernels.contract.floats.winograd import inputs as winograd_inputs
-from anydml.kernels.contract.floats.winograd import kernels as winograd_kernels
-from anydml.kernels.contract.floats.winograd import redo as winograd_redo
-from anydml.kernels.contract.floats.winograd import transform as winograd
+from anydml.kernels.contract.floats.winograd import again, filters, inputs, kernels, redo, transform
 from anydml.kernels.contract.floats.winograd.filters import ELEMENTS
 from anydml.kernels.contract.floats.winograd.inputs import CHANNELS
 from anydml.kernels.contract.floats.winograd.transform import BLOCK, POSITIONS, READ, TILE
 from anydml.kernels.contract.floats.winograd.windows import WinogradWindows
-from anydml.kernels.contract.geometry import Scratch
-from anydml.tensor import DataType
-
-TILES = processor.caches().second * 9 // 8  # bytes of transformed tiles that are kept at once
-FEWEST = 16  # tiles for which filters are worth to be transformed
-PRODUCTS = processor.caches().second // 8  # bytes of products
-MANY = 24  # all sums of a block are made again where more than this part of its elements is listed
-SUMS = processor.caches().second // 8  # bytes of sums
+from anydml.kernels.contract.repeats import repeated
 
 
 class WinogradPlan(FloatPlan):
     """The steps of a convolution, for each thread. The columns of a piece are rows of tiles, of one image after the other."""
 
-    def __init__(
-        self,
-        target: Target,
-        found: FloatLayout,
-        formula: Stored,
-        factors: tuple[DataType, DataType],
-        threads: int,
-        kept: Scratch,
-        scratch: Scratch,
-        constants: FloatTables,
-        packed: Scratch | None,
-        windows: WinogradWindows,
-    ) -> None:
-        self.windows, self.roundings = windows, winograd.roundings(found.channels)
+    def __init__(self, p: FloatProblem, memory: FloatMemory, once: bool, windows: WinogradWindows) -> None:
+        super().__init__(p, memory)
+        found, lanes, self.packed = p.layout, self.lanes, memory.packed if once else None
+        self.windows, self.roundings = windows, transform.roundings(found.channels)
         # bytes of a vector of filters that are packed, and of all of a batch, and of their norms
-        lanes = target.vector_bytes // 8
         self.of_filters = found.channels * ELEMENTS * lanes * 4
         self.packed_batch = -(-found.rows // lanes) * self.of_filters, -(-found.rows // lanes) * lanes * 8
         # the numbers of batches whose filters are kept, 1 where they have the same
-        self.kept = tuple(
-            n if packed is not None and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True)
-        )
+        self.batches = tuple(n if once and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True))
         self.tile_rows, self.tiles = (-(-n // TILE) for n in found.sizes[1:])
-        super().__init__(target, found, formula, factors, threads, kept, scratch, constants, packed)
 
     def _shares(self, count: int) -> list[ThreadShare]:
         found = self.layout
@@ -96,19 +67,19 @@ class WinogradPlan(FloatPlan):
 
     # --- one thread ---
 
-    def _piece(self, piece: ThreadShare, open_: At) -> list[Step | Repeat]:
-        found, scratch, lanes, across = self.layout, self.scratch, self.lanes, tile.vectors(self.target)
+    def _piece(self, piece: ThreadShare) -> list[Step | Repeat]:
+        found, scratch, lanes, across, tuning = self.layout, self.scratch, self.lanes, tile.vectors(self.target), self.tuning
         of_row = POSITIONS * found.channels * 8 * self.tiles
-        most = max(TILES // of_row, -(-FEWEST // self.tiles))
+        most = max(tuning.tiles // of_row, -(-tuning.fewest_tiles // self.tiles))
         self.chunk = -(-self.tile_rows // -(-self.tile_rows // most))
         vectors, tiles = self._vectors(self.chunk), self.chunk * self.tiles
         outputs = self.chunk * TILE * found.sizes[2]
         of_vector = POSITIONS * tiles * lanes * 8
-        self.group = min(max(PRODUCTS // of_vector // across, 1) * across, -(-len(piece.rows) // lanes)) * lanes
-        self.some = min(max(1, min(SUMS // (outputs * 8), LISTED // outputs) // lanes) * lanes, self.group)
+        self.group = min(max(tuning.products // of_vector // across, 1) * across, -(-len(piece.rows) // lanes)) * lanes
+        self.some = min(max(1, min(tuning.sums // (outputs * 8), tuning.listed // outputs) // lanes) * lanes, self.group)
         behind = 8 * TILE * lanes
         self._place_filters(piece)
-        self.line = scratch.take(winograd_kernels.line_bytes(self.target))
+        self.line = scratch.take(kernels.line_bytes(self.target))
         self.b = scratch.take(POSITIONS * _apart(found.channels * vectors * lanes * 8))
         self.b_norms = scratch.take(outputs * 8 + behind)
         up = -(-self.tiles // lanes) * lanes
@@ -119,9 +90,9 @@ class WinogradPlan(FloatPlan):
         # the kernel of sums reads whole groups of tiles
         self.products = scratch.take(POSITIONS * _apart(tiles * self.group * 8) + lanes // TILE * self.group * 8)
         self.sums, self.errors = (scratch.take(self.some * (outputs * 8 + behind)) for _ in range(2))
-        self.packed_rows = scratch.take(winograd_again.packed_bytes(self.target, found.channels))
-        self.list = scratch.take((self.some * outputs + 64) * 8)
-        self.counter, self.open_ = scratch.take(64), open_
+        self.packed_rows = scratch.take(again.packed_bytes(self.target, found.channels))
+        self.entries = scratch.take((self.some * outputs + 64) * 8)
+        self.counter = scratch.take(64)
         return self._batches(piece)
 
     def _vectors(self, tile_rows: int) -> int:
@@ -136,18 +107,18 @@ class WinogradPlan(FloatPlan):
 
     def _place_filters(self, piece: ThreadShare) -> None:
         """Take memory for packed filters: of all batches, once, if they are packed at `initialize`, else those of one."""
-        count = prod(self.kept)
+        count = prod(self.batches)
         if self.packed is None or not self.packing:
             memory, (of_filters, of_norms) = self.packed or self.scratch, self.packed_batch
             self.a, self.a_norms, self.plain_norms = (memory.take(count * n) for n in (of_filters, of_norms, of_norms))
         if self.packed is not None and not self.packing:
             whole = ThreadShare(range(count), range(self.layout.rows), piece.columns)
-            self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)], self.kept)
+            self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)], self.batches)
 
     def _filters(self, batch: tuple[int, ...], row: int) -> tuple[At, At, At]:
         """Packed filters from such a row on, their bounds' norms, and their own."""
         number = 0
-        for i, n in zip(batch, self.kept, strict=True):
+        for i, n in zip(batch, self.batches, strict=True):
             number = number * n + min(i, n - 1)
         of_filters, of_norms = self.packed_batch
         norms = number * of_norms + row * 8
@@ -157,13 +128,13 @@ class WinogradPlan(FloatPlan):
     def _pack(self, batch: tuple[int, ...], rows: range) -> Step:
         found = self.layout
         from_ = (found.a.of(batch, rows.start) + self.windows.a, found.a.row, len(rows), found.channels, found.a_term)
-        into = (*self._filters(batch, 0), _bits(winograd.OF_FILTERS / self.roundings))
-        code = engine.compiled(winograd_filters.packed, self.target, self.factors[0])
+        into = (*self._filters(batch, 0), _bits(transform.OF_FILTERS / self.roundings))
+        code = engine.compiled(filters.packed, self.target, self.factors[0])
         return Step(code, (*from_, self.windows.line, self.windows.place, *into))
 
     # --- tiles ---
 
-    def _one(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
+    def _batch(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
         """All tiles of a batch, with some filters."""
         if self.packed is None:
             yield self._pack(batch, piece.rows)
@@ -176,7 +147,7 @@ class WinogradPlan(FloatPlan):
         if first[1]:
             yield from image(first[0], range(first[1], count))
         whole = range(first[0] + bool(first[1]), last[0] + (last[1] == count - 1))
-        yield from self._repeated(whole, lambda n: image(n, range(count)))
+        yield from repeated(self.target, whole, lambda n: image(n, range(count)))
         if last[1] < count - 1:
             yield from image(last[0], range(last[1] + 1))
 
@@ -208,7 +179,7 @@ class WinogradPlan(FloatPlan):
         sums_row = (len(tile_rows) * TILE * width + TILE * lanes) * 8
         tiles = len(tile_rows) * self.tiles
         row = -(-len(group) // lanes) * lanes * 8
-        code = engine.compiled(winograd_kernels.sums, self.target)
+        code = engine.compiled(kernels.sums, self.target)
 
         def some_of(some: range) -> Iterator[Step]:
             from_ = (self.products + (some.start - group.start) * 8, _apart(tiles * row), row)
@@ -221,13 +192,13 @@ class WinogradPlan(FloatPlan):
     def _transform_inputs(self, batch: tuple[int, ...], image: int, tile_rows: range) -> Step:
         found, windows, lanes = self.layout, self.windows, self.lanes
         across, vectors = tile.height(self.target) // lanes, self._vectors(len(tile_rows))
-        code = engine.compiled(winograd_inputs.transformed, self.target, self.factors[1], across, self._contiguous)
+        code = engine.compiled(inputs.transformed, self.target, self.factors[1], across, self._contiguous)
         b = found.b.of(batch) + (windows.b + image * found.b.columns[0])
         where = (b, found.b_term, *found.b.columns[1:], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
         inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
         position = _apart(found.channels * vectors * lanes * 8)
         panel = found.channels * across * lanes * 8
-        into = (self.b, position, panel, self.b_norms, _bits(winograd.OF_INPUTS / self.roundings))
+        into = (self.b, position, panel, self.b_norms, _bits(transform.OF_INPUTS / self.roundings))
         return Step(
             code,
             (*where, *inside, self.lines, self.pitch, self.apart, self.squares, vectors, vectors // across * across, *into),
@@ -249,7 +220,7 @@ class WinogradPlan(FloatPlan):
         for groups, across in _evenly(number, tile.vectors(target)):
             filters_ = self._filters(batch, first + at * lanes)[0] + terms.start * ELEMENTS * lanes * 4
             b = (filters_, self.of_filters, groups, len(terms), terms.start, self.line)
-            code = engine.compiled(winograd_kernels.products, target, height, rest, across)
+            code = engine.compiled(kernels.products, target, height, rest, across)
             yield Step(code, (*a, *b, self.products + at * lanes * 8, _apart(tiles * row), row))
             at += groups * across
 
@@ -259,10 +230,10 @@ class WinogradPlan(FloatPlan):
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         _, norms, plain = self._filters(batch, at)
         shape = self.shape._replace(padded=False, mixed=True)
-        factor = _bits(self.roundings * winograd.SLACK * 2.0**-53)
+        factor = _bits(self.roundings * transform.SLACK * 2.0**-53)
         yield Step(
             engine.compiled(epilogue.block, target, shape),
-            (*where, factor, norms, self.b_norms, self.list, self.counter, 0, 0, 0, 0, self.constants.none, *streams),
+            (*where, factor, norms, self.b_norms, self.entries, self.counter, 0, 0, 0, 0, self.constants.none, *streams),
         )
         if not target.later:
             shape = self.shape._replace(padded=False)
@@ -270,14 +241,14 @@ class WinogradPlan(FloatPlan):
             b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
             inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
             lie = (*a, *b, found.channels, *inside)
-            few = (_bits(winograd_redo.factor(found.channels)), plain, self.b_norms, len(some) * len(columns) // MANY)
-            code = engine.compiled(winograd_redo.summed, target, shape, self.factors, self._contiguous)
-            yield Step(code, (*lie, self.list, self.counter, columns.start, *found.flat[1:], *few, *streams))
-            code = engine.compiled(winograd_again.summed, target, self.factors, self._contiguous)
-            many = (len(some), columns.start, len(columns) // found.sizes[2], _bits(winograd_again.factor(found.terms)), plain)
+            few = (_bits(redo.factor(found.channels)), plain, self.b_norms, len(some) * len(columns) // self.tuning.many_listed)
+            code = engine.compiled(redo.summed, target, shape, self.factors, self._contiguous)
+            yield Step(code, (*lie, self.entries, self.counter, columns.start, *found.flat[1:], *few, *streams))
+            code = engine.compiled(again.summed, target, self.factors, self._contiguous)
+            many = (len(some), columns.start, len(columns) // found.sizes[2], _bits(again.factor(found.terms)), plain)
             yield Step(code, (*lie, *many, self.packed_rows, self.sums, sums_row, self.errors, self.counter))
             code = engine.compiled(epilogue.block, target, shape._replace(again=epilogue.ERRORS))
-            rest = (norms, self.b_norms, self.list, self.counter, 0, self.errors, 0, 0, self.constants.none)
+            rest = (norms, self.b_norms, self.entries, self.counter, 0, self.errors, 0, 0, self.constants.none)
             yield Step(code, (*where, factor, *rest, *streams))
         known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
         yield self.refine(batch, some, columns, self.shape, known, streams)
