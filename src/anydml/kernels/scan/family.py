@@ -18,7 +18,7 @@ from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.irregular.loops import Loop, described, parts
 from anydml.kernels.kernel import Arrays, Lowered, Machine, Refused
 from anydml.kernels.match.scans import Scan, scan
-from anydml.kernels.scan import columns, emit, exact, lines
+from anydml.kernels.scan import columns, emit, exact, lines, vectors
 from anydml.kernels.scan.group import ScanKey
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
@@ -86,7 +86,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         code = engine.compiled(emit.emitted, target, shape)
     elif layout.lane is None:
         code = engine.compiled(lines.emitted, target, shape, found.backward)
-        staged = 2 * lines.block(target, shape) * itemsize
+        staged = 2 * vectors.block(target, shape) * itemsize
     else:
         code = engine.compiled(columns.emitted, target, shape)
         sums, staged = columns.columns_bytes(target, shape, count)
