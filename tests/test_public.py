@@ -135,6 +135,11 @@ def test_an_import_takes_no_operator_and_a_copy_takes_what_copies_need() -> None
     assert not [name for name in copied if name.startswith(others)]
 
 
+def test_tables_of_onnx_operators_define_no_function() -> None:
+    taken = {name for name in modules_after("import anydml.onnx") if name.startswith("anydml.operators.")}
+    assert not [name for name in taken if "element_wise" in name or "activation" in name or "reduce" in name]
+
+
 def test_means_between_bytes_take_no_kernels_of_rows() -> None:
     assert not [name for name in modules_after("import anydml.kernels.windows.quantised") if "kernels.reduce" in name]
 

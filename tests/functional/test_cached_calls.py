@@ -195,6 +195,8 @@ def test_a_call_that_is_described_is_not_executed() -> None:
     desc, inputs, _ = described(dml.activation_relu, SIXTEEN)
     assert type(desc).__name__ == "ActivationRelu"
     assert [*inputs] == ["input_tensor"]
+    reduced: Any = described(dml.reduce, SIXTEEN, function="MAX").desc
+    assert reduced.function.name == "MAX"
 
 
 def test_elements_left_open_of_sizes_that_broadcast() -> None:

@@ -33,7 +33,7 @@ class Description(NamedTuple):
         return {name: shape for these in several for name, _, shape in these}
 
 
-def described(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Description:
+def described(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Description:
     """The description of an eager call. The call is checked and not executed.
 
     TypeError for a function that is not an eager function of anydml; other errors are the call's.

@@ -7,6 +7,7 @@ from typing import Any
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import UseBody
+from anydml.onnx.mapping.later import later
 from anydml.onnx.nodes import Node
 from anydml.onnx.values import Value, axis_of, reshape
 
@@ -50,24 +51,24 @@ def over_axes(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 TABLE: dict[str, Callable[..., Any]] = {
-    "Celu": activation(dml.activation_celu, alpha=1.0),
-    "Elu": activation(dml.activation_elu, alpha=1.0),
+    "Celu": activation(later.activation_celu, alpha=1.0),
+    "Elu": activation(later.activation_elu, alpha=1.0),
     "Gelu": gelu,
-    "HardSigmoid": activation(dml.activation_hard_sigmoid, alpha=0.2, beta=0.5),
-    "HardSwish": activation(dml.activation_hard_swish),
-    "Hardmax": over_axes(dml.activation_hardmax1),
-    "LeakyRelu": activation(dml.activation_leaky_relu, alpha=0.01),
-    "LogSoftmax": over_axes(dml.activation_log_softmax1),
-    "ParametricSoftplus": activation(dml.activation_parametric_softplus, alpha=1.0, beta=1.0),
+    "HardSigmoid": activation(later.activation_hard_sigmoid, alpha=0.2, beta=0.5),
+    "HardSwish": activation(later.activation_hard_swish),
+    "Hardmax": over_axes(later.activation_hardmax1),
+    "LeakyRelu": activation(later.activation_leaky_relu, alpha=0.01),
+    "LogSoftmax": over_axes(later.activation_log_softmax1),
+    "ParametricSoftplus": activation(later.activation_parametric_softplus, alpha=1.0, beta=1.0),
     "PRelu": parametric_relu,
-    "Relu": activation(dml.activation_relu),
-    "ScaledTanh": activation(dml.activation_scaled_tanh, alpha=1.0, beta=1.0),
-    "Selu": activation(dml.activation_scaled_elu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
+    "Relu": activation(later.activation_relu),
+    "ScaledTanh": activation(later.activation_scaled_tanh, alpha=1.0, beta=1.0),
+    "Selu": activation(later.activation_scaled_elu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
     "Shrink": shrink,
-    "Sigmoid": activation(dml.activation_sigmoid),
-    "Softmax": over_axes(dml.activation_softmax1),
-    "Softplus": activation(dml.activation_softplus),
-    "Softsign": activation(dml.activation_softsign),
+    "Sigmoid": activation(later.activation_sigmoid),
+    "Softmax": over_axes(later.activation_softmax1),
+    "Softplus": activation(later.activation_softplus),
+    "Softsign": activation(later.activation_softsign),
     "Swish": lambda n, x: dml.activation_swish(x, sigmoid_input_scale=n.get("alpha", 1.0)),
-    "ThresholdedRelu": activation(dml.activation_thresholded_relu, alpha=1.0),
+    "ThresholdedRelu": activation(later.activation_thresholded_relu, alpha=1.0),
 }

@@ -10,6 +10,7 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import Refused
+from anydml.onnx.mapping.later import later
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL
 from anydml.onnx.values import Value, axes_of, axis_of, ints, reshape
@@ -80,6 +81,6 @@ def place(function: Callable[..., Any]) -> Callable[..., Any]:
 
 TABLE: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(FUNCTIONS, reduction),
-    "ArgMax": place(dml.argmax),
-    "ArgMin": place(dml.argmin),
+    "ArgMax": place(later.argmax),
+    "ArgMin": place(later.argmin),
 }
