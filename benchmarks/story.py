@@ -22,9 +22,9 @@ from anydml.fork_safety import guard
 from anydml.kernels.code import engine
 from anydml.kernels.code.llvm import binding
 from anydml.kernels.code.targets import Target, named
-from anydml.kernels.contract import work as matmul_work
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import records as matmul_records
+from anydml.kernels.contract.panels import work as matmul_work
 from anydml.kernels.contract.tile import TileKey, multiply
 from benchmarks.limits import dots
 from benchmarks.matmul_cases import Array, Case, Data, bound, data

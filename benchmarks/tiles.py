@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 import anydml as dml
 from anydml.kernels.code.targets import Target, named, targets
 from anydml.kernels.contract import partition as matmul_partition
-from anydml.kernels.contract import work as matmul_work
 from anydml.kernels.contract.dot import dot_of
+from anydml.kernels.contract.panels import work as matmul_work
 from anydml.kernels.contract.tile import panel_columns
 from benchmarks.limits import dots, instruction_sets
 from benchmarks.matmul_cases import Case, bound, check_corners, data

@@ -57,7 +57,7 @@ def test_an_operator_is_written(folder: Path) -> None:
     ):
         assert line in text, line
     called = CALLED.findall(text)
-    assert any(name.startswith("contract.floats.tile.sums.") for name in called), "the name tells the algorithm"
+    assert any(name.startswith("contract.floats.packed.tile.sums.") for name in called), "the name tells the algorithm"
     for name in called:
         assert "define i64 @kernel(" in (folder / "kernels" / f"{name}.ll").read_text()
         assert "kernel" in (folder / "kernels" / f"{name}.s").read_text()

@@ -24,9 +24,9 @@ from anydml.functional import run
 from anydml.kernels.call.steps import Step
 from anydml.kernels.code import llvm
 from anydml.kernels.contract import partition as matmul_partition
-from anydml.kernels.contract import source as matmul_source
-from anydml.kernels.contract import work as matmul_work
 from anydml.kernels.contract.epilogue import plan as matmul_records_plan
+from anydml.kernels.contract.panels import source as matmul_source
+from anydml.kernels.contract.panels import work as matmul_work
 from anydml.schema.operator import Desc, example_desc
 from every_kernel import SOAK
 

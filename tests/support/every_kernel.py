@@ -18,7 +18,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.family import contraction
-from anydml.kernels.contract.plan import IntegerPlan
+from anydml.kernels.contract.panels.plan import PanelPlan
 from anydml.kernels.contract.problem import of_convolution, of_product
 from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
@@ -81,11 +81,11 @@ def newest_of(checked: Checked[Desc]) -> Checked[Desc]:
     return checked if newest is checked.desc else replace(checked, desc=newest)
 
 
-def plan_of(checked: Checked[Any], target: Target, threads: int) -> IntegerPlan:
+def plan_of(checked: Checked[Any], target: Target, threads: int) -> PanelPlan:
     """The plan of a product or a convolution of integers, whatever it takes."""
     found = contraction(problem_of(checked))
     assert isinstance(found, MatrixProduct | Convolution), found
-    return IntegerPlan(of_product(found) if isinstance(found, MatrixProduct) else of_convolution(found), target, threads)
+    return PanelPlan(of_product(found) if isinstance(found, MatrixProduct) else of_convolution(found), target, threads)
 
 
 @lru_cache(maxsize=4096)

@@ -147,9 +147,9 @@ def _steps(steps: Sequence[Step | Repeat], indent: str) -> Iterator[str]:
             yield from _steps(step.first, indent + "  ")
             continue
         arguments = ", ".join(f"{x.base}+{x.offset}" if isinstance(x, At) else str(x) for x in step.arguments)
-        yield f"{indent}{dump.name_of(step.code)}({arguments})"
+        yield f"{indent}{dump.name_of(step.code.made)}({arguments})"
         if step.aligned is not None:
-            yield f"{indent}  or, where aligned, {dump.name_of(step.aligned.code)}"
+            yield f"{indent}  or, where aligned, {dump.name_of(step.aligned.code.made)}"
 
 
 def shown(value: object, indent: int = 0) -> str:

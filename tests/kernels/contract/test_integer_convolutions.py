@@ -17,7 +17,8 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract import partition
-from anydml.kernels.contract.plan import CONSTANTS, IntegerPlan
+from anydml.kernels.contract.panels.plan import PanelPlan
+from anydml.kernels.contract.plan import CONSTANTS
 from anydml.kernels.contract.problem import of_convolution
 from anydml.kernels.kernel import Lowered
 from anydml.kernels.match.convolution import NO_CONVOLUTION, convolution
@@ -234,7 +235,7 @@ def test_three_spatial_dimensions() -> None:
         statement = {"output_tensor": nest(i, Sum(terms, x.skipped([n, channel, *place]) * f[[m, *terms]]))}
         found = convolution(Problem(statement, tensors))
         assert not isinstance(found, str)
-        plan = IntegerPlan(of_convolution(found), targets()[-1], 1)
+        plan = PanelPlan(of_convolution(found), targets()[-1], 1)
         lowered = Lowered(targets()[-1], plan.rounds, plan.scratch.size, constants=CONSTANTS)
         link(lowered).bind({name: x.tensor for name, x in (*made.items(), ("output_tensor", case.output))})()
         sums = contractions.convolved(case.attributes, {name: x.tensor for name, x in made.items()}, case.expected.shape)

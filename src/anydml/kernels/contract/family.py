@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import Rounds
@@ -16,14 +16,9 @@ from anydml.kernels.problem import Problem
 from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.by_channel import Channels
-    from anydml.kernels.contract.by_taps import Taps
-    from anydml.kernels.contract.by_winograd import Squares
-    from anydml.kernels.contract.direct import Direct
     from anydml.kernels.contract.plan import IntegerPlan
     from anydml.kernels.contract.problem import Estimated
 
-P = TypeVar("P", bound="IntegerPlan | Direct | Channels | Taps | Squares")
 MOST_K = 1 << 24
 # bytes to work in: these, and so many for each byte of the tensors; more is asked for where zero strides make one huge
 WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
@@ -54,12 +49,12 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     if (k := found.terms) > MOST_K:
         return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
     with guard:  # with all that emits its kernels
-        from anydml.kernels.contract.mapped import mapped
+        from anydml.kernels.contract.panels.mapped import mapped
         from anydml.kernels.contract.plan import CONSTANTS
 
     after: list[Rounds] = []
     decide: Decide | None = None
-    plan: IntegerPlan | Direct | Channels | Taps | Squares | Refused
+    plan: IntegerPlan | Refused
     if isinstance(found, Summed):
         made = mapped(found, problem, machine, target)
         if isinstance(made, Refused):
@@ -92,56 +87,50 @@ def planned(
     target: Target,
     threads: int,
     estimated: Estimated | None = None,
-) -> IntegerPlan | Direct | Channels | Taps | Squares | Refused:
+) -> IntegerPlan | Refused:
     """The plan of a product or convolution; Refused where it would take too much memory beside the tensors.
 
     estimated: the numbers that its outputs are estimated by; Refused where tiles cannot do that.
     """
     with guard:
-        from anydml.kernels.contract import by_taps
-        from anydml.kernels.contract.by_channel import Channels, by_channel
-        from anydml.kernels.contract.by_winograd import Squares, squared
-        from anydml.kernels.contract.convolved import convolved
-        from anydml.kernels.contract.direct import Direct
-        from anydml.kernels.contract.plan import IntegerPlan
+        from anydml.kernels.contract.panels.plan import PanelPlan
         from anydml.kernels.contract.problem import of_convolution, of_product
 
-    whole: IntegerPlan | Refused
     if isinstance(found, MatrixProduct):
-        whole = _fitting(IntegerPlan(of_product(found, estimated), target, threads), tensors)
-        return whole if estimated is None else _estimating(whole)
-    plan: Direct | Channels | Taps | Squares | None = None
-    if (channels := by_channel(found, estimated)) is not None and channels.serves(target):
-        plan = Channels(channels, target, threads)
-    elif channels is not None and by_taps.serves(channels, target):
-        if estimated is not None:
-            return Refused(APART)
-        plan = by_taps.Taps(channels, target, threads)
-    elif (square := squared(found)) is not None and square.serves(target):
-        if estimated is not None:
-            return Refused(APART)
-        plan = Squares(square, target, threads)
-    elif (places := convolved(found, estimated)) is not None and places.serves(target):
-        plan = Direct(places, target, threads)
-    if plan is None or isinstance(_fitting(plan, tensors), Refused):
-        whole = _fitting(IntegerPlan(of_convolution(found, estimated), target, threads), tensors)
-        return whole if estimated is None else _estimating(whole)
-    return plan
+        problem = of_product(found, estimated)
+    else:
+        plan = _of_windows(found, target, threads, estimated)
+        if isinstance(plan, Refused) or (plan is not None and not isinstance(_fitting(plan, tensors), Refused)):
+            return plan
+        problem = of_convolution(found, estimated)
+    whole = _fitting(PanelPlan(problem, target, threads), tensors)
+    return Refused(APART) if isinstance(whole, PanelPlan) and estimated is not None and not whole.estimates else whole
 
 
-def _estimating(plan: IntegerPlan | Refused) -> IntegerPlan | Refused:
-    """A plan whose tiles estimate outputs."""
-    return plan if isinstance(plan, Refused) or plan.estimates else Refused(APART)
+def _of_windows(found: Convolution, target: Target, threads: int, estimated: Estimated | None) -> IntegerPlan | Refused | None:
+    """The plan of a convolution that is more than a product of panels; None if it is not."""
+    with guard:
+        from anydml.kernels.contract.channels.plan import ChannelPlan, by_channel
+        from anydml.kernels.contract.channels.taps_plan import TapsPlan, serves
+        from anydml.kernels.contract.places.plan import PlacePlan
+        from anydml.kernels.contract.places.problem import convolved
+        from anydml.kernels.contract.winograd.plan import IntegerWinogradPlan, squared
+
+    channels = by_channel(found, estimated)
+    if channels is not None and channels.serves(target):
+        return ChannelPlan(channels, target, threads)
+    if channels is not None and serves(channels, target):
+        return TapsPlan(channels, target, threads) if estimated is None else Refused(APART)
+    if (square := squared(found)) is not None and square.serves(target):
+        return IntegerWinogradPlan(square, target, threads) if estimated is None else Refused(APART)
+    if (places := convolved(found, estimated)) is not None and places.serves(target):
+        return PlacePlan(places, target, threads)
+    return None
 
 
-def _fitting(plan: P, tensors: Mapping[str, TensorDesc]) -> P | Refused:
+def _fitting(plan: IntegerPlan, tensors: Mapping[str, TensorDesc]) -> IntegerPlan | Refused:
     """A plan, unless it takes too much memory beside the tensors."""
-    size, needed = sum(t.element_bytes for t in tensors.values()), _needed(plan)
-    if needed > WORKSPACE + WORKSPACE_PER_BYTE * size:
-        return Refused(f"{needed} bytes to work in: too many for tensors of {size} bytes")
+    size = sum(t.element_bytes for t in tensors.values())
+    if plan.memory > WORKSPACE + WORKSPACE_PER_BYTE * size:
+        return Refused(f"{plan.memory} bytes to work in: too many for tensors of {size} bytes")
     return plan
-
-
-def _needed(plan: IntegerPlan | Direct | Channels | Taps | Squares) -> int:
-    """Bytes to work in."""
-    return plan.scratch.size + plan.passing.size + plan.packed.size + plan.spare.size

@@ -7,7 +7,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.epilogue.estimates import BY_COLUMN, BY_ROW
 from anydml.kernels.contract.geometry import Batch
-from anydml.kernels.contract.problem import OPEN, Problem
+from anydml.kernels.contract.problem import OPEN, IntegerProblem
 from anydml.kernels.contract.tile import TileKey, column_bytes, panel_columns
 from anydml.kernels.copy import copies
 
@@ -23,7 +23,7 @@ class IntegerLayout:
     blocks: what int32 cannot hold is summed in blocks of K that it can. kind, sum_kind: of the tiles, and of those that sum.
     """
 
-    def __init__(self, p: Problem, target: Target, lines: int | None = None) -> None:
+    def __init__(self, p: IntegerProblem, target: Target, lines: int | None = None) -> None:
         self.problem, self.target, self.dot = p, target, dot_of(target)
         self.rows = p.m if lines is None else lines
         self.row_products = p.k * p.m // self.rows

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.call.steps import At
-from anydml.kernels.contract.geometry import Batch, Matrix, evened, matrix
-from anydml.kernels.contract.image import NOT_THERE, ImageAxis
-from anydml.kernels.contract.source import Lying, MatrixSource
-from anydml.kernels.contract.windows import PaddedWindows
+from anydml.kernels.contract.geometry import Batch, Matrix, StridedColumns, evened, matrix
+from anydml.kernels.contract.images.image import NOT_THERE, ImageAxis
+from anydml.kernels.contract.images.windows import PaddedWindows
 from anydml.kernels.match.convolution import Beside, Convolution
 from anydml.kernels.match.product import MatrixProduct
 from anydml.tensor import DataType, TensorDesc, TensorFlags
@@ -39,7 +38,7 @@ class Estimated(NamedTuple):
 OPEN = At("open")  # for every piece of a phase another one
 
 
-class Problem(NamedTuple):
+class IntegerProblem(NamedTuple):
     """c[m, n] = the sum over k of (a[m, k] - a_zero_point[m]) * (b[k, n] - b_zero_point[n]), in every batch, modulo 2^32;
     or, with scales, (that sum, exact, + bias[m]) * a_scale[m] * b_scale[n] / y_scale[m], rounded half to even, plus
     y_zero_point[m], clamped.
@@ -54,7 +53,7 @@ class Problem(NamedTuple):
     batches: Batch
     a: Matrix
     terms: Dimensions
-    b: MatrixSource
+    b: StridedColumns | PaddedWindows
     c: Matrix
     places: Dimensions
     a_signed: bool
@@ -73,18 +72,18 @@ class Problem(NamedTuple):
         return self.m * self.k * self.n * math.prod(self.batches)
 
 
-def of_product(p: MatrixProduct, estimated: Estimated | None = None) -> Problem:
+def of_product(p: MatrixProduct, estimated: Estimated | None = None) -> IntegerProblem:
     """The problem of a product of matrices."""
     a, b = p.a.desc, p.b.desc
     operands = (p.a, p.b, p.output, p.a_zero_point, p.b_zero_point, p.output_zero_point, *(p.scales or ()))
     found, batches = evened([NOTHING if x is None else matrix(x.name, x.desc) for x in operands], (1, 1, *a.sizes[:-2])[-2:])
     left, right, output, a_zero_point, b_zero_point, y_zero_point, *scales = found
     k, n = int(a.sizes[-1]), int(b.sizes[-1])
-    return Problem(
+    return IntegerProblem(
         *(int(a.sizes[-2]), k, n, batches),
         a=left,
         terms=((k, left.column),),
-        b=Lying(right, bool(b.flags & TensorFlags.OWNED_BY_DML)),
+        b=StridedColumns(right, bool(b.flags & TensorFlags.OWNED_BY_DML)),
         c=output,
         places=((n, output.column),),
         a_signed=a.data_type is DataType.INT8,
@@ -120,7 +119,7 @@ def merged(dimensions: Sequence[tuple[int, int]]) -> Dimensions:
     return tuple(found) or ((1, 0),)
 
 
-def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Problem:
+def of_convolution(p: Convolution, estimated: Estimated | None = None) -> IntegerProblem:
     """The problem of a convolution: filters by places of the output, in batches of groups.
 
     B is the input as it lies where an output reads one place of it, and the next output the next one.
@@ -128,8 +127,7 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Proble
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
     rows, channels = f.sizes[0] // p.groups, f.sizes[1]
-    taps, k = f.sizes[2:], math.prod(f.sizes[1:])
-    axes = tuple(map(ImageAxis, x.sizes[2:], xs[2:], y.sizes[2:], taps, p.strides, p.dilations, p.starts))
+    axes = axes_of(p)
     still = all(a.taps == a.stride == 1 and a.start == 0 and a.outputs == a.size for a in axes)
     inside = merged([(a.size, a.step) for a in axes])
     places = merged(list(zip(y.sizes[2:], ys[2:], strict=True)))
@@ -143,11 +141,11 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Proble
     # those with one place come first, where that leaves the order of elements alone
     z, y_, x_ = (NOT_THERE, NOT_THERE, *sorted(axes, key=lambda a: a.outputs * a.taps > 1))[-3:]
     windows = PaddedWindows(source, x.element_bytes, channels, source.row, (z, y_, x_))
-    return Problem(
-        *(rows, k, math.prod(y.sizes[2:]), batches),
+    return IntegerProblem(
+        *(rows, math.prod(f.sizes[1:]), math.prod(y.sizes[2:]), batches),
         a=filters,
         terms=merged(list(zip(f.sizes[1:], fs[1:], strict=True))),
-        b=Lying(source, False) if still and len(inside) == 1 else windows,
+        b=StridedColumns(source, False) if still and len(inside) == 1 else windows,
         c=output,
         places=places,
         a_signed=f.data_type is DataType.INT8,
@@ -161,6 +159,39 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Proble
         estimated=estimated,
         numbers=numbers,
     )
+
+
+def of_filters(
+    p: Convolution, places: int, a: Matrix, b: StridedColumns, c: Matrix, estimated: Estimated | None = None
+) -> IntegerProblem:
+    """The problem of a convolution whose rows are the filters of all groups, in batches of images."""
+    x, f, y = p.x.desc, p.filters.desc, p.output.desc
+    beside = (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))
+    a_zero_point, b_zero_point, y_zero_point, bias, *scales = (of_rows(t, 1) for t in beside)
+    return IntegerProblem(
+        *(f.sizes[0], math.prod(f.sizes[1:]), places, (x.sizes[0], 1)),
+        a=a,
+        terms=(),
+        b=b,
+        c=c,
+        places=(),
+        a_signed=f.data_type is DataType.INT8,
+        b_signed=x.data_type is DataType.INT8,
+        output=OUTPUTS[y.data_type],
+        a_zero_point=a_zero_point,
+        b_zero_point=b_zero_point,
+        y_zero_point=y_zero_point,
+        scales=three(scales),
+        bias=bias if p.bias else None,
+        estimated=estimated,
+        numbers=numbers_of(estimated, 1),
+    )
+
+
+def axes_of(p: Convolution) -> list[ImageAxis]:
+    """The axes of a convolution's windows, outermost first."""
+    x, f, y = p.x.desc, p.filters.desc, p.output.desc
+    return list(map(ImageAxis, x.sizes[2:], in_bytes(x)[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
 
 
 def numbers_of(estimated: Estimated | None, rows: int) -> Matrix:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats import tile
-from anydml.kernels.contract.floats.compensated import wide
-from anydml.kernels.contract.floats.rows import AT_ONCE, NORM_SLACK, SQUARES, transposed
+from anydml.kernels.contract.floats.packed import tile
+from anydml.kernels.contract.floats.packed.rows import AT_ONCE, NORM_SLACK, SQUARES, transposed
+from anydml.kernels.contract.floats.second.compensated import wide
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 

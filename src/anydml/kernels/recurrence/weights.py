@@ -5,7 +5,7 @@ from __future__ import annotations
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.rows import AT_ONCE, NORM_SLACK, SQUARES, transposed
+from anydml.kernels.contract.floats.packed.rows import AT_ONCE, NORM_SLACK, SQUARES, transposed
 from anydml.kernels.elementwise import halves
 from anydml.tensor import DataType
 

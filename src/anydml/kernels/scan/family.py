@@ -19,7 +19,7 @@ from anydml.kernels.irregular.loops import Loop, described, parts
 from anydml.kernels.kernel import Arrays, Lowered, Machine, Refused
 from anydml.kernels.match.scans import Scan, scan
 from anydml.kernels.problem import Problem
-from anydml.kernels.scan import columns, emit, exact, lines
+from anydml.kernels.scan import columns, emit, exact, lines, vectors
 from anydml.kernels.scan.group import ScanKey
 from anydml.tensor import DataType
 
@@ -86,7 +86,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         code = engine.compiled(emit.emitted, target, shape)
     elif layout.lane is None:
         code = engine.compiled(lines.emitted, target, shape, found.backward)
-        staged = 2 * lines.block(target, shape) * itemsize
+        staged = 2 * vectors.block(target, shape) * itemsize
     else:
         code = engine.compiled(columns.emitted, target, shape)
         sums, staged = columns.columns_bytes(target, shape, count)

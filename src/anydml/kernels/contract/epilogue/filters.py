@@ -12,7 +12,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import BIAS as SHIFT
 from anydml.kernels.contract.dot import dot_of, shifted
 from anydml.kernels.contract.epilogue.records import TAKEN
-from anydml.kernels.contract.image_rows import rounded_up
+from anydml.kernels.contract.images.rows import rounded_up
 from anydml.kernels.contract.tile import panel_columns
 
 COLUMN = 16  # bytes of a filter's record

@@ -11,13 +11,16 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import Text, arguments, fold, kernel
 from anydml.kernels.code.targets import Target, wanted
-from anydml.kernels.contract.floats.direct_plan import serves
+from anydml.kernels.contract.floats import tuning
+from anydml.kernels.contract.floats.few.plan import FewRowsPlan, serves
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import FloatLayout, layout
-from anydml.kernels.contract.floats.plan import FloatPlan, FloatTables
+from anydml.kernels.contract.floats.packed.plan import PackedPlan
+from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem, FloatTables
+from anydml.kernels.contract.floats.planes.plan import PlanesPlan, slide
 from anydml.kernels.contract.floats.undecided import ContractionBits, deciding
-from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
-from anydml.kernels.contract.floats.winograd_windows import pays, windowed, windows
+from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
+from anydml.kernels.contract.floats.winograd.windows import WinogradWindows, pays, windowed, windows
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
@@ -44,7 +47,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     output = problem.tensors[name].data_type
     if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
         return Refused("the factors are no floats of 32 or 16 bits")
-    scratch, passing, packed, constants = Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables()
+    memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables())
     plans, opens, work = [], [], 0
     for c in found:
         if not all(v.size for v in c.variables):
@@ -67,33 +70,41 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         factors = [c.factors[k].data_type for k in (0, 1)]
         if made.a.at.base == c.factors[1].name and made.b.at.base == c.factors[0].name:
             factors.reverse()
+        p = FloatProblem(target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, tuning.TUNING)
+        owned = [bool(problem.tensors[x.at.base].flags & TensorFlags.OWNED_BY_DML) for x in (made.a, made.b)]
         with guard:
-            memory = scratch, passing, constants
-            stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, *memory)
-            owned = [bool(problem.tensors[p.at.base].flags & TensorFlags.OWNED_BY_DML) for p in (made.a, made.b)]
-            direct = serves(made, factors[1].dtype.itemsize, owned[1])
-            rows, columns = (packed if once and not direct else None for once in owned)
-            plan = FloatPlan(*stated, rows, columns) if square is None else WinogradPlan(*stated, rows, square)
+            plan = _plan(p, memory, (owned[0], owned[1]), square)
+            plan.plan_phases()
         plans.append(plan)
         opens.append(ContractionBits(c, made.order, plan.bits.offset // 8, plan.open))
         work += prod(made.batches) * made.rows * made.columns * made.terms
     counters = np.array([at.offset for plan in plans for at in plan.open], np.int64)
     with guard:
-        ending = Step(engine.compiled(any_open, target), (constants.add(counters), len(counters), At("scratch")))
+        ending = Step(engine.compiled(any_open, target), (memory.constants.add(counters), len(counters), At("scratch")))
     phases = [phase for plan in plans for phase in plan.phases]
     return Lowered(
         target,
         [Rounds([*phases, [[ending]]])],
-        scratch=scratch.size,
-        passing=passing.size,
-        constants=constants.array(),
+        scratch=memory.kept.size,
+        passing=memory.scratch.size,
+        constants=memory.constants.array(),
         packing=[step for plan in plans for step in plan.packing],
-        packed=packed.size,
+        packed=memory.packed.size,
         short=work < SHORT,
         decide=deciding(opens, name, Decision(nest, output, target)),
         once=True,
         interruptible=any(len(plan.phases) > 1 for plan in plans),
     )
+
+
+def _plan(p: FloatProblem, memory: FloatMemory, owned: tuple[bool, bool], square: WinogradWindows | None) -> FloatPlan:
+    """The plan of the algorithm that serves a contraction. owned: whether its rows, and its columns, can be packed once."""
+    if square is not None:
+        return WinogradPlan(p, memory, owned[0], square)
+    if not serves(p.layout, p.factors[1].dtype.itemsize, owned[1], p.tuning):
+        return PackedPlan(p, memory, owned)
+    found = slide(p)
+    return FewRowsPlan(p, memory) if found is None else PlanesPlan(p, memory, found)
 
 
 def any_open(target: Target) -> str:

@@ -37,13 +37,7 @@ from anydml.kernels.problem import Problem
 from anydml.tensor import DataType, TensorDesc, limits
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.by_channel import Channels
-    from anydml.kernels.contract.by_taps import Taps
-    from anydml.kernels.contract.by_winograd import Squares
-    from anydml.kernels.contract.direct import Direct
     from anydml.kernels.contract.plan import IntegerPlan
-
-    Planned = IntegerPlan | Direct | Channels | Taps | Squares
 
 NAME = "contract.quantised:compiled"
 FEW = 1 << 14  # outputs that one thread rounds
@@ -102,14 +96,14 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
 class _Made(NamedTuple):
     """The plan of sums, all rounds, the memory that they work in, and the lists of what they leave open."""
 
-    plan: Planned
+    plan: IntegerPlan
     rounds: list[Rounds]
     scratch: Scratch
     passing: Scratch
     lists: list[Listed]
 
 
-def _memory(plan: Planned) -> tuple[Scratch, Scratch]:
+def _memory(plan: IntegerPlan) -> tuple[Scratch, Scratch]:
     """Memory behind that of a plan."""
     scratch, passing = Scratch("scratch"), Scratch("passing")
     scratch.size, passing.size = plan.scratch.size, plan.passing.size
