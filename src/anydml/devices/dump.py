@@ -15,8 +15,10 @@ import numpy as np
 
 from anydml.kernels.call.steps import At, Phases, Repeat, Rounds, Step
 from anydml.kernels.code import dump
+from anydml.kernels.contract.quantised.sums import quantised_sums
 from anydml.kernels.kernel import Built, Lowered
 from anydml.kernels.match.attention import attention
+from anydml.kernels.match.between import quantised_means, selected
 from anydml.kernels.match.contraction import contractions
 from anydml.kernels.match.convolution import convolution
 from anydml.kernels.match.displaced import displaced
@@ -65,12 +67,6 @@ def fused(title: str, problem: Problem, name: str, made: Lowered | Built) -> Non
     _write("operators", f"FUSED.{name.replace(':', '.')}", f"{title}\nkernel: {name}\n", parts)
 
 
-def region(title: str, found: object, name: str, made: Lowered) -> None:
-    """Write the kernel of a region of a graph between bytes."""
-    parts = {"region": shown(found), "steps": _made(made)}
-    _write("operators", f"REGION.{name.replace(':', '.')}", f"{title}\nkernel: {name}\n", parts)
-
-
 def graph(summary: str, kernels: Sequence[tuple[str, str]], refused: Refusals) -> None:
     """Write which kernels a graph has, and what others said of its nodes, alone, fused, and as regions."""
     lines = "".join(f"{title}: {name}\n" for title, name in kernels)
@@ -83,7 +79,10 @@ def _write(folder: str, name: str, head: str, parts: Mapping[str, str]) -> None:
 
 
 def _refusals(refused: Refusals) -> str:
-    return "".join(f"{one['nodes'] + ', ' if 'nodes' in one else ''}{one['kernel']}: {one['reason']}\n" for one in refused)
+    found = [
+        (one["nodes"] + ", " if "nodes" in one else "", one.get("kernel") or one["pass"], one["reason"]) for one in refused
+    ]
+    return "".join(f"{nodes}{name}: {reason}\n" for nodes, name, reason in found)
 
 
 def _statement(statement: Statement) -> str:
@@ -100,7 +99,9 @@ def _form(name: str, problem: Problem) -> object:
         "contract.floats": [lambda: contractions(statement)],
         "attention": [lambda: attention(statement)],
         "reduce": [lambda: rows(statement), lambda: staged(statement)],
-        "windows": [lambda: windows(statement)],
+        "windows": [lambda: windows(statement), lambda: selected(problem)],
+        "windows.quantised": [lambda: quantised_means(problem)],
+        "contract.quantised": [lambda: quantised_sums(problem)],
         "irregular": [lambda: displaced(statement)],
         "scan": [lambda: scan(statement)],
         "order": [lambda: ranked(statement)],

@@ -8,14 +8,13 @@ from typing import Any
 
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusion import Producer, fused
-from anydml.graphs.plan import Use, Work, lie_alike
+from anydml.graphs.plan import OUTPUT, Use, Work, lie_alike
 from anydml.schema.desc import Desc
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, meaning, stated
 from anydml.schema.traversal import bound_by, walk
 
-OUTPUT = "output"
 MOST = 100  # nodes of an expression: a longer one needs more registers than there are
 # operations that are free in the epilogue of a sum of products; other functions are faster in a kernel of their own
 BESIDE_SUMS = {
@@ -38,9 +37,10 @@ def fuse(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     before: dict[int, Work] = {}  # operators that may be fused with their reader, by the buffer that they write
     tensors: dict[str, Tensor] = {}
     found: dict[int, Work] = {}
+    given = {work.node for work in works if work.nest is not None}  # regions, whose kernels name their tensors
     for work in works:
         found[work.node] = work
-        if work.region is not None or (consumer := _stated(checked, work, tensors)) is None:
+        if work.nest is not None or (consumer := _stated(checked, work, tensors)) is None:
             continue
         for buffer in sorted({use.buffer for use in work.reads.values()} & before.keys()):
             producer = before[buffer]
@@ -50,7 +50,7 @@ def fuse(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
         (use,) = consumer.writes.values()
         if use.buffer not in kept and readers.get(use.buffer) == 1:
             before[use.buffer] = consumer
-    return tuple(by_order(work) if work.nest is not None else work for work in found.values())
+    return tuple(work if work.nest is None or work.node in given else by_order(work) for work in found.values())
 
 
 def _stated(checked: CheckedGraph, work: Work, tensors: dict[str, Tensor]) -> Work | None:

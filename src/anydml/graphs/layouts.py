@@ -150,7 +150,7 @@ class _Plan:
 
     def _serves(self, node: int, t: TensorDesc) -> bool:
         """Whether an operator takes a tensor that is not packed without loss of speed."""
-        if self._works[node].region is not None:  # a region is already compiled for the layouts of its tensors
+        if self._works[node].nest is not None:  # a region is already compiled for the layouts of its tensors
             return False
         operator = self._checked.nodes[node]
         assert operator is not None

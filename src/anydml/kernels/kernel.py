@@ -52,6 +52,7 @@ class Lowered(NamedTuple):
     short: the call is so short that it may keep the GIL. decide: if a call's status is not 0, it stopped or has undecided
     elements; `decide` is then called with the scratch, as words, and the arrays, and the call is repeated. once: the call is
     not repeated after `decide`. interruptible: the call is long, and signals are handled between its phases.
+    own: arrays that the kernel brings, by the names that addresses are relative to.
     """
 
     target: Target
@@ -68,6 +69,7 @@ class Lowered(NamedTuple):
     decide: Decide | None = None
     once: bool = False
     interruptible: bool = False
+    own: Mapping[str, NDArray[Any]] = {}
 
 
 class Placed(NamedTuple):

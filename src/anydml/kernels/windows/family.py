@@ -49,8 +49,14 @@ WIDE = 8  # elements of a dimension without windows from which lines run along i
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a reduction of windows."""
+    w = windows(problem.statement)
+    if isinstance(w, str) and problem.promises.constants:
+        with guard:
+            from anydml.kernels.match.between import selected
+        if isinstance(of_bytes := selected(problem), str):
+            return Refused(of_bytes)
+        problem, w = of_bytes, windows(of_bytes.statement)
     statement = problem.statement
-    w = windows(statement)
     if isinstance(w, str):
         return Refused(w)
     target = wanted(machine.isa, machine.stage)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from anydml.graphs.plan import Region
-from anydml.graphs.quantised import OTHER, SUMS, WEIGHTS, X
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
@@ -29,6 +26,7 @@ from anydml.kernels.contract.quantised.estimate import SIDE, estimate
 from anydml.kernels.contract.quantised.exactly import Listed, decide
 from anydml.kernels.contract.quantised.geometry import Geometry, of_convolution, of_product
 from anydml.kernels.contract.quantised.refine import refine
+from anydml.kernels.contract.quantised.sums import SUMS, QuantisedSums, quantised_sums
 from anydml.kernels.contract.rounds import based
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
@@ -49,10 +47,15 @@ FAR = 1e30  # a bound that leaves every sum open, where slack is 1
 MOST = 2**31  # outputs, whose numbers are int32
 
 
-def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, slack: float = 0.0) -> Lowered | Refused:
-    """The steps of a region. tensors: by name, as its work reads and writes them. slack: is added to the factor of bounds."""
-    output, x, other = tensors["output"], tensors[X], tensors.get(OTHER)
-    found = contraction(Problem({SUMS: region.sums}, {**tensors, SUMS: region.desc}))
+def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | Refused:
+    """The steps of sums between bytes. slack: is added to the factor of bounds."""
+    region = quantised_sums(problem)
+    if isinstance(region, str):
+        return Refused(region)
+    x, output, other = (None if n is None else region.tensors[n] for n in (region.names[0], *region.names[2:]))
+    assert x is not None
+    assert output is not None
+    found = contraction(Problem({SUMS: region.sums}, region.tensors))
     if isinstance(found, str):
         return Refused(found)
     if not isinstance(found, Convolution | MatrixProduct):
@@ -67,13 +70,13 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
         return Refused("the outputs do not lie one after the other, or are too many")
     if other is not None and other.explicit_strides != output.explicit_strides:
         return Refused("what is added does not lie as the outputs do")
-    geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found, found.a.name == WEIGHTS)
+    geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found, found.a.name == region.names[1])
     other_type = None if other is None else other.data_type
     numbers = bounds.estimate(region, x.data_type, other_type, output.data_type, fused(target))
     if isinstance(numbers, str) or geometry is None:
         return Refused(numbers if isinstance(numbers, str) else "weights differ between batches")
     constants = QuantisedTables()
-    rounding = _Rounding(region, target, constants, numbers, geometry, tensors, slack)
+    rounding = _Rounding(region, target, constants, numbers, geometry, slack)
     made = in_tiles(rounding, found, machine.threads) or of_sums(rounding, found, machine.threads)
     if isinstance(made, Refused):
         return made
@@ -90,6 +93,7 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
         short=plan.at.problem.products < SHORT,
         decide=partial(decide, region, geometry, x.data_type, lists),
         once=True,
+        own=region.own,
     )
 
 
@@ -113,13 +117,14 @@ def _memory(plan: IntegerPlan) -> tuple[Scratch, Scratch]:
 def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: int) -> _Made | None:
     """The rounds of sums that tiles round as they make them; None where they cannot."""
     output = found.output
-    of_bytes = Operand("output", TensorDesc(rounding.tensors["output"].data_type, output.desc.sizes))
+    name = rounding.names[2]
+    of_bytes = Operand(name, TensorDesc(rounding.tensors[name].data_type, output.desc.sizes))
     if rounding.kind or output.desc.explicit_strides != of_bytes.desc.explicit_strides:
         return None
     estimated = rounding.estimated(found)
     if estimated is None:
         return None
-    plan = planned(found._replace(output=of_bytes), {**rounding.tensors}, rounding.target, threads, estimated)
+    plan = planned(found._replace(output=of_bytes), rounding.tensors, rounding.target, threads, estimated)
     if isinstance(plan, Refused):
         return None
     scratch, passing = _memory(plan)
@@ -147,7 +152,7 @@ def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: i
 
 def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: int) -> _Made | Refused:
     """The rounds of sums that are written, and then of what rounds them."""
-    plan = planned(found, {**rounding.tensors, SUMS: rounding.region.desc}, rounding.target, threads)
+    plan = planned(found, rounding.tensors, rounding.target, threads)
     if isinstance(plan, Refused):
         return plan
     scratch, passing = _memory(plan)
@@ -172,19 +177,20 @@ class _Rounding:
 
     def __init__(
         self,
-        region: Region,
+        region: QuantisedSums,
         target: Target,
         constants: QuantisedTables,
         numbers: bounds.EstimateNumbers,
         geometry: Geometry,
-        tensors: Mapping[str, TensorDesc],
         slack: float,
     ) -> None:
         if target.later:
             numbers = numbers._replace(limit=np.zeros_like(numbers.limit))
-        self.region, self.target, self.constants, self.numbers, self.tensors = region, target, constants, numbers, tensors
-        self.count, self.table = math.prod(tensors["output"].sizes), At("")
-        x_type, weights_type, output_type = (tensors[name].data_type for name in (X, WEIGHTS, "output"))
+        self.region, self.target, self.constants, self.numbers = region, target, constants, numbers
+        self.tensors, self.names = region.tensors, region.names
+        x, weights, output, other = region.names
+        self.count, self.table = math.prod(region.tensors[output].sizes), At("")
+        x_type, weights_type, output_type = (region.tensors[name].data_type for name in (x, weights, output))
         channels = len(region.bias)
         self.channels = channels
         zero = region.rounding[1]
@@ -205,14 +211,14 @@ class _Rounding:
         self.slack = int(np.float64((terms + 4) * 2.0**-52 + slack + target.exact).view(np.int64))
         self.signed, self.few = weights_type is DataType.INT8, terms <= FEW_TERMS
         self.kind, self.more, self.added = "", (At("constants"), 0), At("constants")
-        if region.other is not None:
-            other_type = tensors[OTHER].data_type
-            self.kind, self.more = OUTPUTS[other_type], (At(OTHER), int(numbers.other.view(np.uint32)))
+        if other is not None and region.other is not None:
+            other_type = region.tensors[other].data_type
+            self.kind, self.more = OUTPUTS[other_type], (At(other), int(numbers.other.view(np.uint32)))
             self.added = constants.add(bounds.elements_of(other_type, *region.other)[1])
 
     def cut(self, threads: int) -> list[tuple[range, int]]:
         """Rows for each thread, and the columns of a row."""
-        at, sizes = self.region.channel, self.tensors["output"].sizes
+        at, sizes = self.region.channel, self.tensors[self.names[2]].sizes
         last = at == len(sizes) - 1
         split = len(sizes) - 1 if at is None or last else at + 1
         rows, columns = math.prod(sizes[:split]), math.prod(sizes[split:])
@@ -227,9 +233,9 @@ class _Rounding:
             channels = int(found.filters.desc.sizes[0])
         if self.channels not in (1, channels):
             return None
-        ends, limit = self.constants.add(self.bounds), limits(self.tensors["output"].data_type)
+        ends, limit = self.constants.add(self.bounds), limits(self.tensors[self.names[2]].data_type)
         clamped = (numbers.low, numbers.high) != limit or numbers.most >= FARTHEST
-        row, column = (4 * (channels > 1 and region.channel == len(region.desc.sizes) - n) for n in (2, 1))
+        row, column = (4 * (channels > 1 and region.channel == len(region.tensors[SUMS].sizes) - n) for n in (2, 1))
         pitch = 4 * (channels + 2 * self.target.vector_bytes // 4)
         table = np.zeros((3, pitch // 4), np.float32)
         table[:, :channels] = numbers.factor, numbers.term, numbers.limit
@@ -237,7 +243,7 @@ class _Rounding:
 
     def of_sums(self, some: range, columns: int, sums: At, state: At) -> Step:
         """The estimate of some rows of sums."""
-        by_column = self.region.channel == len(self.region.desc.sizes) - 1
+        by_column = self.region.channel == len(self.region.tensors[SUMS].sizes) - 1
         rows = np.zeros((3, self.channels + SIDE * self.target.vector_bytes // 4), np.float32)
         rows[:, : self.channels] = self.numbers.factor, self.numbers.term, self.numbers.limit
         if not self.table.base:
@@ -248,14 +254,15 @@ class _Rounding:
         other, factor = self.more
         low, high, zero = (int(x) for x in self.bounds)
         table = self.table, state, low, high, zero, other + first * bool(self.kind), factor
-        return Step(code, (sums, At("output", first), len(some), columns, first, channel, self.channels, *table))
+        return Step(code, (sums, At(self.names[2], first), len(some), columns, first, channel, self.channels, *table))
 
     def refined(self, states: At, piece: int, pieces: int, outputs: range) -> Step:
         """The decision of what a piece has listed."""
         code = engine.compiled(refine, self.target, self.signed, bool(self.kind), self.few)
         lists = states + STATE * piece, states, pieces, outputs.start, outputs.stop
         tables = self.geometry, self.elements, self.records, self.rule
-        return Step(code, (*lists, *tables, At(X), At(WEIGHTS), At("output"), self.slack, self.more[0], self.added))
+        x, weights, output, _ = self.names
+        return Step(code, (*lists, *tables, At(x), At(weights), At(output), self.slack, self.more[0], self.added))
 
     def ending(self, states: At, pieces: list[list[Step]]) -> list[Rounds]:
         """The last steps of all pieces, and whether something is still open."""
