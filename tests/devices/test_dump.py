@@ -69,8 +69,10 @@ def test_graphs_are_written_and_their_regions(folder: Path) -> None:
     made = dml.Device(threads=1).compile(case.desc)
     (path,) = (folder / "graphs").iterdir()
     assert repr(made) in path.read_text()
-    (path,) = (folder / "operators").glob("REGION.contract.quantised.compiled.*")
-    assert CALLED.findall(path.read_text())
+    (path,) = (folder / "operators").glob("FUSED.contract.quantised.compiled.*")
+    text = path.read_text()
+    assert "QuantisedSums" in text, "what the pattern makes of the statement"
+    assert CALLED.findall(text)
 
 
 def test_refusals_of_regions_are_written(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -35,6 +35,9 @@ from anydml.lazy import computed_once
 from anydml.schema.operator import Desc
 from anydml.schema.statement import meaning
 from anydml.tensor import TensorDesc, TensorFlags
+
+Pass = Callable[[CheckedGraph, Sequence[Work]], Passed]
+REGIONS, MOVES, MAPS = "Regions between bytes are", "Moves that strides can say are", "Maps that are fused are"
 
 
 class CompiledGraph(CompiledOperator):
@@ -98,9 +101,7 @@ def compiled_graph(
     kernels = _Kernels(families, fusing, checked, machine, refused)
     summed: dict[int, Part] = {}
     if fusing:
-        summed, works = optional.attempted(
-            "Regions between bytes are", lambda: _between(checked, every_work, kernels), lambda _: ({}, every_work)
-        )
+        summed, works = optional.attempted(REGIONS, lambda: _between(checked, every_work, kernels), lambda _: ({}, every_work))
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
     once = [
@@ -108,10 +109,10 @@ def compiled_graph(
     ]
     parts: list[Part] = []
     if fusing:
-        every = moved(checked, every)
+        every = kernels.noted(MOVES, passed(MOVES, moved, checked, every))
     alone = {work.node: work for work in every}
     at = {node: k for k, node in enumerate(checked.order)}
-    for work in fused(checked, every) if fusing else every:
+    for work in kernels.noted(MAPS, passed(MAPS, fuse, checked, every)) if fusing else every:
         if work.node in summed:
             parts.append(_renamed(summed[work.node], work, checked))
         elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
@@ -145,10 +146,11 @@ class _Kernels:
         self._operators: dict[Desc, CompiledOperator] = {}
         self._statements: dict[Hashable, tuple[str, Built] | None] = {}
 
-    def noted(self, name: str, passed: Passed) -> tuple[Work, ...]:
+    def noted(self, stage: str, made: Passed) -> tuple[Work, ...]:
         """What a pass has made; its reasons are kept beside those of kernels."""
-        self._refused += [{"nodes": called(self._checked, node), "pass": name, "reason": text} for node, text in passed.reasons]
-        return passed.works
+        name = stage.removesuffix(" are")
+        self._refused += [{"nodes": called(self._checked, node), "pass": name, "reason": text} for node, text in made.reasons]
+        return made.works
 
     def part(self, work: Work, fixed: frozenset[int]) -> Part:
         """The call of one node with its kernel. fixed: buffers that kernels may pack once."""
@@ -193,12 +195,18 @@ class _Kernels:
         return None
 
 
-def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+def passed(stage: str, run: Pass, checked: CheckedGraph, works: Sequence[Work]) -> Passed:
+    """What a pass makes of calls; these as they are if it fails unexpectedly."""
+    return optional.attempted(stage, lambda: run(checked, works), lambda _: Passed((*works,)))
+
+
+def fused(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+    """The calls with moves left out and maps fused."""
+    return passed(MAPS, fuse, checked, passed(MOVES, moved, checked, works).works).works
+
+
+def moved(checked: CheckedGraph, works: Sequence[Work]) -> Passed:
     """The calls without those that only move elements which other calls can read or write in place."""
-    return optional.attempted("Moves that strides can say are", lambda: _moved(checked, works), lambda _: (*works,))
-
-
-def _moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     found = {}
     known: dict[Desc, list[Move] | str] = {}
     for work in works:
@@ -211,15 +219,10 @@ def _moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     return laid(checked, works, found)
 
 
-def fused(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
-    """The calls with each map fused with the operators whose only reader it is."""
-    return optional.attempted("Maps that are fused are", lambda: fuse(checked, works), lambda _: (*works,))
-
-
 def _between(checked: CheckedGraph, works: Sequence[Work], kernels: _Kernels) -> tuple[dict[int, Part], tuple[Work, ...]]:
     """The regions between bytes that a kernel computes as a whole, by their last nodes, and the calls with these regions."""
     fixed = fixed_buffers(checked, works)
-    found = kernels.noted("between bytes", between_bytes(checked, works))
+    found = kernels.noted(REGIONS, between_bytes(checked, works))
     taken = {work.node: part for work in found if (part := kernels.between(work, fixed)) is not None}
     return taken, with_regions(checked, works, [part.work for part in taken.values()])
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.plan import OUTPUT, Passed, Reason, Use, Work, lie_alike
+from anydml.graphs.show import called
 from anydml.schema.expression import Tensor, each, held, select
 from anydml.schema.node import INDEX, Expr, lift, make
 from anydml.schema.statement import Nest, meaning
@@ -97,18 +98,15 @@ class _Graph:
                 self._readers[buffer] = self._readers.get(buffer, 0) + 1
         self._dequantised: dict[int, _Link | None] = {}
 
-    def called(self, work: Work) -> str:
-        return self.checked.desc.nodes[work.node].name or f"nodes[{work.node}]"
-
     def link(self, work: Work) -> _Link:
         """An operator with its statement."""
         operator = self.checked.nodes[work.node]
         assert operator is not None
         if operator.desc.spec.data_rules or len(work.writes) != 1:
-            raise NotBetween(f"{self.called(work)} has a rule about data, or several outputs")
+            raise NotBetween(f"{called(self.checked, work.node)} has a rule about data, or several outputs")
         (nest,) = meaning(operator.desc.as_newest()).values()
         if any(e.op == "read" and e.data[0].definition is not None for e in walk(nest.body)):
-            raise NotBetween(f"{self.called(work)} has states")
+            raise NotBetween(f"{called(self.checked, work.node)} has states")
         return _Link(work, nest)
 
     def computed(self, use: Use) -> bool:
@@ -133,9 +131,9 @@ class _Graph:
         """The operator that writes a tensor which has one reader."""
         work = self.writers.get(use.buffer)
         if work is None:
-            raise NotBetween(f"{self.called(reader)} reads floats that are an input of the graph")
+            raise NotBetween(f"{called(self.checked, reader.node)} reads floats that are an input of the graph")
         if use.buffer in self._kept or self._readers[use.buffer] != 1:
-            raise NotBetween(f"what {self.called(work)} computes has other readers, or is an output of the graph")
+            raise NotBetween(f"what {called(self.checked, work.node)} computes has other readers, or is an output of the graph")
         return self.link(work)
 
 
@@ -161,6 +159,9 @@ class _Region:
         nodes = tuple(link.work.node for link in reversed(self.chain))
         return Work(nodes, self.reads, {OUTPUT: output}, Nest(index, body, first.nest.moves), (*self.floats,))
 
+    def _called(self, work: Work) -> str:
+        return called(self.graph.checked, work.node)
+
     def _chain(self, work: Work) -> list[_Link]:
         """The operators from the last one back to one that reduces. All but that one are maps."""
         if not any(map(self.graph.computed, work.reads.values())):
@@ -171,7 +172,7 @@ class _Region:
             floats = [use for use in last.reads.values() if self.graph.computed(use) and not self.graph.dequantised(use)]
             if len(floats) != 1:
                 what = "several tensors of floats" if floats else "no floats that are reduced before"
-                raise NotBetween(f"{self.graph.called(last)} reads {what}")
+                raise NotBetween(f"{self._called(last)} reads {what}")
             link = self.graph.before(floats[0], last)
             if not lie_alike(floats[0], link.written):
                 chain = self._seen_as(chain, floats[0], link.written)
@@ -183,7 +184,7 @@ class _Region:
         t, s = use.tensor, written.tensor
         same = t.data_type is s.data_type and t.span == s.span and use.offset == written.offset
         if not same or not is_packed(t) or not is_packed(s):
-            raise NotBetween(f"{self.graph.called(chain[-1].work)} reads a tensor in another layout than it is written with")
+            raise NotBetween(f"{self._called(chain[-1].work)} reads a tensor in another layout than it is written with")
         return [self._anew(link, t.sizes, s, 0) for link in chain]
 
     def _anew(self, link: _Link, sizes: tuple[int, ...], t: TensorDesc, first: int) -> _Link:
@@ -194,7 +195,7 @@ class _Region:
             if all(n == 1 or stride == 0 for n, stride in zip(old.sizes, old.explicit_strides, strict=True)):
                 return use._replace(tensor=TensorDesc(old.data_type, t.sizes, strides=zeros).spelled_out())
             if old.sizes != sizes or not is_packed(old):
-                raise NotBetween(f"{self.graph.called(link.work)} has a tensor that is not packed")
+                raise NotBetween(f"{self._called(link.work)} has a tensor that is not packed")
             there = TensorDesc(old.data_type, t.sizes, strides=t.explicit_strides).spelled_out()
             return use._replace(tensor=there, offset=use.offset + first * old.data_type.dtype.itemsize)
 
@@ -202,7 +203,7 @@ class _Region:
         at_index = all(e.args == index for e in walk(link.nest.body) if e.op == "read")
         others = (a for e in walk(link.nest.body) if e.op != "read" for a in e.args)
         if not at_index or any(a.sort is INDEX for a in others) or link.nest.moves:
-            raise NotBetween(f"{self.graph.called(link.work)} is no map of elements alone")
+            raise NotBetween(f"{self._called(link.work)} is no map of elements alone")
         reads = {name: anew(use) for name, use in link.work.reads.items()}
         writes = {name: anew(use) for name, use in link.work.writes.items()}
         return _Link(replace(link.work, reads=reads, writes=writes), link.nest, anew=True)
@@ -216,7 +217,7 @@ class _Region:
             if use.buffer != before:
                 return self._read(use, args, e.data[1])
             if e.data[1] != "inside" or args != tuple(index):
-                raise NotBetween(f"{self.graph.called(link.work)} reads elements at other indices than its own")
+                raise NotBetween(f"{self._called(link.work)} reads elements at other indices than its own")
             following = self.chain[k + 1]
             found = self._element(k + 1, args)
             return found if following.nest.moves else held(found, following.written.tensor.data_type)
@@ -242,7 +243,7 @@ class _Region:
         if not self.graph.computed(use):
             return make("read", args, (self._tensor(use), mode))
         if (link := self.graph.dequantised(use)) is None:
-            raise NotBetween(f"{self.graph.called(self.chain[-1].work)} reads floats that are not dequantised")
+            raise NotBetween(f"{self._called(self.chain[-1].work)} reads floats that are not dequantised")
         self.floats[use.buffer] = None
         written = link.written
         if not lie_alike(use, written):
@@ -250,7 +251,7 @@ class _Region:
             t, s = use.tensor, written.tensor
             within = first >= 0 and not rest and first + t.span <= s.span and t.data_type is s.data_type
             if not within or not is_packed(s):
-                raise NotBetween(f"{self.graph.called(link.work)} writes a tensor that is read in another layout")
+                raise NotBetween(f"{self._called(link.work)} writes a tensor that is read in another layout")
             link = self._anew(link, s.sizes, t, first)
         index = args[:-1] if mode == "otherwise" else args
 
