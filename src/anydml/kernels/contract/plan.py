@@ -88,11 +88,10 @@ class FilterPlan(IntegerPlan):
             at.copied((at.width,), (0,), (4,), 4, p.scales[1].at, into),
         ]
 
-    def _phases(self, piece: Callable[[OutputPart], Steps]) -> Callable[[OutputPart], Phases]:
+    def _phases(self, part: OutputPart) -> Phases:
         """The phase of a part: a piece of it for each thread, cut between batches, or else between rows."""
+        name = "outer" if len(part.outer) >= self.threads else "rows"
+        return [[self._piece(some) for some in cut(part, self.threads, name)]]
 
-        def phases(part: OutputPart) -> Phases:
-            name = "outer" if len(part.outer) >= self.threads else "rows"
-            return [[piece(some) for some in cut(part, self.threads, name)]]
-
-        return phases
+    def _piece(self, part: OutputPart) -> Steps:
+        raise NotImplementedError

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import Text, along, arguments, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
-from anydml.kernels.contract.epilogue import estimates, rounding, rule
+from anydml.kernels.contract.epilogue import estimates, rounding
+from anydml.kernels.contract.epilogue.functions import functions
 from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, ROW, TERM
 
 
@@ -123,13 +124,7 @@ def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = Fals
     text.label("end")
     text.do("ret i64 0")
     others = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
-    if size == 1:
-        others += rounding.declarations(target)
-    if slots is not None:
-        others += rule.functions(target, kind.output == "i8", biased=kind.biased)
-    if kind.estimated:
-        others += estimates.functions(target, kind.estimated)
-    return kernel(text, others)
+    return kernel(text, [*others, *functions(target, kind.output, kind.biased, kind.estimated)])
 
 
 def _estimated(text: Text, target: Target, kind: TileKey, sums: list[list[str]], waiting: estimates.Waiting) -> None:

@@ -11,6 +11,7 @@ from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuff
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import estimates, rounding, rule
+from anydml.kernels.contract.epilogue.functions import functions
 from anydml.kernels.contract.tile import TileKey, panel_columns
 
 ROWS = 4  # of a tile: each is 32 places of a line, or twice 16 places of two lines
@@ -141,13 +142,7 @@ def multiply(target: Target, kind: TileKey, height: int, narrow: bool) -> str:
     others = [*dot.declarations, "declare i64 @llvm.usub.sat.i64(i64, i64)", "declare i64 @llvm.umin.i64(i64, i64)"]
     others += [f"declare void @llvm.masked.store.v{n}i8.p0(<{n} x i8>, ptr, i32, <{n} x i1>)" for n in (lanes, columns)]
     others.append(f"declare void @llvm.masked.store.v16i32.p0({vector}, ptr, i32, <16 x i1>)")
-    if size == 1:
-        others += rounding.declarations(target)
-    if slots is not None:
-        others += rule.functions(target, kind.output == "i8", biased=kind.biased)
-    if kind.estimated:
-        others += estimates.functions(target, kind.estimated)
-    return kernel(text, others)
+    return kernel(text, [*others, *functions(target, kind.output, kind.biased, kind.estimated)])
 
 
 def _below(text: Text, count: str, lanes: int) -> str:

@@ -86,8 +86,9 @@ class ChannelPlan(FilterPlan):
         self._take_records(kept)
         self.weights, self.offsets = kept.take(m * self.of_channel), kept.take(8 * PASSES * y.taps * self.pieces)
         before = [*self._records(), *self._weights()]
-        self.packing = before if p.owned else []
-        self.rounds = self._rounds([] if p.owned else [[before]], self.passing, self._phases(self._piece))
+        if p.owned:
+            self.packing = before
+        self.rounds = self._rounds([] if p.owned else [[before]], self.passing, self._phases)
 
     def _weights(self) -> Steps:
         """The weights of channels, the terms of their records, and where elements of a window are."""

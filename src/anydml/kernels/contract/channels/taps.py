@@ -10,9 +10,10 @@ from __future__ import annotations
 from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import multiplied_pairs, pairs_declaration
-from anydml.kernels.contract.epilogue import rounding, rule
-from anydml.kernels.contract.epilogue.records import TAKEN
-from anydml.kernels.contract.epilogue.rule import BIAS, ROW, TERM
+from anydml.kernels.contract.epilogue import rounding
+from anydml.kernels.contract.epilogue.functions import functions
+from anydml.kernels.contract.epilogue.records import TAKEN, store_term
+from anydml.kernels.contract.epilogue.rule import ROW, TERM
 from anydml.kernels.contract.tile import panel_columns
 
 ROWS = 4  # of a tile: each is a row of places, two vectors of sums
@@ -83,10 +84,7 @@ def multiply(target: Target, output: str, biased: bool, signed: bool, height: in
 
     fold(text, "0", "%channels", 1, [], channel)
     text.do("ret i64 0")
-    others = [pairs_declaration(target)]
-    if slots is not None:
-        others += [*rounding.declarations(target), *rule.functions(target, output == "i8", biased=biased)]
-    return kernel(text, others)
+    return kernel(text, [pairs_declaration(target), *functions(target, output, biased)])
 
 
 def side_by_side(places: int, half: int) -> list[int]:
@@ -130,13 +128,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
         total, end = fold(text, "0", "%taps_y", 1, [("i32", "0"), ("ptr", into)], line)[1]
         text.store("i16", "0", end)  # of a pair's second tap, where the taps are odd
         term = text.op(f"sub i32 0, {text.op(f'mul i32 {total}, {b_zero_point}')}")
-        record = text.at("%rows", text.op(f"mul i64 {c}, {ROW}"))
-        if biased:
-            bias = text.load("i32", along(text, "%bias", "%bias_step", c))
-            taken = text.op(f"and i32 {bias}, {mask}")
-            term = text.op(f"add i32 {term}, {taken}")
-            text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, BIAS)
-        text.store("i32", term, record, TERM)
+        store_term(text, term, c, mask)
         return []
 
     fold(text, "0", "%channels", 1, [], channel)

@@ -49,8 +49,9 @@ class TapsPlan(FilterPlan):
         self._take_records(kept)
         self.weights, self.offsets = kept.take(m * self.of_channel + 2), kept.take(16 * self.pairs)
         before = [*self._records(), *self._weights()]
-        self.packing = before if p.owned else []
-        self.rounds = self._rounds([] if p.owned else [[before]], self.scratch, self._phases(self._piece))
+        if p.owned:
+            self.packing = before
+        self.rounds = self._rounds([] if p.owned else [[before]], self.scratch, self._phases)
 
     def _weights(self) -> Steps:
         """The weights of channels, the terms of their records, and where elements of a window are."""

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import BIAS as SHIFT
-from anydml.kernels.contract.epilogue.records import TAKEN
-from anydml.kernels.contract.epilogue.rule import BIAS, ROW, TERM
+from anydml.kernels.contract.epilogue.records import TAKEN, store_term
 
 PASSES = 3  # of INT8: elements less their zero point are 255 at most
 WEIGHTS = (
@@ -89,13 +88,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
 
         when(text, text.op(f"icmp ne i32 {rest}, 0"), more)
         term = text.op(f"sub i32 0, {text.op(f'mul i32 {total}, {b_zero_point}')}")
-        record = text.at("%rows", text.op(f"mul i64 {c}, {ROW}"))
-        if biased:
-            bias = text.load("i32", along(text, "%bias", "%bias_step", c))
-            taken = text.op(f"and i32 {bias}, {mask}")
-            term = text.op(f"add i32 {term}, {taken}")
-            text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, BIAS)
-        text.store("i32", term, record, TERM)
+        store_term(text, term, c, mask)
         return []
 
     fold(text, "0", "%channels", 1, [], channel)

@@ -11,7 +11,7 @@ from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kerne
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import BIAS as SHIFT
 from anydml.kernels.contract.dot import dot_of, shifted
-from anydml.kernels.contract.epilogue.records import TAKEN
+from anydml.kernels.contract.epilogue.records import TAKEN, store_term
 from anydml.kernels.contract.images.rows import rounded_up
 from anydml.kernels.contract.tile import panel_columns
 
@@ -52,12 +52,7 @@ def filters(target: Target, flipped: bool, b_signed: bool, scaled: bool, biased:
             z = shifted(text, target, byte, False, b_signed)
             x = text.op(f"sub i32 {text.op(f'mul i32 {k}, {z}')}, {text.load('i32', text.at(sums, far))}")
             term = text.op(f"mul i32 {x}, {a_zero_point}")
-            if biased:
-                bias = text.load("i32", along(text, "%bias", "%bias_step", at))
-                taken = text.op(f"and i32 {bias}, {mask}")
-                term = text.op(f"add i32 {term}, {taken}")
-                text.store("i32", text.op(f"sub i32 {bias}, {taken}"), into, BIAS)
-            text.store("i32", term, into, TERM)
+            store_term(text, term, at, mask, (into, TERM, BIAS))
             text.store("i32", z, into, ZERO_POINT)
             if scaled:
                 text.store("float", text.load("float", along(text, "%b_scale", "%b_scale_step", at)), into, SCALE)

@@ -174,6 +174,20 @@ def _early(text: Text) -> None:
 ROW_SUMS = ("a", "a_row", "k", "m", "rows", "b_zero_point", "bias", "bias_step", "modes")
 
 
+def store_term(text: Text, term: str, i: str, mask: str, into: tuple[str, int, int] | None = None) -> None:
+    """Store the i-th record's term, and its bias beside it. mask: of what the modes add of a bias to its term, if there is one.
+
+    into: the record, and where in it these are, if it is not a row's.
+    """
+    record, at, bias_at = into or (text.at("%rows", text.op(f"mul i64 {i}, {ROW}")), TERM, BIAS)
+    if mask:
+        bias = text.load("i32", along(text, "%bias", "%bias_step", i))
+        taken = text.op(f"and i32 {bias}, {mask}")
+        term = text.op(f"add i32 {term}, {taken}")
+        text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, bias_at)
+    text.store("i32", term, record, at)
+
+
 def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased: bool = False) -> str:
     """The term of each of m row records: -(sum of the row), times the B zero point unless `full`. Nothing is read for 0.
 
@@ -201,13 +215,7 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased:
             text.label(text.name("unreachable"))
 
     def store(i: str, value: str) -> list[str]:
-        record = text.at("%rows", text.op(f"mul i64 {i}, {ROW}"))
-        if biased:
-            bias = text.load("i32", along(text, "%bias", "%bias_step", i))
-            taken = text.op(f"and i32 {bias}, {mask}")
-            value = text.op(f"add i32 {value}, {taken}")
-            text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, BIAS)
-        text.store("i32", value, record, TERM)
+        store_term(text, value, i, mask)
         return []
 
     if not full:

@@ -18,6 +18,23 @@ PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad", "
 PRODUCTS = ("a", "a_row", "products", "products_row")
 
 
+Rows = Callable[[str, list[str]], list[str]]
+
+
+def summed(
+    text: Text, kind: str, places: list[tuple[str, int]], rows: tuple[str, str, int], whole: Rows, partial: Rows
+) -> None:
+    """Sums in memory, to which groups of rows are added. rows: from .. to before .., and those of a group."""
+    begin, end, group = rows
+    sums = [text.load(kind, *place) for place in places]
+    k, sums = fold(text, begin, end, group, [(kind, x) for x in sums], whole)
+    # once more, where rows are left
+    left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {group}')}, i64 {k}")
+    sums = fold(text, k, left, group, [(kind, x) for x in sums], partial)[1]
+    for x, place in zip(sums, places, strict=True):
+        text.store(kind, x, *place)
+
+
 def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, height: int = 0) -> str:
     """Panels of B, {k, n} with contiguous rows: a vector holds the same few elements of K for each of its columns.
 
@@ -118,13 +135,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, heig
                     loads.append(text.load(kind, text.op(f"select i1 {inside}, ptr {row(at)}, ptr %pad")))
             return group(k, loads, into(k), sums)
 
-        sums = [text.load(vector, *place) for place in places]
-        k, sums = fold(text, begin, end, dot.group, [(vector, x) for x in sums], whole)
-        # once more, where rows are left
-        left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {dot.group}')}, i64 {k}")
-        sums = fold(text, k, left, dot.group, [(vector, x) for x in sums], partial)[1]
-        for x, place in zip(sums, places, strict=True):
-            text.store(vector, x, *place)
+        summed(text, vector, places, (begin, end, dot.group), whole, partial)
 
     def clear(p: str, _: list[str]) -> list[str]:
         for place in places_of(p):

@@ -9,7 +9,7 @@ from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuff
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.fours import FLIP
-from anydml.kernels.contract.panels.packing import interleaved
+from anydml.kernels.contract.panels.packing import interleaved, summed
 from anydml.kernels.contract.tile import panel_columns
 from anydml.kernels.copy.text import prefetch
 
@@ -83,13 +83,7 @@ def thin(target: Target, a_signed: bool, b_signed: bool, height: int, rows: int)
                 rows.append(text.op(f"select i1 {text.op(f'icmp ult i64 {at}, %k')}, ptr {there}, ptr %pad"))
             return group(k, rows, state)
 
-        state = [text.load(vector, *place) for place in places]
-        k, state = fold(text, begin, end, dot.group, [(vector, x) for x in state], whole)
-        # once more, where rows are left
-        left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {dot.group}')}, i64 {k}")
-        state = fold(text, k, left, dot.group, [(vector, x) for x in state], partial)[1]
-        for x, place in zip(state, places, strict=True):
-            text.store(vector, x, *place)
+        summed(text, vector, places, (begin, end, dot.group), whole, partial)
 
     def clear(p: str, _: list[str]) -> list[str]:
         for place in sums_of(p, 1):

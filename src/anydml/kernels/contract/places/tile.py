@@ -10,8 +10,9 @@ from __future__ import annotations
 from anydml.kernels.code.emit import Text, arguments, fold, kernel, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
-from anydml.kernels.contract.epilogue import estimates, rounding, rule
+from anydml.kernels.contract.epilogue import estimates, rounding
 from anydml.kernels.contract.epilogue.filters import BIAS, COLUMN, SCALE, ZERO_POINT
+from anydml.kernels.contract.epilogue.functions import functions
 from anydml.kernels.contract.places import transposed_sums
 from anydml.kernels.contract.tile import TileKey, panel_columns
 
@@ -92,14 +93,8 @@ def multiply(target: Target, kind: TileKey, lines: int, height: int) -> str:
     text.do("ret i64 0")
     others = [*dot.declarations, "declare void @llvm.masked.store.v16i8.p0(<16 x i8>, ptr, i32, <16 x i1>)"]
     others.append("declare void @llvm.masked.store.v16i32.p0(<16 x i32>, ptr, i32, <16 x i1>)")
-    if size == 1:
-        others += rounding.declarations(target)
-    if kind.estimated:
-        others += estimates.functions(target, kind.estimated)
-    if slots is not None:
-        bias = BIAS - SCALE if kind.biased else None
-        others += rule.functions(target, kind.output == "i8", bias_at=bias)
-    return kernel(text, others)
+    bias = BIAS - SCALE if kind.biased else None
+    return kernel(text, [*others, *functions(target, kind.output, False, kind.estimated, bias_at=bias)])
 
 
 _BY_LINE = (("image", "line"), ("terms", "terms_line"), ("c", "c_line"))

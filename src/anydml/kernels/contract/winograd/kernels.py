@@ -16,9 +16,10 @@ from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kerne
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.channels.taps import in_order, side_by_side
 from anydml.kernels.contract.dot import multiplied_pairs, pairs_declaration
-from anydml.kernels.contract.epilogue import rounding, rule
-from anydml.kernels.contract.epilogue.records import TAKEN
-from anydml.kernels.contract.epilogue.rule import BIAS, ROW, TERM
+from anydml.kernels.contract.epilogue import rounding
+from anydml.kernels.contract.epilogue.functions import functions
+from anydml.kernels.contract.epilogue.records import TAKEN, store_term
+from anydml.kernels.contract.epilogue.rule import ROW, TERM
 from anydml.kernels.contract.tile import panel_columns
 
 TILE, READ, FILTER = 2, 4, 3  # outputs, inputs and elements of a filter, in each dimension
@@ -109,13 +110,7 @@ def terms(target: Target, b_signed: bool, biased: bool) -> str:
     def row(m: str, _: list[str]) -> list[str]:
         total = text.load("i32", text.at("%sums", text.op(f"mul i64 {m}, 4")))
         term = text.op(f"sub i32 0, {text.op(f'mul i32 {total}, {zero_point}')}")
-        record = text.at("%rows", text.op(f"mul i64 {m}, {ROW}"))
-        if biased:
-            bias = text.load("i32", along(text, "%bias", "%bias_step", m))
-            taken = text.op(f"and i32 {bias}, {mask}")
-            term = text.op(f"add i32 {term}, {taken}")
-            text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, BIAS)
-        text.store("i32", term, record, TERM)
+        store_term(text, term, m, mask)
         return []
 
     fold(text, "0", "%m", 1, [], row)
@@ -300,7 +295,4 @@ def sums(target: Target, output: str, biased: bool) -> str:
 
     fold(text, "0", "%m", 1, [], filter_)
     text.do("ret i64 0")
-    others = []
-    if slots is not None:
-        others += [*rounding.declarations(target), *rule.functions(target, output == "i8", biased=biased)]
-    return kernel(text, others)
+    return kernel(text, functions(target, output, biased))

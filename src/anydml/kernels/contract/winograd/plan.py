@@ -104,7 +104,7 @@ class IntegerWinogradPlan(FilterPlan):
         self._take_records(self.scratch)
         self.chunk = max(1, min(high, TILES // (POSITIONS * self.of_row * self.across)))
         self.chunk = -(-high // -(-high // self.chunk))
-        self.rounds = self._rounds([[[*self._records(), self._terms()]]], self.scratch, self._phases(self._piece))
+        self.rounds = self._rounds([[[*self._records(), self._terms()]]], self.scratch, self._phases)
 
     def _packing(self) -> Steps:
         found, p = Steps(), self.of.problem
