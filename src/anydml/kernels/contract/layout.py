@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.epilogue.estimates import BY_COLUMN, BY_ROW
 from anydml.kernels.contract.geometry import Batch
@@ -24,7 +25,7 @@ class IntegerLayout:
     """
 
     def __init__(self, p: Problem, target: Target, lines: int | None = None) -> None:
-        self.problem, self.target, self.dot = p, target, dot_of(target)
+        self.problem, self.target, self.dot, self.tuning = p, target, dot_of(target), tuning.TUNING
         self.rows = p.m if lines is None else lines
         self.row_products = p.k * p.m // self.rows
         self.quantized = p.scales is not None

@@ -24,8 +24,6 @@ from anydml.kernels.contract.problem import NOTHING, Estimated, Problem, axes_of
 from anydml.kernels.contract.repeats import along, each
 from anydml.kernels.match.convolution import Convolution
 
-CHUNK = 128 << 10  # bytes of fours that are made before they are multiplied
-
 
 class ByChannel(NamedTuple):
     """A convolution by channels: rows of its problem are channels, and columns places. taps: strides of filters, y and x.
@@ -107,7 +105,7 @@ class ChannelPlan(FilterPlan):
         """Some channels of some batches: fours of some of them, which are multiplied before the next ones."""
         at, p, w = self.at, self.of.problem, self.of.windows
         _, y, x = w.axes
-        most = min(len(part.rows), max(1, CHUNK // self.fours))
+        most = min(len(part.rows), max(1, at.tuning.fours // self.fours))
         fours = self.passing.take(most * self.fours)
         make = engine.compiled(fours_of_lines.fours, at.target, p.b_signed, x.stride, self.narrow, x.dilation == 1)
 

@@ -20,8 +20,6 @@ from anydml.kernels.contract.plan import FilterPlan, Steps
 from anydml.kernels.contract.problem import NOTHING
 from anydml.kernels.contract.repeats import along, each
 
-CHUNK = 96 << 10  # bytes of images and results that are made before the next ones
-
 
 def serves(p: ByChannel, target: Target) -> bool:
     """Whether the convolution goes by taps on an instruction set."""
@@ -42,7 +40,7 @@ class TapsPlan(FilterPlan):
         self.image = y.phases * y.length * self.line
         self.vectors = -(-((y.outputs - 1) * self.line + x.outputs) // at.width)
         self.output = self.vectors * at.width * at.size
-        self.most = max(1, min(m, CHUNK // (x.phases * self.image + self.output)))
+        self.most = max(1, min(m, at.tuning.images // (x.phases * self.image + self.output)))
         self.of_phase = BEFORE + -(-self.most * self.image // 64) * 64 + BEHIND
         self.of_channel = 4 * self.pairs
         kept = self.packed if p.owned else self.scratch

@@ -13,8 +13,6 @@ from anydml.kernels.contract.panels.packing import interleaved, summed
 from anydml.kernels.contract.tile import panel_columns
 from anydml.kernels.copy.text import prefetch
 
-MOST_ROWS = 4  # of A
-COLUMNS = 4096  # at once, so that their sums stay in the nearest caches
 AHEAD = 512  # bytes along every row that are prefetched, into the second cache
 # rows of B that are read side by side, all columns of them, before the next ones. Those that lie a multiple of 4 KB apart meet
 # in one set of the first cache, which holds eight

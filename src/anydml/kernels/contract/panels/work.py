@@ -6,23 +6,15 @@ from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 from anydml.kernels.call.steps import At, Repeat, Step
-from anydml.kernels.code import engine, processor
+from anydml.kernels.code import engine
 from anydml.kernels.contract.epilogue.plan import MODES, ColumnRecords, by_row, parameters, row_sums
 from anydml.kernels.contract.epilogue.rule import ROW
 from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch
 from anydml.kernels.contract.layout import IntegerLayout
-from anydml.kernels.contract.panels import packing, thin, wide
+from anydml.kernels.contract.panels import packing, wide
 from anydml.kernels.contract.panels.source import PanelProducts, PanelSource, Ready
 from anydml.kernels.contract.repeats import along, each
 from anydml.kernels.contract.tile import multiply
-
-# bytes of A that a core keeps at hand while the panels of B pass by: nearly all of its second cache. benchmarks.tiles block,
-# of 1 MB: 4096 cubed 0.945 of the limit with 1000 KB, 0.93 with 800, 0.91 with 400; without blocks 0.96 while no other core
-# wants the last cache, else 0.86; others equal
-BLOCK = processor.caches().second // 1024 * 1000
-# bytes of B that are packed before they are multiplied, and are at hand then; benchmarks.tiles chunk: nothing between 16 KB
-# and 768 KB is better by more than the noise, for any M
-CHUNK = 256 << 10
 
 NOTHING_READY = Ready(At("constants"), At("constants"), 0)
 
@@ -41,7 +33,7 @@ class Work:
         self.at, self.source, self.shared, self.scratch = at, source, shared, scratch
         p = at.problem
         # B that is neither packed before nor shared, as it lies
-        self.thin = p.m <= thin.MOST_ROWS and at.blocks == 1 and not shared and source.is_thin
+        self.thin = p.m <= at.tuning.thin_rows and at.blocks == 1 and not shared and source.is_thin
         self.by_batch = any(t.varies() for t in by_row(at))
         self.apart = p.k > 1 and not (len(p.terms) == 1 and p.terms[0][1] == 1)
 
@@ -60,9 +52,9 @@ class Work:
         start = at.start(first)
         n = at.end(end - 1) - start
         records, modes = scratch.take(len(part.rows) * ROW), scratch.take(MODES)
-        chunk = end - first if self.shared else max(2, CHUNK // at.panel_bytes)
+        chunk = end - first if self.shared else max(2, at.tuning.chunk // at.panel_bytes)
         if self.thin:
-            chunk = thin.COLUMNS // at.width
+            chunk = at.tuning.thin_columns // at.width
         columns = scratch.take(min(chunk, end - first) * at.record_bytes)
         ready = NOTHING_READY
         before: list[Step | Repeat] = []
@@ -230,7 +222,7 @@ class _Chunk:
         height, taller = divmod(self.m, tiles)
         for count, h in ((taller, height + 1), (tiles - taller, height)):
             if count:
-                block = max(1, BLOCK // (h * at.dot.depth * groups))
+                block = max(1, at.tuning.block // (h * at.dot.depth * groups))
                 code = engine.compiled(multiply, at.target, at.sum_kind, h)
                 arguments = (here, a_row, packed, at.panel_bytes, into, c_row, groups, count, block, self.count)
                 numbers = at.estimates(self.batch, row, self.start)

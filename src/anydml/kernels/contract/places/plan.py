@@ -20,9 +20,6 @@ from anydml.kernels.contract.plan import IntegerPlan, Phases, Steps
 from anydml.kernels.contract.problem import NOTHING
 from anydml.kernels.contract.repeats import along, each
 
-CHUNK = 256 << 10  # bytes of packed filters that pass by a tile's places
-STRIP = 256 << 10  # bytes of an image
-
 
 class PlacePlan(IntegerPlan):
     """The steps of a convolution by places and filters."""
@@ -39,7 +36,7 @@ class PlacePlan(IntegerPlan):
         y, x = p.windows.axes[1:]
         # the fewest strips that are short enough, of the same length
         whole = p.windows.channels * p.windows.of_channel
-        self.strip = -(-p.lines // -(-whole // STRIP))
+        self.strip = -(-p.lines // -(-whole // at.tuning.strip))
         self.windows = p.windows.cut(self.strip)
         self.taps = y.taps * x.taps
         self.steps = p.windows.channels // 4 * self.taps
@@ -83,7 +80,9 @@ class PlacePlan(IntegerPlan):
         def product(batch: Batch) -> Iterator[Step | Repeat]:
             def lines(rows: range) -> Iterator[Step | Repeat]:
                 yield from strip.image(batch, rows)
-                yield from along(self.at.target, part.panels, max(1, CHUNK // self.at.panel_bytes), filters(rows))
+                yield from along(
+                    self.at.target, part.panels, max(1, self.at.tuning.filters // self.at.panel_bytes), filters(rows)
+                )
 
             def filters(rows: range) -> Callable[[range], Iterator[Step]]:
                 return lambda panels: strip.tiles(batch, rows, panels)

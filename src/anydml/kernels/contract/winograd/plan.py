@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from anydml.kernels.call.steps import At, Repeat, Step
-from anydml.kernels.code import engine, processor
+from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.channels.plan import tiles
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue.rule import ROW
@@ -28,9 +29,6 @@ from anydml.kernels.match.convolution import Convolution
 from anydml.tensor import TensorFlags
 
 CHANNELS = range(16, 917)  # of fewer, transforms cost more than they save; four sums of more are beyond int32
-FEWEST = 16  # filters
-TILES = processor.caches().second // 2  # bytes of transformed tiles
-PRODUCTS = processor.caches().second // 4  # bytes of products
 HEIGHT = 6  # filters of a tile of products
 
 
@@ -61,7 +59,7 @@ class Squared(NamedTuple):
             and dot_of(target).group == 2
             and self.channels in CHANNELS
             and self.channels % 2 == 0
-            and self.problem.m >= FEWEST
+            and self.problem.m >= tuning.TUNING.fewest_filters
             and computed * 2 <= wanted * 3
             and x.outputs <= LONGEST
         )
@@ -102,7 +100,7 @@ class IntegerWinogradPlan(FilterPlan):
         self.a, self.sums = self.packed.take(POSITIONS * self.a_position), self.packed.take(4 * m)
         self.packing = self._packing()
         self._take_records(self.scratch)
-        self.chunk = max(1, min(high, TILES // (POSITIONS * self.of_row * self.across)))
+        self.chunk = max(1, min(high, self.at.tuning.tiles // (POSITIONS * self.of_row * self.across)))
         self.chunk = -(-high // -(-high // self.chunk))
         self.rounds = self._rounds([[[*self._records(), self._terms()]]], self.scratch, self._phases)
 
@@ -134,7 +132,7 @@ class IntegerWinogradPlan(FilterPlan):
         pitch = columns * at.width * 4
         position = self.pairs * pitch + 2 * target.vector_bytes  # the last line's tiles are written too far
         b = scratch.take(POSITIONS * position)
-        group = max(1, PRODUCTS // (POSITIONS * pitch * HEIGHT))  # tiles of filters
+        group = max(1, at.tuning.products // (POSITIONS * pitch * HEIGHT))  # tiles of filters
         row = pitch
         products = scratch.take(POSITIONS * group * HEIGHT * row + 8 * target.vector_bytes)
         c_line = -(-self.across * TILE // at.width) * at.width * at.size
