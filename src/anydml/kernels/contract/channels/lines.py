@@ -7,7 +7,8 @@ the output that read it.
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import estimates, rounding, rule
@@ -15,9 +16,8 @@ from anydml.kernels.contract.epilogue.functions import functions
 from anydml.kernels.contract.tile import TileKey, panel_columns
 
 ROWS = 4  # of a tile: each is 32 places of a line, or twice 16 places of two lines
-MULTIPLY = (
-    *("fours", "channels", "channel", "line", "offsets", "weights", "of_channel", "tiles", "width"),
-    *("c", "c_row", "c_line", "rows", "column", "modes"),
+MULTIPLY = Signature(
+    "*fours channels channel line *offsets *weights of_channel tiles width *c c_row c_line *rows *column *modes"
 )
 
 
@@ -33,8 +33,7 @@ def multiply(target: Target, kind: TileKey, height: int, narrow: bool) -> str:
     vector, columns = f"<{bytes_ // 4} x i32>", panel_columns(target)
     lanes = columns // 2
     text = Text()
-    pointers = {"fours", "offsets", "weights", "c", "rows", "column", "modes"} | estimates.ESTIMATE_POINTERS
-    arguments(text, (*MULTIPLY, *estimates.ESTIMATES) if kind.estimated else MULTIPLY, pointers)
+    estimates.estimating(MULTIPLY, kind.estimated).load(text)
     rows = -(-height // 2) if narrow else height
     # of each row and vector: the line, where there is one, and the vector of that line
     parts = [[(2 * r + n, 0) if narrow else (r, n) for n in range(2)] for r in range(rows)]

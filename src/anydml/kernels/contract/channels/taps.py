@@ -7,7 +7,8 @@ are computed as well, and left out when lines are copied.
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, extend, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import multiplied_pairs, pairs_declaration
 from anydml.kernels.contract.epilogue import rounding
@@ -17,13 +18,10 @@ from anydml.kernels.contract.epilogue.rule import ROW, TERM
 from anydml.kernels.contract.tile import panel_columns
 
 ROWS = 4  # of a tile: each is a row of places, two vectors of sums
-MULTIPLY = (
-    *("image", "channels", "channel", "offsets", "pairs", "weights", "of_channel", "tiles"),
-    *("c", "c_channel", "rows", "column", "modes"),
-)
-WEIGHTS = (
-    *("filters", "filter", "channels", "taps_y", "tap_y", "taps_x", "tap_x", "weights", "of_channel"),
-    *("a_zero_point", "a_zero_point_step", "b_zero_point", "rows", "bias", "bias_step", "modes"),
+MULTIPLY = Signature("*image channels channel *offsets pairs *weights of_channel tiles *c c_channel *rows *column *modes")
+WEIGHTS = Signature(
+    "*filters filter channels taps_y tap_y taps_x tap_x *weights of_channel"
+    " *a_zero_point a_zero_point_step *b_zero_point *rows *bias bias_step *modes"
 )
 
 
@@ -37,7 +35,7 @@ def multiply(target: Target, output: str, biased: bool, signed: bool, height: in
     size = 4 if output == "i32" else 1
     ints, shorts, bytes_ = f"<{width // 4} x i32>", f"<{places} x i16>", f"<{places} x i8>"
     text = Text()
-    arguments(text, MULTIPLY, {"image", "offsets", "weights", "c", "rows", "column", "modes"})
+    MULTIPLY.load(text)
     slots = rounding.slots(text, target, height) if size == 1 else None
 
     def tile(from_: str, into: str, row: str, weights: str) -> None:
@@ -105,7 +103,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
     Arguments: WEIGHTS, steps in bytes. A term is -(sum of the weights) * (the input's zero point) + bias.
     """
     text = Text()
-    arguments(text, WEIGHTS, {"filters", "weights", "a_zero_point", "b_zero_point", "rows", "bias", "modes"})
+    WEIGHTS.load(text)
     mask = text.load("i32", "%modes", TAKEN) if biased else ""
     b_zero_point = extend(text, text.load("i8", "%b_zero_point"), b_signed)
 

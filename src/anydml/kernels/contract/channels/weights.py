@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, extend, fold, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import BIAS as SHIFT
 from anydml.kernels.contract.epilogue.records import TAKEN, store_term
 
 PASSES = 3  # of INT8: elements less their zero point are 255 at most
-WEIGHTS = (
-    *("filters", "filter", "channels", "taps_y", "tap_y", "taps_x", "tap_x", "pieces", "weights", "of_channel"),
-    *("a_zero_point", "a_zero_point_step", "b_zero_point", "rows", "bias", "bias_step", "modes"),
+WEIGHTS = Signature(
+    "*filters filter channels taps_y tap_y taps_x tap_x pieces *weights of_channel"
+    " *a_zero_point a_zero_point_step *b_zero_point *rows *bias bias_step *modes"
 )
 
 
@@ -24,7 +25,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
     is read as UINT8, so that a term is -(sum of the weights) * (b's zero point) + bias.
     """
     text = Text()
-    arguments(text, WEIGHTS, {"filters", "weights", "a_zero_point", "b_zero_point", "rows", "bias", "modes"})
+    WEIGHTS.load(text)
     mask = text.load("i32", "%modes", TAKEN) if biased else ""
     b_zero_point = extend(text, text.load("i8", "%b_zero_point"), b_signed)
     if b_signed:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, extend, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.fours import FLIP, by_column
@@ -14,8 +15,8 @@ from anydml.kernels.contract.tile import panel_columns
 # --- B in panels ---
 
 ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
-PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad", "offsets", "places")
-PRODUCTS = ("a", "a_row", "products", "products_row")
+PACK = Signature("*b b_row k panels *packed panel *sums last *pad *offsets *places")
+PRODUCTS = Signature("*a a_row *products products_row")
 
 
 Rows = Callable[[str, list[str]], list[str]]
@@ -53,8 +54,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, heig
     ones = f"splat (i32 {dot.ones})"
     kind = f"<{columns} x i8>"
     text = Text()
-    pointers = {"b", "packed", "sums", "pad", "offsets", "places", "a", "products"}
-    arguments(text, (*PACK, *PRODUCTS) if height else PACK, pointers)
+    (PACK + PRODUCTS if height else PACK).load(text)
     a_rows = [along(text, "%a", "%a_row", str(m)) for m in range(height)]
     numbers = ", ".join(f"i8 {i}" for i in range(columns))
     if segments:
@@ -193,14 +193,14 @@ def _twos(text: Text, rows: list[str], target: Target, signed: bool) -> list[str
 
 # --- A in 16 bits ---
 
-WIDEN = ("a", "a_row", "k", "m", "wide", "wide_row")
+WIDEN = Signature("*a a_row k m *wide wide_row")
 
 
 def widen(target: Target, a_signed: bool) -> str:
     """m rows of k contiguous bytes as 16-bit integers. Arguments: WIDEN."""
     count = target.vector_bytes // 2
     text = Text()
-    arguments(text, WIDEN, {"a", "wide"})
+    WIDEN.load(text)
 
     def row(i: str, _: list[str]) -> list[str]:
         a, wide = along(text, "%a", "%a_row", i), along(text, "%wide", "%wide_row", i)
