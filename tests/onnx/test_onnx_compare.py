@@ -170,7 +170,7 @@ def test_a_fusion_that_gives_other_numbers_is_named_and_judged_as_one() -> None:
     assert [row.nodes for row in found.nodes] == [("scale", "shift"), ("clip",), ("triple",)]
     assert [row.verdict for row in found.nodes] == [ROUNDING, "equal", "equal"]
     assert found.notes[0] == "The other runtime's fusion of scale..shift gives other numbers"
-    assert "1 tensors change the model's outputs" in found.notes[1]
+    assert "1 tensor changes the model's outputs" in found.notes[1]
     assert calls[0] == ["y"]
     assert calls[1] == ["y", "a", "b", "c"]
 
@@ -248,7 +248,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     with pytest.raises(dml.BindingError) as refused:
         recorded(tmp_path)
     assert len(refused.value.faults) == 2
-    with pytest.raises(dml.BindingError, match="is not a folder"):
+    with pytest.raises(dml.BindingError, match="is neither a folder nor a file"):
         recorded(tmp_path / "missing")
 
 

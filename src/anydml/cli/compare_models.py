@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -32,29 +32,32 @@ def compared(
     sizes: Sequence[str],
     html: str | None,
     seconds: float,
+    provider: str | None,
+    fail_on: str | None,
     json_wanted: bool,
 ) -> int:
-    """Compare a model's tensors with the exact ones, and print what was found."""
+    """Compare a model's tensors with the exact ones, and print what was found. Returns the exit status."""
+    fails = _condition(fail_on)
     if (against is None) == (actual is None):
         raise click.UsageError("a model takes either --against or --actual")
     if (inputs is None) == (random is None):
         raise click.UsageError("a model takes either --inputs or --random")
+    if provider is not None and against is None:
+        raise click.UsageError("--provider is for --against onnxruntime")
     try:
         from anydml.onnx.compare_page import page
-        from anydml.onnx.compare_runtimes import RUNTIMES, drawn, recorded
+        from anydml.onnx.compare_runtimes import onnxruntime_on, recorded
         from anydml.onnx.comparing import compare
     except ImportError as missing:
         raise click.UsageError(f"models need the onnx package ({missing}): pip install 'anydml[onnx]'") from None
-    if against is not None and find_spec(against) is None:
-        raise click.UsageError(f"--against {against} needs the package {against}, which is not installed")
+    _installed(against)
     read = model_of(model)
-    named = _sizes(sizes)
-    given = drawn(read, random, named) if random is not None else _inputs(recorded(inputs or ""), list(read.inputs))
+    given = inputs_of(read, inputs, random, sizes)
     with _Bar() as progress:
         found = compare(
             read.proto,
             given,
-            RUNTIMES[against] if against else None,
+            onnxruntime_on(provider or "CPU") if against else None,
             actual=recorded(actual) if actual else None,
             seconds=seconds,
             progress=progress,
@@ -67,7 +70,80 @@ def compared(
     if html is not None:
         Path(html).write_text(page(found, Path(model).name, against or actual or ""), encoding="utf-8")
         note(f"Wrote {printable(html)}")
-    return 0 if found.equal else 1
+    return fails(found, list(read.outputs))
+
+
+def record(model: str, *, provider: str, inputs: str | None, random: int | None, sizes: Sequence[str], folder: str) -> int:
+    """Record every tensor of a model as onnxruntime computes it, and its inputs, as files for `compare --actual --inputs`."""
+    if (inputs is None) == (random is None):
+        raise click.UsageError("a model takes either --inputs or --random")
+    try:
+        from anydml.onnx.compare_models import marked, named
+        from anydml.onnx.compare_runtimes import onnxruntime_on
+    except ImportError as missing:
+        raise click.UsageError(f"models need the onnx package ({missing}): pip install 'anydml[onnx]'") from None
+    _installed("onnxruntime")
+    read = model_of(model)
+    given = inputs_of(read, inputs, random, sizes)
+    proto = named(read.proto)
+    run = onnxruntime_on(provider)
+    tensors = run(marked(proto, [name for node in proto.graph.node for name in node.output if name]), given)
+    assert isinstance(tensors, Mapping)
+    into = Path(folder)
+    for name, arrays in (("inputs", given), ("actual", tensors)):
+        (into / name).mkdir(parents=True, exist_ok=True)
+        for tensor, array in arrays.items():
+            np.save(into / name / f"{tensor.replace('/', '%2F')}.npy", array)
+    note(f"Wrote {len(given)} inputs and {len(tensors)} tensors to {printable(folder)}; compare them by")
+    result(f"anydml compare {printable(model)} --inputs {printable(folder)}/inputs --actual {printable(folder)}/actual")
+    return 0
+
+
+def inputs_of(read: Any, inputs: str | None, random: int | None, sizes: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+    """The inputs of a model: those of a folder or file, or random ones."""
+    from anydml.onnx.compare_runtimes import drawn, named_as, recorded
+
+    named = _sizes(sizes)
+    if random is not None:
+        return drawn(read, random, named)
+    return _inputs(named_as(recorded(inputs or ""), read.inputs), list(read.inputs))
+
+
+def _installed(against: str | None) -> None:
+    if against is not None and find_spec(against) is None:
+        raise click.UsageError(f"--against {against} needs the package {against}, which is not installed")
+
+
+def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:
+    """The function from a comparison, and the names of the model's outputs, to the exit status."""
+    if fail_on in (None, "unjudged"):
+        return lambda found, outputs: 1 if _beyond(found) else 3 if found.unjudged else 0
+    if fail_on == "beyond":
+        return lambda found, outputs: int(_beyond(found))
+    if fail_on == "differs":
+        return lambda found, outputs: 1 if not found.equal else 3 if found.unjudged else 0
+    try:
+        tolerance = float(fail_on or "")
+    except ValueError:
+        tolerance = -1.0
+    if not 0 <= tolerance < float("inf"):
+        raise click.UsageError(
+            f"--fail-on takes differs, beyond, unjudged or a tolerance such as 1e-3, not {printable(fail_on or '')}"
+        )
+
+    def off(found: Any, outputs: list[str]) -> int:
+        rows = [row for row in found.nodes if set(row.writes) & set(outputs)]
+        if len({name for row in rows for name in row.writes} & set(outputs)) < len(outputs):
+            return 3
+        if any(row.accumulated is None for row in rows):
+            return 3
+        return int(any((row.accumulated.away if row.accumulated.unit else row.accumulated.largest) > tolerance for row in rows))
+
+    return off
+
+
+def _beyond(found: Any) -> bool:
+    return any(row.verdict == "beyond rounding" for row in found.nodes)
 
 
 def _sizes(given: Sequence[str]) -> dict[str, int]:

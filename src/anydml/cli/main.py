@@ -190,6 +190,8 @@ def info(json_wanted: bool) -> int:
 @click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 if not given.")
 @click.option("--html", metavar="FILE", help="Write a page about a model, with its graph.")
 @click.option("--seconds", type=click.FloatRange(0), default=60, help="How long to search for fusions that give other numbers.")
+@click.option("--provider", metavar="NAME", help="onnxruntime's execution provider, such as CUDA or Dml; CPU if not given.")
+@click.option("--fail-on", metavar="differs|beyond|unjudged|TOLERANCE", help="What of a model gives exit status 1 or 3.")
 @_input_path
 @_allow_outside
 @_json
@@ -203,13 +205,19 @@ def compare(
     sizes: tuple[str, ...],
     html: str | None,
     seconds: float,
+    provider: str | None,
+    fail_on: str | None,
     json_wanted: bool,
     **options: Any,
 ) -> int:
     """Compare another output with the exact one.
 
     For a program in DxDispatch's format: the last operator that writes the resource. For an ONNX model: every node, judged on
-    the inputs that it had in the other implementation. The exit status is 1 if something differs.
+    the inputs that it had in the other implementation.
+
+    The exit status of a program is 1 if its output differs. That of a model is 1 if a node is beyond rounding, else 3 if a node
+    could not be judged, else 0. With --fail-on differs it is 1 for any difference; with beyond, nodes that could not be judged
+    do not count; with a tolerance, it is 1 if an output of the model is off by more.
     """
     if is_model(program):
         if resource is not None or options["input_path"] is not None or options["allow_outside"]:
@@ -223,12 +231,16 @@ def compare(
             sizes=sizes,
             html=html,
             seconds=seconds,
+            provider=provider,
+            fail_on=fail_on,
             json_wanted=json_wanted,
         )
     if resource is None or actual is None:
         raise click.UsageError(f"Missing option '{'--resource' if resource is None else '--actual'}'.")
-    if against or inputs or random is not None or sizes or html:
-        raise click.UsageError("--against, --inputs, --random, --size and --html are for models (MODEL.onnx)")
+    if against or inputs or random is not None or sizes or html or provider or fail_on:
+        raise click.UsageError(
+            "--against, --provider, --inputs, --random, --size, --html and --fail-on are for models (MODEL.onnx)"
+        )
     comparison = compared(loaded(program), resource, npy(actual), options)
     if json_wanted:
         as_json(comparison.to_dict())
@@ -239,6 +251,21 @@ def compare(
         tie = f", {worst.distance_to_tie:.2g} from a tie" if near else ""
         result(f"  {list(worst.coordinates)}: {worst.actual}, not {worst.expected} ({worst.exact}{tie})")
     return 0 if comparison.equal else 1
+
+
+@commands.command
+@click.argument("model", metavar="MODEL.onnx")
+@click.option("--provider", metavar="NAME", default="CPU", help="onnxruntime's execution provider, such as CUDA or Dml.")
+@click.option("--inputs", metavar="DIR", help="The model's inputs: NAME.npy, .npz, or .pb files of TensorProto.")
+@click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs.")
+@click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 if not given.")
+@click.option("-o", "folder", metavar="DIR", required=True, help="The folder to write.")
+def record(model: str, provider: str, inputs: str | None, random: int | None, sizes: tuple[str, ...], folder: str) -> int:
+    """Record all tensors of an ONNX model as onnxruntime computes them.
+
+    They are written with the inputs, for `anydml compare` on another machine.
+    """
+    return compare_models.record(model, provider=provider, inputs=inputs, random=random, sizes=sizes, folder=folder)
 
 
 def _complain(error: click.ClickException) -> None:

@@ -32,14 +32,23 @@ def deviation(expected: Array, actual: Array) -> Deviation:
     unit = " ULP" if _floats(expected) else ""
     if not count:
         return Deviation(expected.size, 0, 0, unit)
-    worst = np.unravel_index(int(np.argmax(np.where(differs, step, -1))), expected.shape)
-    at = tuple(int(i) for i in worst)
-    away = 0.0
+    away = relative = 0.0
+    rank = step
     if unit:
         with np.errstate(invalid="ignore", over="ignore"):
             off = np.abs(actual.astype(np.float64) - expected)
-        away = float(np.max(np.where(np.isnan(off), np.where(differs, np.inf, 0.0), off)))
-    return Deviation(expected.size, count, float(step[worst]), unit, away, at, str(expected[worst]), str(actual[worst]))
+        rank = np.where(np.isnan(off), np.where(differs, np.inf, 0.0), off)
+        away = float(np.max(rank))
+        relative = away / max(_largest(expected), float(np.finfo(expected.dtype).tiny))
+    worst = np.unravel_index(int(np.argmax(np.where(differs, rank, -1))), expected.shape)
+    at = tuple(int(i) for i in worst)
+    largest = float(np.max(np.where(differs, step, 0)))
+    return Deviation(expected.size, count, largest, unit, away, at, str(expected[worst]), str(actual[worst]), relative)
+
+
+def _largest(x: Array) -> float:
+    """The largest finite magnitude."""
+    return float(np.max(np.abs(np.where(np.isfinite(x), x, 0).astype(np.float64)), initial=0.0))
 
 
 def _floats(x: Array) -> bool:
@@ -65,11 +74,19 @@ def worst(found: Sequence[Deviation]) -> Deviation:
 
 class Judgement(NamedTuple):
     """own: the largest deviation of an output. beyond: the number of elements that rounding does not explain, None if no bound
-    is known. cause: what explains the differences."""
+    is known. excess: how far they are off, see `NodeComparison`. cause: what explains the differences."""
 
     own: Deviation
     beyond: int | None
+    excess: float
     cause: Cause | None
+
+
+class Beyond(NamedTuple):
+    """What rounding does not explain: the number of elements, None if no bound is known; `excess` as in `NodeComparison`."""
+
+    elements: int | None
+    excess: float
 
 
 class Cut:
@@ -83,6 +100,7 @@ class Cut:
     def judged(self, actual: Mapping[str, Array], explain: bool) -> Judgement:
         """The judgement of another runtime's outputs for the same inputs."""
         beyond: int | None = 0
+        excess = 0.0
         cause = None
         deviations = []
         rounding = None
@@ -93,10 +111,11 @@ class Cut:
                 continue
             rounding = rounding or self._rounding()
             unexplained = _beyond(rounding, name, expected, actual[name])
-            beyond = None if beyond is None or unexplained is None else beyond + unexplained
+            beyond = None if beyond is None or unexplained.elements is None else beyond + unexplained.elements
+            excess = max(excess, unexplained.excess)
             if explain and cause is None and rounding is not None:
                 cause = _cause(rounding, name, expected, actual[name])
-        return Judgement(worst(deviations), beyond, cause)
+        return Judgement(worst(deviations), beyond, excess, cause)
 
     def cause(self, name: str, actual: Array) -> Cause | None:
         """The known deviation that explains most of the differing elements of an output."""
@@ -112,29 +131,34 @@ class Cut:
             return None
 
 
-def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array) -> int | None:
-    """The number of elements that rounding does not explain; None if no bound is known. Infinite elements must be exact."""
+def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array) -> Beyond:
+    """The elements that rounding does not explain. Infinite elements must be exact."""
     differs, step = _steps(expected, actual)
     at = np.flatnonzero(differs)
-    if rounding is None:
-        return None if _floats(expected) else len(at)
     flat, got = expected.reshape(-1), actual.reshape(-1)
+    unit = float(np.finfo(expected.dtype).eps) * _largest(expected) if _floats(expected) else 1.0
+    unit = max(unit, float(np.finfo(expected.dtype).tiny)) if _floats(expected) else unit
+    with np.errstate(invalid="ignore", over="ignore"):
+        away = np.nan_to_num(np.abs(flat[at].astype(np.float64) - got[at].astype(np.float64)), nan=np.inf)
+    unbounded = Beyond(None if _floats(expected) else len(at), float(np.max(away, initial=0.0)) / unit)
+    if rounding is None:
+        return unbounded
     if len(at) > JUDGED:
         farthest = np.argsort(-step.reshape(-1)[at], kind="stable")[: JUDGED // 2]
-        with np.errstate(invalid="ignore", over="ignore"):
-            away = np.abs(flat[at].astype(np.float64) - got[at].astype(np.float64))
-        largest = np.argsort(-np.nan_to_num(away, nan=np.inf), kind="stable")[: JUDGED // 2]
+        largest = np.argsort(-away, kind="stable")[: JUDGED // 2]
         at = at[np.unique(np.concatenate([farthest, largest]))]
     try:
         found = rounding.explained(name, at)
     except Unbounded:
-        return None if _floats(expected) else len(at)
-    wide = got[at].astype(np.float64)
+        return unbounded
+    wide, low, high = (x.astype(np.float64) for x in (got[at], found.low, found.high))
     with np.errstate(invalid="ignore"):
-        inside = (found.low.astype(np.float64) <= wide) & (wide <= found.high.astype(np.float64))
+        inside = (low <= wide) & (wide <= high)
+        outside = np.nan_to_num(np.maximum(low - wide, wide - high), nan=np.inf)
     if _floats(expected):
         inside &= np.isfinite(flat[at]) | np.isfinite(wide)
-    return int(np.count_nonzero(~inside))
+    count = int(np.count_nonzero(~inside))
+    return Beyond(count, float(np.max(outside[~inside])) / unit if count else 0.0)
 
 
 def _cause(rounding: Rounding, name: str, expected: Array, actual: Array) -> Cause | None:

@@ -85,7 +85,7 @@ def _table(rows: Sequence[NodeComparison]) -> str:
         said = row.cause or row.reason
         if row.departs and row.own is not None:
             at = f"At {list(row.own.at)}: {row.own.actual}, not {row.own.expected}. "
-            share = f"{row.beyond} of them are beyond rounding. " if row.beyond else ""
+            share = f"{row.beyond} of them {'is' if row.beyond == 1 else 'are'} beyond rounding. " if row.beyond else ""
             said = f"{at}{share}{said}"
         lines.append(
             f'<tr id="node{i}"><td>{html.escape(row.name)}<br><span class="said">{html.escape(_kinds(row))}</span></td>'

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+MOST_UNITS = 1 << 16  # units in the last place that tell how large an error is
+MOST_REASONS = 8  # reasons for which nodes are not judged that a summary names
 EQUAL, ROUNDING, BEYOND, UNBOUNDED, UNJUDGED = "equal", "rounding", "beyond rounding", "no bound", "not judged"
 
 
@@ -15,7 +18,8 @@ class Deviation:
 
     total, differing: numbers of elements. largest: the largest difference, in steps of an integer type or ULP of a float type;
     infinite if only one of the two is NaN. unit: " ULP" for floats. away: for floats, the largest difference of the numbers.
-    at, expected, actual: the index of the element with the largest difference, and both values.
+    relative: that difference, divided by the largest finite magnitude in the exact tensor. at, expected, actual: the index and
+    both values of the element with the largest difference of numbers.
     """
 
     total: int
@@ -26,6 +30,7 @@ class Deviation:
     at: tuple[int, ...] = ()
     expected: str = ""
     actual: str = ""
+    relative: float = 0
 
     def __str__(self) -> str:
         if not self.differing:
@@ -34,8 +39,16 @@ class Deviation:
 
     @property
     def size(self) -> str:
-        """The largest differences as text: `443 ULP (3e-07)`, or `11` steps of an integer type."""
-        return f"{self.largest:.6g}{self.unit} ({self.away:.2g})" if self.unit else f"{self.largest:.6g}"
+        """The largest difference: `443 ULP (3e-07)`, `0.5 (1 % of the largest element)`, or `11` steps of an integer type.
+
+        Units in the last place say nothing where there are many, as next to 0.
+        """
+        if not self.unit:
+            return f"{self.largest:.6g}"
+        if self.largest < MOST_UNITS or not math.isfinite(self.away):
+            return f"{self.largest:.6g}{self.unit} ({self.away:.2g})"
+        share = f"{100 * self.relative:.3g} % of" if self.relative < 10 else f"{self.relative:.2g} times"
+        return f"{self.away:.2g} ({share} the largest element)"
 
 
 @dataclass(frozen=True)
@@ -46,7 +59,9 @@ class NodeComparison:
     inputs that the other runtime had. accumulated: the error for the model's exact inputs. Both are None if not known.
     verdict: "equal"; "rounding", if arithmetic that rounds at each step explains all differences; "beyond rounding"; "no
     bound", if outputs differ and no bound is known; "not judged". beyond: the number of elements that rounding does not
-    explain. cause: a sentence about the deviation that explains the differences, and its name; empty if none is found.
+    explain. excess: how far the outputs are beyond rounding, in units in the last place of the tensor's largest element; if no
+    bound is known, how far they differ. carried: the error of the model's outputs if this error were the only one, if it was
+    computed. cause: a sentence about the deviation that explains the differences, and its name; empty if none is found.
     reason: why the node is not judged.
     """
 
@@ -61,6 +76,8 @@ class NodeComparison:
     cause: str = ""
     deviation: str = ""
     reason: str = ""
+    excess: float = 0
+    carried: Deviation | None = None
 
     @property
     def name(self) -> str:
@@ -79,7 +96,7 @@ class NodeComparison:
         if not self.own.differing:
             return f"{title}: all {self.own.total} are equal"
         if self.verdict == BEYOND:
-            said = f"{self.beyond} of them are beyond rounding"
+            said = f"{self.beyond} of them {'is' if self.beyond == 1 else 'are'} beyond rounding"
         else:
             said = "rounding explains all of them" if self.verdict == ROUNDING else "no bound is known for it"
         at = f"at {list(self.own.at)} {self.own.actual}, not {self.own.expected}"
@@ -111,29 +128,82 @@ class ModelComparison:
         departing = [node for node in self.nodes if node.departs]
         return next((node for node in departing if node.verdict == BEYOND), departing[0] if departing else None)
 
+    @property
+    def worst(self) -> NodeComparison | None:
+        """The node that is farthest beyond rounding; if there is none, the one without a bound that differs most."""
+        for verdict in (BEYOND, UNBOUNDED):
+            if found := [node for node in self.nodes if node.verdict == verdict]:
+                return max(found, key=lambda node: node.excess)
+        return self.first
+
+    @property
+    def unjudged(self) -> tuple[NodeComparison, ...]:
+        """The nodes that nothing can be said of: those not judged, and those that differ without a known bound."""
+        return tuple(node for node in self.nodes if node.verdict in (UNJUDGED, UNBOUNDED))
+
     def __str__(self) -> str:
         judged = [node for node in self.nodes if node.own is not None]
-        left = f"; {len(self.nodes) - len(judged)} are not judged" if len(judged) < len(self.nodes) else ""
-        if (first := self.first) is None:
-            return "\n".join([f"all {len(judged)} nodes that were judged are exact{left}", *self.notes])
+        unjudged = [node for node in self.nodes if node.own is None]
+        left = f"; {len(unjudged)} {'is' if len(unjudged) == 1 else 'are'} not judged" if unjudged else ""
+        reasons = _reasons(unjudged)
+        if not judged:
+            return "\n".join(["no node was judged", *reasons, *self.notes])
+        first, worst = self.first, self.worst
+        if first is None or worst is None:
+            every = "the one node that was judged is" if len(judged) == 1 else f"all {len(judged)} nodes that were judged are"
+            return "\n".join([f"{every} exact{left}", *reasons, *self.notes])
         departing = sum(node.departs for node in judged)
-        which = "The first beyond rounding" if first.verdict == BEYOND else "None is beyond rounding; the first that differs"
-        if first.verdict == UNBOUNDED:
-            which = "The first that differs"
-        return "\n".join([f"{departing} of {len(judged)} nodes differ{left}. {which} is {first}", *self.notes])
+        beyond = sum(node.verdict == BEYOND for node in judged)
+        said = f"{departing} of {len(judged)} nodes {'differs' if departing == 1 else 'differ'}{left}. "
+        if beyond and worst is first:
+            said += f"The {'one' if beyond == 1 else 'first and the worst'} beyond rounding is {worst}"
+        elif beyond:
+            said += f"{beyond} are beyond rounding. The worst is {worst}.\nThe first beyond rounding is {first}"
+        elif worst.verdict == UNBOUNDED:
+            said += f"The largest difference without a known bound is that of {worst}"
+        else:
+            said += f"None is beyond rounding; the first that differs is {first}"
+        return "\n".join([said, *_carried(self.nodes), *reasons, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as values for JSON, with a row for each node."""
         rows = [{**asdict(node), "name": node.name, "sentence": str(node)} for node in self.nodes]
-        first = self.first
+        first, worst = self.first, self.worst
         found: dict[str, Any] = {
             "equal": self.equal,
             "sentence": str(self),
             "first": None if first is None else first.name,
+            "worst": None if worst is None else worst.name,
+            "unjudged": len(self.unjudged),
             "notes": list(self.notes),
             "nodes": [_plain(row) for row in rows],
         }
         return found
+
+
+def _reasons(rows: Sequence[NodeComparison]) -> list[str]:
+    """A line for each reason for which nodes are not judged, with the names of some of them."""
+    by_reason: dict[str, list[str]] = {}
+    for row in rows:
+        by_reason.setdefault(row.reason, []).append(row.name)
+    shown = [
+        f"Not judged: {', '.join(names[:4])}{', ...' if len(names) > 4 else ''}: {why}" for why, names in by_reason.items()
+    ]
+    more = len(shown) - MOST_REASONS
+    return shown if more <= 0 else [*shown[:MOST_REASONS], f"and {more} more reasons"]
+
+
+def _carried(rows: Sequence[NodeComparison]) -> list[str]:
+    """A line about the errors of the model's outputs, largest first; none if it would only repeat a node's own error."""
+    found = sorted((row for row in rows if row.carried is not None), key=lambda row: -_magnitude(row.carried))
+    if all(row.carried == row.own for row in found):
+        return []
+    each = [f"{row.name} alone makes {row.carried}" for row in found]
+    return [f"Of the error of the model's outputs, {'; '.join(each)}"]
+
+
+def _magnitude(found: Deviation | None) -> float:
+    return 0.0 if found is None else found.away if found.unit else found.largest
 
 
 def _plain(value: Any) -> Any:

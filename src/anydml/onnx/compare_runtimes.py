@@ -2,73 +2,139 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from anydml.errors import BindingError, Fault
+from anydml.errors import BindingError, Error, Fault
 from anydml.onnx.model import Model
 from anydml.onnx.values import Array
+
+RANDOM_INDICES = 8  # indices are drawn below this where the model does not tell how many there are
 
 Run = Callable[[ModelProto, Mapping[str, Array]], Mapping[str, Array] | Sequence[Array]]
 
 
-def onnxruntime(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of a model, computed by onnxruntime's CPU provider with its default optimisations."""
+class RuntimeFailed(Error):
+    """The other runtime does not run a model. The message is its own."""
+
+
+def onnxruntime_on(provider: str) -> Run:
+    """onnxruntime with one of its execution providers, such as CPUExecutionProvider or DmlExecutionProvider.
+
+    RuntimeFailed if there is no such provider, or if it does not run the model.
+    """
     import onnxruntime as ort
 
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    read = {x.name for x in session.get_inputs()}
-    made = session.run(names, {name: x for name, x in inputs.items() if name in read})
-    return dict(zip(names, made, strict=True))
+    names = {name.removesuffix("ExecutionProvider").lower(): name for name in ort.get_available_providers()}
+    found = names.get(provider.removesuffix("ExecutionProvider").lower())
+    if found is None:
+        raise RuntimeFailed(f"onnxruntime has no provider {provider} here; it has {', '.join(names.values())}")
+
+    def run(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        try:
+            session = ort.InferenceSession(model.SerializeToString(), options, providers=[found])
+            outputs = [output.name for output in session.get_outputs()]
+            read = {x.name for x in session.get_inputs()}
+            made = session.run(outputs, {name: x for name, x in inputs.items() if name in read})
+        except Exception as error:  # classes of onnxruntime's own, which have no common base
+            raise RuntimeFailed(f"onnxruntime ({found}) does not run the model: {error}") from None
+        return dict(zip(outputs, made, strict=True))
+
+    return run
 
 
-RUNTIMES: Mapping[str, Run] = {"onnxruntime": onnxruntime}
+def onnxruntime(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of a model, computed by onnxruntime's CPU provider with its default optimisations."""
+    made = onnxruntime_on("CPU")(model, inputs)
+    assert isinstance(made, dict)
+    return made
 
 
-def recorded(folder: str | os.PathLike[str]) -> dict[str, Array]:
-    """The tensors of a folder: NAME.npy, where a / in a tensor's name is a folder, and .pb files of TensorProto, by their name.
+def recorded(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """Recorded tensors by name: a folder of files, or one file.
 
-    BindingError for files that cannot be read.
+    .npy: a tensor with the file's name, in which a / may be a folder or %2F. .pb: a TensorProto, by its own name. .npz: tensors
+    by their names there. .json: the first results that Polygraphy has saved. BindingError for what cannot be read.
     """
-    root = Path(folder)
+    root = Path(path)
     found: dict[str, Array] = {}
     faults = []
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root).with_suffix("").as_posix()
+    for file in sorted(root.rglob("*")) if root.is_dir() else [root]:
+        name = (file.relative_to(root) if root.is_dir() else Path(file.name)).with_suffix("").as_posix().replace("%2F", "/")
         try:
-            if path.suffix == ".npy":
-                found[name] = np.load(path, allow_pickle=False)
-            elif path.suffix == ".pb":
-                tensor = TensorProto.FromString(path.read_bytes())
+            if file.suffix == ".npy":
+                found[name] = np.load(file, allow_pickle=False)
+            elif file.suffix == ".npz":
+                with np.load(file, allow_pickle=False) as arrays:
+                    found |= {key.replace("%2F", "/"): arrays[key] for key in arrays.files}
+            elif file.suffix == ".pb":
+                tensor = TensorProto.FromString(file.read_bytes())
                 found[tensor.name or name] = numpy_helper.to_array(tensor)
-        except (OSError, ValueError, TypeError, DecodeError) as error:
-            faults.append(Fault(str(path), f"cannot be read as a tensor: {error}"))
-    if not root.is_dir():
-        faults.append(Fault(str(root), "is not a folder"))
+            elif file.suffix == ".json":
+                found |= _of_polygraphy(json.loads(file.read_bytes()))
+        except (OSError, ValueError, TypeError, EOFError, BadZipFile, DecodeError) as error:
+            faults.append(Fault(str(file), f"cannot be read as tensors: {error}"))
+    if not root.exists():
+        faults = [Fault(str(root), "is neither a folder nor a file")]
     elif not found and not faults:
-        faults.append(Fault(str(root), "has neither .npy nor .pb files"))
+        faults.append(Fault(str(root), "has no tensors: neither .npy, .npz or .pb files, nor a .json file of Polygraphy"))
     if faults:
         raise BindingError(faults)
     return found
 
 
+def _of_polygraphy(saved: Any) -> dict[str, Array]:
+    """The outputs of the first iteration of the first runner in `RunResults` that Polygraphy has saved."""
+    if not isinstance(saved, dict) or saved.get("polygraphy_class") != "RunResults":
+        raise ValueError("it is not a RunResults of Polygraphy")
+    found = {}
+    try:
+        for name, x in saved["lst"][0][1][0]["outputs"].items():
+            found[name] = np.load(BytesIO(b64decode(x.get("values", x)["array"])), allow_pickle=False)
+    except (LookupError, AttributeError):
+        raise ValueError("its results lack a runner, an iteration or an array") from None
+    return found
+
+
+def named_as(found: Mapping[str, Array], names: Iterable[str]) -> dict[str, Array]:
+    """Recorded tensors under a model's names. A file may have _ in place of characters that file systems do not allow."""
+    plain: dict[str, list[str]] = {}
+    for name in names:
+        plain.setdefault(_plain(name), []).append(name)
+    made = {}
+    for name, x in found.items():
+        meant = plain.get(_plain(name), [])
+        made[name if name in meant or len(meant) != 1 else meant[0]] = x
+    return made
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]", "_", name).strip("_")
+
+
 def drawn(model: Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
     """Random inputs: normally distributed floats, 8-bit integers of the whole range, other integers from 0 to 7, and booleans.
 
-    sizes: by name; a named size that is not given is 1.
+    Integers that a Gather of a constant reads as indices are drawn from all that it has. sizes: by name; a named size that is
+    not given is 1.
     """
     from anydml.onnx.types import BOOL, DTYPES
 
     random = np.random.default_rng(seed)
+    indices = _indices(model.proto)
     found: dict[str, Any] = {}
     for name, signature in model.inputs.items():
         shape = [n if isinstance(n, int) else sizes.get(n or "", 1) for n in signature.sizes or ()]
@@ -81,5 +147,21 @@ def drawn(model: Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]
             limits = np.iinfo(dtype)
             found[name] = random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
         else:
-            found[name] = random.integers(0, 8, shape).astype(dtype)
+            found[name] = random.integers(0, min(indices.get(name, RANDOM_INDICES), np.iinfo(dtype).max), shape).astype(dtype)
     return found
+
+
+def _indices(proto: ModelProto) -> dict[str, int]:
+    """How many elements there are to choose from, by the name of an input that holds indices of them."""
+    dims = {t.name: tuple(t.dims) for t in proto.graph.initializer}
+    source = {x.name: x.name for x in proto.graph.input}  # the input that a tensor's elements come from
+    found: dict[str, int] = {}
+    for node in proto.graph.node:
+        if node.op_type in ("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze") and node.input[0] in source:
+            source[node.output[0]] = source[node.input[0]]
+        elif node.op_type == "Gather" and node.input[0] in dims and node.input[1] in source:
+            sizes, axis = dims[node.input[0]], next((a.i for a in node.attribute if a.name == "axis"), 0)
+            name = source[node.input[1]]
+            if -len(sizes) <= axis < len(sizes):
+                found[name] = min(found.get(name, sizes[axis]), sizes[axis])
+    return {name: max(n, 1) for name, n in found.items()}

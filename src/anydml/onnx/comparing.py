@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from onnx import ModelProto, NodeProto
 from anydml.errors import BindingError, Error, Fault
 from anydml.onnx import compare_models as models
 from anydml.onnx import compare_quantised
+from anydml.onnx.compare_carried import carried, with_error
 from anydml.onnx.compare_judge import Cut, deviation, worst
 from anydml.onnx.compare_results import (
     BEYOND,
@@ -28,13 +30,14 @@ from anydml.onnx.compare_results import (
     ModelComparison,
     NodeComparison,
 )
-from anydml.onnx.compare_runtimes import Run
+from anydml.onnx.compare_runtimes import Run, named_as
 from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
 from anydml.onnx.read import by_name
 from anydml.onnx.values import Array
 
 EXPLAINED = 8  # the most differing nodes whose cause is sought
+CARRIED = 4  # the most nodes beyond rounding whose errors are carried to the model's outputs
 Progress = Callable[[str, int, int], None]  # (the task, how much of it is done, the total)
 
 
@@ -139,7 +142,9 @@ class _Whole:
             found, kept = plain, []
         hidden = [name for name in others if name not in found]
         late = "" if not left else f", as far as {seconds:g} seconds could tell"
-        return found, [*self._fusions(found), f"{len(hidden)} tensors change the model's outputs when they are asked for{late}"]
+        change = "1 tensor changes" if len(hidden) == 1 else f"{len(hidden)} tensors change"
+        asked = "it is" if len(hidden) == 1 else "they are"
+        return found, [*self._fusions(found), f"{change} the model's outputs when {asked} asked for{late}"]
 
     def _fusions(self, found: Mapping[str, Array]) -> list[str]:
         fused = [part for part in self.parts(found) if len(part) > 1]
@@ -154,6 +159,7 @@ class _Whole:
 
     def recorded(self, actual: Mapping[str, Any]) -> tuple[dict[str, Array], list[str]]:
         """The recorded tensors, with notes about those that the model does not compute."""
+        actual = named_as(actual, [*self.asked, *self.constants, *self.inputs])
         made = self._fitting({name: np.asarray(x) for name, x in actual.items() if name in self.asked}, [])
         if not made:
             raise BindingError([Fault("actual", "none of its tensors is computed by a node of the model")])
@@ -161,7 +167,11 @@ class _Whole:
         other = [name for name in actual if name not in known]
         notes = [f"The model has no tensors {', '.join(sorted(other))}"] if other else []
         if missing := [name for name in self.asked if name not in made]:
-            notes.append(f"{len(missing)} of {len(self.asked)} tensors were not recorded; nodes around them are judged as one")
+            were = "was" if len(missing) == 1 else "were"
+            around = "it" if len(missing) == 1 else "them"
+            notes.append(
+                f"{len(missing)} of {len(self.asked)} tensors {were} not recorded; nodes around {around} are judged as one"
+            )
         return made, notes
 
     def _fitting(self, made: Mapping[str, Any], missing: Sequence[str]) -> dict[str, Array]:
@@ -210,7 +220,29 @@ class _Whole:
             explain = sum(row.departs for row in rows) < EXPLAINED
             rows.append(self._row(nodes, values, known, explain))
         self.progress("judging nodes", len(parts), len(parts))
-        return tuple(rows)
+        return tuple(self._with_carried(parts, rows, values, known))
+
+    def _with_carried(
+        self,
+        parts: list[list[NodeProto]],
+        rows: list[NodeComparison],
+        values: Mapping[str, Array],
+        known: Mapping[str, Array],
+    ) -> list[NodeComparison]:
+        """The rows; those that are farthest beyond rounding with their errors carried to the model's outputs."""
+        if any(name not in self.exact for name in self.outputs):
+            return rows
+        beyond = [i for i, row in enumerate(rows) if row.verdict == BEYOND]
+        made = [*rows]
+        for i in sorted(beyond, key=lambda i: -rows[i].excess)[:CARRIED]:
+            try:
+                proto, given = models.cut(self.proto, parts[i], values, self.constants, rows[i].writes)
+                off = {n: with_error(self.exact[n], x, known[n]) for n, x in Cut(proto, given).exact.items()}
+                held = {**self.constants, **self.inputs, **self.exact}
+                made[i] = replace(rows[i], carried=carried(self.proto, self.nodes, held, self.constants, off, self.outputs))
+            except Error:  # such as an index that the error makes too large
+                continue
+        return made
 
     def _row(
         self, nodes: list[NodeProto], values: Mapping[str, Array], known: Mapping[str, Array], explain: bool
@@ -244,6 +276,7 @@ class _Whole:
             own=found.own,
             verdict=UNBOUNDED if found.beyond is None else BEYOND if found.beyond else ROUNDING,
             beyond=found.beyond or 0,
+            excess=found.excess,
             cause="" if cause is None else f"It equals {cause.sentence} in {cause.equal} of {cause.outputs} outputs",
             deviation="" if cause is None else cause.name,
         )
