@@ -19,6 +19,7 @@ from anydml import operators
 from anydml.kernels.call import pool_emit, steps
 from anydml.kernels.code import detect, engine, llvm
 from anydml.kernels.code.targets import ARM, OTHER, X86, Target
+from anydml.kernels.contract import tuning as integer_tuning
 from anydml.kernels.contract.channels import fours_of_lines as matmul_fours
 from anydml.kernels.contract.channels import lines as matmul_lines
 from anydml.kernels.contract.channels import taps as matmul_taps
@@ -171,7 +172,7 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         add(matmul_records.columns, a, b, b, 4 if a else 0, 1 if b else 0)
         add(matmul_pack.widen, a)
         if matmul_thin.serves(row):
-            for height in (1, matmul_thin.MOST_ROWS):
+            for height in (1, integer_tuning.TUNING.thin_rows):
                 add(matmul_thin.thin, a, b, height, matmul_thin.ROWS)
     for output in ("i32", "u8", "i8"):
         add(matmul_records.parameters, True, output, output == "i8")

@@ -16,7 +16,7 @@ from anydml import DataError, DataType, Device, TensorDesc, TensorFlags, check, 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.code.targets import targets
-from anydml.kernels.contract import partition
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.panels.plan import PanelPlan
 from anydml.kernels.contract.plan import CONSTANTS
 from anydml.kernels.contract.problem import of_convolution
@@ -31,6 +31,7 @@ from every_kernel import SOAK, run
 from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 from matmul_cases import PLACES
 from oracle import contractions
+from tuned import tuned
 
 
 def named(name: str) -> Any:
@@ -136,13 +137,12 @@ def test_sums_beyond_int32_are_carried_and_rounded_with_their_bias() -> None:
 
 
 def test_long_convolutions_are_cut_into_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition, "LONG", 1 << 9)
-    monkeypatch.setattr(partition, "MOST_ROWS", 16)
+    tuned(monkeypatch, tuning, long=1 << 9, most_rows=16)
     for threads, quantized in product((1, 3), (False, True)):
         r = replace(
             PLAIN, batch=3, groups=2, written=20, quantized=quantized, windows=((20, 3, 1, 1, 1, 1), (9, 3, 2, 1, 1, 1))
         )
-        monkeypatch.setattr(partition, "ALONE", 0)
+        tuned(monkeypatch, tuning, alone=0)
         judge(make(r), threads=threads)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.epilogue.estimates import BY_COLUMN, BY_ROW
 from anydml.kernels.contract.geometry import Batch
@@ -24,7 +26,7 @@ class IntegerLayout:
     """
 
     def __init__(self, p: IntegerProblem, target: Target, lines: int | None = None) -> None:
-        self.problem, self.target, self.dot = p, target, dot_of(target)
+        self.problem, self.target, self.dot, self.tuning = p, target, dot_of(target), tuning.TUNING
         self.rows = p.m if lines is None else lines
         self.row_products = p.k * p.m // self.rows
         self.quantized = p.scales is not None
@@ -56,13 +58,13 @@ class IntegerLayout:
         """Of the record of a panel's columns."""
         return column_bytes(self.target)
 
-    def estimates(self, batch: Batch, row: int, column: int) -> tuple[At | int, ...]:
+    def estimates(self, batch: Batch, row: int, column: int) -> Arguments:
         """The arguments of a tile that estimates, from a row and a column on; none of another."""
         p = self.problem
         if p.estimated is None:
-            return ()
-        table = p.numbers.of(batch, row, column)
-        return table, p.estimated.pitch, p.numbers.row, At(p.c.at.base), p.estimated.ends, OPEN
+            return {}
+        numbers = Arguments(numbers=p.numbers.of(batch, row, column), pitch=p.estimated.pitch, step=p.numbers.row)
+        return {**numbers, "origin": At(p.c.at.base), "ends": p.estimated.ends, "open": OPEN}
 
     def start(self, panel: int) -> int:
         """The column at which a panel begins: the last one is moved back rather than cut, where there is room."""

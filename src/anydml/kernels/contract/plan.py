@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from anydml.kernels.call.signature import Arguments, stepped
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract import partition
 from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
-from anydml.kernels.contract.geometry import OutputPart, Scratch, cut
+from anydml.kernels.contract.geometry import Matrix, OutputPart, Scratch, cut
 from anydml.kernels.contract.layout import IntegerLayout
-from anydml.kernels.contract.problem import IntegerProblem
+from anydml.kernels.contract.problem import NOTHING, IntegerProblem
 from anydml.kernels.contract.tile import column_bytes
 
 CONSTANTS = np.array([0] * 64 + [0x80] * 64, np.uint8)  # a zero point that is not there; rows of B beyond the last
@@ -88,11 +89,16 @@ class FilterPlan(IntegerPlan):
             at.copied((at.width,), (0,), (4,), 4, p.scales[1].at, into),
         ]
 
-    def _phases(self, piece: Callable[[OutputPart], Steps]) -> Callable[[OutputPart], Phases]:
+    def _beside(self, a_zero_point: Matrix) -> Arguments:
+        """The arguments of a kernel that makes the terms of records: where these are, zero points, and the bias."""
+        p, bias = self.at.problem, self.at.problem.bias or NOTHING
+        zero_points = stepped("a_zero_point", a_zero_point.at, a_zero_point.row) | Arguments(b_zero_point=p.b_zero_point.at)
+        return Arguments(rows=self.rows, modes=self.modes, **zero_points, **stepped("bias", bias.at, bias.row))
+
+    def _phases(self, part: OutputPart) -> Phases:
         """The phase of a part: a piece of it for each thread, cut between batches, or else between rows."""
+        name = "outer" if len(part.outer) >= self.threads else "rows"
+        return [[self._piece(some) for some in cut(part, self.threads, name)]]
 
-        def phases(part: OutputPart) -> Phases:
-            name = "outer" if len(part.outer) >= self.threads else "rows"
-            return [[piece(some) for some in cut(part, self.threads, name)]]
-
-        return phases
+    def _piece(self, part: OutputPart) -> Steps:
+        raise NotImplementedError

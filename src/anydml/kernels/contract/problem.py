@@ -134,23 +134,54 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Intege
     source = Matrix(At(p.x.name), xs[0], channels * xs[1], xs[1], inside[0][1] if still and len(inside) == 1 else 0)
     output = Matrix(At(p.output.name), ys[0], rows * ys[1], ys[1], places[0][1])
     filters = Matrix(At(p.filters.name), 0, rows * fs[0], fs[0], 0)
-    beside = [p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ())]
-    numbers = numbers_of(estimated, rows)
-    found, batches = evened([source, output, filters, numbers, *(of_rows(b, rows) for b in beside)], (x.sizes[0], p.groups))
-    source, output, filters, numbers, a_zero_point, b_zero_point, y_zero_point, bias, *scales = found
+    layouts = [source, output, filters, numbers_of(estimated, rows), *_beside(p, rows)]
+    (source, output, filters, numbers, *beside), batches = evened(layouts, (x.sizes[0], p.groups))
     # those with one place come first, where that leaves the order of elements alone
     z, y_, x_ = (NOT_THERE, NOT_THERE, *sorted(axes, key=lambda a: a.outputs * a.taps > 1))[-3:]
     windows = PaddedWindows(source, x.element_bytes, channels, source.row, (z, y_, x_))
+    sizes = rows, math.prod(f.sizes[1:]), math.prod(y.sizes[2:]), batches
+    b = StridedColumns(source, False) if still and len(inside) == 1 else windows
+    problem = _convolved(p, sizes, filters, b, output, beside, estimated, numbers)
+    return problem._replace(terms=merged(list(zip(f.sizes[1:], fs[1:], strict=True))), places=places)
+
+
+def of_filters(
+    p: Convolution, places: int, a: Matrix, b: StridedColumns, c: Matrix, estimated: Estimated | None = None
+) -> IntegerProblem:
+    """The problem of a convolution whose rows are the filters of all groups, in batches of images."""
+    x, f = p.x.desc, p.filters.desc
+    sizes = f.sizes[0], math.prod(f.sizes[1:]), places, (x.sizes[0], 1)
+    return _convolved(p, sizes, a, b, c, _beside(p, 1), estimated, numbers_of(estimated, 1))
+
+
+def _beside(p: Convolution, rows: int) -> list[Matrix]:
+    """The zero points, bias and scales of a convolution, by output channel, of which a group has so many."""
+    found = (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))
+    return [of_rows(b, rows) for b in found]
+
+
+def _convolved(
+    p: Convolution,
+    sizes: tuple[int, int, int, Batch],
+    a: Matrix,
+    b: StridedColumns | PaddedWindows,
+    c: Matrix,
+    beside: Sequence[Matrix],
+    estimated: Estimated | None,
+    numbers: Matrix,
+) -> IntegerProblem:
+    """The problem of a convolution whose rows are filters. beside: as `_beside` has them."""
+    a_zero_point, b_zero_point, y_zero_point, bias, *scales = beside
     return IntegerProblem(
-        *(rows, math.prod(f.sizes[1:]), math.prod(y.sizes[2:]), batches),
-        a=filters,
-        terms=merged(list(zip(f.sizes[1:], fs[1:], strict=True))),
-        b=StridedColumns(source, False) if still and len(inside) == 1 else windows,
-        c=output,
-        places=places,
-        a_signed=f.data_type is DataType.INT8,
-        b_signed=x.data_type is DataType.INT8,
-        output=OUTPUTS[y.data_type],
+        *sizes,
+        a=a,
+        terms=(),
+        b=b,
+        c=c,
+        places=(),
+        a_signed=p.filters.desc.data_type is DataType.INT8,
+        b_signed=p.x.desc.data_type is DataType.INT8,
+        output=OUTPUTS[p.output.desc.data_type],
         a_zero_point=a_zero_point,
         b_zero_point=b_zero_point,
         y_zero_point=y_zero_point,
@@ -158,33 +189,6 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Intege
         bias=bias if p.bias else None,
         estimated=estimated,
         numbers=numbers,
-    )
-
-
-def of_filters(
-    p: Convolution, places: int, a: Matrix, b: StridedColumns, c: Matrix, estimated: Estimated | None = None
-) -> IntegerProblem:
-    """The problem of a convolution whose rows are the filters of all groups, in batches of images."""
-    x, f, y = p.x.desc, p.filters.desc, p.output.desc
-    beside = (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))
-    a_zero_point, b_zero_point, y_zero_point, bias, *scales = (of_rows(t, 1) for t in beside)
-    return IntegerProblem(
-        *(f.sizes[0], math.prod(f.sizes[1:]), places, (x.sizes[0], 1)),
-        a=a,
-        terms=(),
-        b=b,
-        c=c,
-        places=(),
-        a_signed=f.data_type is DataType.INT8,
-        b_signed=x.data_type is DataType.INT8,
-        output=OUTPUTS[y.data_type],
-        a_zero_point=a_zero_point,
-        b_zero_point=b_zero_point,
-        y_zero_point=y_zero_point,
-        scales=three(scales),
-        bias=bias if p.bias else None,
-        estimated=estimated,
-        numbers=numbers_of(estimated, 1),
     )
 
 

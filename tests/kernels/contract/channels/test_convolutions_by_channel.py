@@ -12,8 +12,7 @@ from test_integer_convolutions import desc_of, judge
 
 from anydml import check
 from anydml.kernels.code.targets import Target, targets
-from anydml.kernels.contract import partition
-from anydml.kernels.contract.channels import plan as planned
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.channels import taps
 from anydml.kernels.contract.channels import taps_plan as by_taps
 from anydml.kernels.contract.channels.plan import by_channel
@@ -21,6 +20,7 @@ from anydml.kernels.match.convolution import Convolution, convolution
 from anydml.kernels.problem import problem_of
 from every_kernel import SOAK
 from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
+from tuned import tuned
 
 SERVED = [target for target in targets() if target.architecture == "x86"]
 PLAIN = Recipe((EIGHT_BIT[0], EIGHT_BIT[1], EIGHT_BIT[0]), 1, 5, 1, 1, ((20, 3, 1, 1, 1, 1), (19, 3, 1, 1, 1, 1)))
@@ -117,13 +117,11 @@ def test_ties(width: int, turn: int) -> None:
 
 
 def test_channels_that_are_made_in_chunks_and_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (planned, by_taps):
-        monkeypatch.setattr(module, "CHUNK", 1)
-    monkeypatch.setattr(partition, "ALONE", 0)
+    tuned(monkeypatch, tuning, fours=1, images=1, alone=0)
     r = replace(PLAIN, batch=3, groups=7)
     for threads in (1, 2, 3):
         judge_by_channel(make(r), threads, threads)
-    monkeypatch.setattr(partition, "LONG", 1 << 9)
+    tuned(monkeypatch, tuning, long=1 << 9)
     for threads in (1, 3):
         judge_by_channel(make(r), threads, threads)
 

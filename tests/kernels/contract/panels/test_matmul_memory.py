@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import guard_pages
 from anydml import DataError
-from anydml.kernels.contract import partition as matmul_partition
+from anydml.kernels.contract import tuning
 from anydml.kernels.kernel import Machine
 from every_kernel import Kernel, Ran
 from hard_cases import TYPE_COMBINATIONS, scales_of
@@ -32,6 +32,7 @@ from matmul_judge import (
     judge_all,
     memory_of,
 )
+from tuned import tuned
 
 pytestmark = pytest.mark.usefixtures("_any_size")
 
@@ -134,7 +135,7 @@ def test_batches_that_do_not_follow_one_another_evenly(
 
     judge_all(kernel, machine, uneven(), ran, 90)
     if kernel.name.endswith(":compiled"):
-        monkeypatch.setattr(matmul_partition, "LONG", 1 << 11)
+        tuned(monkeypatch, tuning, long=1 << 11)
         judge_all(kernel, machine, uneven(), ran, 90)
 
 

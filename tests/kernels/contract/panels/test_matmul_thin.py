@@ -10,6 +10,7 @@ import pytest
 import anydml as dml
 import guard_pages
 from anydml.kernels.code import engine, llvm, targets
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.panels import packing as matmul_pack
 from anydml.kernels.contract.panels import thin as matmul_thin
 from anydml.schema.check import check
@@ -76,7 +77,7 @@ def test_products_are_exact_and_nothing_else_is_touched(isa: str, m: int, types:
     assert target is not None
     width = target.vector_bytes // 2
     sizes = [(1, width, 0), (3, 2 * width, 0), (4, 2 * width + 1, 0), (33, 3 * width, 4 * width), (70, 4 * width - 1, 0)]
-    sizes += [(41, 5 * width + 3, 4096), (9, matmul_thin.COLUMNS + 3 * width + 5, 0), (64, 2 * width, 8192)]
+    sizes += [(41, 5 * width + 3, 4096), (9, tuning.TUNING.thin_columns + 3 * width + 5, 0), (64, 2 * width, 8192)]
     for i, (k, n, b_row) in enumerate(sizes):
         desc = _desc(m, k, n, b_row, a=types[0], b=types[1])
         a_type, b_type = (np.dtype(x.lower()) for x in types)

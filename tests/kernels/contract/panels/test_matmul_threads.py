@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from anydml.devices.compiled import BoundOperator
-from anydml.kernels.contract import partition as matmul_partition
+from anydml.kernels.contract import tuning
 from anydml.kernels.kernel import Machine
 from every_kernel import SOAK, Kernel, Ran
 from hard_cases import TYPE_COMBINATIONS
 from matmul_cases import OUTPUT_LAYOUTS, PLACES, SCALES, ZERO_POINTS, Case, Recipe, make, random_recipe
 from matmul_judge import bound, by_any_kernel, compiled, is_quantized, is_slow, judge_all
+from tuned import tuned
 
 pytestmark = pytest.mark.usefixtures("_any_size")
 
@@ -54,8 +55,7 @@ def test_long_and_tall_products_are_cut_into_rounds(
     kernel: Kernel, machine: Machine, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Products that take a tenth of a second, or have more rows than there is memory for records, are made to be small."""
-    monkeypatch.setattr(matmul_partition, "LONG", 1 << 9)
-    monkeypatch.setattr(matmul_partition, "MOST_ROWS", 16)
+    tuned(monkeypatch, tuning, long=1 << 9, most_rows=16)
 
     def cut() -> Iterator[Recipe]:
         for at, ((m, k, n, batch), threads) in enumerate(product(SHAPES, (1, 3))):

@@ -12,14 +12,14 @@ from test_integer_convolutions import desc_of, judge
 
 from anydml import Device, check
 from anydml.kernels.code.targets import targets
-from anydml.kernels.contract import partition
-from anydml.kernels.contract.places import plan as direct
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.places.problem import Convolved, convolved
 from anydml.kernels.contract.places.tile import MOST, lines_of, serves
 from anydml.kernels.match.convolution import Convolution, convolution
 from anydml.kernels.problem import problem_of
 from every_kernel import SOAK
 from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
+from tuned import tuned
 
 SERVED = [target for target in targets() if serves(target)]
 OWNED = frozenset(("filter_tensor",))
@@ -82,7 +82,7 @@ def test_windows_that_read_the_input_as_it_lies() -> None:
 
 def test_images_in_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of strides and dilations, whose phases of lines are those of a strip; the last one may be shorter."""
-    monkeypatch.setattr(direct, "STRIP", 1 << 10)
+    tuned(monkeypatch, tuning, strip=1 << 10)
     for taps, stride, dilation, padding in ((3, 1, 1, 1), (3, 2, 1, 1), (3, 2, 3, 4), (1, 1, 1, 0), (2, 3, 2, 0)):
         windows = ((31, taps, stride, dilation, padding, padding),) * 2
         for types in ((EIGHT_BIT[0], EIGHT_BIT[1]), (EIGHT_BIT[1], EIGHT_BIT[1])):
@@ -90,11 +90,10 @@ def test_images_in_strips(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_filters_that_pass_by_in_chunks_and_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct, "CHUNK", 1)
-    monkeypatch.setattr(partition, "ALONE", 0)
+    tuned(monkeypatch, tuning, filters=1, alone=0)
     r = replace(PLAIN, batch=2, groups=2, written=96)
     judge_by_places(make(r), 3)
-    monkeypatch.setattr(partition, "LONG", 1 << 9)
+    tuned(monkeypatch, tuning, long=1 << 9)
     for threads in (1, 3):
         judge_by_places(make(r), threads)
 

@@ -12,7 +12,7 @@ from test_integer_convolutions import desc_of, judge
 
 from anydml import check
 from anydml.kernels.code.targets import Target, targets
-from anydml.kernels.contract import partition
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.winograd import plan as by_winograd
 from anydml.kernels.contract.winograd.plan import IntegerWinogradPlan, squared
 from anydml.kernels.match.convolution import Convolution, convolution
@@ -20,6 +20,7 @@ from anydml.kernels.problem import problem_of
 from every_kernel import SOAK
 from integer_convolutions import EIGHT_BIT, Case, Recipe, make
 from matmul_cases import PLACES
+from tuned import tuned
 
 OWNED = frozenset(("filter_tensor", "filter_zero_point_tensor"))
 NO_ZERO_POINT = frozenset(("filter_zero_point_tensor",))
@@ -114,13 +115,11 @@ def test_the_largest_elements() -> None:
 
 def test_rows_of_tiles_that_are_made_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """One row after the other, one tile of filters after the other, in rounds, by several threads; a last line alone."""
-    monkeypatch.setattr(by_winograd, "TILES", 1)
-    monkeypatch.setattr(by_winograd, "PRODUCTS", 1)
-    monkeypatch.setattr(partition, "ALONE", 0)
+    tuned(monkeypatch, tuning, tiles=1, products=1, alone=0)
     r = replace(PLAIN, batch=2, written=19)
     for threads in (1, 2, 3):
         judged(make(r), threads, threads)
-    monkeypatch.setattr(partition, "LONG", 1 << 9)
+    tuned(monkeypatch, tuning, long=1 << 9)
     for threads in (1, 3):
         judged(make(r), threads, threads)
 

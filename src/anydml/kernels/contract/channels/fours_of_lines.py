@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.fours import FLIP, by_column, by_column_of_sixteen
 from anydml.kernels.contract.tile import panel_columns
 
 STRIDES = (1, 2)  # of places, along lines of neighbouring bytes
-FOURS = (
-    *("source", "channels", "channel", "zero_point", "phases", "length", "stride", "dilation", "start", "size", "step"),
-    *("dilation_x", "start_x", "size_x", "taps", "pieces", "fours", "piece"),
+FOURS = Signature(
+    "*source channels channel *zero_point phases length stride dilation start size step"
+    " dilation_x start_x size_x taps pieces *fours piece"
 )
 
 
@@ -34,7 +35,7 @@ def fours(target: Target, flipped: bool, stride: int, narrow: bool, beside: bool
     wide = "i64" if span < 64 else "i128"
     kind, mask = f"<{span} x i8>", f"<{span} x i1>"
     text = Text()
-    arguments(text, FOURS, {"source", "zero_point", "fours"})
+    FOURS.load(text)
     blank = splat(text, text.load("i8", "%zero_point"), kind)
     last = text.op("sub i64 %taps, 1")
     of_line = text.op("mul i64 %piece, %pieces")

@@ -7,16 +7,17 @@ the output that read it.
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import estimates, rounding, rule
+from anydml.kernels.contract.epilogue.functions import functions
 from anydml.kernels.contract.tile import TileKey, panel_columns
 
 ROWS = 4  # of a tile: each is 32 places of a line, or twice 16 places of two lines
-MULTIPLY = (
-    *("fours", "channels", "channel", "line", "offsets", "weights", "of_channel", "tiles", "width"),
-    *("c", "c_row", "c_line", "rows", "column", "modes"),
+MULTIPLY = Signature(
+    "*fours channels channel line *offsets *weights of_channel tiles width *c c_row c_line *rows *column *modes"
 )
 
 
@@ -32,8 +33,7 @@ def multiply(target: Target, kind: TileKey, height: int, narrow: bool) -> str:
     vector, columns = f"<{bytes_ // 4} x i32>", panel_columns(target)
     lanes = columns // 2
     text = Text()
-    pointers = {"fours", "offsets", "weights", "c", "rows", "column", "modes"} | estimates.ESTIMATE_POINTERS
-    arguments(text, (*MULTIPLY, *estimates.ESTIMATES) if kind.estimated else MULTIPLY, pointers)
+    estimates.estimating(MULTIPLY, kind.estimated).load(text)
     rows = -(-height // 2) if narrow else height
     # of each row and vector: the line, where there is one, and the vector of that line
     parts = [[(2 * r + n, 0) if narrow else (r, n) for n in range(2)] for r in range(rows)]
@@ -141,13 +141,7 @@ def multiply(target: Target, kind: TileKey, height: int, narrow: bool) -> str:
     others = [*dot.declarations, "declare i64 @llvm.usub.sat.i64(i64, i64)", "declare i64 @llvm.umin.i64(i64, i64)"]
     others += [f"declare void @llvm.masked.store.v{n}i8.p0(<{n} x i8>, ptr, i32, <{n} x i1>)" for n in (lanes, columns)]
     others.append(f"declare void @llvm.masked.store.v16i32.p0({vector}, ptr, i32, <16 x i1>)")
-    if size == 1:
-        others += rounding.declarations(target)
-    if slots is not None:
-        others += rule.functions(target, kind.output == "i8", biased=kind.biased)
-    if kind.estimated:
-        others += estimates.functions(target, kind.estimated)
-    return kernel(text, others)
+    return kernel(text, [*others, *functions(target, kind.output, kind.biased, kind.estimated)])
 
 
 def _below(text: Text, count: str, lanes: int) -> str:

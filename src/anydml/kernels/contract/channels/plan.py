@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.channels import fours_of_lines, lines
+from anydml.kernels.contract.channels import fours_of_lines, lines, weights
 from anydml.kernels.contract.channels.fours_of_lines import STRIDES
-from anydml.kernels.contract.channels.weights import PASSES, weights
+from anydml.kernels.contract.channels.weights import PASSES
+from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.rule import ROW
 from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, StridedColumns
 from anydml.kernels.contract.images import image
-from anydml.kernels.contract.images.image import NOT_THERE, of_axis
+from anydml.kernels.contract.images.image import NOT_THERE, of_axis, of_taps
 from anydml.kernels.contract.images.windows import PaddedWindows
 from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.places import tile as places
@@ -23,8 +25,6 @@ from anydml.kernels.contract.plan import FilterPlan, Steps
 from anydml.kernels.contract.problem import NOTHING, Estimated, IntegerProblem, axes_of, in_bytes, of_filters
 from anydml.kernels.contract.repeats import along, each
 from anydml.kernels.match.convolution import Convolution
-
-CHUNK = 128 << 10  # bytes of fours that are made before they are multiplied
 
 
 class ByChannel(NamedTuple):
@@ -68,6 +68,13 @@ def by_channel(p: Convolution, estimated: Estimated | None = None) -> ByChannel 
     )
 
 
+def filters_of(p: ByChannel) -> Arguments:
+    """Where the filters of channels are, as the kernels of weights take it."""
+    a, (_, y, x), (tap_y, tap_x) = p.problem.a, p.windows.axes, p.taps
+    taps = Arguments(taps_y=y.taps, tap_y=tap_y, taps_x=x.taps, tap_x=tap_x)
+    return {"filters": a.at, "filter": a.row, "channels": p.problem.m, **taps}
+
+
 class ChannelPlan(FilterPlan):
     """The steps of a convolution by channels."""
 
@@ -86,46 +93,48 @@ class ChannelPlan(FilterPlan):
         self._take_records(kept)
         self.weights, self.offsets = kept.take(m * self.of_channel), kept.take(8 * PASSES * y.taps * self.pieces)
         before = [*self._records(), *self._weights()]
-        self.packing = before if p.owned else []
-        self.rounds = self._rounds([] if p.owned else [[before]], self.passing, self._phases(self._piece))
+        if p.owned:
+            self.packing = before
+        self.rounds = self._rounds([] if p.owned else [[before]], self.passing, self._phases)
 
     def _weights(self) -> Steps:
         """The weights of channels, the terms of their records, and where elements of a window are."""
-        at, p, (_, y, x) = self.at, self.of.problem, self.of.windows.axes
-        bias = p.bias or NOTHING
-        code = engine.compiled(weights, at.target, p.a_signed, p.b_signed, at.kind.biased)
-        taps = y.taps, self.of.taps[0], x.taps, self.of.taps[1], self.pieces
-        beside = p.a_zero_point.at, p.a_zero_point.row, p.b_zero_point.at, self.rows, bias.at, bias.row, self.modes
-        made = Step(code, (p.a.at, p.a.row, p.m, *taps, self.weights, self.of_channel, *beside))
+        at, p, y = self.at, self.of.problem, self.of.windows.axes[1]
+        code = engine.compiled(weights.weights, at.target, p.a_signed, p.b_signed, at.kind.biased)
+        written = Arguments(weights=self.weights, of_channel=self.of_channel, pieces=self.pieces)
+        made = weights.WEIGHTS.step(code, **written, **filters_of(self.of), **self._beside(p.a_zero_point))
+        fours = of_taps("z", 1, 1, 1, 1, 1, 0) | of_taps("x", self.pieces, 1, 1, 1, 1, self.of_piece)
+        fours |= of_taps("y", y.taps, y.phases, y.length, y.stride, y.dilation, self.pieces * self.of_piece)
         where = engine.compiled(image.offsets, at.target)
-        of_y = y.taps, y.phases, y.length, y.stride, y.dilation, self.pieces * self.of_piece
-        of_fours = *(1, 1, 1, 1, 1, 0), *of_y, *(self.pieces, 1, 1, 1, 1, self.of_piece)
-        return [made, Step(where, (PASSES, 0, self.offsets, *of_fours))]
+        return [made, image.OFFSETS.step(where, channels=PASSES, channel=0, offsets=self.offsets, **fours)]
 
     def _piece(self, part: OutputPart) -> Steps:
         """Some channels of some batches: fours of some of them, which are multiplied before the next ones."""
         at, p, w = self.at, self.of.problem, self.of.windows
         _, y, x = w.axes
-        most = min(len(part.rows), max(1, CHUNK // self.fours))
+        most = min(len(part.rows), max(1, at.tuning.fours // self.fours))
         fours = self.passing.take(most * self.fours)
         make = engine.compiled(fours_of_lines.fours, at.target, p.b_signed, x.stride, self.narrow, x.dilation == 1)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:
             def channels(rows: range) -> Iterator[Step]:
-                count, source = len(rows), w.matrix.of(batch, rows.start)
-                of_y = of_axis(y)
-                of_x = x.dilation, x.start, x.size, x.taps, self.pieces, fours, self.of_piece
-                yield Step(make, (source, count, w.channel, p.b_zero_point.at, *of_y, *of_x))
-                line = self.pieces * self.of_piece
-                beside = self.rows + rows.start * ROW, self.column, self.modes
-                of_weights = self.weights + rows.start * self.of_channel, self.of_channel
+                count, line = len(rows), self.pieces * self.of_piece
+                source = Arguments(source=w.matrix.of(batch, rows.start), channel=w.channel, zero_point=p.b_zero_point.at)
+                of_x = Arguments(dilation_x=x.dilation, start_x=x.start, size_x=x.size, taps=x.taps)
+                into = Arguments(channels=count, pieces=self.pieces, fours=fours, piece=self.of_piece)
+                yield fours_of_lines.FOURS.step(make, **source, **of_axis(y, ""), **of_x, **into)
+                of_weights = Arguments(weights=self.weights + rows.start * self.of_channel, of_channel=self.of_channel)
+                beside = Arguments(
+                    rows=self.rows + rows.start * ROW, column=self.column, modes=self.modes, offsets=self.offsets
+                )
+                signature = estimates.estimating(lines.MULTIPLY, at.kind.estimated)
                 for height, number, first in tiles(y.outputs, lines.ROWS * 2 if self.narrow else lines.ROWS):
                     code = engine.compiled(lines.multiply, at.target, at.kind, height, self.narrow)
-                    there, c = fours + first * line, p.c.of(batch, rows.start) + first * p.c.column
-                    of_c = c, p.c.row, p.c.column
-                    of_fours = there, count, self.fours, line, self.offsets
-                    numbers = at.estimates(batch, rows.start, 0)
-                    yield Step(code, (*of_fours, *of_weights, number, x.outputs, *of_c, *beside, *numbers))
+                    c = p.c.of(batch, rows.start) + first * p.c.column
+                    of_fours = Arguments(fours=fours + first * line, channels=count, channel=self.fours, line=line)
+                    of_c = Arguments(tiles=number, width=x.outputs, c=c, c_row=p.c.row, c_line=p.c.column)
+                    estimated = at.estimates(batch, rows.start, 0)
+                    yield signature.step(code, **of_fours, **of_weights, **of_c, **beside, **estimated)
 
             yield from along(at.target, part.rows, most, channels)
 

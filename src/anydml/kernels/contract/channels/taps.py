@@ -7,22 +7,21 @@ are computed as well, and left out when lines are copied.
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, extend, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import multiplied_pairs, pairs_declaration
-from anydml.kernels.contract.epilogue import rounding, rule
-from anydml.kernels.contract.epilogue.records import TAKEN
-from anydml.kernels.contract.epilogue.rule import BIAS, ROW, TERM
+from anydml.kernels.contract.epilogue import rounding
+from anydml.kernels.contract.epilogue.functions import functions
+from anydml.kernels.contract.epilogue.records import TAKEN, store_term
+from anydml.kernels.contract.epilogue.rule import ROW, TERM
 from anydml.kernels.contract.tile import panel_columns
 
 ROWS = 4  # of a tile: each is a row of places, two vectors of sums
-MULTIPLY = (
-    *("image", "channels", "channel", "offsets", "pairs", "weights", "of_channel", "tiles"),
-    *("c", "c_channel", "rows", "column", "modes"),
-)
-WEIGHTS = (
-    *("filters", "filter", "channels", "taps_y", "tap_y", "taps_x", "tap_x", "weights", "of_channel"),
-    *("a_zero_point", "a_zero_point_step", "b_zero_point", "rows", "bias", "bias_step", "modes"),
+MULTIPLY = Signature("*image channels channel *offsets pairs *weights of_channel tiles *c c_channel *rows *column *modes")
+WEIGHTS = Signature(
+    "*filters filter channels taps_y tap_y taps_x tap_x *weights of_channel"
+    " *a_zero_point a_zero_point_step *b_zero_point *rows *bias bias_step *modes"
 )
 
 
@@ -36,7 +35,7 @@ def multiply(target: Target, output: str, biased: bool, signed: bool, height: in
     size = 4 if output == "i32" else 1
     ints, shorts, bytes_ = f"<{width // 4} x i32>", f"<{places} x i16>", f"<{places} x i8>"
     text = Text()
-    arguments(text, MULTIPLY, {"image", "offsets", "weights", "c", "rows", "column", "modes"})
+    MULTIPLY.load(text)
     slots = rounding.slots(text, target, height) if size == 1 else None
 
     def tile(from_: str, into: str, row: str, weights: str) -> None:
@@ -83,10 +82,7 @@ def multiply(target: Target, output: str, biased: bool, signed: bool, height: in
 
     fold(text, "0", "%channels", 1, [], channel)
     text.do("ret i64 0")
-    others = [pairs_declaration(target)]
-    if slots is not None:
-        others += [*rounding.declarations(target), *rule.functions(target, output == "i8", biased=biased)]
-    return kernel(text, others)
+    return kernel(text, [pairs_declaration(target), *functions(target, output, biased)])
 
 
 def side_by_side(places: int, half: int) -> list[int]:
@@ -107,7 +103,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
     Arguments: WEIGHTS, steps in bytes. A term is -(sum of the weights) * (the input's zero point) + bias.
     """
     text = Text()
-    arguments(text, WEIGHTS, {"filters", "weights", "a_zero_point", "b_zero_point", "rows", "bias", "modes"})
+    WEIGHTS.load(text)
     mask = text.load("i32", "%modes", TAKEN) if biased else ""
     b_zero_point = extend(text, text.load("i8", "%b_zero_point"), b_signed)
 
@@ -130,13 +126,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
         total, end = fold(text, "0", "%taps_y", 1, [("i32", "0"), ("ptr", into)], line)[1]
         text.store("i16", "0", end)  # of a pair's second tap, where the taps are odd
         term = text.op(f"sub i32 0, {text.op(f'mul i32 {total}, {b_zero_point}')}")
-        record = text.at("%rows", text.op(f"mul i64 {c}, {ROW}"))
-        if biased:
-            bias = text.load("i32", along(text, "%bias", "%bias_step", c))
-            taken = text.op(f"and i32 {bias}, {mask}")
-            term = text.op(f"add i32 {term}, {taken}")
-            text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, BIAS)
-        text.store("i32", term, record, TERM)
+        store_term(text, term, c, mask)
         return []
 
     fold(text, "0", "%channels", 1, [], channel)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, extend, fold, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import BIAS as SHIFT
-from anydml.kernels.contract.epilogue.records import TAKEN
-from anydml.kernels.contract.epilogue.rule import BIAS, ROW, TERM
+from anydml.kernels.contract.epilogue.records import TAKEN, store_term
 
 PASSES = 3  # of INT8: elements less their zero point are 255 at most
-WEIGHTS = (
-    *("filters", "filter", "channels", "taps_y", "tap_y", "taps_x", "tap_x", "pieces", "weights", "of_channel"),
-    *("a_zero_point", "a_zero_point_step", "b_zero_point", "rows", "bias", "bias_step", "modes"),
+WEIGHTS = Signature(
+    "*filters filter channels taps_y tap_y taps_x tap_x pieces *weights of_channel"
+    " *a_zero_point a_zero_point_step *b_zero_point *rows *bias bias_step *modes"
 )
 
 
@@ -25,7 +25,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
     is read as UINT8, so that a term is -(sum of the weights) * (b's zero point) + bias.
     """
     text = Text()
-    arguments(text, WEIGHTS, {"filters", "weights", "a_zero_point", "b_zero_point", "rows", "bias", "modes"})
+    WEIGHTS.load(text)
     mask = text.load("i32", "%modes", TAKEN) if biased else ""
     b_zero_point = extend(text, text.load("i8", "%b_zero_point"), b_signed)
     if b_signed:
@@ -89,13 +89,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
 
         when(text, text.op(f"icmp ne i32 {rest}, 0"), more)
         term = text.op(f"sub i32 0, {text.op(f'mul i32 {total}, {b_zero_point}')}")
-        record = text.at("%rows", text.op(f"mul i64 {c}, {ROW}"))
-        if biased:
-            bias = text.load("i32", along(text, "%bias", "%bias_step", c))
-            taken = text.op(f"and i32 {bias}, {mask}")
-            term = text.op(f"add i32 {term}, {taken}")
-            text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, BIAS)
-        text.store("i32", term, record, TERM)
+        store_term(text, term, c, mask)
         return []
 
     fold(text, "0", "%channels", 1, [], channel)

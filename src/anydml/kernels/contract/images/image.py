@@ -12,7 +12,8 @@ from collections.abc import Callable
 from math import gcd
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import Text, arguments, fold, kernel, splat, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, fold, kernel, splat, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.images.rows import copied, copied_in_fours, rounded_up
 
@@ -40,12 +41,14 @@ class ImageAxis(NamedTuple):
 
 NOT_THERE = ImageAxis(1, 0, 1, 1, 1, 1, 0)
 OF_AXIS = ("phases", "length", "stride", "dilation", "start", "size", "step")
-FILL = ("source", "end", "channels", "channel", "zero_point", "image", "bounds", *(f"{x}_{d}" for d in "zyx" for x in OF_AXIS))
+FILL = Signature(
+    "*source *end channels channel *zero_point *image *bounds " + " ".join(f"{x}_{d}" for d in "zyx" for x in OF_AXIS)
+)
 
 
-def of_axis(axis: ImageAxis) -> tuple[int, ...]:
-    """The arguments of an axis, in the order of OF_AXIS."""
-    return axis.phases, axis.length, axis.stride, axis.dilation, axis.start, axis.size, axis.step
+def of_axis(axis: ImageAxis, suffix: str) -> dict[str, int]:
+    """The arguments of an axis."""
+    return {f"{name}{suffix}": getattr(axis, name) for name in OF_AXIS}
 
 
 def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -> str:
@@ -57,7 +60,7 @@ def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -
     """
     width, size = target.vector_bytes, 4 if fours else 1
     text = Text()
-    arguments(text, FILL, {"source", "end", "zero_point", "image", "bounds"})
+    FILL.load(text)
     bytes_ = f"<{width} x i8>"
     zero_point = text.load("i8", "%zero_point")
     blank = splat(text, text.op(f"xor i8 {zero_point}, -128") if flipped else zero_point, bytes_)
@@ -149,12 +152,13 @@ def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -
 
 # --- where the windows' elements are ---
 
-OFFSETS = (
-    "channels",
-    "channel",
-    "offsets",
-    *(f"{x}_{d}" for d in "zyx" for x in ("taps", "phases", "length", "stride", "dilation", "unit")),
-)
+OF_TAPS = ("taps", "phases", "length", "stride", "dilation", "unit")
+OFFSETS = Signature("channels channel *offsets " + " ".join(f"{x}_{d}" for d in "zyx" for x in OF_TAPS))
+
+
+def of_taps(d: str, *numbers: int) -> dict[str, int]:
+    """The arguments of a dimension, in the order of OF_TAPS."""
+    return {f"{name}_{d}": n for name, n in zip(OF_TAPS, numbers, strict=True)}
 
 
 def offsets(target: Target) -> str:
@@ -163,7 +167,7 @@ def offsets(target: Target) -> str:
     Arguments: OFFSETS. channel: bytes of an image's channel. unit: bytes from one element of a phase to the next.
     """
     text = Text()
-    arguments(text, OFFSETS, {"offsets"})
+    OFFSETS.load(text)
 
     def axis(name: str, body: Callable[[str, str], str]) -> Callable[[str, str], str]:
         def taps(into: str, offset: str) -> str:
@@ -200,7 +204,7 @@ def offsets(target: Target) -> str:
     return kernel(text)
 
 
-PLACES = ("first", "last", "panels", "columns", "width", "segments", "places", "outputs_x", "outputs_y", "unit_y", "unit_z")
+PLACES = Signature("first last panels columns width segments *places outputs_x outputs_y unit_y unit_z")
 RECORD = 16  # bytes of a segment: where it is in the image, less the column at which it begins, and that column
 NEVER = 255  # where a segment begins that is not there
 
@@ -212,7 +216,7 @@ def places(target: Target) -> str:
     width: of a panel.
     """
     text = Text()
-    arguments(text, PLACES, {"places"})
+    PLACES.load(text)
 
     def panel(p: str, state: list[str]) -> list[str]:
         column = text.op(f"add i64 %first, {text.op(f'mul i64 {p}, %width')}")

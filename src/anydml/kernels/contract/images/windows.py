@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.geometry import Matrix
 from anydml.kernels.contract.images import image
-from anydml.kernels.contract.images.image import ImageAxis, of_axis
+from anydml.kernels.contract.images.image import FILL, OFFSETS, ImageAxis, of_axis, of_taps
 from anydml.kernels.contract.images.rows import HOPS
 
 BEFORE, BEHIND = 64, 128  # bytes next to an image that may be read, or written as well
@@ -38,10 +39,11 @@ class PaddedWindows:
 
     def offsets(self, target: Target, into: At, group: int = 1) -> Step:
         """The step that writes where a window's elements are in an image whose channels are in groups."""
-        each = zip(self.axes, self.units, strict=True)
-        numbers = (n for a, unit in each for n in (a.taps, a.phases, a.length, a.stride, a.dilation, group * unit))
-        code = engine.compiled(image.offsets, target)
-        return Step(code, (self.channels // group, group * self.of_channel, into, *numbers))
+        numbers: dict[str, int] = {}
+        for d, a, unit in zip("zyx", self.axes, self.units, strict=True):
+            numbers |= of_taps(d, a.taps, a.phases, a.length, a.stride, a.dilation, group * unit)
+        code, channels = engine.compiled(image.offsets, target), self.channels // group
+        return OFFSETS.step(code, channels=channels, channel=group * self.of_channel, offsets=into, **numbers)
 
 
 def filled(
@@ -58,4 +60,6 @@ def filled(
     hop = axes[2].step * axes[2].stride
     kinds = () if flipped is None else (True, flipped)
     code = engine.compiled(image.fill, target, hop if hop in HOPS else 0, *kinds)
-    return Step(code, (*source, *channels, zero_point, *into, *(n for axis in axes for n in of_axis(axis))))
+    places = Arguments(source=source[0], end=source[1], zero_point=zero_point, image=into[0], bounds=into[1])
+    numbers = {name: n for d, axis in zip("zyx", axes, strict=True) for name, n in of_axis(axis, f"_{d}").items()}
+    return FILL.step(code, **places, channels=channels[0], channel=channels[1], **numbers)

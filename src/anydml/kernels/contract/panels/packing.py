@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, extend, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.fours import FLIP, by_column
@@ -14,8 +15,25 @@ from anydml.kernels.contract.tile import panel_columns
 # --- B in panels ---
 
 ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
-PACK = ("b", "b_row", "k", "panels", "packed", "panel", "sums", "last", "pad", "offsets", "places")
-PRODUCTS = ("a", "a_row", "products", "products_row")
+PACK = Signature("*b b_row k panels *packed panel *sums last *pad *offsets *places")
+PRODUCTS = Signature("*a a_row *products products_row")
+
+
+Rows = Callable[[str, list[str]], list[str]]
+
+
+def summed(
+    text: Text, kind: str, places: list[tuple[str, int]], rows: tuple[str, str, int], whole: Rows, partial: Rows
+) -> None:
+    """Sums in memory, to which groups of rows are added. rows: from .. to before .., and those of a group."""
+    begin, end, group = rows
+    sums = [text.load(kind, *place) for place in places]
+    k, sums = fold(text, begin, end, group, [(kind, x) for x in sums], whole)
+    # once more, where rows are left
+    left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {group}')}, i64 {k}")
+    sums = fold(text, k, left, group, [(kind, x) for x in sums], partial)[1]
+    for x, place in zip(sums, places, strict=True):
+        text.store(kind, x, *place)
 
 
 def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, height: int = 0) -> str:
@@ -36,8 +54,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, heig
     ones = f"splat (i32 {dot.ones})"
     kind = f"<{columns} x i8>"
     text = Text()
-    pointers = {"b", "packed", "sums", "pad", "offsets", "places", "a", "products"}
-    arguments(text, (*PACK, *PRODUCTS) if height else PACK, pointers)
+    (PACK + PRODUCTS if height else PACK).load(text)
     a_rows = [along(text, "%a", "%a_row", str(m)) for m in range(height)]
     numbers = ", ".join(f"i8 {i}" for i in range(columns))
     if segments:
@@ -118,13 +135,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, heig
                     loads.append(text.load(kind, text.op(f"select i1 {inside}, ptr {row(at)}, ptr %pad")))
             return group(k, loads, into(k), sums)
 
-        sums = [text.load(vector, *place) for place in places]
-        k, sums = fold(text, begin, end, dot.group, [(vector, x) for x in sums], whole)
-        # once more, where rows are left
-        left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {dot.group}')}, i64 {k}")
-        sums = fold(text, k, left, dot.group, [(vector, x) for x in sums], partial)[1]
-        for x, place in zip(sums, places, strict=True):
-            text.store(vector, x, *place)
+        summed(text, vector, places, (begin, end, dot.group), whole, partial)
 
     def clear(p: str, _: list[str]) -> list[str]:
         for place in places_of(p):
@@ -182,14 +193,14 @@ def _twos(text: Text, rows: list[str], target: Target, signed: bool) -> list[str
 
 # --- A in 16 bits ---
 
-WIDEN = ("a", "a_row", "k", "m", "wide", "wide_row")
+WIDEN = Signature("*a a_row k m *wide wide_row")
 
 
 def widen(target: Target, a_signed: bool) -> str:
     """m rows of k contiguous bytes as 16-bit integers. Arguments: WIDEN."""
     count = target.vector_bytes // 2
     text = Text()
-    arguments(text, WIDEN, {"a", "wide"})
+    WIDEN.load(text)
 
     def row(i: str, _: list[str]) -> list[str]:
         a, wide = along(text, "%a", "%a_row", i), along(text, "%wide", "%wide_row", i)

@@ -88,7 +88,7 @@ class PanelPlan(IntegerPlan):
             before.append([self.packing])
         # nothing may be written before every scale has been looked at
         if at.quantized and (work.by_batch or grid[0][0] != self.whole):
-            most = partition.MOST_ROWS
+            most = at.tuning.most_rows
             records = self.scratch.take(min(at.problem.m, most) * ROW)
             modes = self.scratch.take(MODES)
 

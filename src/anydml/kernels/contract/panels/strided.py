@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.geometry import Batch, Matrix, Scratch
@@ -50,7 +51,9 @@ class StridedPanels:
 
         def block(k: range) -> Iterator[Step]:
             into, totals = packed + at.depth(k.start), sums + k.start // at.block * count * at.width * 4
-            yield Step(code, (b + k.start * row, row, len(k), count, into, at.panel_bytes, totals, last, at.pad, 0, 0))
+            rows = Arguments(b=b + k.start * row, b_row=row, k=len(k), panels=count)
+            to = Arguments(packed=into, panel=at.panel_bytes, sums=totals, last=last, pad=at.pad)
+            yield packing.PACK.step(code, **rows, **to, offsets=0, places=0)
 
         yield from along(at.target, range(p.k), at.block, block)
 
@@ -60,5 +63,6 @@ class StridedPanels:
         rows = thin.rows_at_once(self.matrix.row)
         code = engine.compiled(thin.thin, at.target, p.a_signed, p.b_signed, by.rows, rows)
         b, last = begun + start, at.start(panels.stop - 1) - start
-        where = by.products, by.products_row, by.sums, last, at.pad
-        yield Step(code, (by.a, by.a_row, b, self.matrix.row, p.k, len(panels), *where))
+        factors = Arguments(a=by.a, a_row=by.a_row, b=b, b_row=self.matrix.row, k=p.k, panels=len(panels))
+        to = Arguments(products=by.products, products_row=by.products_row, sums=by.sums)
+        yield thin.THIN.step(code, **factors, **to, last=last, pad=at.pad)

@@ -5,21 +5,20 @@ Packing pays where a panel serves many rows. For up to four, it would write and 
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.fours import FLIP
-from anydml.kernels.contract.panels.packing import interleaved
+from anydml.kernels.contract.panels.packing import interleaved, summed
 from anydml.kernels.contract.tile import panel_columns
 from anydml.kernels.copy.text import prefetch
 
-MOST_ROWS = 4  # of A
-COLUMNS = 4096  # at once, so that their sums stay in the nearest caches
 AHEAD = 512  # bytes along every row that are prefetched, into the second cache
 # rows of B that are read side by side, all columns of them, before the next ones. Those that lie a multiple of 4 KB apart meet
 # in one set of the first cache, which holds eight
 ROWS, MEETING_ROWS, MEETING = 32, 8, 4096
-THIN = ("a", "a_row", "b", "b_row", "k", "panels", "products", "products_row", "sums", "last", "pad")
+THIN = Signature("*a a_row *b b_row k panels *products products_row *sums last *pad")
 
 
 def serves(target: Target) -> bool:
@@ -44,7 +43,7 @@ def thin(target: Target, a_signed: bool, b_signed: bool, height: int, rows: int)
     ones = f"splat (i32 {dot.ones})"
     packed_signed = dot.b_signed(a_signed, b_signed)
     text = Text()
-    arguments(text, THIN, {"a", "b", "products", "sums", "pad"})
+    THIN.load(text)
     a_rows = [along(text, "%a", "%a_row", str(m)) for m in range(height)]
 
     def sums_of(panel: str, count: int) -> list[tuple[str, int]]:
@@ -83,13 +82,7 @@ def thin(target: Target, a_signed: bool, b_signed: bool, height: int, rows: int)
                 rows.append(text.op(f"select i1 {text.op(f'icmp ult i64 {at}, %k')}, ptr {there}, ptr %pad"))
             return group(k, rows, state)
 
-        state = [text.load(vector, *place) for place in places]
-        k, state = fold(text, begin, end, dot.group, [(vector, x) for x in state], whole)
-        # once more, where rows are left
-        left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {dot.group}')}, i64 {k}")
-        state = fold(text, k, left, dot.group, [(vector, x) for x in state], partial)[1]
-        for x, place in zip(state, places, strict=True):
-            text.store(vector, x, *place)
+        summed(text, vector, places, (begin, end, dot.group), whole, partial)
 
     def clear(p: str, _: list[str]) -> list[str]:
         for place in sums_of(p, 1):

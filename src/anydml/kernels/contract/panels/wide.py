@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import Text, arguments, fold, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, fold, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.epilogue.rule import ROW, functions
 from anydml.kernels.contract.tile import column_bytes, panel_columns
 
-CARRY = ("sums", "totals", "count", "first")
+CARRY = Signature("*sums *totals count first")
 
 
 def carry(target: Target) -> str:
@@ -15,7 +16,7 @@ def carry(target: Target) -> str:
     lanes = target.vector_bytes // 8
     longs, ints = f"<{lanes} x i64>", f"<{lanes} x i32>"
     text = Text()
-    arguments(text, CARRY, {"sums", "totals"})
+    CARRY.load(text)
     keep = text.op(f"sext i1 {text.op('icmp eq i64 %first, 0')} to i64")
 
     def step(i: str, _: list[str]) -> list[str]:
@@ -33,14 +34,14 @@ def carry(target: Target) -> str:
     return kernel(text)
 
 
-ROUND = ("totals", "totals_row", "m", "panels", "rows", "columns", "c", "c_row", "last")
+ROUND = Signature("*totals totals_row m panels *rows *columns *c c_row last")
 
 
 def round_totals(target: Target, signed: bool, biased: bool = False) -> str:
     """int64 sums to bytes by the rule. Arguments: ROUND; totals_row, c_row: bytes; last: as for a tile."""
     columns = panel_columns(target)
     text = Text()
-    arguments(text, ROUND, {"totals", "rows", "columns", "c"})
+    ROUND.load(text)
 
     def panel(p: str, _: list[str]) -> list[str]:
         inside = text.op(f"icmp ult i64 {text.op(f'add i64 {p}, 1')}, %panels")

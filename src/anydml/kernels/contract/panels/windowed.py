@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.geometry import Batch, Scratch
@@ -38,9 +39,10 @@ class WindowPanels:
         yield w.offsets(at.target, made.offsets)
         first, last = at.start(panels.start), at.start(panels.stop - 1)
         _, y, x = w.axes
-        where = made.places, x.outputs, y.outputs, w.units[1], w.units[0]
+        sizes = Arguments(panels=len(panels), columns=at.problem.n, width=at.width, segments=segments)
+        of_image = Arguments(outputs_x=x.outputs, outputs_y=y.outputs, unit_y=w.units[1], unit_z=w.units[0])
         code = engine.compiled(image.places, at.target)
-        yield Step(code, (first, last, len(panels), at.problem.n, at.width, segments, *where))
+        yield image.PLACES.step(code, first=first, last=last, **sizes, places=made.places, **of_image)
         return made
 
     def begin(self, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
@@ -61,8 +63,9 @@ class WindowPanels:
 
         def block(k: range) -> Iterator[Step]:
             into, totals = packed + at.depth(k.start), sums + k.start // at.block * count * at.width * 4
-            shared = len(k), count, into, at.panel_bytes, totals, 0, at.pad
-            yield Step(code, (begun, 0, *shared, ready.offsets + 8 * k.start, places))
+            to = Arguments(packed=into, panel=at.panel_bytes, sums=totals, last=0, pad=at.pad)
+            of_windows = Arguments(offsets=ready.offsets + 8 * k.start, places=places)
+            yield packing.PACK.step(code, b=begun, b_row=0, k=len(k), panels=count, **to, **of_windows)
 
         yield from along(at.target, range(p.k), at.block, block)
 
@@ -70,9 +73,11 @@ class WindowPanels:
         """As `pack` makes panels, which go no further than registers."""
         at, p = self.at, self.at.problem
         code = engine.compiled(packing.pack, at.target, p.a_signed, p.b_signed, self.segments, by.rows)
-        nowhere = At("constants"), 0
-        shared = p.k, len(panels), *nowhere, by.sums, 0, at.pad, ready.offsets, self._places(ready, panels)
-        yield Step(code, (begun, 0, *shared, by.a, by.a_row, by.products, by.products_row))
+        to = Arguments(packed=At("constants"), panel=0, sums=by.sums, last=0, pad=at.pad)  # nothing is packed
+        products = Arguments(a=by.a, a_row=by.a_row, products=by.products, products_row=by.products_row)
+        of_windows = Arguments(offsets=ready.offsets, places=self._places(ready, panels))
+        signature = packing.PACK + packing.PRODUCTS
+        yield signature.step(code, b=begun, b_row=0, k=p.k, panels=len(panels), **to, **of_windows, **products)
 
     def _places(self, ready: Ready, panels: range) -> At:
         return ready.places + (panels.start - ready.first) * self.segments * RECORD

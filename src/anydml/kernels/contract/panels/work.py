@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Repeat, Step
-from anydml.kernels.code import engine, processor
+from anydml.kernels.code import engine
+from anydml.kernels.contract.epilogue.estimates import estimating
 from anydml.kernels.contract.epilogue.plan import MODES, ColumnRecords, by_row, parameters, row_sums
 from anydml.kernels.contract.epilogue.rule import ROW
 from anydml.kernels.contract.geometry import Batch, Matrix, OutputPart, Scratch
 from anydml.kernels.contract.layout import IntegerLayout
-from anydml.kernels.contract.panels import packing, thin, wide
+from anydml.kernels.contract.panels import packing, wide
 from anydml.kernels.contract.panels.source import PanelProducts, PanelSource, Ready
 from anydml.kernels.contract.repeats import along, each
-from anydml.kernels.contract.tile import multiply
-
-# bytes of A that a core keeps at hand while the panels of B pass by: nearly all of its second cache. benchmarks.tiles block,
-# of 1 MB: 4096 cubed 0.945 of the limit with 1000 KB, 0.93 with 800, 0.91 with 400; without blocks 0.96 while no other core
-# wants the last cache, else 0.86; others equal
-BLOCK = processor.caches().second // 1024 * 1000
-# bytes of B that are packed before they are multiplied, and are at hand then; benchmarks.tiles chunk: nothing between 16 KB
-# and 768 KB is better by more than the noise, for any M
-CHUNK = 256 << 10
+from anydml.kernels.contract.tile import MULTIPLY, multiply
 
 NOTHING_READY = Ready(At("constants"), At("constants"), 0)
 
@@ -41,7 +35,7 @@ class Work:
         self.at, self.source, self.shared, self.scratch = at, source, shared, scratch
         p = at.problem
         # B that is neither packed before nor shared, as it lies
-        self.thin = p.m <= thin.MOST_ROWS and at.blocks == 1 and not shared and source.is_thin
+        self.thin = p.m <= at.tuning.thin_rows and at.blocks == 1 and not shared and source.is_thin
         self.by_batch = any(t.varies() for t in by_row(at))
         self.apart = p.k > 1 and not (len(p.terms) == 1 and p.terms[0][1] == 1)
 
@@ -60,9 +54,9 @@ class Work:
         start = at.start(first)
         n = at.end(end - 1) - start
         records, modes = scratch.take(len(part.rows) * ROW), scratch.take(MODES)
-        chunk = end - first if self.shared else max(2, CHUNK // at.panel_bytes)
+        chunk = end - first if self.shared else max(2, at.tuning.chunk // at.panel_bytes)
         if self.thin:
-            chunk = thin.COLUMNS // at.width
+            chunk = at.tuning.thin_columns // at.width
         columns = scratch.take(min(chunk, end - first) * at.record_bytes)
         ready = NOTHING_READY
         before: list[Step | Repeat] = []
@@ -114,7 +108,7 @@ class Work:
                 yield at.copied((m, *sizes), (a_row, *strides), (p.k, *dense), 1, a, lines)
                 a, a_row = lines, p.k
             widen = engine.compiled(packing.widen, at.target, p.a_signed)
-            yield Step(widen, (a, a_row, p.k, m, padded, at.row_bytes))
+            yield packing.WIDEN.step(widen, a=a, a_row=a_row, k=p.k, m=m, wide=padded, wide_row=at.row_bytes)
             a, a_row = padded, at.row_bytes
         elif self.apart or at.row_bytes != p.k:
             yield at.copied((m, *sizes), (a_row, *strides), (at.row_bytes, *dense), 1, a, padded)
@@ -175,9 +169,9 @@ class _Chunk:
             where = into, c_row, self.last * at.size
             if self.work.thin:  # what is left is to add the terms, and to round
                 row, code = 4 * self.count * at.width, engine.compiled(multiply, at.target, at.kind, m, True)
-                arguments = (packed, row, packed, 4 * at.width, *where[:2], 0, 1, 1, self.count)
-                beside = self.records, self.columns, self.modes, where[2]
-                yield Step(code, (*arguments, *beside, *at.estimates(self.batch, self.rows.start, self.start)))
+                yield self._multiplied(
+                    code, (packed, row), (packed, 4 * at.width), where, (0, 1, 1), self.records, self.rows.start
+                )
             else:
                 yield from self._tiles(self.a, at.groups, packed, where)
         if not direct:
@@ -216,12 +210,13 @@ class _Chunk:
             yield columns.step(sums + part.start // at.block * sums_block, len(part), values)
             yield from self._tiles((there, a_row), groups, packed + at.depth(part.start), into)
             carry = engine.compiled(wide.carry, at.target)
-            yield Step(carry, (partial, totals, m * count, int(part.start == 0)))
+            yield wide.CARRY.step(carry, sums=partial, totals=totals, count=m * count, first=int(part.start == 0))
 
         yield from block(range(at.block))
         yield from along(at.target, range(at.block, k), at.block, block)
         code = engine.compiled(wide.round_totals, at.target, at.kind.output == "i8", at.kind.biased)
-        yield Step(code, (totals, 8 * count, m, self.count, self.records, self.columns, *c, self.last))
+        beside = Arguments(panels=self.count, rows=self.records, columns=self.columns, last=self.last)
+        yield wide.ROUND.step(code, totals=totals, totals_row=8 * count, m=m, **beside, c=c[0], c_row=c[1])
 
     def _tiles(self, a: tuple[At, int], groups: int, packed: At, c: tuple[At, int, int]) -> Iterator[Step]:
         """The products of all rows with all panels: tiles of two heights that differ by one, so that none is cut."""
@@ -230,11 +225,29 @@ class _Chunk:
         height, taller = divmod(self.m, tiles)
         for count, h in ((taller, height + 1), (tiles - taller, height)):
             if count:
-                block = max(1, BLOCK // (h * at.dot.depth * groups))
+                block = max(1, at.tuning.block // (h * at.dot.depth * groups))
                 code = engine.compiled(multiply, at.target, at.sum_kind, h)
-                arguments = (here, a_row, packed, at.panel_bytes, into, c_row, groups, count, block, self.count)
-                numbers = at.estimates(self.batch, row, self.start)
-                yield Step(code, (*arguments, record, self.columns, self.modes, last, *numbers))
+                b, to = (packed, at.panel_bytes), (into, c_row, last)
+                yield self._multiplied(code, (here, a_row), b, to, (groups, count, block), record, row)
                 done = count * h
                 row += done
                 here, into, record = here + done * a_row, into + done * c_row, record + done * ROW
+
+    def _multiplied(
+        self,
+        code: engine.Code,
+        a: tuple[At, int],
+        b: tuple[At, int],
+        c: tuple[At, int, int],
+        counts: tuple[int, int, int],
+        record: At,
+        row: int,
+    ) -> Step:
+        """A step of tiles. counts: groups of K, tiles, and those of a block. record, row: of the first row of A."""
+        at, (groups, tiles, block) = self.at, counts
+        factors = Arguments(
+            a=a[0], a_row=a[1], b=b[0], b_panel=b[1], groups=groups, tiles=tiles, block=block, panels=self.count
+        )
+        to = Arguments(c=c[0], c_row=c[1], last=c[2], rows=record, columns=self.columns, modes=self.modes)
+        estimated = at.estimates(self.batch, row, self.start)
+        return estimating(MULTIPLY, at.kind.estimated).step(code, **factors, **to, **estimated)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Arguments, Signature
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.emit import Text, along, arguments, fold, kernel
+from anydml.kernels.code.emit import Text, along, fold, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.geometry import Batch, Matrix
@@ -16,10 +17,7 @@ from anydml.kernels.contract.tile import panel_columns
 BLOCK = (
     8  # fours of channels of a panel's filters that are packed before the next ones: what is written stays in the first cache
 )
-PACK = (
-    *("filters", "filter", "fours", "channel", "taps_y", "tap_y", "taps_x", "tap_x"),
-    *("panels", "last", "packed", "panel", "sums"),
-)
+PACK = Signature("*filters filter fours channel taps_y tap_y taps_x tap_x panels last *packed panel *sums")
 
 
 class Filters(NamedTuple):
@@ -34,8 +32,11 @@ class Filters(NamedTuple):
         """The step that packs all panels of a group, and sums their columns."""
         p, (channels, channel) = at.problem, self.channels
         code = engine.compiled(pack, at.target, p.a_signed, p.b_signed, channel == 1)
-        where = self.matrix.of(batch), self.matrix.column, channels // 4, channel, *self.taps[0], *self.taps[1]
-        return Step(code, (*where, at.panels, at.start(at.panels - 1), packed, at.panel_bytes, sums))
+        (taps_y, tap_y), (taps_x, tap_x) = self.taps
+        taps = Arguments(taps_y=taps_y, tap_y=tap_y, taps_x=taps_x, tap_x=tap_x)
+        filters = Arguments(filters=self.matrix.of(batch), filter=self.matrix.column, fours=channels // 4, channel=channel)
+        into = Arguments(panels=at.panels, last=at.start(at.panels - 1), packed=packed, panel=at.panel_bytes, sums=sums)
+        return PACK.step(code, **filters, **taps, **into)
 
 
 def pack(target: Target, a_signed: bool, b_signed: bool, together: bool) -> str:
@@ -47,7 +48,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, together: bool) -> str:
     vector, ones = f"<{width // 4} x i32>", f"splat (i32 {dot.ones})"
     flipped = shift_of(target, a_signed, b_signed) != 0
     text = Text()
-    arguments(text, PACK, {"filters", "packed", "sums"})
+    PACK.load(text)
     taps = text.op("mul i64 %taps_y, %taps_x")
     step = columns * 4
 

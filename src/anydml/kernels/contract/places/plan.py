@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from anydml.kernels.call.signature import Arguments, stepped
 from anydml.kernels.call.steps import Repeat, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract import partition
+from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue import filters as records
 from anydml.kernels.contract.epilogue.plan import MODES, parameters
 from anydml.kernels.contract.epilogue.rule import ROW
@@ -19,9 +21,6 @@ from anydml.kernels.contract.places.problem import Convolved
 from anydml.kernels.contract.plan import IntegerPlan, Phases, Steps
 from anydml.kernels.contract.problem import NOTHING
 from anydml.kernels.contract.repeats import along, each
-
-CHUNK = 256 << 10  # bytes of packed filters that pass by a tile's places
-STRIP = 256 << 10  # bytes of an image
 
 
 class PlacePlan(IntegerPlan):
@@ -39,7 +38,7 @@ class PlacePlan(IntegerPlan):
         y, x = p.windows.axes[1:]
         # the fewest strips that are short enough, of the same length
         whole = p.windows.channels * p.windows.of_channel
-        self.strip = -(-p.lines // -(-whole // STRIP))
+        self.strip = -(-p.lines // -(-whole // at.tuning.strip))
         self.windows = p.windows.cut(self.strip)
         self.taps = y.taps * x.taps
         self.steps = p.windows.channels // 4 * self.taps
@@ -67,11 +66,18 @@ class PlacePlan(IntegerPlan):
             if p.scales:
                 yield parameters(at, batch, range(1), 0, p.n, self.rows.of(batch), self.modes.of(batch))
             code = engine.compiled(records.filters, at.target, self.of.flipped, p.b_signed, bool(p.scales), at.kind.biased)
-            b_zero_point = (p.b_zero_point.of(batch), p.b_zero_point.column)
-            beside = (scale.of(batch), scale.column, bias.of(batch), bias.column, self.modes.of(batch))
-            last = at.start(at.panels - 1)
-            into = self.sums.of(batch), self.columns.of(batch), p.k, p.a_zero_point.of(batch)
-            yield Step(code, (at.panels, last, *into, *b_zero_point, *beside))
+            into = Arguments(sums=self.sums.of(batch), columns=self.columns.of(batch), modes=self.modes.of(batch))
+            yield records.FILTERS.step(
+                code,
+                panels=at.panels,
+                last=at.start(at.panels - 1),
+                k=p.k,
+                a_zero_point=p.a_zero_point.of(batch),
+                **into,
+                **stepped("b_zero_point", p.b_zero_point.of(batch), p.b_zero_point.column),
+                **stepped("b_scale", scale.of(batch), scale.column),
+                **stepped("bias", bias.of(batch), bias.column),
+            )
 
         where = self.windows.offsets(at.target, self.offsets, group=4)
         return [where, *each(at.target, range(1), range(p.batches[1]), group)]
@@ -83,7 +89,9 @@ class PlacePlan(IntegerPlan):
         def product(batch: Batch) -> Iterator[Step | Repeat]:
             def lines(rows: range) -> Iterator[Step | Repeat]:
                 yield from strip.image(batch, rows)
-                yield from along(self.at.target, part.panels, max(1, CHUNK // self.at.panel_bytes), filters(rows))
+                yield from along(
+                    self.at.target, part.panels, max(1, self.at.tuning.filters // self.at.panel_bytes), filters(rows)
+                )
 
             def filters(rows: range) -> Callable[[range], Iterator[Step]]:
                 return lambda panels: strip.tiles(batch, rows, panels)
@@ -121,25 +129,29 @@ class _ImageStrip:
         signs = p.a_signed, p.b_signed, at.kind.full
         zero_point = p.b_zero_point.of(batch)
         summed = engine.compiled(records.places, at.target, *signs)
-        yield Step(summed, (self.begun, self.four, fours, self.sums, w.of_channel, zero_point))
+        planes = Arguments(image=self.begun, plane=self.four, fours=fours, count=w.of_channel)
+        yield records.PLACES.step(summed, **planes, sums=self.sums, b_zero_point=zero_point)
         terms = engine.compiled(records.terms, at.target, *signs)
-        of_taps = self.plan.offsets, self.plan.taps
-        yield Step(terms, (self.sums, self.line, len(rows), self.of.line, *of_taps, self.terms, zero_point))
+        of_lines = Arguments(sums=self.sums, line=self.line, lines=len(rows), outputs=self.of.line)
+        of_taps = Arguments(offsets=self.plan.offsets, taps=self.plan.taps)
+        yield records.TERMS.step(terms, **of_lines, **of_taps, terms=self.terms, b_zero_point=zero_point)
 
     def tiles(self, batch: Batch, rows: range, panels: range) -> Iterator[Step]:
         """The products of all places with some panels."""
         at, plan, p, width = self.at, self.plan, self.of.problem, self.of.line
         start = at.start(panels.start)
         b, columns = plan.b.of(batch), plan.columns.of(batch) + panels.start * at.width * records.COLUMN
-        filters = b + panels.start * at.panel_bytes, at.panel_bytes, len(panels), at.start(panels.stop - 1) - start
-        beside = plan.rows.of(batch), columns, plan.modes.of(batch)
+        filters = Arguments(b=b + panels.start * at.panel_bytes, b_panel=at.panel_bytes, panels=len(panels))
+        filters |= Arguments(last=at.start(panels.stop - 1) - start, offsets=plan.offsets, steps=plan.steps)
+        beside = Arguments(row=plan.rows.of(batch), columns=columns, modes=plan.modes.of(batch))
+        signature = estimates.estimating(places.MULTIPLY, at.kind.estimated)
         for lines, count, height, tiles, y, x in _tiles(len(rows), width):
             code = engine.compiled(places.multiply, at.target, at.kind, lines, height)
-            there, terms = self.begun + y * self.line + 4 * x, self.terms + 4 * (y * width + x)
-            a = there, self.line, terms, 4 * width, plan.offsets, plan.steps
-            c = p.c.of(batch, rows.start + y, start) + x * at.size
-            numbers = at.estimates(batch, 0, start)
-            yield Step(code, (*a, *filters, c, p.c.column, p.c.row, count, tiles, *beside, *numbers))
+            image, terms = self.begun + y * self.line + 4 * x, self.terms + 4 * (y * width + x)
+            a = Arguments(image=image, line=self.line, terms=terms, terms_line=4 * width)
+            c = Arguments(c=p.c.of(batch, rows.start + y, start) + x * at.size, c_row=p.c.column, c_line=p.c.row)
+            estimated = at.estimates(batch, 0, start)
+            yield signature.step(code, **a, **filters, **c, line_tiles=count, tiles=tiles, **beside, **estimated)
 
 
 def _each(scratch: Scratch, groups: int, nbytes: int) -> Matrix:

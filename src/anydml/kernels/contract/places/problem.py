@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.geometry import Matrix, StridedColumns
 from anydml.kernels.contract.images.image import NOT_THERE, ImageAxis
 from anydml.kernels.contract.images.windows import PaddedWindows
@@ -30,7 +31,6 @@ from anydml.tensor import DataType, TensorFlags
 
 T = TypeVar("T")
 LONGEST = 1 << 13  # places of a line, which is never cut
-MANY = 512  # places from which on filters are packed even for one call
 
 
 class Convolved(NamedTuple):
@@ -60,7 +60,7 @@ class Convolved(NamedTuple):
             and p.n >= 32
             and -(-p.n // 32) * 32 * 5 <= p.n * 6
             and self.line <= LONGEST
-            and (self.filters.owned or p.m >= MANY)
+            and (self.filters.owned or p.m >= tuning.TUNING.many_places)
         )
 
 

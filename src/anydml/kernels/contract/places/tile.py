@@ -7,20 +7,20 @@ with a filter's in every lane, and are turned as they are stored: a filter's pla
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import Text, arguments, fold, kernel, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, fold, kernel, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
-from anydml.kernels.contract.epilogue import estimates, rounding, rule
+from anydml.kernels.contract.epilogue import estimates, rounding
 from anydml.kernels.contract.epilogue.filters import BIAS, COLUMN, SCALE, ZERO_POINT
+from anydml.kernels.contract.epilogue.functions import functions
 from anydml.kernels.contract.places import transposed_sums
 from anydml.kernels.contract.tile import TileKey, panel_columns
 
 MOST = 14  # places of a tile: with two vectors of filters each, and what they are multiplied with, they fill the registers
-ARGUMENTS = (
-    *("image", "line", "terms", "terms_line", "offsets", "steps", "b", "b_panel", "panels", "last"),
-    *("c", "c_row", "c_line", "line_tiles", "tiles", "row", "columns", "modes"),
+MULTIPLY = Signature(
+    "*image line *terms terms_line *offsets steps *b b_panel panels last *c c_row c_line line_tiles tiles *row *columns *modes"
 )
-POINTERS = {"image", "terms", "offsets", "b", "c", "row", "columns", "modes"}
 
 
 def serves(target: Target) -> bool:
@@ -37,7 +37,7 @@ def lines_of(width: int) -> int:
 def multiply(target: Target, kind: TileKey, lines: int, height: int) -> str:
     """Tiles of `lines` lines by `height` places: for `line_tiles` tiles, and `tiles` of each next to one another, all panels.
 
-    Arguments: ARGUMENTS. line, c_line, terms_line: bytes from line to line. offsets: for each of the steps of K, how far in the
+    Arguments: MULTIPLY. line, c_line, terms_line: bytes from line to line. offsets: for each of the steps of K, how far in the
     image four channels are from a window's place. terms: int32, of every place. last: the filter that the last panel begins
     with. c_row: bytes from filter to filter.
     """
@@ -45,7 +45,7 @@ def multiply(target: Target, kind: TileKey, lines: int, height: int) -> str:
     size = 4 if kind.output == "i32" else 1
     vector, columns = f"<{width // 4} x i32>", panel_columns(target)
     text = Text()
-    arguments(text, (*ARGUMENTS, *estimates.ESTIMATES) if kind.estimated else ARGUMENTS, POINTERS | estimates.ESTIMATE_POINTERS)
+    estimates.estimating(MULTIPLY, kind.estimated).load(text)
     places = [(line, i) for line in range(lines) for i in range(height)]
     slots = rounding.slots(text, target, len(places)) if size == 1 and not kind.estimated else None
     waiting = estimates.waiting(text, target, len(places)) if kind.estimated else None
@@ -92,14 +92,8 @@ def multiply(target: Target, kind: TileKey, lines: int, height: int) -> str:
     text.do("ret i64 0")
     others = [*dot.declarations, "declare void @llvm.masked.store.v16i8.p0(<16 x i8>, ptr, i32, <16 x i1>)"]
     others.append("declare void @llvm.masked.store.v16i32.p0(<16 x i32>, ptr, i32, <16 x i1>)")
-    if size == 1:
-        others += rounding.declarations(target)
-    if kind.estimated:
-        others += estimates.functions(target, kind.estimated)
-    if slots is not None:
-        bias = BIAS - SCALE if kind.biased else None
-        others += rule.functions(target, kind.output == "i8", bias_at=bias)
-    return kernel(text, others)
+    bias = BIAS - SCALE if kind.biased else None
+    return kernel(text, [*others, *functions(target, kind.output, False, kind.estimated, bias_at=bias)])
 
 
 _BY_LINE = (("image", "line"), ("terms", "terms_line"), ("c", "c_line"))

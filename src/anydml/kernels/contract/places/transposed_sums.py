@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from anydml.kernels.code.emit import Text, fold, shuffle, splat, when
@@ -68,35 +69,29 @@ def rounded(
     """The rounded bytes of a tile: places whose estimate is too near a tie are done again, by the rule."""
     width = target.vector_bytes
     floats = f"<{width // 4} x float>"
-    slots, each = _slotted(places)
     threshold = splat(text, text.load("float", "%modes"), floats)
     always = text.op(f"icmp ne i64 {text.op(f'load i64, ptr {waiting.always}, align 8')}, 0")
     factor = splat(text, text.load("float", "%row", rule.ESTIMATE[0]), floats)
     zero_point = text.op(f"trunc i32 {text.load('i32', '%row', rule.ZERO_POINT[0])} to i16")
     zero_points = splat(text, zero_point, f"<{width // 2} x i16>")
     scales = [text.op(f"fmul {floats} {text.load(floats, record, SCALE + 64 * n)}, {factor}") for n in range(2)]
-    turned: list[list[str]] = [[], []]
     rounding.counted(text, waiting)
     tally = Tally(text)
-    for group in range(0, SLOTS, 4):
-        there = [at for at in slots[group : group + 4] if at is not None]
-        if not there:
-            for of in turned:
-                of.append("poison")
-            continue
-        outputs: dict[int, list[str]] = {}
+
+    def bytes_of(there: list[int]) -> list[list[str]]:
+        outputs: list[list[str]] = []
         for at in there:
-            outputs[at], both = [], []
+            outputs.append([])
+            both = []
             for n in range(2):
                 value, distance = rounding.estimated(text, target, sums[at][n], scales[n])
-                outputs[at].append(value)
+                outputs[-1].append(value)
                 both.append(distance)
             near = rounding.any_not_below(text, target, rounding.largest(text, target, both), threshold)
             tally.add(text.op(f"or i1 {near}, {always}"), partial(waits, text, target, [(at, sums[at])], waiting))
-        chosen = [there[0] if at is None else at for at in slots[group : group + 4]]
-        for n in range(2):
-            turned[n].append(_four(text, target, kind, [outputs[at][n] for at in chosen], zero_points))
-    _lines(text, turned, into, places, each)
+        return outputs
+
+    _in_fours(text, target, kind, places, into, zero_points, bytes_of)
 
     def again() -> None:
         def place(i: str, _: list[str]) -> list[str]:
@@ -129,33 +124,45 @@ def estimated(
     waiting: estimates.Waiting,
 ) -> None:
     """The bytes of a tile by the numbers of its filters; those that are uncertain are listed."""
-    slots, each = _slotted(places)
     zero_point = text.op(f"trunc i32 {text.load('i32', '%ends', estimates.ZERO)} to i16")
     zero_points = splat(text, zero_point, f"<{target.vector_bytes // 2} x i16>")
     filters = [estimates.of_columns(text, target, numbers, n) for n in range(2)]
-    turned: list[list[str]] = [[], []]
     tally = Tally(text)
-    for group in range(0, SLOTS, 4):
-        there = [at for at in slots[group : group + 4] if at is not None]
-        if not there:
-            for of in turned:
-                of.append("poison")
-            continue
-        made = {
-            at: [estimates.estimated(text, target, sums[at][n], filters[n], kind.clamped) for n in range(2)] for at in there
-        }
-        masks = [estimates.uncertain(text, target, [made[at][n][1] for at in there], filters[n].limit) for n in range(2)]
+
+    def bytes_of(there: list[int]) -> list[list[str]]:
+        made = [[estimates.estimated(text, target, sums[at][n], filters[n], kind.clamped) for n in range(2)] for at in there]
+        masks = [estimates.uncertain(text, target, [one[n][1] for one in made], filters[n].limit) for n in range(2)]
         rows = [(at, sums[at]) for at in there]
         tally.add(estimates.some(text, target, masks), partial(waits, text, target, rows, waiting))
-        chosen = [there[0] if at is None else at for at in slots[group : group + 4]]
-        for n in range(2):
-            turned[n].append(_four(text, target, kind, [made[at][n][0] for at in chosen], zero_points))
-    _lines(text, turned, into, places, each)
+        return [[value for value, _ in one] for one in made]
+
+    _in_fours(text, target, kind, places, into, zero_points, bytes_of)
 
     def listed(at: str, sums: str) -> None:
         estimates.list_row(text, sums, numbers, _place(text, into[0], at, places), "%c_row")
 
     estimates.each_waiting(text, target, waiting, tally.count, listed)
+
+
+def _in_fours(
+    text: Text,
+    target: Target,
+    kind: TileKey,
+    places: list[tuple[int, int]],
+    into: list[str],
+    zero_points: str,
+    bytes_of: Callable[[list[int]], list[list[str]]],
+) -> None:
+    """Store a tile's bytes, made of four places' sums at a time. bytes_of: of each of some places, two vectors of them."""
+    slots, each = _slotted(places)
+    turned: list[list[str]] = [[], []]
+    for group in range(0, SLOTS, 4):
+        there = [at for at in slots[group : group + 4] if at is not None]
+        outputs = dict(zip(there, bytes_of(there), strict=True)) if there else {}
+        chosen = [there[0] if at is None else at for at in slots[group : group + 4] if there]
+        for n, of in enumerate(turned):
+            of.append(_four(text, target, kind, [outputs[at][n] for at in chosen], zero_points) if there else "poison")
+    _lines(text, turned, into, places, each)
 
 
 def _place(text: Text, first: str, at: str, places: list[tuple[int, int]]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
@@ -22,10 +23,10 @@ from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
 from anydml.kernels.contract.quantised import bounds
 from anydml.kernels.contract.quantised.constants import QuantisedTables
-from anydml.kernels.contract.quantised.estimate import SIDE, estimate
+from anydml.kernels.contract.quantised.estimate import ESTIMATE, SIDE, estimate
 from anydml.kernels.contract.quantised.exactly import Listed, decide
 from anydml.kernels.contract.quantised.geometry import Geometry, of_convolution, of_product
-from anydml.kernels.contract.quantised.refine import refine
+from anydml.kernels.contract.quantised.refine import REFINE, refine
 from anydml.kernels.contract.quantised.sums import SUMS, QuantisedSums, quantised_sums
 from anydml.kernels.contract.rounds import based
 from anydml.kernels.kernel import Lowered, Machine, Refused
@@ -134,7 +135,7 @@ def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: i
     lists = [passing.take(4 * room) for _ in range(pieces)]
     ends = [count * i // pieces for i in range(pieces + 1)]
     code = engine.compiled(begun, rounding.target)
-    first = [Step(code, (states + STATE * i, at, room)) for i, at in enumerate(lists)]
+    first = [estimates.BEGUN.step(code, state=states + STATE * i, list=at, room=room) for i, at in enumerate(lists)]
     rounds = [based(rounds, lambda i: {OPEN.base: states + STATE * i}) for rounds in plan.rounds]
     phase = rounds[0].phases[0]
     if not rounds[0].times and len(phase) == pieces:
@@ -167,7 +168,7 @@ def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: in
         state, here = states + STATE * i, sums + 4 * outputs.start
         lists.append(Listed((state.offset + OPEN_WORD) // 8, here.offset // 4, len(outputs), outputs))
         estimated = rounding.of_sums(some, columns, here, state)
-        begin = Step(code, (state, here, len(outputs)))
+        begin = estimates.BEGUN.step(code, state=state, list=here, room=len(outputs))
         pieces.append([begin, estimated, rounding.refined(state, 0, 1, outputs)])
     return _Made(plan, [*rounds, *rounding.ending(states, pieces)], scratch, passing, lists)
 
@@ -253,16 +254,19 @@ class _Rounding:
         code = engine.compiled(estimate, self.target, by_column, self.kind)
         other, factor = self.more
         low, high, zero = (int(x) for x in self.bounds)
-        table = self.table, state, low, high, zero, other + first * bool(self.kind), factor
-        return Step(code, (sums, At(self.names[2], first), len(some), columns, first, channel, self.channels, *table))
+        sizes = Arguments(rows=len(some), columns=columns, first=first, channel=channel, channels=self.channels)
+        added = Arguments(other=other + first * bool(self.kind), factor=factor)
+        ends, at = Arguments(low=low, high=high, zero=zero), Arguments(sums=sums, output=At(self.names[2], first))
+        return ESTIMATE.step(code, **at, **sizes, table=self.table, state=state, **ends, **added)
 
     def refined(self, states: At, piece: int, pieces: int, outputs: range) -> Step:
         """The decision of what a piece has listed."""
         code = engine.compiled(refine, self.target, self.signed, bool(self.kind), self.few)
-        lists = states + STATE * piece, states, pieces, outputs.start, outputs.stop
-        tables = self.geometry, self.elements, self.records, self.rule
         x, weights, output, _ = self.names
-        return Step(code, (*lists, *tables, At(x), At(weights), At(output), self.slack, self.more[0], self.added))
+        lists = Arguments(state=states + STATE * piece, states=states, pieces=pieces)
+        tables = Arguments(geometry=self.geometry, elements=self.elements, channels=self.records, rule=self.rule)
+        tensors = Arguments(x=At(x), weights=At(weights), output=At(output), other=self.more[0], added=self.added)
+        return REFINE.step(code, **lists, first=outputs.start, end=outputs.stop, **tables, **tensors, slack=self.slack)
 
     def ending(self, states: At, pieces: list[list[Step]]) -> list[Rounds]:
         """The last steps of all pieces, and whether something is still open."""

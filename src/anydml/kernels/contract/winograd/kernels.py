@@ -12,28 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, shuffle, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, extend, fold, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.channels.taps import in_order, side_by_side
 from anydml.kernels.contract.dot import multiplied_pairs, pairs_declaration
-from anydml.kernels.contract.epilogue import rounding, rule
-from anydml.kernels.contract.epilogue.records import TAKEN
-from anydml.kernels.contract.epilogue.rule import BIAS, ROW, TERM
+from anydml.kernels.contract.epilogue import rounding
+from anydml.kernels.contract.epilogue.functions import functions
+from anydml.kernels.contract.epilogue.records import TAKEN, store_term
+from anydml.kernels.contract.epilogue.rule import ROW, TERM
 from anydml.kernels.contract.tile import panel_columns
 
 TILE, READ, FILTER = 2, 4, 3  # outputs, inputs and elements of a filter, in each dimension
 POSITIONS = READ * READ
-FILTERS = (
-    *("filters", "row", "channel", "line", "place", "zero_point", "zero_point_step", "rows", "channels"),
-    *("into", "position", "tile", "sums"),
-)
-TERMS = ("m", "sums", "zero_point", "rows", "bias", "bias_step", "modes")
-INPUTS = ("image", "channel", "odd", "line", "pairs", "tile_rows", "tiles", "into", "position", "pitch")
-PRODUCTS = (
-    *("a", "a_position", "a_tile", "tiles", "pairs", "b", "position", "pitch", "columns"),
-    *("into", "into_position", "into_row"),
-)
-SUMS = ("from", "position", "row", "m", "tile_rows", "tiles", "c", "c_m", "c_line", "rows", "column", "modes")
+FILTERS = Signature("*filters row channel line place *zero_point zero_point_step rows channels *into position tile *sums")
+TERMS = Signature("m *sums *zero_point *rows *bias bias_step *modes")
+INPUTS = Signature("*image channel odd line pairs tile_rows tiles *into position pitch")
+PRODUCTS = Signature("*a a_position a_tile tiles pairs *b position pitch columns *into into_position into_row")
+SUMS = Signature("*from position row m tile_rows tiles *c c_m c_line *rows *column *modes")
 
 
 def of_filters(text: Text, kind: str, x: Sequence[str]) -> list[str]:
@@ -63,7 +59,7 @@ def filters(target: Target, signed: bool, height: int) -> str:
     next. sums: of each filter, the sum of its elements.
     """
     text = Text()
-    arguments(text, FILTERS, {"filters", "zero_point", "into", "sums"})
+    FILTERS.load(text)
 
     def row(m: str, _: list[str]) -> list[str]:
         source = along(text, "%filters", "%row", m)
@@ -102,20 +98,14 @@ def filters(target: Target, signed: bool, height: int) -> str:
 def terms(target: Target, b_signed: bool, biased: bool) -> str:
     """The terms of the records of m rows: -(sum of the filter) * (the input's zero point) + bias. Arguments: TERMS."""
     text = Text()
-    arguments(text, TERMS, {"sums", "zero_point", "rows", "bias", "modes"})
+    TERMS.load(text)
     mask = text.load("i32", "%modes", TAKEN) if biased else ""
     zero_point = extend(text, text.load("i8", "%zero_point"), b_signed)
 
     def row(m: str, _: list[str]) -> list[str]:
         total = text.load("i32", text.at("%sums", text.op(f"mul i64 {m}, 4")))
         term = text.op(f"sub i32 0, {text.op(f'mul i32 {total}, {zero_point}')}")
-        record = text.at("%rows", text.op(f"mul i64 {m}, {ROW}"))
-        if biased:
-            bias = text.load("i32", along(text, "%bias", "%bias_step", m))
-            taken = text.op(f"and i32 {bias}, {mask}")
-            term = text.op(f"add i32 {term}, {taken}")
-            text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, BIAS)
-        text.store("i32", term, record, TERM)
+        store_term(text, term, m, mask)
         return []
 
     fold(text, "0", "%m", 1, [], row)
@@ -133,7 +123,7 @@ def inputs(target: Target, signed: bool) -> str:
     places, width = panel_columns(target), target.vector_bytes
     shorts, ints = f"<{places} x i16>", f"<{width // 4} x i32>"
     text = Text()
-    arguments(text, INPUTS, {"image", "into"})
+    INPUTS.load(text)
     blocks = text.op(f"udiv i64 {text.op(f'add i64 %tiles, {places - 1}')}, {places}")
 
     def transformed(lines: list[str]) -> list[str]:
@@ -196,7 +186,7 @@ def products(target: Target, height: int) -> str:
     width = target.vector_bytes
     ints = f"<{width // 4} x i32>"
     text = Text()
-    arguments(text, PRODUCTS, {"a", "b", "into"})
+    PRODUCTS.load(text)
 
     def position(t: str, _: list[str]) -> list[str]:
         of_a, of_b, of_c = (
@@ -252,7 +242,7 @@ def sums(target: Target, output: str, biased: bool) -> str:
     size = 4 if output == "i32" else 1
     ints = f"<{lanes} x i32>"
     text = Text()
-    arguments(text, SUMS, {"from", "c", "rows", "column", "modes"})
+    SUMS.load(text)
     slots = rounding.slots(text, target, TILE) if size == 1 else None
     blocks = text.op(f"udiv i64 {text.op(f'add i64 %tiles, {lanes - 1}')}, {lanes}")
 
@@ -300,7 +290,4 @@ def sums(target: Target, output: str, biased: bool) -> str:
 
     fold(text, "0", "%m", 1, [], filter_)
     text.do("ret i64 0")
-    others = []
-    if slots is not None:
-        others += [*rounding.declarations(target), *rule.functions(target, output == "i8", biased=biased)]
-    return kernel(text, others)
+    return kernel(text, functions(target, output, biased))

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Arguments, stepped
 from anydml.kernels.call.steps import At, Repeat, Step
-from anydml.kernels.code import engine, processor
+from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.channels.plan import tiles
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue.rule import ROW
@@ -28,9 +30,6 @@ from anydml.kernels.match.convolution import Convolution
 from anydml.tensor import TensorFlags
 
 CHANNELS = range(16, 917)  # of fewer, transforms cost more than they save; four sums of more are beyond int32
-FEWEST = 16  # filters
-TILES = processor.caches().second // 2  # bytes of transformed tiles
-PRODUCTS = processor.caches().second // 4  # bytes of products
 HEIGHT = 6  # filters of a tile of products
 
 
@@ -61,7 +60,7 @@ class Squared(NamedTuple):
             and dot_of(target).group == 2
             and self.channels in CHANNELS
             and self.channels % 2 == 0
-            and self.problem.m >= FEWEST
+            and self.problem.m >= tuning.TUNING.fewest_filters
             and computed * 2 <= wanted * 3
             and x.outputs <= LONGEST
         )
@@ -102,18 +101,19 @@ class IntegerWinogradPlan(FilterPlan):
         self.a, self.sums = self.packed.take(POSITIONS * self.a_position), self.packed.take(4 * m)
         self.packing = self._packing()
         self._take_records(self.scratch)
-        self.chunk = max(1, min(high, TILES // (POSITIONS * self.of_row * self.across)))
+        self.chunk = max(1, min(high, self.at.tuning.tiles // (POSITIONS * self.of_row * self.across)))
         self.chunk = -(-high // -(-high // self.chunk))
-        self.rounds = self._rounds([[[*self._records(), self._terms()]]], self.scratch, self._phases(self._piece))
+        self.rounds = self._rounds([[[*self._records(), self._terms()]]], self.scratch, self._phases)
 
     def _packing(self) -> Steps:
         found, p = Steps(), self.of.problem
         for height, count, first in self.heights:
             code = engine.compiled(kernels.filters, self.at.target, p.a_signed, height)
-            where = self.a + first * self.of_row, self.a_position, height * self.of_row, self.sums + 4 * first
-            from_ = p.a.of((0, 0), first), p.a.row, *self.of.taps
-            zero_point = self.of.zero_point.of((0, 0), first), self.of.zero_point.row
-            found.append(Step(code, (*from_, *zero_point, height * count, self.of.channels, *where)))
+            filters = Arguments(filters=p.a.of((0, 0), first), row=p.a.row, rows=height * count, channels=self.of.channels)
+            filters |= zip(("channel", "line", "place"), self.of.taps, strict=True)
+            zero_point = stepped("zero_point", self.of.zero_point.of((0, 0), first), self.of.zero_point.row)
+            into = Arguments(into=self.a + first * self.of_row, position=self.a_position, tile=height * self.of_row)
+            found.append(kernels.FILTERS.step(code, **filters, **zero_point, **into, sums=self.sums + 4 * first))
         return found
 
     def _terms(self) -> Step:
@@ -121,7 +121,8 @@ class IntegerWinogradPlan(FilterPlan):
         at, p = self.at, self.of.problem
         bias = p.bias or NOTHING
         code = engine.compiled(kernels.terms, at.target, p.b_signed, at.kind.biased)
-        return Step(code, (p.m, self.sums, p.b_zero_point.at, self.rows, bias.at, bias.row, self.modes))
+        beside = Arguments(rows=self.rows, modes=self.modes, **stepped("bias", bias.at, bias.row))
+        return kernels.TERMS.step(code, m=p.m, sums=self.sums, zero_point=p.b_zero_point.at, **beside)
 
     def _piece(self, part: OutputPart) -> Steps:
         """Rows of tiles of some batches, some after the other."""
@@ -134,7 +135,7 @@ class IntegerWinogradPlan(FilterPlan):
         pitch = columns * at.width * 4
         position = self.pairs * pitch + 2 * target.vector_bytes  # the last line's tiles are written too far
         b = scratch.take(POSITIONS * position)
-        group = max(1, PRODUCTS // (POSITIONS * pitch * HEIGHT))  # tiles of filters
+        group = max(1, at.tuning.products // (POSITIONS * pitch * HEIGHT))  # tiles of filters
         row = pitch
         products = scratch.take(POSITIONS * group * HEIGHT * row + 8 * target.vector_bytes)
         c_line = -(-self.across * TILE // at.width) * at.width * at.size
@@ -153,19 +154,24 @@ class IntegerWinogradPlan(FilterPlan):
                 channels, axes = (self.of.channels, self.of.channel), (NOT_THERE, of_y, of_x)
                 yield filled(target, source, channels, p.b_zero_point.at, (images, bounds), axes)
                 odd = (count + 1) * line
-                yield Step(transform, (images, 2 * odd, odd, line, self.pairs, count, self.across, b, position, pitch))
+                of_image = Arguments(image=images, channel=2 * odd, odd=odd, line=line, pairs=self.pairs)
+                of_tiles = Arguments(tile_rows=count, tiles=self.across)
+                yield kernels.INPUTS.step(transform, **of_image, **of_tiles, into=b, position=position, pitch=pitch)
                 lines = min(TILE * count, y.outputs - TILE * tile_rows.start)
                 for height, number, first in self.heights:
 
                     def filters(some: range, height: int = height, first: int = first) -> Iterator[Step]:
                         start, rows = first + some.start * height, len(some) * height
-                        a = self.a + start * self.of_row, self.a_position, height * self.of_row, len(some), self.pairs
-                        into = products, group * HEIGHT * row, row
+                        a = Arguments(a=self.a + start * self.of_row, a_position=self.a_position, a_tile=height * self.of_row)
+                        of_b = Arguments(b=b, position=position, pitch=pitch, columns=columns, pairs=self.pairs)
+                        into = Arguments(into=products, into_position=group * HEIGHT * row, into_row=row)
                         code = engine.compiled(kernels.products, target, height)
-                        yield Step(code, (*a, b, position, pitch, columns, *into))
+                        yield kernels.PRODUCTS.step(code, **a, tiles=len(some), **of_b, **into)
                         code = engine.compiled(kernels.sums, target, *kinds)
-                        from_ = products, group * HEIGHT * row, row, rows, count, self.across
-                        yield Step(code, (*from_, made, c_m, c_line, self.rows + start * ROW, self.column, self.modes))
+                        from_: Arguments = {"from": products, "position": group * HEIGHT * row, "row": row, "m": rows}
+                        beside = Arguments(rows=self.rows + start * ROW, column=self.column, modes=self.modes)
+                        to = Arguments(c=made, c_m=c_m, c_line=c_line)
+                        yield kernels.SUMS.step(code, **from_, **of_tiles, **to, **beside)
                         c = p.c.of(batch, start) + TILE * tile_rows.start * self.of.line
                         steps = (c_m, c_line, at.size), (p.c.row, self.of.line, self.of.place)
                         yield at.copied((rows, lines, x.outputs), *steps, at.size, made, c)

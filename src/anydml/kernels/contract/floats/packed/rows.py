@@ -82,15 +82,21 @@ def packed(target: Target, data_type: DataType, height: int, lies: str) -> str:
                 begin, squares = body.loop("0", "%channels", AT_ONCE, squares, several)
             return body.loop(begin, "%channels", 1, squares, single)[1]
 
-        total, *others = body.loop("0", "%positions", 1, [body.constant(wide, 0.0)] * SQUARES, position)[1]
-        for square in others:
-            total = total + square
-        body.stored(total.root() * NORM_SLACK, body.at("%norms", body.op(f"mul i64 {first}, 8")))
+        squares = body.loop("0", "%positions", 1, [body.constant(wide, 0.0)] * SQUARES, position)[1]
+        body.stored(norm(squares), body.at("%norms", body.op(f"mul i64 {first}, 8")))
         return []
 
     body.loop("0", body.op(f"udiv i64 %rows, {height}"), 1, [], rows)
     body.do("ret i64 0")
     return kernel(body, list(body.declared))
+
+
+def norm(squares: Sequence[Value]) -> Value:
+    """The norm of which parts of the sum of squares are given, rounded up."""
+    total, *others = squares
+    for square in others:
+        total = total + square
+    return total.root() * NORM_SLACK
 
 
 def transposed(lines: Sequence[Value]) -> list[Value]:

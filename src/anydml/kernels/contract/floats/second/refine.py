@@ -11,6 +11,7 @@ import math
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.elements import split, streams
 from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
 from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
@@ -60,7 +61,7 @@ class Refining:
         if body.target.exact:
             self._mark(row, c)
             return []
-        read, output = self._streams(row, c)
+        read, output = streams(body, self.shape, LANES, row, c)
         values = self._known(row, column, c)
         added = self.shape.stored.added()
         if added is not None:
@@ -87,31 +88,10 @@ class Refining:
         body.label(after)
         return []
 
-    def _split(self, c: str, n1: str, n2: str) -> tuple[str, str, str]:
-        body = self.body
-        x, line = body.op(f"urem i64 {c}, {n2}"), body.op(f"udiv i64 {c}, {n2}")
-        return body.op(f"udiv i64 {line}, {n1}"), body.op(f"urem i64 {line}, {n1}"), x
-
-    def _streams(self, row: str, c: str) -> tuple[dict[int, Value], str]:
-        """The streams' elements of a row and a column, in every lane, and where the output's is."""
-        body, s = self.body, self.shape.stored
-        at = self._split(c, "%f1", "%f2")
-        found = []
-        for k in range(OWN, OWN + len(self.shape.lies)):
-            offset = body.op(f"mul i64 {row}, %r{k}")
-            for value, stride in zip(at, "zys", strict=True):
-                offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {value}, %{stride}{k}')}")
-            found.append(body.at(f"%p{k}", offset))
-        read = {
-            k: body.splat(body.loaded(Kind(f"i{s.types[k].element_bits}"), place), LANES)
-            for k, place in zip(s.others, found, strict=False)
-        }
-        return read, found[-1]
-
     def _sum(self, row: str, c: str) -> list[Value]:
         """The sum of the terms that count: head, what its additions left over, what those did, and what is lost."""
         body = self.body
-        z, y, x = self._split(c, "%n1", "%n2")
+        z, y, x = split(body, c, "%n1", "%n2")
         a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
         offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b0')}, {body.op(f'mul i64 {y}, %b1')}")
         b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b2')}"))

@@ -11,6 +11,7 @@ import math
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.contract.floats.elements import split, streams
 from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey
 from anydml.kernels.contract.floats.formula import rounded, stored
 from anydml.kernels.contract.floats.layout import ENTRY
@@ -64,7 +65,7 @@ class _Zeros(Refining):
         """Store an element, if nothing else is open about it; 1 if there is."""
         body, s = self.body, self.shape.stored
         total = body.chosen(self._negative(row, c), body.constant(Kind("double"), -0.0), 0.0)
-        read, output = self._streams(row, c)
+        read, output = streams(body, self.shape, LANES, row, c)
         added = s.added()
         if added is not None:
             total = total + wide(read[added[1]].lane(0), s.types[added[1]])
@@ -79,7 +80,7 @@ class _Zeros(Refining):
     def _negative(self, row: str, c: str) -> Value:
         """Whether there are terms that count, all of them with a sign."""
         body = self.body
-        z, y, x = self._split(c, "%n1", "%n2")
+        z, y, x = split(body, c, "%n1", "%n2")
         a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
         offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b0')}, {body.op(f'mul i64 {y}, %b1')}")
         b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b2')}"))

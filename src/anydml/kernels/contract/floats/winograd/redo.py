@@ -10,6 +10,7 @@ import math
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.elements import split, streams
 from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
 from anydml.kernels.contract.floats.formula import bounded, stored
 from anydml.kernels.contract.floats.inexact import Note
@@ -88,7 +89,7 @@ class _Redoing:
         at = body.op(f"sub i64 {column}, {body.load('i64', self.there, 8)}")
         at = body.op(f"mul i64 {at}, 8")
         total, error = (body.loaded(Kind("double"), x, at) for x in (self.totals, self.errors))
-        read, output = self._streams(row, c)
+        read, output = streams(body, self.shape, LANES, row, c)
         # a norm is of the whole filter: what is no number there may be no factor of any term
         spoilt = ~error.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
         number = bounded(body.splat(total, LANES), body.splat(error, LANES), body.splat(spoilt, LANES))
@@ -100,27 +101,6 @@ class _Redoing:
         body.store("i64", entry, "%list", body.op(f"mul i64 {left.name}, 8"))
         when(body, body.op(f"xor i1 {open_.name}, true"), lambda: body.stored(made.lane(0), output))
         return [left + open_.converted("zext", left.kind)]
-
-    def _split(self, c: str, n1: str, n2: str) -> tuple[str, str, str]:
-        body = self.body
-        x, line = body.op(f"urem i64 {c}, {n2}"), body.op(f"udiv i64 {c}, {n2}")
-        return body.op(f"udiv i64 {line}, {n1}"), body.op(f"urem i64 {line}, {n1}"), x
-
-    def _streams(self, row: str, c: str) -> tuple[dict[int, Value], str]:
-        """The streams' elements of a row and a column, in every lane, and where the output's is."""
-        body, s = self.body, self.shape.stored
-        at = self._split(c, "%f1", "%f2")
-        found = []
-        for k in range(OWN, OWN + len(self.shape.lies)):
-            offset = body.op(f"mul i64 {row}, %r{k}")
-            for value, stride in zip(at, "zys", strict=True):
-                offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {value}, %{stride}{k}')}")
-            found.append(body.at(f"%p{k}", offset))
-        read = {
-            k: body.splat(body.loaded(Kind(f"i{s.types[k].element_bits}"), place), LANES)
-            for k, place in zip(s.others, found, strict=False)
-        }
-        return read, found[-1]
 
     def _missing(self, row: str, column: str) -> str:
         """Whether an element is none of those whose sums are there."""
@@ -135,7 +115,7 @@ class _Redoing:
     def _sum(self, row: str, column: str, c: str) -> None:
         """The sums of the terms that count, and their bounds, of an element and of those behind it."""
         body, lanes = self.body, self.lanes
-        z, y, x = self._split(c, "%n1", "%n2")
+        z, y, x = split(body, c, "%n1", "%n2")
         kind, one, i64 = Kind("double", lanes), Kind("double"), Kind("i64")
         a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
         offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b_image')}, {body.op(f'mul i64 {y}, %b_line')}")
