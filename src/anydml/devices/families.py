@@ -189,7 +189,7 @@ FUSED: Mapping[str, Families] = {
 }
 # those that take fused statements between bytes, with constants
 BETWEEN: Families = {
-    "windows:compiled": windows_compiled,
-    "windows.quantised:compiled": windows_quantised,
     "contract.quantised:compiled": contract_quantised,
+    "windows.quantised:compiled": windows_quantised,
+    "windows:compiled": windows_compiled,
 }

@@ -97,6 +97,8 @@ class _Graph:
             for buffer in {use.buffer for use in work.reads.values()}:
                 self._readers[buffer] = self._readers.get(buffer, 0) + 1
         self._dequantised: dict[int, _Link | None] = {}
+        # shared, so that equal layers have the same expressions, which are made once
+        self.symbols: dict[tuple[str, tuple[int, ...], DataType], Tensor] = {}
 
     def link(self, work: Work) -> _Link:
         """An operator with its statement."""
@@ -154,7 +156,7 @@ class _Region:
     def work(self) -> Work:
         """The region as one call."""
         first, output = self.chain[0], self.chain[0].written
-        index = each(output.tensor.sizes)
+        index = each(output.tensor.sizes) if first.anew else first.nest.index
         body = self._element(0, index)
         nodes = tuple(link.work.node for link in reversed(self.chain))
         return Work(nodes, self.reads, {OUTPUT: output}, Nest(index, body, first.nest.moves), (*self.floats,))
@@ -267,7 +269,8 @@ class _Region:
         key = use.buffer, use.offset, t.data_type, t.sizes, t.explicit_strides
         if key not in self._tensors:
             name = f"t{len(self._tensors)}"
-            self._tensors[key] = Tensor(name, t.sizes, t.data_type)
+            symbol = Tensor(name, t.sizes, t.data_type)
+            self._tensors[key] = self.graph.symbols.setdefault((name, t.sizes, t.data_type), symbol)
             self.reads[name] = use
         return self._tensors[key]
 

@@ -23,7 +23,7 @@ from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, is_integer, lift, make
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import walk
 from anydml.schema.types import EIGHT_BIT
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, limits
@@ -157,8 +157,6 @@ def quantised_chain(problem: Problem) -> QuantisedChain:
             inner, added = _terms(body, constants)
         elif body.op == "round":
             inner = body
-        elif not any(map(bound_by, walk(body))):
-            raise Unmatched("nothing is reduced before it is quantised")
         else:
             if body.op == "div" and bounds != UNCLAMPED:
                 raise Unmatched("means are clamped before they are rounded")
@@ -260,6 +258,8 @@ def numbers(e: Expr, at: Sequence[Expr], sizes: Sequence[int], constants: Consta
         return products_in_float32(*np.broadcast_arrays(integers, _scales(scale, at, sizes, constants)))
     if e.op != "read" or len(_index(e)) != len(at) or (data := constants.get(e.data[0].name)) is None:
         raise Unmatched("scales, zero points or biases are not constants")
+    if data.size == 1:
+        return data
     there = [places(a, i, n, size) for a, i, n, size in zip(_index(e), at, data.shape, sizes, strict=True)]
     found: NDArray[Any] = data[np.ix_(*there)]
     return found

@@ -97,21 +97,23 @@ class _Finding:
         total, bias = _parts(chain.body)
         if total.op != "reduce" or total.data[0] != "sum" or total.args[0].op != "mul":
             raise Unmatched("the sums are not of products")
-        ways = [way for way in (total.args[0].args, total.args[0].args[::-1]) if self._fixed(way[1])]
-        if not ways:
+        for x, w in (total.args[0].args, total.args[0].args[::-1]):
+            if (of_w := self._fixed(w)) is not None:
+                of_x = dequantised(x, self.constants)
+                break
+        else:
             raise Unmatched("neither factor of the products is a constant or owned")
-        x, w = ways[0]
-        of_x, of_w = dequantised(x, self.constants), w if w.op == "read" else dequantised(w, self.constants).source
-        at_w, name = of_w.args, of_w.data[0].name
+        read_w = of_w.source if isinstance(of_w, Dequantised) else of_w
+        at_w, name = read_w.args, read_w.data[0].name
         along = [v for v in nest.variables if v.size > 1 and any(v in _variables(a) for a in at_w)]
-        if len(along) > 1 or of_x.tensor.name == name or of_w.data[1] != "inside":
+        if len(along) > 1 or of_x.tensor.name == name or read_w.data[1] != "inside":
             raise Unmatched("the weights differ along several dimensions of the output")
         at = nest.variables.index(along[0]) if along else None
         count = int(along[0].size) if along else 1
         # matrices of weights have the dimensions (term, column), filters keep theirs, whatever the order in memory
         order = _order_of(at_w, nest.variables, total.data[1])
         axis = next((k for k, d in enumerate(order) if along and along[0] in _variables(at_w[d])), None)
-        made = self._integers(w, order, axis)
+        made = self._integers(of_w, order, axis)
         weights = WEIGHTS if WEIGHTS in self.own else name
         factors = self._factor(of_x), self._weights_factor(weights, made, [at_w[d] for d in order], axis)
         scales = by_index(made.scale, axis, count)
@@ -142,15 +144,16 @@ class _Finding:
             self.own,
         )
 
-    def _fixed(self, e: Expr) -> bool:
-        """Whether a factor is a constant, or dequantised from a tensor that is constant or owned."""
+    def _fixed(self, e: Expr) -> Dequantised | Expr | None:
+        """A factor, if it is a constant, or dequantised from a tensor that is constant or owned; else None."""
         if e.op == "read":
-            return e.data[0].name in self.constants
+            return e if e.data[0].name in self.constants else None
         try:
-            name = dequantised(e, self.constants).tensor.name
+            found = dequantised(e, self.constants)
         except Unmatched:
-            return False
-        return name in self.constants or bool(self.problem.tensors[name].flags & TensorFlags.OWNED_BY_DML)
+            return None
+        owned = self.problem.tensors[found.tensor.name].flags & TensorFlags.OWNED_BY_DML
+        return found if found.tensor.name in self.constants or owned else None
 
     def _brought(self, name: str, array: NDArray[Any]) -> Tensor:
         """A tensor that the kernel brings."""
@@ -174,9 +177,9 @@ class _Finding:
         zero = self._brought(WEIGHTS_ZERO, made.zero.astype(made.integers.dtype))
         return weights - zero[[index[k] if k == axis and n > 1 else lift(0) for k, n in enumerate(made.zero.shape)]]
 
-    def _integers(self, w: Expr, order: Sequence[int], axis: int | None) -> _Weights:
+    def _integers(self, w: Dequantised | Expr, order: Sequence[int], axis: int | None) -> _Weights:
         """The weights, transposed to an order, with channels along an axis."""
-        if w.op == "read":
+        if isinstance(w, Expr):
             t = w.data[0]
             floats = np.transpose(np.broadcast_to(self.constants[t.name], t.sizes), order)
             sizes = [n if k == axis else 1 for k, n in enumerate(floats.shape)]
@@ -189,11 +192,10 @@ class _Finding:
             back = back if axis is None else np.moveaxis(back, 0, axis)
             self._brought(WEIGHTS, back)
             return _Weights(back, scales.reshape(sizes), np.zeros(sizes, np.int64))
-        of_w = dequantised(w, self.constants)
-        t, name = self.problem.tensors[of_w.tensor.name], of_w.tensor.name
+        t, name = self.problem.tensors[w.tensor.name], w.tensor.name
         self.tensors[name] = replace(_view(t, order), flags=t.flags)
         data = np.broadcast_to(self.constants.get(name, np.zeros((), t.data_type.dtype)), t.sizes)
-        integers, scale, zero = (np.transpose(values, order) for values in (data, of_w.scale, of_w.zero))
+        integers, scale, zero = (np.transpose(values, order) for values in (data, w.scale, w.zero))
         return _Weights(integers, scale, zero, name in self.constants)
 
     def _bias(self, bias: Expr | None, nest: Nest, at: int | None, count: int) -> NDArray[np.float32]:
