@@ -286,6 +286,22 @@ def test_dispatch_tells_who_refused_regions_and_why(
     assert any(one["nodes"] == "average_pooling" and one["kernel"] == "copy:compiled" for one in told)
 
 
+def test_dispatch_tells_what_passes_left_and_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def function(x: Any) -> Any:
+        y = dml.gemm(dml.slice1(x, (0, 0), (6, 4)), np.eye(4, dtype=np.float32))
+        z = dml.element_wise_quantize_linear(dml.activation_tanh(y), np.float32(0.1), np.uint8(3))
+        return z, dml.slice1(x, (0, 4), (6, 4)), y
+
+    monkeypatch.setenv("ANYDML_VERBOSE", "dispatch")
+    dml.Device("cpu", threads=1).compile(dml.graph(function, x=TensorDesc("FLOAT32", (6, 8))).desc)
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if '"compile"' in line)
+    told = {(one["pass"], one["nodes"]): one["reason"] for one in json.loads(line)["refused"] if "pass" in one}
+    between = "what gemm computes has other readers, or is an output of the graph"
+    assert told["Regions between bytes", "element_wise_quantize_linear"] == between
+    (move,) = (reason for (name, _), reason in told.items() if name == "Moves that strides can say")
+    assert move.startswith("what it moves is an output of the graph")
+
+
 # --- calls that are slow ---
 
 
