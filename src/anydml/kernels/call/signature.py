@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import emit, engine
 
@@ -15,7 +17,7 @@ class Signature:
         words = text.split()
         self.names = tuple(word.lstrip("*") for word in words)
         self.pointers = frozenset(word[1:] for word in words if word.startswith("*"))
-        self._text = text
+        self._text, self._all, self._in_order = text, frozenset(self.names), itemgetter(*self.names)
 
     def __add__(self, other: Signature) -> Signature:
         return Signature(f"{self._text} {other._text}")
@@ -26,10 +28,10 @@ class Signature:
 
     def step(self, code: engine.Code, **values: At | int) -> Step:
         """The step of a kernel with these values; TypeError unless each argument has one."""
-        if values.keys() != set(self.names):
-            missing, unknown = sorted(set(self.names) - values.keys()), sorted(values.keys() - set(self.names))
-            raise TypeError(f"a kernel's arguments: {missing} have no value, and {unknown} are none")
-        return Step(code, tuple(values[name] for name in self.names))
+        if values.keys() == self._all:
+            return Step(code, self._in_order(values))
+        missing, unknown = sorted(self._all - values.keys()), sorted(values.keys() - self._all)
+        raise TypeError(f"a kernel's arguments: {missing} have no value, and {unknown} are none")
 
 
 def stepped(name: str, at: At, step: int) -> Arguments:

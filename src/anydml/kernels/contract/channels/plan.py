@@ -122,7 +122,7 @@ class ChannelPlan(FilterPlan):
                 source = Arguments(source=w.matrix.of(batch, rows.start), channel=w.channel, zero_point=p.b_zero_point.at)
                 of_x = Arguments(dilation_x=x.dilation, start_x=x.start, size_x=x.size, taps=x.taps)
                 into = Arguments(channels=count, pieces=self.pieces, fours=fours, piece=self.of_piece)
-                yield fours_of_lines.FOURS.step(make, **source, **of_axis(y, ""), **of_x, **into)
+                yield fours_of_lines.FOURS.step(make, **source, **of_axis(y), **of_x, **into)
                 of_weights = Arguments(weights=self.weights + rows.start * self.of_channel, of_channel=self.of_channel)
                 beside = Arguments(
                     rows=self.rows + rows.start * ROW, column=self.column, modes=self.modes, offsets=self.offsets

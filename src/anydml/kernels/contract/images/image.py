@@ -41,14 +41,16 @@ class ImageAxis(NamedTuple):
 
 NOT_THERE = ImageAxis(1, 0, 1, 1, 1, 1, 0)
 OF_AXIS = ("phases", "length", "stride", "dilation", "start", "size", "step")
+_AXIS_NAMES = {"": OF_AXIS, **{d: tuple(f"{name}_{d}" for name in OF_AXIS) for d in "zyx"}}
 FILL = Signature(
     "*source *end channels channel *zero_point *image *bounds " + " ".join(f"{x}_{d}" for d in "zyx" for x in OF_AXIS)
 )
 
 
-def of_axis(axis: ImageAxis, suffix: str) -> dict[str, int]:
-    """The arguments of an axis."""
-    return {f"{name}{suffix}": getattr(axis, name) for name in OF_AXIS}
+def of_axis(axis: ImageAxis, d: str = "") -> dict[str, int]:
+    """The arguments of an axis, or of that of a dimension."""
+    numbers = axis.phases, axis.length, axis.stride, axis.dilation, axis.start, axis.size, axis.step
+    return dict(zip(_AXIS_NAMES[d], numbers, strict=True))
 
 
 def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -> str:
@@ -153,12 +155,13 @@ def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -
 # --- where the windows' elements are ---
 
 OF_TAPS = ("taps", "phases", "length", "stride", "dilation", "unit")
-OFFSETS = Signature("channels channel *offsets " + " ".join(f"{x}_{d}" for d in "zyx" for x in OF_TAPS))
+_TAPS_NAMES = {d: tuple(f"{name}_{d}" for name in OF_TAPS) for d in "zyx"}
+OFFSETS = Signature("channels channel *offsets " + " ".join(name for names in _TAPS_NAMES.values() for name in names))
 
 
 def of_taps(d: str, *numbers: int) -> dict[str, int]:
     """The arguments of a dimension, in the order of OF_TAPS."""
-    return {f"{name}_{d}": n for name, n in zip(OF_TAPS, numbers, strict=True)}
+    return dict(zip(_TAPS_NAMES[d], numbers, strict=True))
 
 
 def offsets(target: Target) -> str:

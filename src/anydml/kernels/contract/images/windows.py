@@ -61,5 +61,5 @@ def filled(
     kinds = () if flipped is None else (True, flipped)
     code = engine.compiled(image.fill, target, hop if hop in HOPS else 0, *kinds)
     places = Arguments(source=source[0], end=source[1], zero_point=zero_point, image=into[0], bounds=into[1])
-    numbers = {name: n for d, axis in zip("zyx", axes, strict=True) for name, n in of_axis(axis, f"_{d}").items()}
+    numbers = {**of_axis(axes[0], "z"), **of_axis(axes[1], "y"), **of_axis(axes[2], "x")}
     return FILL.step(code, **places, channels=channels[0], channel=channels[1], **numbers)

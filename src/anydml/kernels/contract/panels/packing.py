@@ -16,7 +16,7 @@ from anydml.kernels.contract.tile import panel_columns
 
 ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
 PACK = Signature("*b b_row k panels *packed panel *sums last *pad *offsets *places")
-PRODUCTS = Signature("*a a_row *products products_row")
+MULTIPLY = PACK + Signature("*a a_row *products products_row")
 
 
 Rows = Callable[[str, list[str]], list[str]]
@@ -44,7 +44,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, heig
     the k-th, 0 once they are packed.
     segments: b is an image that windows are read from. Its row k begins at offsets[k], and a panel's columns are so many
     segments of it, which `image.places` lists.
-    height: panels are not stored, but multiplied with so many rows of A. Arguments: PACK, then PRODUCTS; products: int32, for
+    height: panels are not stored, but multiplied with so many rows of A. Arguments: PACK, or MULTIPLY; products: int32, for
     each row those of every panel, side by side.
     """
     dot, width = dot_of(target), target.vector_bytes
@@ -54,7 +54,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, heig
     ones = f"splat (i32 {dot.ones})"
     kind = f"<{columns} x i8>"
     text = Text()
-    (PACK + PRODUCTS if height else PACK).load(text)
+    (MULTIPLY if height else PACK).load(text)
     a_rows = [along(text, "%a", "%a_row", str(m)) for m in range(height)]
     numbers = ", ".join(f"i8 {i}" for i in range(columns))
     if segments:

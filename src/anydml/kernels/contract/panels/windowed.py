@@ -76,8 +76,7 @@ class WindowPanels:
         to = Arguments(packed=At("constants"), panel=0, sums=by.sums, last=0, pad=at.pad)  # nothing is packed
         products = Arguments(a=by.a, a_row=by.a_row, products=by.products, products_row=by.products_row)
         of_windows = Arguments(offsets=ready.offsets, places=self._places(ready, panels))
-        signature = packing.PACK + packing.PRODUCTS
-        yield signature.step(code, b=begun, b_row=0, k=p.k, panels=len(panels), **to, **of_windows, **products)
+        yield packing.MULTIPLY.step(code, b=begun, b_row=0, k=p.k, panels=len(panels), **to, **of_windows, **products)
 
     def _places(self, ready: Ready, panels: range) -> At:
         return ready.places + (panels.start - ready.first) * self.segments * RECORD
