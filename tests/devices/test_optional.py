@@ -298,8 +298,8 @@ def test_dispatch_tells_what_passes_left_and_why(monkeypatch: pytest.MonkeyPatch
     told = {(one["pass"], one["nodes"]): one["reason"] for one in json.loads(line)["refused"] if "pass" in one}
     between = "what gemm computes has other readers, or is an output of the graph"
     assert told["Regions between bytes", "element_wise_quantize_linear"] == between
-    (move,) = (reason for (name, _), reason in told.items() if name == "Moves that strides can say")
-    assert move.startswith("what it moves is an output of the graph")
+    moves = [reason for (name, _), reason in told.items() if name == "Moves that strides can say"]
+    assert any(reason.startswith("what it moves is an output of the graph") for reason in moves)
 
 
 # --- calls that are slow ---
