@@ -20,7 +20,7 @@ from anydml.fork_safety import BEGAN
 from anydml.kernels.code import processor
 from anydml.kernels.code.targets import Target
 
-_FOLDERS = ("", "exact", "schema", "graphs", "kernels")  # emitters import nothing else of the package
+_FOLDERS = ("", "exact", "schema", "kernels")  # emitters import nothing else of the package
 _SOON = 2.0  # seconds: file systems keep times to as much
 
 

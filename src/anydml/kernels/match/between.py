@@ -23,15 +23,14 @@ from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, is_integer, lift, make
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import walk
+from anydml.schema.traversal import bound_by, walk
 from anydml.schema.types import EIGHT_BIT
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, limits
 
 FLOAT32 = DataType.FLOAT32
-INFINITY = math.inf
 REACH = 255  # the largest magnitude of a centred integer of 8 bits
-UNCLAMPED = (-INFINITY, INFINITY)
+UNCLAMPED = (-math.inf, math.inf)
 Constants = Mapping[str, NDArray[Any]]
 
 
@@ -92,7 +91,7 @@ def _selected(problem: Problem) -> Problem:
     inner, scale, zero = quantised(nest.body, data_type)
     constants = problem.promises.constants
     rounding = _parameters(scale, zero, nest, constants)
-    if inner.op != "select" or inner.args[1].op != "round" or inner.args[2] is not lift(-INFINITY):
+    if inner.op != "select" or inner.args[1].op != "round" or inner.args[2] is not lift(-math.inf):
         raise Unmatched("the elements that are quantised are not selected")
     condition, element, _ = inner.args
     given = dequantised(element, constants)
@@ -154,7 +153,7 @@ def quantised_chain(problem: Problem) -> QuantisedChain:
             raise Unmatched("the sum is clamped before another tensor is added")
         low, high = (min(high, max(low, bound)) for bound in bounds)  # the operators after this one clamp these bounds too
         if body.op == "add" and added is None and all(e.op == "round" for e in body.args):
-            inner, added = _terms(body, constants)
+            inner, added = _terms(body)
         elif body.op == "round":
             inner = body
         else:
@@ -164,20 +163,14 @@ def quantised_chain(problem: Problem) -> QuantisedChain:
     raise Unmatched("the elements that are quantised are not rounded to FLOAT32")
 
 
-def _terms(body: Expr, constants: Constants) -> tuple[Expr, Expr]:
+def _terms(body: Expr) -> tuple[Expr, Expr]:
     """Of two tensors that are added, first the one that is not dequantised, then the one that is."""
 
-    def is_dequantised(e: Expr) -> bool:
-        try:
-            dequantised(e, constants)
-        except Unmatched:
-            return False
-        return True
-
     x, y = body.args
-    if is_dequantised(x) == is_dequantised(y):
+    of_bytes = [e.args[0].op == "mul" and not any(map(bound_by, walk(e))) for e in (x, y)]
+    if of_bytes[0] == of_bytes[1]:
         raise Unmatched("of two tensors that are added, not one is dequantised")
-    return (y, x) if is_dequantised(x) else (x, y)
+    return (y, x) if of_bytes[0] else (x, y)
 
 
 def _quantised_output(problem: Problem) -> tuple[str, Nest, DataType]:
