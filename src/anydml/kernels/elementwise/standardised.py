@@ -19,8 +19,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Kind, Value, part
-from anydml.kernels.elementwise.functions.approximate import at_least
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, either, once
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, decided_size, once
+from anydml.kernels.numbers.functions.approximate import at_least
+from anydml.kernels.numbers.known import Known
+from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
 LARGEST = 2.0**400  # of factors, and their reciprocals, that are moderate
@@ -199,9 +201,9 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
         # the limits of a line are no NaN
         return made, all_known(y, made, limit, data_type, certain=not singles)
 
-    number = Number(body, lambda: y, low=-MOST, high=MOST, err=bounded, guard=shared.guard)
+    number = Number(body, lambda: y, Known(-MOST, MOST), err=bounded, guard=shared.guard)
     if shared.rel is not None and not sizes and shared.b is None:
-        number = replace(number, err=None, rel=shared.rel, least=-MOST_DIGITS)
+        number = replace(number, err=None, rel=shared.rel, known=replace(number.known, least=-MOST_DIGITS))
     return Standardised(number, doubt if shared.near is not None else None, None if None in singles else known)
 
 

@@ -8,7 +8,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.packed.rows import AT_ONCE, NORM_SLACK, SQUARES, norm, transposed
 from anydml.kernels.contract.floats.second.compensated import wide
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 

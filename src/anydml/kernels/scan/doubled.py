@@ -7,8 +7,8 @@ before the vector is head + tail. An element is decided if both ends of the inte
 from __future__ import annotations
 
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.scan.sizes import size, spread
 from anydml.kernels.scan.vectors import LineVectors
 

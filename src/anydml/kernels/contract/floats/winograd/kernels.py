@@ -15,7 +15,7 @@ from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.winograd import transform as winograd
 from anydml.kernels.contract.floats.winograd.transform import BLOCK, FILTER, READ, TILE
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 # panels, and the rest behind them: of tiles; vector: bytes from one vector of packed filters to the next; done: terms so far
