@@ -94,6 +94,9 @@ def ratios(records: Records, exact: Sequence[Any]) -> Array:
             continue
         error = abs(t - (mpq(float(records.head[at])) + mpq(float(records.tail[at]))))
         bound = mpq(float(records.bound[at]))
+        if bound < 0:  # of a number that was rounded in one way or another: it is next to t
+            found[at] = 0.0 if error <= -bound else np.inf
+            continue
         found[at] = 0.0 if error <= NEAR * abs(t) else float(error / bound) if bound else np.inf
     return found
 

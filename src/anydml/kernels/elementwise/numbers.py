@@ -47,7 +47,7 @@ class Number:
     stored and has no err, two values that t lies between, where these are known better than by rel. pair: t between float32
     heads with tails; such a number has no other form. constant: the same finite number in every lane; where low and high are
     equal alone, a lane may still be NaN. zero: lanes where t is known to be 0, and wide is, though the number is saturated.
-    ordered: no lane is NaN that matters.
+    ordered: no lane is NaN that matters. finer: a head, a tail and a bound, where the ends are finer than float64 shows.
     """
 
     body: Body
@@ -72,6 +72,7 @@ class Number:
     constant: bool = False
     zero: Lazy | None = None
     ordered: bool = False
+    finer: Callable[[], tuple[Value, Value, Value]] | None = None
 
     @property
     def positive(self) -> bool:

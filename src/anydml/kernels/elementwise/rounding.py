@@ -8,7 +8,7 @@ from dataclasses import replace
 from anydml.kernels.code import probe
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import halves
+from anydml.kernels.elementwise import halves, recorded
 from anydml.kernels.elementwise.functions.approximate import at_least, at_most
 from anydml.kernels.elementwise.numbers import SLACK, Lazy, Number, U, either, of_single, once, places
 from anydml.kernels.elementwise.wholes import WholeNumber
@@ -174,6 +174,8 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
     bits = data_type.element_bits
     if isinstance(x, WholeNumber):
         return x.resized(bits), None
+    if x.body.target.probe is not None and data_type.dtype.kind == "f":
+        return recorded.number(x, _ends, bits)
     if data_type == DataType.FLOAT16:
         half, undecided = nearest_half(x)
         return half, either(x.guard, undecided)

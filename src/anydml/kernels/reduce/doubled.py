@@ -79,4 +79,5 @@ def share(e: Pair, total: Pair, additions: int) -> Number:
         high=1.0,
         rel=1.0,
         ends=lambda: (odd_of(*two_sum(y, left - bound)), odd_of(*two_sum(y, left + bound))),
+        finer=lambda: (y, left, bound),
     )

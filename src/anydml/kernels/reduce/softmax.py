@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import halves
+from anydml.kernels.elementwise import halves, recorded
 from anydml.kernels.elementwise.combined import used
 from anydml.kernels.elementwise.functions.approximate import ROUNDER, at_least, at_most
 from anydml.kernels.elementwise.functions.coefficients import EXP, EXP_NEAR
@@ -137,6 +137,9 @@ def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type
     small, err = (body.chosen(ahead, 0.0, value) for value in (log.wide(), log.error()))
     left = tail - small  # this and the sums with a bound are rounded, but where L is left out
     err = (err + body.chosen(ahead, 0.0, left.magnitude() * (3 * U))) * SLACK
+    if body.target.probe is not None:
+        unclaimed = either(log.guard, ~ahead & size.compared("oge", limit))
+        return recorded.claimed(head, left, err, unclaimed, data_type.element_bits)
     low, high = (_stored(odd_of(*two_sum(head, left + end)), data_type) for end in (-err, err))
     unsure = either(log.guard, ~ahead & size.compared("oge", limit), low.compared("ne", high), ~size.compared("olt", math.inf))
     assert unsure is not None
