@@ -14,7 +14,7 @@ from anydml.tensor import DataType, TensorDesc
 from bound_probes import Array, climbed, exactly, probed, ratios
 from every_kernel import SOAK, without_dot_products
 
-CANDIDATES, ROUNDS = 16, 2 * SOAK
+CANDIDATES, ROUNDS = 8, 2 * SOAK
 CHANGED = 1.25  # a ratio that differs from its record by more belongs to another bound
 STAGES = ("first", "second")
 ISAS = {"generic": 0, "avx2": 1, "avx_vnni": 1, "avx512bw": 2, "avx512_vnni": 2}  # of x86: the column of the records
@@ -27,7 +27,7 @@ TYPES = {np.dtype(t.name.lower()): t for t in (DataType.FLOAT32, DataType.FLOAT1
 class Case(NamedTuple):
     """An operator and what a search begins with: candidates along the first axis of each input, all others are kept.
 
-    open: how many of the elements may have no claim. kept: inputs that the search leaves as they are.
+    open: how many of the elements may have no claim. kept: inputs that the search leaves as they are. sizes: of the output.
     """
 
     operator: str
@@ -37,6 +37,8 @@ class Case(NamedTuple):
     inputs: Callable[[Rng], Inputs]
     sizes: Callable[[Inputs], tuple[int, ...]]
     kept: tuple[str, ...] = ()
+    output: str = "output_tensor"
+    shaped: Callable[[Inputs], Inputs] = dict  # what the operator gets of the candidates
     open: float = 0.1
     rounds: int = ROUNDS
 
@@ -44,8 +46,8 @@ class Case(NamedTuple):
 def described(case: Case, inputs: Inputs, sizes: Sequence[int], dtype: Any) -> Desc:
     tensors = {name: TensorDesc(TYPES[x.dtype], x.shape) for name, x in inputs.items()}
     kind: Any = operators.find(case.operator)
-    found: Desc = kind(**tensors, output_tensor=TensorDesc(TYPES[np.dtype(dtype)], sizes), **case.fields)
-    return found
+    made: Desc = kind(**tensors, **{case.output: TensorDesc(TYPES[np.dtype(dtype)], sizes)}, **case.fields)
+    return made
 
 
 def largest(case: Case, stage: str, isa: str) -> float:
@@ -54,15 +56,16 @@ def largest(case: Case, stage: str, isa: str) -> float:
     same = {name: start.pop(name) for name in case.kept}
 
     def rate(inputs: Inputs) -> Array:
-        inputs = inputs | same
+        count = len(next(iter(inputs.values())))
+        inputs = case.shaped(inputs) | same
         sizes = case.sizes(inputs)
         dtype = next(iter(inputs.values())).dtype
-        records = probed(described(case, inputs, sizes, dtype), inputs, case.kernel, stage=stage, isa=isa)
+        records = probed(described(case, inputs, sizes, dtype), inputs, case.kernel, stage=stage, isa=isa, output=case.output)
         assert records.stored.all(), f"{(~records.stored).sum()} of {records.stored.size} elements have no record"
-        exact = exactly(case.oracle, case.operator, case.fields, inputs, {"output_tensor": (sizes, dtype)})
+        exact = exactly(case.oracle, case.operator, case.fields, inputs, {case.output: (sizes, dtype)})
         found = ratios(records, exact)
         assert np.isnan(found).mean() <= case.open, f"nothing is claimed of {np.isnan(found).mean():.0%} of the elements"
-        best: Array = np.fmax.reduce(found.reshape(len(next(iter(inputs.values()))), -1), axis=1, initial=0.0)
+        best: Array = np.fmax.reduce(found.reshape(count, -1), axis=1, initial=0.0)
         return best
 
     with np.errstate(all="ignore"):

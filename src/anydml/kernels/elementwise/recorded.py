@@ -24,7 +24,7 @@ def number(x: Number, ends: Callable[[Number], tuple[Value, Value]], element_bit
     elif x.pair is not None:
         wide = x.pair.head.kind.of("double")
         head, low, high = (part.converted("fpext", wide) for part in (x.pair.head, x.pair.low, x.pair.high))
-        tail, bound = (low + high) * 0.5, (high - low) * 0.5
+        tail, bound = (low + high) * 0.5, ((high - low) * 0.5).magnitude()
         if x.pair.sign is not None:
             flips = (x.pair.sign & -(1 << 31)).converted("zext", wide.integer) << 32
             head, tail = ((part.bits() ^ flips).cast(wide) for part in (head, tail))
@@ -40,7 +40,7 @@ def number(x: Number, ends: Callable[[Number], tuple[Value, Value]], element_bit
     else:
         low, high = ends(x)
         head, tail = low, (high - low) * 0.5
-        bound = tail
+        bound = tail.magnitude()  # of a negative number, the ends may be in the other order
         if x.err is not None:  # a bound of 0 decides, whatever the ends are
             none = x.error().compared("oeq", 0.0)
             head, tail, bound = (

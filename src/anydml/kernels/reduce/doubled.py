@@ -14,7 +14,7 @@ from anydml.kernels.elementwise.functions.approximate import at_least, product
 from anydml.kernels.elementwise.functions.exponentials import LN2_HEAD, LOG2_E
 from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.numbers import Number, U, odd_of
-from anydml.kernels.reduce.softmax import Shares
+from anydml.kernels.reduce.softmax import SMALL, Shares
 
 Pair = tuple[Value, Value]
 
@@ -78,6 +78,7 @@ def share(e: Pair, total: Pair, additions: int) -> Number:
         low=0.0,
         high=1.0,
         rel=1.0,
+        saturated=SMALL,
         ends=lambda: (odd_of(*two_sum(y, left - bound)), odd_of(*two_sum(y, left + bound))),
         finer=lambda: (y, left, bound),
     )

@@ -1,0 +1,88 @@
+"""The error bounds of a recurrence's elements: what kernels claim of each element of a step, beside the exact result.
+
+A step of LSTM makes its outputs of the states that it has stored, which are records in a probe: so these are of its states.
+`python tests/kernels/recurrence/test_recurrence_elements.py` prints the table of records.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oracle
+from anydml import operators
+from anydml.kernels.code import llvm
+from bound_cases import Array, Case, Inputs, Rng, cancelling, check, normal, printed, wide
+
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+
+KERNEL = "recurrence:compiled"
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+FUNCTIONS = {"RNN": ("TANH",), "GRU": ("SIGMOID", "TANH"), "LSTM": ("SIGMOID", "TANH", "TANH")}
+
+
+def step(name: str, make: Any = normal, size: float = 1.0, width: int = 9, *, hidden: int = 5, **how: Any) -> Case:
+    """One step of many sequences; size: a factor of the inputs. weights: how they are made."""
+    weights, functions = how.pop("weights", normal), how.pop("functions", FUNCTIONS[name])
+    descs = [operators.find(f"ACTIVATION_{function}")() for function in functions]
+
+    def inputs(rng: Rng) -> Inputs:
+        found = {
+            "input_tensor": (size * make(rng, width)).astype(np.float32),
+            "hidden_init_tensor": normal(rng, hidden) / 2,
+            "weight_tensor": weights(rng, GATES[name] * hidden, width)[:1, None],
+            "recurrence_tensor": normal(rng, GATES[name] * hidden, hidden)[:1, None],
+            "bias_tensor": normal(rng, 2 * GATES[name] * hidden)[:1, None, None],
+        }
+        return found | ({"cell_mem_init_tensor": normal(rng, hidden)} if name == "LSTM" else {})
+
+    def shaped(inputs: Inputs) -> Inputs:
+        return {field: x[None, None] for field, x in inputs.items()}
+
+    return Case(
+        name, KERNEL, oracle.lstm if name == "LSTM" else oracle.recurrent,
+        dict(activation_descs=descs, direction="FORWARD", **how), inputs,
+        lambda inputs: (1, 1, inputs["input_tensor"].shape[2], hidden),
+        kept=("weight_tensor", "recurrence_tensor", "bias_tensor"),
+        output="output_cell_single_tensor" if name == "LSTM" else "output_single_tensor", shaped=shaped,
+    )  # fmt: skip
+
+
+def of_one_sign(rng: Rng, *sizes: int) -> Array:
+    return 1 + normal(rng, *sizes) / 64
+
+
+CASES = {
+    "RNN": step("RNN"),
+    "RNN of many inputs": step("RNN", size=0.1, width=300),
+    "RNN of small sums": step("RNN", size=1e-6),
+    "RNN of large sums": step("RNN", size=3.0),
+    "RNN of sums that cancel": step("RNN", cancelling, weights=of_one_sign, width=40),
+    "RNN of wide inputs": step("RNN", wide),
+    "RNN with a ReLU": step("RNN", functions=("RELU",)),
+    "RNN with a softsign": step("RNN", functions=("SOFTSIGN",)),
+    "GRU": step("GRU", linear_before_reset=False),
+    "GRU of sums that cancel": step("GRU", cancelling, weights=of_one_sign, width=40, linear_before_reset=False),
+    "GRU with a linear reset": step("GRU", linear_before_reset=True),
+    "GRU of large sums": step("GRU", size=3.0, linear_before_reset=True),
+    "LSTM": step("LSTM"),
+    "LSTM of sums that cancel": step("LSTM", cancelling, weights=of_one_sign, width=40),
+    "LSTM of large sums": step("LSTM", size=3.0),
+}
+RECORDS: dict[str, tuple[float, ...]] = {}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_no_error_exceeds_its_bound(name: str) -> None:
+    check(CASES, RECORDS, name)
+
+
+def test_records_are_of_all_cases() -> None:
+    assert [*RECORDS] == [*CASES]
+
+
+if __name__ == "__main__":
+    printed(CASES, sys.argv[1:])
