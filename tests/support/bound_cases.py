@@ -38,6 +38,7 @@ class Case(NamedTuple):
     sizes: Callable[[Inputs], tuple[int, ...]]
     kept: tuple[str, ...] = ()
     output: str = "output_tensor"
+    told: dict[str, Any] | None = None  # the fields as the oracle has them
     shaped: Callable[[Inputs], Inputs] = dict  # what the operator gets of the candidates
     open: float = 0.1
     rounds: int = ROUNDS
@@ -61,8 +62,7 @@ def largest(case: Case, stage: str, isa: str) -> float:
         sizes = case.sizes(inputs)
         dtype = next(iter(inputs.values())).dtype
         records = probed(described(case, inputs, sizes, dtype), inputs, case.kernel, stage=stage, isa=isa, output=case.output)
-        assert records.stored.all(), f"{(~records.stored).sum()} of {records.stored.size} elements have no record"
-        exact = exactly(case.oracle, case.operator, case.fields, inputs, {case.output: (sizes, dtype)})
+        exact = exactly(case.oracle, case.operator, case.told or case.fields, inputs, {case.output: (sizes, dtype)})
         found = ratios(records, exact)
         assert np.isnan(found).mean() <= case.open, f"nothing is claimed of {np.isnan(found).mean():.0%} of the elements"
         best: Array = np.fmax.reduce(found.reshape(count, -1), axis=1, initial=0.0)
