@@ -6,18 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anydml import operators
 from anydml.kernels.code import targets
 from anydml.schema.operator import Desc
 from anydml.tensor import DataType, TensorDesc
-from bound_probes import Array, climbed, exactly, probed, ratios
+from bound_probes import climbed, exactly, probed, ratios
 from every_kernel import SOAK, without_dot_products
 
 CANDIDATES, ROUNDS = 8, 2 * SOAK
 CHANGED = 1.25  # a ratio that differs from its record by more belongs to another bound
 STAGES = ("first", "second")
 ISAS = {"generic": 0, "avx2": 1, "avx_vnni": 1, "avx512bw": 2, "avx512_vnni": 2}  # of x86: the column of the records
+Array = NDArray[Any]
 Rng = np.random.RandomState
 Inputs = dict[str, Array]
 Records = Mapping[str, Sequence[float]]

@@ -27,7 +27,8 @@ FUNCTIONS = {"RNN": ("TANH",), "GRU": ("SIGMOID", "TANH"), "LSTM": ("SIGMOID", "
 def step(name: str, make: Any = normal, size: float = 1.0, width: int = 9, *, hidden: int = 5, **how: Any) -> Case:
     """One step of many sequences; size: a factor of the inputs. weights: how they are made."""
     weights, functions = how.pop("weights", normal), how.pop("functions", FUNCTIONS[name])
-    descs = [operators.find(f"ACTIVATION_{function}")() for function in functions]
+    found: Any = operators.find
+    descs = [found(f"ACTIVATION_{function}")() for function in functions]
 
     fields = dict(direction="FORWARD", **how)
 

@@ -20,7 +20,6 @@ from bound_cases import (
     Rng,
     about_one,
     alike,
-    cancelling,
     check,
     normal,
     outlier,

@@ -15,7 +15,6 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit, emit_lines
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.estimated import quantised_sum
-from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.geometry import Box, parts, shares
 from anydml.kernels.elementwise.int4 import in_bytes
 from anydml.kernels.elementwise.levels import element, finer_kernel, finer_stage
@@ -26,6 +25,7 @@ from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, S
 from anydml.kernels.elementwise.undecided import UndecidedElements, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Formula, Map, maps
+from anydml.kernels.numbers.functions import paired
 from anydml.schema.check import Checked
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType

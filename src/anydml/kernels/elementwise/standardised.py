@@ -19,8 +19,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Kind, Value, part
-from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, either, once
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, decided_size, once
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
+from anydml.kernels.numbers.known import Known
+from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
 LARGEST = 2.0**400  # of factors, and their reciprocals, that are moderate
@@ -206,9 +208,9 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
             limit = body.fused(singles[0].magnitude(), of_factor, limit)
         return limit
 
-    number = Number(body, lambda: y, low=-MOST, high=MOST, err=bounded, guard=shared.guard)
+    number = Number(body, lambda: y, Known(-MOST, MOST), err=bounded, guard=shared.guard)
     if shared.rel is not None and not sizes and shared.b is None:
-        number = replace(number, err=None, rel=shared.rel, least=-MOST_DIGITS)
+        number = replace(number, err=None, rel=shared.rel, known=replace(number.known, least=-MOST_DIGITS))
     return Standardised(number, doubt if shared.near is not None else None, None if None in singles else known)
 
 

@@ -12,10 +12,11 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
-from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import SLACK, either
-from anydml.kernels.elementwise.precise_arithmetic import Precise, all_signed, finite, is_zero
+from anydml.kernels.numbers.doubled.arithmetic import Precise, all_signed, finite, is_zero
+from anydml.kernels.numbers.floats.numbers import SLACK
+from anydml.kernels.numbers.functions.pairs import Pair
+from anydml.kernels.numbers.lanes import either
 from anydml.kernels.recurrence.finer_sums import PARTS, sums
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.shape import (

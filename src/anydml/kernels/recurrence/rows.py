@@ -8,7 +8,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import tile
 from anydml.kernels.contract.floats.compensated import wide
 from anydml.kernels.contract.floats.rows import AT_ONCE, NORM_SLACK, SQUARES, transposed
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 

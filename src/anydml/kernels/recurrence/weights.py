@@ -6,7 +6,7 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.rows import AT_ONCE, NORM_SLACK, SQUARES, transposed
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 # unit, term: bytes from one to the next; panel: bytes from one panel to the next; first: the vector where they begin

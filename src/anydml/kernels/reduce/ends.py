@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import Number, either, odd_of
+from anydml.kernels.numbers.floats.numbers import Number, odd_of
+from anydml.kernels.numbers.functions.pairs import two_sum
+from anydml.kernels.numbers.lanes import either
 
 
 def between(head: Value, low: Value, high: Value, guard: Value | None, rel: float = 1.0) -> Number:

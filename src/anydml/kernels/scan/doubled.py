@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.scan.sizes import size, spread
 
 if TYPE_CHECKING:

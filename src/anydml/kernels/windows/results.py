@@ -15,11 +15,12 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, odd_of
-from anydml.kernels.elementwise.rounding import rounded_to_whole, stored
 from anydml.kernels.match.windows import LENGTH, MEAN, QUANTIZED
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole, stored
+from anydml.kernels.numbers.functions.pairs import two_sum
+from anydml.kernels.numbers.known import Known
 from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import DataType, limits
 
@@ -103,7 +104,7 @@ def length(shape: WindowsKey, total: Value) -> tuple[Value, Value | None]:
     """The bits of the root of a sum of squares, and the lanes that are open."""
     root = total.root()
     rel = (shape.additions / 2 + 2) * U * SLACK
-    return stored(Number(total.body, lambda: root, low=0.0, rel=rel), shape.types[1], integral=False)
+    return stored(Number(total.body, lambda: root, Known(0.0), rel=rel), shape.types[1], integral=False)
 
 
 def quantized(

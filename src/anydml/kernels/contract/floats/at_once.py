@@ -24,9 +24,9 @@ from anydml.kernels.contract.floats.layout import FloatLayout
 from anydml.kernels.contract.floats.reads import single
 from anydml.kernels.contract.floats.tile import BOUND, leave, multiplied
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.floats.rounding import between_ends
 from anydml.tensor import DataType
 
 MOST = 384  # terms: a panel of longer ones leaves the first cache no room

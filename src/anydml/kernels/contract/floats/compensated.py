@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import SLACK
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats.numbers import SLACK
+from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.tensor import DataType
 
 

@@ -19,8 +19,8 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import tile
 from anydml.kernels.contract.floats.magnitudes import DENSE
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import SLACK
+from anydml.kernels.numbers.floats.numbers import SLACK
+from anydml.kernels.numbers.functions.pairs import two_sum
 
 # most: entries on the list up to which nothing is done; of sums that are exact, fewer by CHEAPER powers of two
 ARGUMENTS = (*tile.SUMMED, "rests", "most", "a_norms", "b_norms", "a_low", "b_low")

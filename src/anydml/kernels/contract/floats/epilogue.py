@@ -30,9 +30,10 @@ from anydml.kernels.contract.floats.magnitudes import DENSE
 from anydml.kernels.contract.floats.tile import BOUND
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import Number, either
-from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, Streams
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.floats.rounding import between_ends
+from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
 AHEAD = 4  # rows whose elements are fetched before they are written

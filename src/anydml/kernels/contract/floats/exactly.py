@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.contract.floats import compensated
 from anydml.kernels.contract.floats.formula import Stored, rounded, stored, stored_precisely
-from anydml.kernels.elementwise.functions.pairs import Pair, two_sum
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.functions.pairs import Pair, two_sum
 
 Streams = Mapping[int, Value]
 

@@ -10,7 +10,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.tile import LINE
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 RUN = 40  # bytes of a run: where it begins in the panel, its length, its place in the outer dimensions and its first column

@@ -15,8 +15,8 @@ from anydml.kernels.contract.floats.compensated import joined, plus, result, tog
 from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
 from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
-from anydml.kernels.elementwise.functions.pairs import Pair
-from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.tensor import DataType
 
 LANES = 2  # an element in all of them

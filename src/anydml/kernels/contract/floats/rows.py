@@ -8,7 +8,7 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 ARGUMENTS = ("a", "row", "rows", "channels", "term", "positions", "table", "step", "into", "norms")

@@ -13,8 +13,8 @@ from anydml.kernels.contract.floats.careful import masked_store
 from anydml.kernels.contract.floats.formula import bounded, stored, stored_rounded
 from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.seen import FilterKey, FilterReads
-from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 I64 = Kind("i64")

@@ -21,7 +21,7 @@ from anydml.kernels.contract.floats.winograd import (
     READ,
     SLACK,
 )
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 ELEMENTS = FILTER * FILTER

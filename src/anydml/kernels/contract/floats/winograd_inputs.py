@@ -16,7 +16,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import winograd
 from anydml.kernels.contract.floats.winograd import AMPLIFIED, FILTER_NORMS, INPUT_NORMS, POSITIONS, READ, SLACK, TILE
 from anydml.kernels.contract.floats.winograd_kernels import interleaved, masked
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 # first: the first line that is read, in lines that windows reach; tile_rows x tiles: of outputs; those that are inside of the

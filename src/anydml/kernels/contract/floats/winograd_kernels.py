@@ -14,7 +14,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import tile, winograd
 from anydml.kernels.contract.floats.winograd import BLOCK, FILTER, READ, TILE
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 # panels, and the rest behind them: of tiles; vector: bytes from one vector of packed filters to the next; done: terms so far
