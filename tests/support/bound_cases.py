@@ -44,6 +44,7 @@ class Case(NamedTuple):
     shaped: Callable[[Inputs], Inputs] = dict  # what the operator gets of the candidates
     open: float = 0.1
     rounds: int = ROUNDS
+    stages: Sequence[str] = STAGES
 
 
 def described(case: Case, inputs: Inputs, sizes: Sequence[int], dtype: Any) -> Desc:
@@ -86,17 +87,19 @@ def check(cases: Mapping[str, Case], records: Records, name: str) -> None:
     """A case at both stages; instruction sets by turns, all in `make soak`."""
     rows = [row.name for row in without_dot_products()]
     turn = list(records).index(name)
-    for n, stage in enumerate(STAGES[: len(records[name]) // 3]):
+    for n, stage in enumerate(cases[name].stages):
         for isa in rows if SOAK > 1 else [rows[(turn + n) % len(rows)]]:
             ratio = largest(cases[name], stage, isa)
             print(f"{name}, {stage} stage, {isa}: {ratio:.3g}")
             judge(name, stage, isa, ratio, records)
 
 
-def printed(cases: Mapping[str, Case], names: Sequence[str], stages: Sequence[str] = STAGES) -> None:
+def printed(cases: Mapping[str, Case], names: Sequence[str]) -> None:
     """Print the table of records."""
     for name in names or cases:
-        found = [f"{largest(cases[name], stage, isa):.3g}" for stage in stages for isa in ("generic", "avx2", "avx512bw")]
+        found = [
+            f"{largest(cases[name], stage, isa):.3g}" for stage in cases[name].stages for isa in ("generic", "avx2", "avx512bw")
+        ]
         print(f'    "{name}": ({", ".join(found)}),', flush=True)
 
 

@@ -15,7 +15,7 @@ import pytest
 import oracle
 from anydml import operators
 from anydml.kernels.code import llvm
-from bound_cases import Array, Case, Inputs, Rng, cancelling, check, normal, printed, wide
+from bound_cases import Case, Inputs, Rng, about_one, cancelling, check, normal, printed, wide
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -56,25 +56,21 @@ def step(name: str, make: Any = normal, size: float = 1.0, width: int = 9, *, hi
     )  # fmt: skip
 
 
-def of_one_sign(rng: Rng, *sizes: int) -> Array:
-    return 1 + normal(rng, *sizes) / 64
-
-
 CASES = {
     "RNN": step("RNN"),
     "RNN of many inputs": step("RNN", size=0.1, width=300),
     "RNN of small sums": step("RNN", size=1e-6),
     "RNN of large sums": step("RNN", size=3.0),
-    "RNN of sums that cancel": step("RNN", cancelling, weights=of_one_sign, width=40),
+    "RNN of sums that cancel": step("RNN", cancelling, weights=about_one, width=40),
     "RNN of wide inputs": step("RNN", wide),
     "RNN with a ReLU": step("RNN", functions=("RELU",)),
     "RNN with a softsign": step("RNN", functions=("SOFTSIGN",)),
     "GRU": step("GRU", linear_before_reset=False),
-    "GRU of sums that cancel": step("GRU", cancelling, weights=of_one_sign, width=40, linear_before_reset=False),
+    "GRU of sums that cancel": step("GRU", cancelling, weights=about_one, width=40, linear_before_reset=False),
     "GRU with a linear reset": step("GRU", linear_before_reset=True),
     "GRU of large sums": step("GRU", size=3.0, linear_before_reset=True),
     "LSTM": step("LSTM"),
-    "LSTM of sums that cancel": step("LSTM", cancelling, weights=of_one_sign, width=40),
+    "LSTM of sums that cancel": step("LSTM", cancelling, weights=about_one, width=40),
     "LSTM of large sums": step("LSTM", size=3.0),
 }
 # by stage, the first and the second, in vectors of 2, 4 and 8 float64
