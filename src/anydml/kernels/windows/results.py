@@ -87,10 +87,10 @@ def root(shape: WindowsKey, high: Value, low: Value, lost: Value) -> tuple[Value
     25 digits at most, so that its square is exact in float64, and so is the difference to high, which is next to it. On which
     side of b the root is, or that it is b, says the sign of (high - b^2) + low, which one rounding keeps.
     """
-    near, data_type = high.root(), shape.types[1]
+    near, data_type, share = high.root(), shape.types[1], 4 * U
     if high.body.target.probe is not None:
-        return recorded.claimed(near, near.lift(0.0), near * (4 * U), None, data_type.element_bits)
-    ends = [as_bits(end, data_type) for end in (near * (1 - 4 * U), near * (1 + 4 * U))]
+        return recorded.claimed(near, near.lift(0.0), near * share, None, data_type.element_bits)
+    ends = [as_bits(end, data_type) for end in (near * (1 - share), near * (1 + share))]
     differ = ends[0].compared("ne", ends[1])
     first, second = (_number(end, data_type) for end in ends)
     middle = (first + second) * 0.5
