@@ -6,19 +6,16 @@ A window may have up to 2^32 positions, although the tensor that it reads is sma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from anydml.kernels.evaluate.namespace import Namespace
 from anydml.kernels.match.affine import Affine, affine
 from anydml.kernels.match.structure import conjuncts, operands
 from anydml.schema.node import Expr, Variable
 from anydml.schema.traversal import free, walk
 
-if TYPE_CHECKING:
-    from anydml.kernels.evaluate.source import FunctionSource
-
 
 def ends(
-    source: FunctionSource,
+    source: Namespace,
     v: Variable,
     condition: Expr | None,
     guards: Sequence[Expr],
@@ -57,7 +54,7 @@ def read_ends(v: Variable, condition: Expr, unknown: Sequence[Variable]) -> Iter
                 yield end
 
 
-def count(source: FunctionSource, e: Expr) -> str | None:
+def count(source: Namespace, e: Expr) -> str | None:
     """The text of the number of terms of a sum of a constant; None if it does not follow from the ends of its loops."""
     conditions = conjuncts(e)
     bound = set(e.data[1])

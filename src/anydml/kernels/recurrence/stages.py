@@ -9,7 +9,7 @@ from anydml.kernels.code.emit import arguments, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, opened
 from anydml.kernels.contract.floats.formula import KNOWN_SUM
-from anydml.kernels.contract.floats.rows import NORM_SLACK
+from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
 from anydml.kernels.elementwise import magnitudes
 from anydml.kernels.elementwise.items import Item, number_of, stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
