@@ -85,6 +85,20 @@ def normalised(make: Rows, width: int, *, affine: bool = False, epsilon: float =
     return Case(name, KERNEL, oracle.normalization, fields, inputs, lambda inputs: inputs["input_tensor"].shape)
 
 
+def cancelled() -> Case:
+    """Biases that leave little of what they are added to."""
+    case = normalised(normal, 33, affine=True)
+
+    def inputs(rng: Rng) -> dict[str, Array]:
+        found = case.inputs(rng)
+        x = found["input_tensor"].astype(np.float64)
+        x -= x.mean(axis=3, keepdims=True)
+        x /= np.sqrt((x * x).mean(axis=3, keepdims=True) + 2**-17)
+        return found | {"bias_tensor": (-x * found["scale_tensor"]).astype(np.float32)}
+
+    return case._replace(inputs=inputs)
+
+
 def lp(make: Rows, width: int, p: int) -> Case:
     return Case(
         "LP_NORMALIZATION", KERNEL, oracle.normalization, dict(axis=3, epsilon=2**-17, p=p),
@@ -128,6 +142,7 @@ CASES = {
     "normalised of wide elements": normalised(partial(wide, least=-20, most=20), 33, epsilon=2**-30),
     "normalised with a scale and a bias": normalised(normal, 33, affine=True),
     "normalised alike with a scale and a bias": normalised(partial(alike, apart=1e-2), 12, affine=True),
+    "normalised with a bias that cancels": cancelled(),
     "normalised without a mean": normalised(normal, 33, mean=False),
     "LP normalised": lp(normal, 33, 2),
     "LP normalised by magnitudes": lp(wide, 33, 1),
@@ -168,6 +183,7 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "normalised of wide elements": (0.0123, 0.0129, 0.0126, 0.000327, 0.000474, 0.000574),
     "normalised with a scale and a bias": (0.0116, 0.0106, 0.0105, 0.00195, 0.00635, 0.00635),
     "normalised alike with a scale and a bias": (0.564, 0.564, 0.564, 0.786, 0.786, 0.786),
+    "normalised with a bias that cancels": (0.0137, 0.0128, 0.0126, 0.0014, 0.0014, 0.0014),
     "normalised without a mean": (0.15, 0.15, 0.105, 0.00192, 0.00137, 0.00137),
     "LP normalised": (0.0782, 0.118, 0.118, 0.00163, 0.000937, 0.000937),
     "LP normalised by magnitudes": (0.0893, 0.0829, 0.0829, 0.00305, 0.00226, 0.00226),
