@@ -106,8 +106,8 @@ def stored(target: Target, formula: Formula, types: Types, integral: bool) -> st
             return body.at(places[k], body.op(f"mul i64 {i}, {bits // 8}"))
 
         streams = [body.loaded(Kind(f"i{t.element_bits}", LANES), at(2 + k, t.element_bits)) for k, t in enumerate(types[:-1])]
-        made, left_open = element(body, shape, streams, "wide")
-        mask = body.constant(Kind("i1", LANES), False) if left_open is None else left_open
+        made, left_undecided = element(body, shape, streams, "wide")
+        mask = body.constant(Kind("i1", LANES), False) if left_undecided is None else left_undecided
         body.stored(made, at(0, types[-1].element_bits))
         body.stored(mask.converted("zext", mask.kind.of("i8")), at(1, 8))
         return carried

@@ -19,7 +19,7 @@ from anydml.devices.families import BETWEEN, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
-from anydml.devices.slow import left_open
+from anydml.devices.slow import left_undecided
 from anydml.graphs.between import between_bytes, with_regions
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import fuse, read_at_index
@@ -186,7 +186,7 @@ class _Kernels:
 
     def _linked(self, families: Families, problem: Problem, title: str) -> tuple[str, Built] | None:
         for name, answer in lowerings(families, problem, self._machine):
-            built = tried(name, partial(linked, answer, left_open(title, name))) if isinstance(answer, Lowered) else answer
+            built = tried(name, partial(linked, answer, left_undecided(title, name))) if isinstance(answer, Lowered) else answer
             if not isinstance(built, Refused):
                 if files := dumping():
                     files.fused(title, problem, name, answer)

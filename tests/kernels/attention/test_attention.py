@@ -225,10 +225,10 @@ def left(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
     found: list[int] = []
     real = undecided._decide
 
-    def counting(open_: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
-        first, words = open_.place // 8, open_.rows * open_.row // 8
+    def counting(bits: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
+        first, words = bits.place // 8, bits.rows * bits.row // 8
         found.append(int(np.unpackbits(scratch[first : first + words].view(np.uint8)).sum()))
-        real(open_, decision, scratch, arrays)
+        real(bits, decision, scratch, arrays)
 
     monkeypatch.setattr(undecided, "_decide", counting)
     return found
@@ -390,7 +390,7 @@ def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pyte
         f.store("i64", f.plus(f.load("i64", state, LEFT), 1), state, LEFT)
         return f
 
-    def noted(open_: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
+    def noted(bits: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
         counts.append(int(scratch[LEFT // 8]))
 
     monkeypatch.setattr(weights, "SMALL", -1.0)

@@ -124,8 +124,8 @@ def test_what_is_made_of_pairs_is_decided_as_in_float64(formula: Formula, target
     assert found.wrong == []
     paired_alone = prove_pairs.Compiled(target, formula, ("paired",))
     usual = normal[np.abs(normal.view(np.float32)) < 3]
-    _, open_ = paired_alone(usual)
-    assert open_.size < usual.size / 50
+    _, undecided = paired_alone(usual)
+    assert undecided.size < usual.size / 50
 
 
 @every_function

@@ -33,7 +33,7 @@ def emitted(target: Target, shape: AttentionKey) -> str:
         rows.largest,
         weights.weighed,
         results.results,
-        results.left_open,
+        results.mark_undecided,
         finer.sums_of_products,
         finer.weights,
         finer_elements.elements,
@@ -83,8 +83,8 @@ def _main(target: Target, shape: AttentionKey) -> Function:
             def block(b: str) -> None:
                 s = f.plus(start, f.times(b, together))
                 count = f.least(together, f.minus(end, s))
-                open_ = f.at(f.argument("open"), f.times(f.plus(before, s), f.argument("open_row")))
-                f.call_of("queries", *(f"i64 {x}" for x in (o, p, r, s, count)), f"ptr {open_}")
+                undecided = f.at(f.argument("open"), f.times(f.plus(before, s), f.argument("open_row")))
+                f.call_of("queries", *(f"i64 {x}" for x in (o, p, r, s, count)), f"ptr {undecided}")
 
             f.each("0", blocks, block)
 

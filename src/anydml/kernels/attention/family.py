@@ -15,7 +15,7 @@ from anydml.kernels.attention.undecided import AttentionBits, deciding
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
-from anydml.kernels.contract.floats.family import any_open
+from anydml.kernels.contract.floats.family import any_undecided
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.attention import attention
 from anydml.kernels.problem import Problem
@@ -63,11 +63,11 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
             phases[0].append([Step(code, tuple(given[name] for name in own.names))])
     counters = np.array([place + LEFT for place in plan.states()], np.int64)
     with guard:
-        ending = engine.compiled(any_open, target)
+        ending = engine.compiled(any_undecided, target)
     # at last: no phase ends the call before the next one
     phases.append([[Step(ending, (At("constants"), len(counters), At("scratch")))]])
     name = found.output.name
-    bits = AttentionBits(found, plan.open, plan.open_rows, plan.open_row)
+    bits = AttentionBits(found, plan.undecided, plan.undecided_rows, plan.undecided_row)
     return Lowered(
         target,
         [Rounds(phases)],

@@ -70,7 +70,7 @@ def elements(target: Target, shape: AttentionKey) -> Function:
     odd = [odd_of(*end) for end in ends]
     plain = correction.compared("oeq", 0.0) & bound.compared("oeq", 0.0)
     bits = [_bits(f, f.chosen(plain, y, x)) for x in odd]
-    open_ = bits[0].compared("ne", bits[1]) | ~(bound.compared("olt", math.inf))
+    undecided = bits[0].compared("ne", bits[1]) | ~(bound.compared("olt", math.inf))
     # a term that does not decide otherwise gives a 0 its sign, also one of values that cancel; of zeros alone, so may one that
     # is no term. Without minus signs, all that is 0 is +0
     cancelled = high.compared("oeq", 0.0) & most.bits().compared("slt", 0)
@@ -79,12 +79,12 @@ def elements(target: Target, shape: AttentionKey) -> Function:
     # terms of weights that are 0 are left out, and not known where a value is infinite or NaN, by which the norm is
     numbers = f.loaded(wide, f.argument("norms"), "%place").compared("olt", math.inf)
     left_out = zeros.compared("ogt", 0.0) & ~numbers
-    open_ = open_ | (cancelled & (made_little | made_none)) | left_out
+    undecided = undecided | (cancelled & (made_little | made_none)) | left_out
     if f.target.probe is not None:
         bits[0] = probe.record(y, correction, bound, f.shape.data_type.element_bits)
-        open_ = f.constant(open_.kind, False)
+        undecided = f.constant(undecided.kind, False)
     asked = f.load("i64", "%listed", 16)
-    left_bits = f.op(f"and i64 {asked}, {lanes_as_bits(open_)}")
+    left_bits = f.op(f"and i64 {asked}, {lanes_as_bits(undecided)}")
     f.store("i64", left_bits, "%listed", 16)
     made = f.op(f"and i64 {asked}, {f.op(f'xor i64 {left_bits}, -1')}")
     line, step = f.argument("line"), f.argument("output_c")

@@ -183,7 +183,7 @@ class AttentionPlan:
         n = {name: int(x) for name, x in made.numbers.items() if not isinstance(x, At)}
         lanes, height, across = target.vector_bytes // 8, tile.height(target), tile.vectors(target)
         head, column, key = (-(-n[x] // lanes) * lanes * 8 for x in ("head", "columns", "keys"))
-        self.open_row = -(-n["columns"] // 64) * 8
+        self.undecided_row = -(-n["columns"] // 64) * 8
         together = height
         while together < 4 * height and 2 * together * key <= SCORES and together < n["queries"]:
             together *= 2
@@ -199,7 +199,7 @@ class AttentionPlan:
         apart = key + 64 * (1 - key // 64 % 2)  # an odd number of cache lines, so that rows share no places of a cache
         self.rows: Numbers = dict(
             parts=self.parts, part=part, together=together, head_row=head, column_row=column, key_row=key, score_row=apart,
-            open_row=self.open_row,
+            open_row=self.undecided_row,
         )  # fmt: skip
         more = key + 64  # half a vector more: see `finer.weights`
         self.sizes = dict(
@@ -210,9 +210,9 @@ class AttentionPlan:
             heads=more, tails=more, losses=more, rests=more, row=64,
         )  # fmt: skip
         self.own = sum(-(-size // 64) * 64 for size in self.sizes.values())
-        self.open = self.own * self.threads
-        self.open_rows = batches * n["groups"] * n["queries"]
-        self.scratch = self.open + self.open_rows * self.open_row
+        self.undecided = self.own * self.threads
+        self.undecided_rows = batches * n["groups"] * n["queries"]
+        self.scratch = self.undecided + self.undecided_rows * self.undecided_row
 
     def phases(self, names: Sequence[str]) -> Iterator[list[tuple[At | int, ...]]]:
         """The arguments of the pieces of each phase."""
@@ -226,7 +226,14 @@ class AttentionPlan:
                 for name, size in self.sizes.items():
                     memory[name] = At("scratch", at)
                     at += -(-size // 64) * 64
-                numbers = {**self.numbers, **self.rows, **memory, "first": first, "end": end, "open": At("scratch", self.open)}
+                numbers = {
+                    **self.numbers,
+                    **self.rows,
+                    **memory,
+                    "first": first,
+                    "end": end,
+                    "open": At("scratch", self.undecided),
+                }
                 pieces.append(tuple(numbers[name] for name in names))
             yield pieces
 

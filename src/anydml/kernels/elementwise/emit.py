@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise import near_zero, settled
 from anydml.kernels.elementwise.estimated import EstimateCode, quantised_sum
 from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits, slowly
@@ -168,7 +168,7 @@ class Kernel:
     def _element(self, streams: Sequence[Value]) -> tuple[Value, Value | None]:
         if self.estimate is not None:
             made, undecided = self.estimate.element(streams)
-            return made, None if undecided is None else opened(undecided)
+            return made, None if undecided is None else left_by_first_stage(undecided)
         return element(self.body, self.shape, streams, self.shape.levels[0])
 
     def _stop_if_full(self, i: str) -> None:

@@ -59,7 +59,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     short = prod(made.map.sizes) + sum(made.inner.values()) < SHORT
     if made.inner:
         return in_order(target, [*made.before, run, *made.after], made.inner, short=short)
-    decide = None if run.open is None else run.open.decide
+    decide = None if run.undecided is None else run.undecided.decide
     return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=short, decide=decide)
 
 

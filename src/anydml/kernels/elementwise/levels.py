@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened, opened_exactly
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise import precise, settled
 from anydml.kernels.elementwise.combined import SINGLE
 from anydml.kernels.elementwise.formula import FormulaWalk
@@ -27,7 +27,7 @@ def element(body: Body, shape: MapKey, streams: Sequence[Value], level: str) -> 
     """The bits that are stored, and the lanes that have to be decided elsewhere."""
     made, undecided = _element(body, shape, streams, level)
     if undecided is not None:
-        undecided = opened_exactly(undecided) if level == "doubled" else opened(undecided)
+        undecided = left_by_second_stage(undecided) if level == "doubled" else left_by_first_stage(undecided)
     return made, undecided
 
 
@@ -67,7 +67,7 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
 
     def carefully() -> tuple[Value, str]:
         bits, undecided = stored_item(body, root(), data_type, lanes, integral=integral)
-        return bits, "0" if undecided is None else lanes_as_bits(opened(undecided))
+        return bits, "0" if undecided is None else lanes_as_bits(left_by_first_stage(undecided))
 
     x = walk.at_base()
     if x is not None and x.known is not None and data_type in SINGLE:
@@ -87,12 +87,12 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
     body.branch(doubtful, some, after, seldom=True)
     body.label(some)
     walk.doubted()
-    bits, open_ = carefully()
+    bits, rest = carefully()
     body.jump(careful)
     body.label(careful)
     body.jump(after)
     body.label(after)
-    left = body.op(f"phi i64 [ 0, %{before} ], [ {open_}, %{careful} ]")
+    left = body.op(f"phi i64 [ 0, %{before} ], [ {rest}, %{careful} ]")
     text = f"phi {made.kind.text} [ {made.name}, %{before} ], [ {bits.name}, %{careful} ]"
     return body.value(text, made.kind), left
 
@@ -221,7 +221,7 @@ def finer_stage(target: Target, shape: MapKey, level: str) -> tuple[str, list[st
 
         def one(lane: str, kept: list[Value]) -> list[Value]:
             slot = body.at("%list", body.op(f"mul i64 {body.op(f'add i64 {e}, {lane}')}, {width}"))
-            open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+            bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
             # an entry that is decided is written over by the next one, or is the last
             to = body.at("%list", body.op(f"mul i64 {kept[0].name}, {width}"))
             address = body.load("ptr", slot)
@@ -231,10 +231,10 @@ def finer_stage(target: Target, shape: MapKey, level: str) -> tuple[str, list[st
             def store() -> None:
                 body.stored(element_, address)
 
-            when(body, body.op(f"icmp eq i64 {open_}, 0"), store)
+            when(body, body.op(f"icmp eq i64 {bit}, 0"), store)
             for word in range(count):
                 body.store("i64", body.load("i64", slot, 8 * word), to, 8 * word)
-            return [kept[0] + Value(body, open_, Kind("i64"))]
+            return [kept[0] + Value(body, bit, Kind("i64"))]
 
         _, kept = body.loop("0", take, 1, carried, one)
         return kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anydml.kernels.code.emit import along, when
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.nests import items
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import Bits, Index, Item
@@ -88,7 +88,7 @@ class NestElements(Frame):
         with walk.scope({}, {place: found}):
             bits, guard = self.stored(walk.item(shape.program.roots[0]), shape.data_types[0])
         if guard is not None:
-            guard = opened(guard)
+            guard = left_by_first_stage(guard)
             decided = body.name("decided")
             body.branch(self.any(guard), "byterms", decided, seldom=True)
             body.label(decided)

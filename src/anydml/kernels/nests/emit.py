@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from anydml.kernels.code.emit import along, arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Value, opened, opened_exactly
+from anydml.kernels.code.values import Body, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.nests.elements import NestElements
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import WORD, Index, Item
@@ -141,12 +141,12 @@ class _NestKernel(Frame):
                 made = [
                     self.elements.stored(walk.item(p), data_type) for p, data_type in zip(roots, shape.data_types, strict=True)
                 ]
-                guard = either(*(open_ for _, open_ in made))
+                guard = either(*(undecided for _, undecided in made))
                 for k, (bits, _) in enumerate(made):
                     self.elements.store(k, bits, rows[k])
                 if guard is not None:
                     alone = self.sums is None and self.lists is None  # there is no stage before
-                    self._list(opened(guard) if alone else opened_exactly(guard))
+                    self._list(left_by_first_stage(guard) if alone else left_by_second_stage(guard))
         body.jump("columnend")
         body.label("columnend")
         body.do(f"%nextx = add i64 %x, {self.lanes}")
@@ -175,9 +175,9 @@ class _NestKernel(Frame):
         body, shape = self.body, self.shape
         body.branch(usable.name, "ofrows", "byterms")
         body.label("ofrows")
-        total, open_ = sums.sums(self.tables[shape.lane].others_loaded("%x"), "%x")
-        if open_ is not None:
-            body.branch(self.elements.any(open_), "byterms", "known", seldom=True)
+        total, undecided = sums.sums(self.tables[shape.lane].others_loaded("%x"), "%x")
+        if undecided is not None:
+            body.branch(self.elements.any(undecided), "byterms", "known", seldom=True)
             body.label("known")
 
         if sums.special is not None:
@@ -202,9 +202,9 @@ class _NestKernel(Frame):
         self.walk.fill(lists.found.along)
         body.branch(certain.name, "roughly", "byterms")
         body.label("roughly")
-        total, open_ = lists.roughly()
-        if open_ is not None:
-            body.branch(self.elements.any(open_), "byterms", "known", seldom=True)
+        total, undecided = lists.roughly()
+        if undecided is not None:
+            body.branch(self.elements.any(undecided), "byterms", "known", seldom=True)
             body.label("known")
         self.elements.settle(lists.found.place, total, row)
         body.label("byterms")
@@ -250,8 +250,8 @@ class _NestKernel(Frame):
         guard = in_lanes(guard, self.lanes)
         room = in_lanes(Value(body, body.op(f"sub i64 {self.width}, %x"), WORD), self.lanes)
         inside = body.constants("i64", range(self.lanes)).compared("ult", room)
-        open_ = guard & inside
-        any_ = self.elements.any(open_)
+        undecided = guard & inside
+        any_ = self.elements.any(undecided)
 
         def append() -> None:
             first = body.op(f"mul i64 %row, {self.width}")
@@ -266,7 +266,7 @@ class _NestKernel(Frame):
                         body.stored(value.lane(k).converted("zext", WORD), at, 8 * (j + 1))
                     body.do(f"store i64 {body.op(f'add i64 {count}, 1')}, ptr %countat, align 8")
 
-                when(body, open_.lane(k).name, one)
+                when(body, undecided.lane(k).name, one)
             count = body.op("load i64, ptr %countat, align 8")
             full = body.op(f"icmp ugt i64 {body.op(f'add i64 {count}, {self.lanes}')}, %room")
 

@@ -58,8 +58,8 @@ class Lists(Frame):
                     guards.append(factors[f].guard)
             for f in term.positive:
                 if f not in above:
-                    above[f], open_, _ = self._above(factors[f])
-                    guards.append(open_)
+                    above[f], undecided, _ = self._above(factors[f])
+                    guards.append(undecided)
             guards += [walk.truth(c).guard for c in term.conditions] + [walk.index(o).guard for o in term.offsets]
             there = body.constant(BIT, True)
             for mask in (*(walk.truth(c).mask for c in term.conditions), *(above[f] for f in term.positive)):
@@ -246,7 +246,7 @@ class Lists(Frame):
         body, along = self.body, self._along()
         word = Kind(f"i{self.type.element_bits}", self.lanes)
         always = items.truth(body, True)
-        count, form, open_ = self._write_all()
+        count, form, undecided = self._write_all()
         with self.walk.aside():
             sample = self._product("0", along, form)[0]
         fold = NestSum(body, sample, always, self.lanes, len(self.found.terms))
@@ -258,7 +258,7 @@ class Lists(Frame):
         _, carried = body.loop("0", count.name, 1, [*fold.starts(), body.constant(word, 0)], turn)
         made = fold.finished(carried[:-1])
         assert isinstance(made, Real)
-        return replace(made, guard=either(made.guard, open_, self._unsigned(carried[-1], count)))
+        return replace(made, guard=either(made.guard, undecided, self._unsigned(carried[-1], count)))
 
     def _product(self, j: str, along: Value, form: Real) -> tuple[Real, Value]:
         bits, weight, err = self._entry(0, j, along, Kind(f"i{self.type.element_bits}"))

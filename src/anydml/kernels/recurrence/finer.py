@@ -119,16 +119,16 @@ def _listed(target: Target, shape: RecurrenceKey, number: int, needed: list[int]
         body.label(after)
         found = body.op(f"phi i64 [ {mask.name}, %{same} ], [ {made}, %{called} ]")
         lane = body.op(f"sub i64 {j}, {first}")
-        open_ = body.op(f"and i64 {body.op(f'lshr i64 {found}, {lane}')}, 1")
+        undecided = body.op(f"and i64 {body.op(f'lshr i64 {found}, {lane}')}, 1")
         into = body.at(body.at(slot, body.op(f"mul i64 {b}, %row")), body.op(f"mul i64 {j}, {size}"))
 
         def store() -> None:
             element = Kind(f"i{8 * size}")
             body.stored(body.loaded(element, "%made", body.op(f"mul i64 {lane}, {size}")), into)
 
-        when(body, body.op(f"icmp eq i64 {open_}, 0"), store)
+        when(body, body.op(f"icmp eq i64 {undecided}, 0"), store)
         body.store("i64", word, body.at("%state", 8 * ENTRIES), body.op(f"mul i64 {kept.name}, 8"))
-        return [kept + Value(body, open_, i64), Value(body, b, i64), Value(body, first, i64), Value(body, found, i64)]
+        return [kept + Value(body, undecided, i64), Value(body, b, i64), Value(body, first, i64), Value(body, found, i64)]
 
     none = [body.constant(i64, x) for x in (0, -1, -1, 0)]
     finer = lanes(target, stage.formula, finer=True)
@@ -228,21 +228,21 @@ def _numbers(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[st
         without = zero if x.signed is None else zero & ~x.signed
         left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), together)
         there = iota.compared("slt", left)
-        open_ = (either(x.guard, far) or far) & there
+        undecided = (either(x.guard, far) or far) & there
         pair = Pair(size.lift(0.0), size.lift(0.0)).where(small, x.pair)
         for k, value in enumerate((pair.head, pair.tail, body.chosen(small, 2 / FAR + x.err, x.err))):
             at = body.at(f"%pairs{n}", body.op(f"mul i64 %pairs_part{n}, {k}"))
             body.stored(value, at, body.op(f"mul i64 {i}, 8"))
         signs = Value(body, lanes_as_bits(without & there), Kind("i64")) << WITHOUT_SIGN
-        return [carried[0] | Value(body, lanes_as_bits(open_), Kind("i64")) | signs]
+        return [carried[0] | Value(body, lanes_as_bits(undecided), Kind("i64")) | signs]
 
     def of_vector(i: str, carried: list[Value]) -> list[Value]:
         formula.sums(i)
         return body.loop(i, body.op(f"add i64 {i}, {vector}"), together, carried, group)[1]
 
     up = body.op(f"and i64 {body.op(f'add i64 %units, {vector - 1}')}, {-vector}")
-    _, (open_,) = body.loop("0", up, vector, [body.constant(Kind("i64"), 0)], of_vector)
-    body.stored(open_, f"%open{n}", body.op("mul i64 %b, 8"))
+    _, (undecided,) = body.loop("0", up, vector, [body.constant(Kind("i64"), 0)], of_vector)
+    body.stored(undecided, f"%open{n}", body.op("mul i64 %b, 8"))
     body.do("ret void")
     return defined(body, f"void @numbers{n}(ptr %arguments, i64 %t, i64 %b)"), [*body.declared]
 
@@ -286,7 +286,7 @@ def _group(target: Target, shape: RecurrenceKey, number: int) -> tuple[str, list
     """`i64 @group(arguments, t, b, i)`: the elements of a group, whose sums are there, and the lanes that stay open."""
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
-    made, open_ = _FinerFormula(body, shape, number, FINE).stored("%i")
+    made, undecided = _FinerFormula(body, shape, number, FINE).stored("%i")
     body.stored(made, "%made")
-    body.do(f"ret i64 {'0' if open_ is None else lanes_as_bits(open_)}")
+    body.do(f"ret i64 {'0' if undecided is None else lanes_as_bits(undecided)}")
     return defined(body, "i64 @group(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]

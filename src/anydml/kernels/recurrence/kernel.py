@@ -39,14 +39,14 @@ def emitted(target: Target, shape: RecurrenceKey) -> str:
     return kernel(body, [*declared, *(text for text, _ in functions)])
 
 
-def _opened(target: Target, shape: RecurrenceKey) -> Body:
+def _with_arguments(target: Target, shape: RecurrenceKey) -> Body:
     body = Body(target)
     arguments(body, names(shape), pointers(shape))
     return body
 
 
 def _main(target: Target, shape: RecurrenceKey) -> Body:
-    body = _opened(target, shape)
+    body = _with_arguments(target, shape)
     operations = shape.operations
     begun = body.load("i64", "%state", 8 * POSITION)
 
@@ -93,15 +93,15 @@ def _main(target: Target, shape: RecurrenceKey) -> Body:
     numbers = [number for _, number in operations]
     stage = body.op("phi i64 " + ", ".join(f"[ {n}, %{label} ]" for n, label in zip(numbers, labels, strict=True)))
     body.do(f"{next_} = add i64 {q}, 1")
-    left, known, open_ = (body.name(x) for x in ("left", "known", "open"))
+    left, known, undecided = (body.name(x) for x in ("left", "known", "open"))
     body.branch(body.op(f"icmp eq i64 {status}, 0"), after, left)
     body.label(left)
     body.store("i64", next_, "%state", 8 * POSITION)
     finer = body.load("ptr", "%codes", body.op(f"mul i64 {stage}, 8"))
-    body.branch(body.op(f"icmp eq ptr {finer}, null"), open_, known)
+    body.branch(body.op(f"icmp eq ptr {finer}, null"), undecided, known)
     body.label(known)
-    body.branch(body.op(f"icmp eq i64 {body.op(f'call i64 {finer}(ptr %arguments)')}, 0"), after, open_)
-    body.label(open_)
+    body.branch(body.op(f"icmp eq i64 {body.op(f'call i64 {finer}(ptr %arguments)')}, 0"), after, undecided)
+    body.label(undecided)
     body.do("ret i64 1")
     body.label(after)
     body.jump(head)
@@ -110,7 +110,7 @@ def _main(target: Target, shape: RecurrenceKey) -> Body:
 
 def _begin(target: Target, shape: RecurrenceKey) -> tuple[str, list[str]]:
     """`void @begin(arguments)`: what is there before the first step, and how many steps there are."""
-    body, size = _opened(target, shape), shape.data_type.dtype.itemsize
+    body, size = _with_arguments(target, shape), shape.data_type.dtype.itemsize
 
     def one(b: str, carried: list[Value]) -> list[Value]:
         for n, given in enumerate(shape.starts):
@@ -132,7 +132,7 @@ def _begin(target: Target, shape: RecurrenceKey) -> tuple[str, list[str]]:
 
 def _finish(target: Target, shape: RecurrenceKey) -> tuple[str, list[str]]:
     """`void @finish(arguments)`: the outputs, from the states of all steps."""
-    body, size = _opened(target, shape), shape.data_type.dtype.itemsize
+    body, size = _with_arguments(target, shape), shape.data_type.dtype.itemsize
 
     def copy(n: int, b: str, slot: str, there: str, into: str) -> None:
         """The state after so many steps, zeros where it is not there."""
@@ -166,7 +166,7 @@ def _finish(target: Target, shape: RecurrenceKey) -> tuple[str, list[str]]:
 
 def _sums(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[str]]:
     """`i64 @summed{n}(arguments, t)`: rows packed, and their sums; of an input, those of several steps."""
-    body, source = _opened(target, shape), shape.sources[n]
+    body, source = _with_arguments(target, shape), shape.sources[n]
     apart = 8 * source.rows
     tile = body.op(f"mul i64 %terms{n}, {apart}")
 

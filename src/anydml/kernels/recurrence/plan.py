@@ -69,7 +69,7 @@ class UndecidedPiece(NamedTuple):
 class RecurrencePiece(NamedTuple):
     packing: list[Step]
     step: Step
-    open: UndecidedPiece
+    undecided: UndecidedPiece
 
 
 class Moves(NamedTuple):
@@ -165,10 +165,10 @@ class Planner:
             packing += self._sums(n, source, weights, rows)
         code = engine.compiled(kernel.emitted, self.target, shape)
         numbers = tuple(self.numbers[name] for name in names(shape))
-        opened = UndecidedPiece(
+        undecided = UndecidedPiece(
             shape, self.number, self.sequences, state.offset, tuple(h.offset for h in histories), self.row, slot, numbers
         )
-        return RecurrencePiece(packing, Step(code, numbers), opened)
+        return RecurrencePiece(packing, Step(code, numbers), undecided)
 
     def _vectors(self) -> int:
         """Vectors of float64 that hold all units."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from anydml.kernels.code.emit import arguments, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.contract.floats.formula import KNOWN_SUM
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
 from anydml.kernels.elementwise import magnitudes
@@ -113,7 +113,7 @@ class _Stage:
         """Note the bounds of a sequence's rows, and where what its units read begins."""
         body, shape = self.body, self.shape
         self.bounds: dict[int, Value] = {}
-        self.open: dict[int, Value] = {}
+        self.undecided: dict[int, Value] = {}
         self.starts: dict[Leaf, str] = {}
         for leaf in self.stage.leaves:
             if leaf.kind != SUM:
@@ -137,7 +137,7 @@ class _Stage:
                 if source.kind == NUMBERS:
                     bound = bound + body.loaded(Kind("double"), f"%lost{n}", at)
                     flag = body.op(f"icmp ne i64 {body.load('i64', f'%open{n}', at)}, 0")
-                    self.open[n] = body.splat(Value(body, flag, Kind("i1")), self.lanes)
+                    self.undecided[n] = body.splat(Value(body, flag, Kind("i1")), self.lanes)
                 self.bounds[n] = body.splat(bound, self.lanes)
 
     def _sum(self, leaf: Leaf, i: str) -> Number:
@@ -149,7 +149,7 @@ class _Stage:
         if any(node.op in ("max", "min") for node in self.stage.formula):  # of an infinity, the limit is taken as it is
             error = body.chosen(finite(total), error, 0.0)
         if self.shape.sources[n].kind == NUMBERS:
-            found = Number(body, lambda: total, Known(-FAR_SUM_OF_NUMBERS, FAR_SUM_OF_NUMBERS), guard=self.open[n])
+            found = Number(body, lambda: total, Known(-FAR_SUM_OF_NUMBERS, FAR_SUM_OF_NUMBERS), guard=self.undecided[n])
         else:
             found = Number(body, lambda: total, KNOWN_SUM)
         return replace(found, err=lambda: error)
@@ -161,9 +161,9 @@ class _Stage:
         self._at("%t")
         self._of("%b")
         self._begin()
-        made, open_ = magnitudes.stored(body, self._walk("%i"), self.stage.formula, self.shape.data_type)
+        made, undecided = magnitudes.stored(body, self._walk("%i"), self.stage.formula, self.shape.data_type)
         body.stored(made, "%made")
-        body.do(f"ret i64 {lanes_as_bits(open_)}")
+        body.do(f"ret i64 {lanes_as_bits(undecided)}")
         return defined(body, "i64 @settled(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]
 
     def _item(self, i: str) -> Item:
@@ -204,7 +204,7 @@ class _Stage:
             made, undecided = stored_item(body, self._item(i), self.shape.data_type, self.lanes, integral=False)
             body.stored(made, into, body.op(f"mul i64 {i}, {self.size}"))
             if undecided is not None:
-                bits = self._within(i, lanes_as_bits(opened(undecided)))
+                bits = self._within(i, lanes_as_bits(left_by_first_stage(undecided)))
                 when(body, body.op(f"icmp ne i64 {bits}, 0"), lambda: self._note(i, bits))
             return []
 
@@ -249,7 +249,7 @@ class _Stage:
         into = body.at(f"%numbers{n}", body.op(f"mul i64 {self.b}, %numbers_row{n}"))
 
         def group(i: str, carried: list[Value]) -> list[Value]:
-            squares, open_ = carried
+            squares, undecided = carried
             walk = self._walk(i)
             x = number_of(body, walk.items[len(self.stage.formula) - 1], self.lanes)
             value, error = x.wide(), x.wide().lift(0.0) if x.exact else x.error()
@@ -263,16 +263,16 @@ class _Stage:
             unbound = ~error.compared("olt", FAR) & finite
             bits = self._within(i, lanes_as_bits(either(x.guard, beyond, unbound) or unbound))
             error = body.chosen(finite & error.compared("olt", FAR) & self._there(i), error, 0.0)
-            return [body.fused(error, error, squares), open_ | Value(body, bits, Kind("i64"))]
+            return [body.fused(error, error, squares), undecided | Value(body, bits, Kind("i64"))]
 
         zeros = [body.constant(self.wide, 0.0), body.constant(Kind("i64"), 0)]
-        _, (squares, open_) = body.loop("0", self._up(), self.lanes, zeros, group)
+        _, (squares, undecided) = body.loop("0", self._up(), self.lanes, zeros, group)
         total = squares.lane(0)
         for lane in range(1, self.lanes):
             total = total + squares.lane(lane)
         at = body.op(f"mul i64 {self.b}, 8")
         body.stored(total.root() * NORM_SLACK, f"%lost{n}", at)
-        body.stored(open_, f"%open{n}", at)
+        body.stored(undecided, f"%open{n}", at)
 
     def _of_zero(self, walk: GateWalk, x: Number, error: Value) -> tuple[Number, Value]:
         """A number with its bound: of 0 times a number whose sign is not known, next to nothing instead of open."""

@@ -33,17 +33,17 @@ class Deciding:
         tensors: Sequence[Tensor],
         data_type: DataType,
         target: Target,
-        opens: Sequence[UndecidedPiece],
+        undecided: Sequence[UndecidedPiece],
         codes: NDArray[np.int64],
     ) -> None:
         """codes: of each piece, those of its stages, which all calls know."""
-        self.tensors, self.data_type, self.target, self.opens, self.codes = tensors, data_type, target, opens, codes
+        self.tensors, self.data_type, self.target, self.undecided, self.codes = tensors, data_type, target, undecided, codes
         self._kept: set[engine.Code] = set()  # whose addresses these are
         self._decisions: dict[tuple[int, int], Decision] = {}  # of a piece's states, made when they are first needed
 
     def __call__(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
         """Decide what is on the lists, and keep pieces that have ended from being begun again."""
-        for found, codes in zip(self.opens, self.codes, strict=True):
+        for found, codes in zip(self.undecided, self.codes, strict=True):
             state = scratch[found.state // 8 :]
             if state[POSITION] == 0:
                 state[POSITION] = DONE
@@ -90,7 +90,7 @@ class Deciding:
         """Elements as the reference gives them, from the states of this piece."""
         histories = [self._history(found, n, scratch) for n in range(len(self.tensors))]
         kept = [Tensor(f"(state {n})", h.shape, self.data_type) for n, h in enumerate(histories)]
-        place = (self.opens.index(found), state)
+        place = (self.undecided.index(found), state)
         if place not in self._decisions:
             nest = self._of_kept(definition(self.tensors[state]), kept, found.sequences.start)
             self._decisions[place] = Decision(nest, self.data_type, self.target)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Kind, Value, opened, opened_exactly
+from anydml.kernels.code.values import Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise.geometry import MapDimension
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -107,13 +107,13 @@ class _AcrossKernel:
         self.streams.store("0", made)
         if undecided is None:
             return
-        bits = lanes_as_bits(opened(undecided))
+        bits = lanes_as_bits(left_by_first_stage(undecided))
 
         def again() -> None:
             made, undecided, _ = self._reduced(bases, careful=True)
             self.streams.store("0", made)
             if undecided is not None:
-                self._note(number, lanes_as_bits(opened_exactly(undecided)))
+                self._note(number, lanes_as_bits(left_by_second_stage(undecided)))
 
         when(body, body.op(f"icmp ne i64 {bits}, 0"), again if improves else lambda: self._note(number, bits))
 
@@ -122,9 +122,9 @@ class _AcrossKernel:
         body = self.body
 
         def one(lane: str, _: list[Value]) -> list[Value]:
-            open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+            undecided = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
             self.row.number = body.op(f"add i64 {number}, {lane}")
-            when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self.list.append("0"))
+            when(body, body.op(f"icmp ne i64 {undecided}, 0"), lambda: self.list.append("0"))
             return []
 
         body.loop("0", str(self.shape.lanes), 1, [], one)

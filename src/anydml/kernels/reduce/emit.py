@@ -10,7 +10,7 @@ from contextlib import suppress
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Kind, Value, opened, opened_exactly
+from anydml.kernels.code.values import Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits, stored_quickly
 from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED
@@ -20,12 +20,12 @@ from anydml.kernels.reduce.joint import JOINT
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.listed import List
 from anydml.kernels.reduce.moments import MOMENTS
-from anydml.kernels.reduce.open_rows import NAME
 from anydml.kernels.reduce.passes import Passes
 from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.precisely import finer_stage
 from anydml.kernels.reduce.shape import ReductionKey, names, pointers, same_along
 from anydml.kernels.reduce.staging import Staging
+from anydml.kernels.reduce.undecided_rows import NAME
 from anydml.kernels.reduce.walk import RowWalk
 
 FINE = (MOMENTS, JOINT, ELEMENT, SLOPED)  # nodes whose formulas have a stage in twice float64's precision
@@ -112,7 +112,7 @@ class _RowKernel:
         if undecided is None:
             self._store_one(made)
             return
-        found = opened(undecided).lane(0)
+        found = left_by_first_stage(undecided).lane(0)
         if self.finer is not None:
             self._store_one(made)
             when(body, found.name, lambda: self.list.append("0"))
@@ -125,7 +125,7 @@ class _RowKernel:
             made, undecided = self._element(other)
             self._store_one(made)
             if undecided is not None:
-                when(body, opened_exactly(undecided).lane(0).name, lambda: self.list.append("0"))
+                when(body, left_by_second_stage(undecided).lane(0).name, lambda: self.list.append("0"))
 
         def note() -> None:
             self._store_one(made)
@@ -200,10 +200,10 @@ class _RowKernel:
 
         def closely(i: str, take: str | None, made: Value, bits: str) -> None:
             other, undecided = walk.closely()
-            undecided = opened_exactly(undecided)
-            open_ = bits_as_lanes(body, bits, lanes)
-            store(i, take, body.chosen(open_, other, made))
-            self.list.note(i, take, lanes_as_bits(open_ & undecided))
+            undecided = left_by_second_stage(undecided)
+            asked = bits_as_lanes(body, bits, lanes)
+            store(i, take, body.chosen(asked, other, made))
+            self.list.note(i, take, lanes_as_bits(asked & undecided))
 
         def one(i: str, _: list[Value]) -> list[Value]:
             group(i, self.streams.whole(i), None)

@@ -26,7 +26,7 @@ from anydml.kernels.reduce.moments import MOMENTS, MOMENTS_OF, with_moments
 from anydml.kernels.reduce.shape import ReductionKey, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
-from anydml.kernels.reduce.undecided import STATE_WORDS, OpenRows, words
+from anydml.kernels.reduce.undecided import STATE_WORDS, UndecidedRows, words
 from anydml.kernels.undecided.decision import Decision
 from anydml.schema.statement import Nest
 
@@ -57,7 +57,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     run = _reduced(r, nest, {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}, target, machine.threads)
     if isinstance(run, Refused):
         return run
-    decide = None if run.open is None else run.open.decide
+    decide = None if run.undecided is None else run.undecided.decide
     return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=prod(r.kept + r.reduced) < SHORT, decide=decide)
 
 
@@ -174,7 +174,9 @@ def _reduced(
         ends = [*range(first, end, block or count), end]
         pieces.append([step(*pair) for pair in pairwise(ends)])
     return Run(
-        [pieces], 8 * size * steps, OpenRows(r, Decision(nest, output.data_type, target), steps, size, turns=block is not None)
+        [pieces],
+        8 * size * steps,
+        UndecidedRows(r, Decision(nest, output.data_type, target), steps, size, turns=block is not None),
     )
 
 

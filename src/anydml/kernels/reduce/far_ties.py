@@ -19,20 +19,20 @@ from anydml.kernels.numbers.floats.numbers import odd_of
 from anydml.kernels.numbers.functions import exponentials
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.functions.pairs import two_sum
-from anydml.kernels.reduce.open_rows import OpenRow
 from anydml.kernels.reduce.shape import ReductionKey
 from anydml.kernels.reduce.softmax import CLOSE, FARTHEST
+from anydml.kernels.reduce.undecided_rows import UndecidedRow
 from anydml.tensor import DataType
 
 SHARE = 2.0**-20  # of the limit: of a sum of at most 2^28 terms, and of exponents up to 800, each rounded a few times
 
 
 def far_ties(target: Target, shape: ReductionKey, stream: int) -> tuple[str, list[str]]:
-    """The text of an `OpenRow` for a log-softmax of a stream, and what it declares."""
+    """The text of an `UndecidedRow` for a log-softmax of a stream, and what it declares."""
     return _FarTies(target, shape, stream).text()
 
 
-class _FarTies(OpenRow):
+class _FarTies(UndecidedRow):
     def __init__(self, target: Target, shape: ReductionKey, stream: int) -> None:
         super().__init__(target, shape)
         self.stream = stream

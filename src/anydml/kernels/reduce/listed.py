@@ -85,9 +85,9 @@ class List:
 
         def note() -> None:
             def one(lane: str, _: list[Value]) -> list[Value]:
-                open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+                undecided = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
                 at = self.row.in_row(body.op(f"add i64 {i}, {lane}"))
-                when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self.append(at))
+                when(body, body.op(f"icmp ne i64 {undecided}, 0"), lambda: self.append(at))
                 return []
 
             body.loop("0", str(lanes), 1, [], one)

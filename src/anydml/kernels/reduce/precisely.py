@@ -15,18 +15,18 @@ from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.lanes import Truth
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
-from anydml.kernels.reduce.open_rows import OpenRow
 from anydml.kernels.reduce.precise_sums import Differences, Plain, Sums
 from anydml.kernels.reduce.shape import ReductionKey, same_along
 from anydml.kernels.reduce.stages import inner, stages
+from anydml.kernels.reduce.undecided_rows import UndecidedRow
 
 
 def finer_stage(target: Target, shape: ReductionKey) -> tuple[str, list[str]]:
-    """The text of an `OpenRow` for a formula of sums, and what it declares."""
+    """The text of an `UndecidedRow` for a formula of sums, and what it declares."""
     return _Finer(target, shape).text()
 
 
-class _Finer(OpenRow):
+class _Finer(UndecidedRow):
     def __init__(self, target: Target, shape: ReductionKey) -> None:
         super().__init__(target, shape._replace(formula=shape.plain))
         self.formula = shape.plain

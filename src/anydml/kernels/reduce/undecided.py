@@ -22,7 +22,7 @@ def words(room: int, kept: int) -> int:
     return -(-(STATE_WORDS + 2 * (room + 1) + kept) // 8) * 8
 
 
-class OpenRows(NamedTuple):
+class UndecidedRows(NamedTuple):
     """The elements that kernels of rows leave open, as they have to be decided. pieces, size: of the scratch, in words.
 
     turns: whether a piece that has left nothing open may be one that has not been begun.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import along, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.numbers.floats.rounding import stored
@@ -201,11 +201,11 @@ class _Group:
             if shape.product:
                 ends = [self._scaled(end, values[3]) for end in ends]
             first, second = map(self._bits, ends)
-            open_ = opened(first.compared("ne", second) & unsure)
-            bits = body.op(f"or i64 {body.op('load i64, ptr %open, align 8')}, {lanes_as_bits(open_)}")
+            undecided = left_by_first_stage(first.compared("ne", second) & unsure)
+            bits = body.op(f"or i64 {body.op('load i64, ptr %open, align 8')}, {lanes_as_bits(undecided)}")
             body.do(f"store i64 {bits}, ptr %open, align 8")
 
-        when(body, body.op(f"icmp ne i64 {lanes_as_bits(opened(unsure))}, 0"), twice)
+        when(body, body.op(f"icmp ne i64 {lanes_as_bits(left_by_first_stage(unsure))}, 0"), twice)
 
     def _scaled(self, value: Value, scale: Value) -> Value:
         """A product, scaled. If its scale is not 1, it is so large or so small that it is infinite or 0 in the output."""

@@ -80,17 +80,17 @@ class Between:
         v = self._clamped(v, self.splat("low_end", lanes), self.splat("high_end", lanes))
         large = v + MAGIC
         steps = large.bits() - MAGIC_BITS + self.splat("y_zero", lanes)
-        open_ = (v - (large - MAGIC)).magnitude().compared("oge", self.splat("limit", lanes))
-        return steps.converted("trunc", steps.kind.of("i8")), open_
+        undecided = (v - (large - MAGIC)).magnitude().compared("oge", self.splat("limit", lanes))
+        return steps.converted("trunc", steps.kind.of("i8")), undecided
 
     def _clamped(self, x: Value, low: Value, high: Value) -> Value:
         x = self.body.chosen(x.compared("olt", low), low, x)
         return self.body.chosen(x.compared("ogt", high), high, x)
 
-    def decided(self, open_: Value, decide: Callable[[Value], None]) -> None:
+    def decided(self, undecided: Value, decide: Callable[[Value], None]) -> None:
         """Decide the lanes that are open, one by one."""
         body = self.body
-        bits = lanes_as_bits(open_)
+        bits = lanes_as_bits(undecided)
 
         def some() -> None:
             def one(_: str, left: list[Value]) -> list[Value]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.gather import gathered
-from anydml.kernels.code.values import Body, Kind, Value, opened, opened_exactly
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import LENGTH, MAX, MEAN
 from anydml.kernels.numbers.functions.pairs import two_sum
@@ -174,7 +174,7 @@ class Finish:
         made, undecided = results.line(shape, parts[0], terms, divisors, self._parameters(i))
         self._store(made, i, out[0], 1)
         if undecided is not None:
-            undecided = opened(undecided)
+            undecided = left_by_first_stage(undecided)
             if shape.kind == LENGTH:
                 self._any(undecided, lambda: self._ties(met, parts[0], made, undecided, i, out))
             else:
@@ -224,9 +224,9 @@ class Finish:
 
         def note() -> None:
             def one(lane: str, _: list[Value]) -> list[Value]:
-                open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+                bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
                 place = i + Value(body, lane, WORD)
-                when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self._append(place))
+                when(body, body.op(f"icmp ne i64 {bit}, 0"), lambda: self._append(place))
                 return []
 
             body.loop("0", str(undecided.kind.lanes), 1, [], one)
@@ -273,7 +273,7 @@ class Finish:
         total = body.chosen(self._count("counts", met.terms, i, lanes).compared("eq", 0), 0.0, total)
         made, undecided = results.careful(shape, total, left, lost, self._count("divisors", met.counted, i, lanes))
         self._store(made, i, out[0], 1)
-        self._note(opened_exactly(undecided), i)
+        self._note(left_by_second_stage(undecided), i)
 
     def _ties(self, met: Met, total: Value, made: Value, undecided: Value, i: Value, out: list[str]) -> None:
         """A group of lengths next to what is half between two results: most are just that, of sums that are exact."""
@@ -281,9 +281,9 @@ class Finish:
         if self.shape.types[0] == DataType.FLOAT16 and not body.target.exact:
             # squares are multiples of 2^-48, and so are their sums, of which those below 2^5 have 53 bits
             known = total.compared("olt", 32.0)
-            root, open_ = results.root(self.shape, total, total.lift(0.0), total.lift(0.0))
+            root, unknown = results.root(self.shape, total, total.lift(0.0), total.lift(0.0))
             self._store(body.chosen(undecided & known, root, made), i, out[0], 1)
-            undecided = undecided & (~known | open_)
+            undecided = undecided & (~known | unknown)
         self._any(undecided, lambda: self._closely(met, i, out))
 
     def _any(self, lanes: Value, do: Callable[[], None]) -> None:

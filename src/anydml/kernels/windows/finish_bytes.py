@@ -41,13 +41,13 @@ class FinishBytes(Finish):
             self._store(between.stated(mean.cast(total.kind.of("float"))), i, out[0], 1)
             return
         centre, factor = self._noted("numbers", total.kind, i), self._noted("inverses", total.kind.of("float"), i)
-        made, open_ = between.estimated(total - centre, factor)
+        made, undecided = between.estimated(total - centre, factor)
         self._store(made, i, out[0], 1)
 
         def decide(lane: Value) -> None:
             self._again(met, i + lane, out[0])
 
-        between.decided(open_, decide)
+        between.decided(undecided, decide)
 
     def _again(self, met: Met, o: Value, out: str) -> None:
         """One result, of what is dequantised."""

@@ -133,8 +133,8 @@ def quantized(
     steps = body.chosen(steps.compared("sgt", high), high, steps)
     steps = body.chosen(none, low, steps)
     # a sum of infinite terms is not the sum of the elements times infinity
-    open_ = ~x_scale.magnitude().compared("olt", math.inf)
-    return steps.converted("trunc", total.kind.of("i8")), open_
+    undecided = ~x_scale.magnitude().compared("olt", math.inf)
+    return steps.converted("trunc", total.kind.of("i8")), undecided
 
 
 def line(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
 from anydml.kernels.numbers.functions.pairs import two_sum
@@ -109,7 +109,7 @@ class _WholeImagesKernel:
             found, undecided = results.quantized(shape, made[0], number, number, self._parameters())
             self._store(found)
             assert undecided is not None
-            self._note(opened(undecided))
+            self._note(left_by_first_stage(undecided))
             return
         self._store(made[0].bits() if made[0].kind.floating else made[0])
         if usual is not None:
@@ -123,7 +123,7 @@ class _WholeImagesKernel:
         if self.shape.kind == DEQUANTIZED:
             self._store(kind.between.exactly(total, number))
             return
-        made, open_ = kind.between.estimated(total - kind.between.centre(self._number("i32")), kind.between.factors(number))
+        made, undecided = kind.between.estimated(total - kind.between.centre(self._number("i32")), kind.between.factors(number))
         self._store(made)
 
         def decide(lane: Value) -> None:
@@ -137,7 +137,7 @@ class _WholeImagesKernel:
             one = self._argument("n").converted("sitofp", Kind("double"))
             body.stored(kind.between.exactly(exact, body.splat(one, 1)).lane(0), self._place(image))
 
-        kind.between.decided(open_, decide)
+        kind.between.decided(undecided, decide)
 
     def _parameters(self) -> list[Value | None]:
         """Scales and zero points, which are the same for all images."""
@@ -203,8 +203,8 @@ class _WholeImagesKernel:
         bits = lanes_as_bits(undecided)
 
         def one(lane: str, _: Parts) -> Parts:
-            open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-            when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self._append(self.image + Value(body, lane, WORD)))
+            bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+            when(body, body.op(f"icmp ne i64 {bit}, 0"), lambda: self._append(self.image + Value(body, lane, WORD)))
             return []
 
         body.loop("0", str(self.together), 1, [], one)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.contract.floats.few.sums import LEAST
 from anydml.kernels.contract.floats.formula import Stored, bounded, stored, stored_rounded, walked
 from anydml.kernels.contract.floats.packed.doubled import lost
@@ -205,10 +205,10 @@ class _Block:
         found = between_ends(replace(item, guard=either(item.guard, odd)), first.types[-1])
         if found is None or place is None:
             return found
-        made, open_ = stored_rounded(self.body, shape.stored, read, place, found[0], self.lanes)
+        made, undecided = stored_rounded(self.body, shape.stored, read, place, found[0], self.lanes)
         if limited is not None:
-            open_ = either(open_, found[0].compared("eq", -(1 << 31)))
-        return made, found[1] if open_ is None else found[1] | open_
+            undecided = either(undecided, found[0].compared("eq", -(1 << 31)))
+        return made, found[1] if undecided is None else found[1] | undecided
 
     def _ends(self, total: Value, size: Value) -> tuple[Value, Value]:
         """The two ends that a sum lies between; sizes may be negative."""
@@ -225,7 +225,7 @@ class _Block:
 
     def _group(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
         made, undecided = self._bounded(i, loaded)
-        return made, None if undecided is None else opened(undecided)
+        return made, None if undecided is None else left_by_first_stage(undecided)
 
     def _bounded(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
         """The bits of elements, and the lanes that their bounds leave open."""

@@ -108,13 +108,13 @@ class FloatPlan:
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(self.threads if work >= self.tuning.alone else 1)
         count = max(1, -(-work // (self.tuning.long * len(shares))))
-        self.open = [self.kept.take(64) for _ in shares]
+        self.undecided_counts = [self.kept.take(64) for _ in shares]
         mark = top = scratch.size
         self.phases: list[list[list[Step | Repeat]]] = []
         for turn in zip_longest(*(self._turns(piece, count) for piece in shares)):
             scratch.size = mark
             phase = []
-            for piece, at in zip(turn, self.open, strict=True):
+            for piece, at in zip(turn, self.undecided_counts, strict=True):
                 if piece is not None:
                     self.undecided = at
                     phase.append(self._piece(piece))

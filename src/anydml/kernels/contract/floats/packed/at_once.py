@@ -247,13 +247,13 @@ class _Tiles:
             for n in range(across):
                 at = body.op(f"mul i64 {m}, {8 * lanes * across}")
                 total = body.loaded(beside[0].kind, body.at(self.kept, at), 8 * lanes * n)
-                open_ = body.constant(Kind("i1", lanes), False)
+                undecided = body.constant(Kind("i1", lanes), False)
                 for x, y in self._element(total, *beside)[1]:
-                    open_ = open_ | (x if y is None else x.compared("ne", y))
+                    undecided = undecided | (x if y is None else x.compared("ne", y))
                 if self.inside is not None:
-                    open_ = open_ & self.inside[n]
+                    undecided = undecided & self.inside[n]
                 r, c = self._number(row, m), body.op(f"add i64 {column}, {n * lanes}")
-                listed(body, r, c, lanes_as_bits(open_))
+                listed(body, r, c, lanes_as_bits(undecided))
                 if self.shape.padded:  # the second stage looks whether the sum may be one of nothing
                     place = body.at(body.at("%sums", body.op(f"mul i64 {r}, %sums_row")), body.op(f"mul i64 {c}, 8"))
                     body.stored(body.constant(beside[0].kind, math.nan), place)
@@ -292,5 +292,5 @@ class _Tiles:
             raise engine.Uncompilable("elements that no interval decides")
         if place is None:
             return bits, differ
-        made, open_ = stored_rounded(body, s, read, place, bits, self.lanes, number=item is number)
-        return made, differ if open_ is None else [*differ, (open_, None)]
+        made, undecided = stored_rounded(body, s, read, place, bits, self.lanes, number=item is number)
+        return made, differ if undecided is None else [*differ, (undecided, None)]

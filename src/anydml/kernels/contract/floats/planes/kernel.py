@@ -84,10 +84,10 @@ class _Planes(Strips):
                     return [Value(body, left, Kind("i1")).converted("zext", I64)]
 
                 def sums(_: str, __: list[Value]) -> list[Value]:
-                    made, open_ = careful.vector(y, x)
+                    made, undecided = careful.vector(y, x)
                     masked_store(body, made, self._out(y, x), inside)
                     place = body.op(f"add i64 {self.column}, {body.op(f'mul i64 {y}, %column_line')}")
-                    listed(body, n, body.op(f"add i64 {place}, {x}"), lanes_as_bits(open_ & inside))
+                    listed(body, n, body.op(f"add i64 {place}, {x}"), lanes_as_bits(undecided & inside))
                     return []
 
                 maybe = body.op(f"zext i1 {body.op(f'icmp ne i64 {some}, 0')} to i64")

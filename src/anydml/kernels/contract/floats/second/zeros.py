@@ -48,18 +48,18 @@ class _Zeros(Refining):
         of_row = body.loaded(norm.kind, "%sums", body.op(f"mul i64 {row}, 8"))
         zeros = norm.compared("oeq", 0.0) & of_row.compared("olt", math.inf)
         body.store("i64", entry, "%list", body.op(f"mul i64 {carried[0].name}, 8"))
-        look, open_, after = (body.name(x) for x in ("look", "open", "after"))
+        look, deciding, after = (body.name(x) for x in ("look", "open", "after"))
         before = body.name("before")
         body.jump(before)
         body.label(before)
         body.branch(zeros.name, look, after)
         body.label(look)
         undecided = self._decided(row, body.op(f"add i64 %first, {column}"))
-        body.jump(open_)
-        body.label(open_)
+        body.jump(deciding)
+        body.label(deciding)
         body.jump(after)
         body.label(after)
-        return [carried[0] + body.value(f"phi i64 [ 1, %{before} ], [ {undecided.name}, %{open_} ]", I64)]
+        return [carried[0] + body.value(f"phi i64 [ 1, %{before} ], [ {undecided.name}, %{deciding} ]", I64)]
 
     def _decided(self, row: str, c: str) -> Value:
         """Store an element, if nothing else is open about it; 1 if there is."""
@@ -73,9 +73,9 @@ class _Zeros(Refining):
         guard = body.constant(Kind("i1", LANES), False)
         number = rounded(body.splat(total, LANES), nothing, guard)
         made, undecided = stored(body, s, read, number, LANES, added=added is not None)
-        open_ = body.constant(Kind("i1"), False) if undecided is None else undecided.lane(0)
-        when(body, (~open_).name, lambda: body.stored(made.lane(0), output))
-        return open_.converted("zext", I64)
+        is_undecided = body.constant(Kind("i1"), False) if undecided is None else undecided.lane(0)
+        when(body, (~is_undecided).name, lambda: body.stored(made.lane(0), output))
+        return is_undecided.converted("zext", I64)
 
     def _negative(self, row: str, c: str) -> Value:
         """Whether there are terms that count, all of them with a sign."""

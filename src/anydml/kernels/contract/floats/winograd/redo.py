@@ -96,11 +96,11 @@ class _Redoing:
         found = stored(body, self.shape.stored, read, number, LANES)
         made, undecided = exactly.added(self.shape.stored, number, read, *found)
         assert undecided is not None
-        open_ = undecided.lane(0)
+        is_undecided = undecided.lane(0)
         # it stays where it is written over, if it is not the next one that does
         body.store("i64", entry, "%list", body.op(f"mul i64 {left.name}, 8"))
-        when(body, body.op(f"xor i1 {open_.name}, true"), lambda: body.stored(made.lane(0), output))
-        return [left + open_.converted("zext", left.kind)]
+        when(body, body.op(f"xor i1 {is_undecided.name}, true"), lambda: body.stored(made.lane(0), output))
+        return [left + is_undecided.converted("zext", left.kind)]
 
     def _missing(self, row: str, column: str) -> str:
         """Whether an element is none of those whose sums are there."""

@@ -16,7 +16,7 @@ from anydml.kernels.reduce.shape import ALL, ReductionKey, names, pointers, same
 NAME = "finer"
 
 
-class OpenRow:
+class UndecidedRow:
     """`i64 @finer(ptr arguments, i64 r, i64 staged, i64 noted, i64 count)`: decide the row's entries on the list.
 
     r: the row, counted from the kernel's first; staged: the first of those in memory of the kernel's own; noted, count: where
@@ -82,14 +82,14 @@ class OpenRow:
             all_ = body.op(f"icmp eq i64 {place}, {ALL}")
             first = body.op(f"select i1 {all_}, i64 0, i64 {place}")
             behind = body.op(f"select i1 {all_}, i64 {length}, i64 {body.op(f'add i64 {first}, 1')}")
-            _, (open_,) = body.loop(first, behind, 1, [Value(body, "0", Kind("i64"))], element)
+            _, (entries,) = body.loop(first, behind, 1, [Value(body, "0", Kind("i64"))], element)
             to = body.at("%list", body.op(f"mul i64 {kept[0].name}, 16"))
             body.store("i64", self.row.number, to)
             body.store("i64", place, to, 8)
-            stays = body.op(f"icmp ne i64 {open_.name}, 0")
+            stays = body.op(f"icmp ne i64 {entries.name}, 0")
             return [kept[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
 
-        def element(at: str, open_: list[Value]) -> list[Value]:
+        def element(at: str, entries: list[Value]) -> list[Value]:
             if shape.inner:
                 streams.bases = self.row.line_starts(row, body.op(f"udiv i64 {at}, %n"))
                 at = body.op(f"urem i64 {at}, %n")
@@ -98,7 +98,7 @@ class OpenRow:
             stays = "false" if undecided is None else undecided.lane(0).name
             target = streams.place(streams.last, at) if shape.mapped else row[-1]
             when(body, body.op(f"xor i1 {stays}, true"), lambda: body.stored(bits.lane(0), target))
-            return [open_[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
+            return [entries[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
 
         _, (left,) = body.loop("%noted", "%count", 1, [Value(body, "%noted", Kind("i64"))], entry)
         return left.name
