@@ -22,7 +22,7 @@ from anydml.kernels.code.targets import targets
 from anydml.kernels.kernel import Refused
 from anydml.kernels.match.between import QuantisedMeans
 from anydml.kernels.windows import estimate, quantised
-from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
+from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED
 from anydml.schema.expression import Mean, Tensor, each, over
 from anydml.schema.statement import nest
 from every_kernel import SOAK, Ran

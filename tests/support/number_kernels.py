@@ -17,8 +17,8 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import number_of
+from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.levels import element
-from anydml.kernels.elementwise.shape import MapKey
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.maps import Formula
 from anydml.kernels.numbers.floats.numbers import Number

@@ -121,7 +121,7 @@ def compiled_graph(
             parts += [kernels.part(alone[node], fixed) for node in sorted(work.nodes, key=at.__getitem__) if node in alone]
     layout = optional.attempted(
         "Places that tensors share are",
-        lambda: laid_in_scratch(checked, [part.work for part in parts], [_may_lie_alike(part) for part in parts]),
+        lambda: laid_in_scratch(checked, [part.work for part in parts], [_may_share_memory(part) for part in parts]),
         lambda _: laid_apart(checked, [part.work for part in parts]),
     )
     made = CompiledGraph(checked, GraphCall(checked, once, parts, layout, fixed))
@@ -260,7 +260,7 @@ def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
     return tensors | {name: use.tensor for name, use in work.writes.items()}
 
 
-def _may_lie_alike(part: Part) -> list[str]:
+def _may_share_memory(part: Part) -> list[str]:
     """The inputs whose memory the output may reuse, element by element."""
     if part.compiled is None:
         return read_at_index(part.work) if part.kernel_name.startswith("elementwise:") else []

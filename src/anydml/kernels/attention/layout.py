@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anydml.kernels.attention.key import ABOUT, BELOW, BETWEEN, STRIDES, TRUTHS, AttentionKey, KeptKey
 from anydml.kernels.attention.results import ENTRY
-from anydml.kernels.attention.shape import ABOUT, BELOW, BETWEEN, STRIDES, TRUTHS, AttentionKey, KeptShape
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats.packed import tile
@@ -30,7 +30,7 @@ Numbers = dict[str, "At | int"]
 class KernelArguments(NamedTuple):
     """The arguments of a kernel by name, but for work and memory."""
 
-    shape: AttentionKey | KeptShape
+    key: AttentionKey | KeptKey
     numbers: Numbers
 
 
@@ -159,8 +159,8 @@ def kept(k: Kept, tensors: Tensors) -> tuple[KernelArguments, int] | str:
         return lengths
     numbers |= found | lengths
     numbers |= {"inner": _size(p), "keys": t.size, "columns": _size(c), "later": k.elements.later}
-    shape = KeptShape(tensors[k.target.name].data_type, tuple(n for n in STRIDES if n in numbers), k.moves)
-    return KernelArguments(shape, numbers), _size(o) * _size(p)
+    key = KeptKey(tensors[k.target.name].data_type, tuple(n for n in STRIDES if n in numbers), k.moves)
+    return KernelArguments(key, numbers), _size(o) * _size(p)
 
 
 def _more_than_one(v: Variable) -> Variable | None:

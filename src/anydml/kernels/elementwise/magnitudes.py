@@ -248,9 +248,9 @@ def _extreme(a: Size, b: Size, *, larger: bool) -> Size:
     """The larger or the smaller; -0 is less than +0, and NaN stays."""
     body = a.sign.body
     same = a.sign.compared("oeq", b.sign)
-    alike = a.low.compared("oeq", b.high) & a.high.compared("oeq", b.low)  # equal, both 0 or both infinite
+    equal = a.low.compared("oeq", b.high) & a.high.compared("oeq", b.low)  # equal, both 0 or both infinite
     upper = _above(a, b)  # in magnitude
-    known = ~same | upper | _above(b, a) | alike
+    known = ~same | upper | _above(b, a) | equal
     above = body.chosen(same, a.sign, 0.0).compared("ogt", 0.0)  # both are positive
     takes = (same & ((upper & above) | (~upper & ~above))) | (~same & a.sign.compared("ogt", 0.0))
     if not larger:

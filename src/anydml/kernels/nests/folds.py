@@ -26,7 +26,7 @@ class Fold(Protocol):
     def starts(self) -> list[Value]: ...
 
     def guarded_by(self, carried: list[Value], guard: Value | None) -> list[Value]:
-        """The values where the end of a loop is open in some lanes."""
+        """The values after a loop whose end is undecided in some lanes."""
 
     def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]: ...
 
@@ -34,7 +34,7 @@ class Fold(Protocol):
 
 
 class _Guarded:
-    """A fold whose last value, where `open` says so, is the lanes in which nothing is known."""
+    """A fold whose last value, if it is guarded, is the lanes in which nothing is known."""
 
     def __init__(self, body: Body, lanes: int, *, guarded: bool) -> None:
         self.body, self.lanes, self.guarded = body, lanes, guarded

@@ -18,7 +18,7 @@ from anydml.kernels.nests import items
 from anydml.kernels.nests.folds import NestSum
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import BIT, WORD
-from anydml.kernels.nests.shape import NestKey
+from anydml.kernels.nests.key import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.nests.weighted import Weighted, WeightedTerm
 from anydml.kernels.numbers.lanes import Truth, either, in_lanes
@@ -36,10 +36,10 @@ class Unlisted(Exception):
 class Lists(Frame):
     """The code of a list of terms, at %rowsums, and of vectors of their sums."""
 
-    def __init__(self, body: Body, shape: NestKey, walk: NestWalk, lanes: int, found: Weighted) -> None:
-        super().__init__(body, shape, walk, lanes)
+    def __init__(self, body: Body, key: NestKey, walk: NestWalk, lanes: int, found: Weighted) -> None:
+        super().__init__(body, key, walk, lanes)
         self.found = found
-        self.type = shape.program.types[found.tensor]
+        self.type = key.program.types[found.tensor]
         self.floating = self.type.dtype.kind == "f"
 
     # --- the lists of a row of the output ---

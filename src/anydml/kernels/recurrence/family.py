@@ -15,8 +15,8 @@ from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.match.states import Recurrence, StateProduct
 from anydml.kernels.match.stepped import SteppedElement
 from anydml.kernels.problem import Problem
+from anydml.kernels.recurrence.key import MOST_STAGES
 from anydml.kernels.recurrence.plan import Planner, fits
-from anydml.kernels.recurrence.shape import MOST_STAGES
 from anydml.kernels.recurrence.undecided import Deciding
 from anydml.tensor import DataType
 

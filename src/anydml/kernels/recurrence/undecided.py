@@ -15,8 +15,8 @@ from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.states import definition
 from anydml.kernels.recurrence import finer
+from anydml.kernels.recurrence.key import COUNT, DONE, ENTRIES, POSITION
 from anydml.kernels.recurrence.plan import UndecidedPiece
-from anydml.kernels.recurrence.shape import COUNT, DONE, ENTRIES, POSITION
 from anydml.kernels.undecided.decision import Decision
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
@@ -48,9 +48,9 @@ class Deciding:
             if state[POSITION] == 0:
                 state[POSITION] = DONE
             elif state[POSITION] != DONE and state[COUNT]:
-                step, operation = divmod(int(state[POSITION]) - 1, len(found.shape.operations))
-                number = found.shape.operations[operation][1]
-                state_number = found.shape.stages[number].state
+                step, operation = divmod(int(state[POSITION]) - 1, len(found.key.operations))
+                number = found.key.operations[operation][1]
+                state_number = found.key.stages[number].state
                 assert state_number is not None
                 self._finer(found, number, codes, scratch, arrays)
                 entries = state[ENTRIES : ENTRIES + int(state[COUNT])]
@@ -65,7 +65,7 @@ class Deciding:
         if self.target.exact:
             return
         try:
-            code = engine.compiled(finer.emitted, self.target, found.shape, stage)
+            code = engine.compiled(finer.emitted, self.target, found.key, stage)
         except engine.Uncompilable:  # a function that there is not in that precision
             return
         if codes[stage] == code.address:

@@ -13,7 +13,7 @@ from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.windows.estimate import RECORD
-from anydml.kernels.windows.shape import WindowsKey
+from anydml.kernels.windows.key import WindowsKey
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
@@ -26,8 +26,8 @@ ELEMENTS = {"f4": "float", "f8": "double", "i4": "i32"}
 class Between:
     """The numbers of a record, loaded once, and what is computed with them."""
 
-    def __init__(self, body: Body, shape: WindowsKey) -> None:
-        self.body, self.shape = body, shape
+    def __init__(self, body: Body, key: WindowsKey) -> None:
+        self.body, self.key = body, key
         self._numbers: dict[str, Value] = {}
 
     def begin(self) -> None:
@@ -42,7 +42,7 @@ class Between:
 
     def wide(self, bits: Value) -> Value:
         """Bytes as int32."""
-        signed = self.shape.types[0] == DataType.INT8
+        signed = self.key.types[0] == DataType.INT8
         return bits.converted("sext" if signed else "zext", bits.kind.of("i32"))
 
     def nothing(self) -> Value:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from anydml.kernels.contract.quantised.bounds import elements_of, quantised
 from anydml.kernels.match.between import QuantisedMeans
-from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
+from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED
 from anydml.tensor import DataType, limits
 
 DIGITS = 24  # of float32

@@ -16,24 +16,24 @@ from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey
 from anydml.kernels.contract.floats.formula import rounded, stored
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.second.compensated import wide
-from anydml.kernels.contract.floats.second.refine import LANES, POINTERS, Refining, names
+from anydml.kernels.contract.floats.second.refine import LANES, POINTERS, Refining, argument_names
 from anydml.tensor import DataType
 
 I64 = Kind("i64")
 
 
-def decided(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
+def decided(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
     """Decide what has zeros alone, and keep the rest of the list; arguments: `refine.names`.
 
     In place of the sums, there are the rows' norms.
     """
-    return _Zeros(target, shape, factors).text()
+    return _Zeros(target, key, factors).text()
 
 
 class _Zeros(Refining):
     def text(self) -> str:
         body = self.body
-        arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
+        arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
         begun = Value(body, "0", I64)
         _, (kept,) = body.loop("0", body.load("i64", "%counter"), 1, [begun], self._entry)
         body.stored(kept, "%counter")
@@ -63,9 +63,9 @@ class _Zeros(Refining):
 
     def _decided(self, row: str, c: str) -> Value:
         """Store an element, if nothing else is open about it; 1 if there is."""
-        body, s = self.body, self.shape.stored
+        body, s = self.body, self.key.stored
         total = body.chosen(self._negative(row, c), body.constant(Kind("double"), -0.0), 0.0)
-        read, output = streams(body, self.shape, LANES, row, c)
+        read, output = streams(body, self.key, LANES, row, c)
         added = s.added()
         if added is not None:
             total = total + wide(read[added[1]].lane(0), s.types[added[1]])
