@@ -5,7 +5,7 @@ import pytest
 import anydml as dml
 from anydml import operators
 from anydml.catalog import FUNCTIONS
-from anydml.suggestions import ELSEWHERE, alike
+from anydml.suggestions import ELSEWHERE, similar
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from anydml.suggestions import ELSEWHERE, alike
     ],
 )
 def test_names_that_are_meant(name: str, meant: list[str]) -> None:
-    assert alike(name, FUNCTIONS)[: len(meant) or 3] == meant
+    assert similar(name, FUNCTIONS)[: len(meant) or 3] == meant
 
 
 def test_names_of_other_libraries_lead_to_operators() -> None:

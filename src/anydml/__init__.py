@@ -92,10 +92,10 @@ def _meant(name: str) -> str:
     if name == "onnx":  # a module that needs an optional package is imported by name
         return "; `import anydml.onnx` loads it"
     from anydml.rule_messages import listed
-    from anydml.suggestions import alike
+    from anydml.suggestions import similar
 
     public = (*__all__, "slice")
-    near = alike(name, [one for one in public if one[0].isupper() == name[0].isupper()]) or alike(name, public)
+    near = similar(name, [one for one in public if one[0].isupper() == name[0].isupper()]) or similar(name, public)
     return f"; did you mean {listed(near)}?" if near else ""
 
 

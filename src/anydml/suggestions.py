@@ -38,7 +38,7 @@ MEMBERS = {  # and to the values of enumerations
 _LEAST = 3  # letters of a name that is searched for within others
 
 
-def alike(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+def similar(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     """The known names that are another spelling of the name, contain its words, or are otherwise spelt almost like it."""
     key = re.sub(r"\d+d$", "", _letters(name)) or name  # conv2d
     spelt = {one: _letters(one) for one in known}

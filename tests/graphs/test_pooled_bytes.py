@@ -22,7 +22,7 @@ from anydml.kernels.code.targets import targets
 from anydml.kernels.kernel import Refused
 from anydml.kernels.match.between import QuantisedMeans
 from anydml.kernels.windows import estimate, quantised
-from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
+from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED
 from anydml.schema.expression import Mean, Tensor, each, over
 from anydml.schema.statement import nest
 from every_kernel import SOAK, Ran
@@ -121,7 +121,7 @@ SHAPES: Mapping[str, tuple[tuple[int, ...], Averaged]] = {
 }
 
 
-def left_open(x: Array, window: int, made: estimate.Numbers) -> float:
+def left_undecided(x: Array, window: int, made: estimate.Numbers) -> float:
     """The share of squares side by side whose means an estimate leaves open; zero points are 3 and 9."""
     n, c, h, w = (size // window if at > 1 else size for at, size in enumerate(x.shape))
     squares = x.reshape(n, c, h, window, w, window).astype(np.int32) - 3
@@ -142,7 +142,7 @@ def test_many_outputs(shape: str, scales: tuple[float, float], kinds: list[estim
         y = same(graph_of(x, scales, (np.uint8(3), np.uint8(9)), averaged), x, threads=1 + (scales == (0.1, 0.1)))
         count += y.size
     (made, *_) = kinds
-    share = f"{left_open(x, int(shape[0]), made):.1e}" if shape != "3 x 3" else "some"
+    share = f"{left_undecided(x, int(shape[0]), made):.1e}" if shape != "3 x 3" else "some"
     print(f"{made.kind}: {share} of the outputs are left open by an estimate, by {made.share:.1e} in advance")
     assert (made.share > 0.2) == (shape == "2 x 2" and scales == (0.1, 0.1))
     assert made.kind == (DEQUANTIZED if made.share > 0.01 else ESTIMATED)

@@ -266,15 +266,15 @@ def run(desc: Desc, rng: Rng, device: Device, kinds: Sequence[str] = hostile_dat
 
 
 @contextmanager
-def left_open(patch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def left_undecided(patch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The numbers of elements that operators compiled within leave to Python, call by call."""
     counts: list[int] = []
     decide = undecided._decide
 
-    def counting(opens: Any, name: str, decision: Any, scratch: Any, arrays: Mapping[str, Any]) -> None:
-        words = [scratch[found.bits : found.bits + found.words].view(np.uint8) for found in opens]
+    def counting(undecided: Any, name: str, decision: Any, scratch: Any, arrays: Mapping[str, Any]) -> None:
+        words = [scratch[found.bits : found.bits + found.words].view(np.uint8) for found in undecided]
         counts.append(sum(int(np.unpackbits(w).sum()) for w in words))
-        decide(opens, name, decision, scratch, arrays)
+        decide(undecided, name, decision, scratch, arrays)
 
     with patch.context() as within:
         within.setattr(undecided, "_decide", counting)

@@ -36,7 +36,7 @@ from anydml.kernels.match.product import MatrixProduct, product
 from anydml.kernels.match.random_words import random_words
 from anydml.kernels.match.ranked import ranked
 from anydml.kernels.match.recurrences import recurrence
-from anydml.kernels.match.reversed import turned
+from anydml.kernels.match.reversed import reversed_lines
 from anydml.kernels.match.rows import rows
 from anydml.kernels.match.scans import scan
 from anydml.kernels.match.several import several
@@ -169,7 +169,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "attention": attention(statement),
         "elementwise": one_map(statement),
         "windows": windows(statement),
-        "irregular:compiled": turned(statement)
+        "irregular:compiled": reversed_lines(statement)
         if isinstance(found := displaced(statement), str)
         else (found if checked.desc.spec.data_rules else "indices may name no place"),
         "irregular:numpy": looked_up(statement) or ("copies" if not isinstance(copies, str) else statement),

@@ -17,8 +17,8 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import number_of
+from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.levels import element
-from anydml.kernels.elementwise.shape import MapKey
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.maps import Formula
 from anydml.kernels.numbers.floats.numbers import Number
@@ -106,8 +106,8 @@ def stored(target: Target, formula: Formula, types: Types, integral: bool) -> st
             return body.at(places[k], body.op(f"mul i64 {i}, {bits // 8}"))
 
         streams = [body.loaded(Kind(f"i{t.element_bits}", LANES), at(2 + k, t.element_bits)) for k, t in enumerate(types[:-1])]
-        made, left_open = element(body, shape, streams, "wide")
-        mask = body.constant(Kind("i1", LANES), False) if left_open is None else left_open
+        made, left_undecided = element(body, shape, streams, "wide")
+        mask = body.constant(Kind("i1", LANES), False) if left_undecided is None else left_undecided
         body.stored(made, at(0, types[-1].element_bits))
         body.stored(mask.converted("zext", mask.kind.of("i8")), at(1, 8))
         return carried

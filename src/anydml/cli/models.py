@@ -100,7 +100,7 @@ def check_model(file: str, sizes: tuple[str, ...], json_wanted: bool) -> int:
     """Print the nodes of a model that are refused; if there are none, the feature level and the memory that it needs."""
     model = model_of(file)
     given = sizes_of(sizes)
-    if left := _open(model, given):
+    if left := _missing_sizes(model, given):
         options = " ".join(f"--size {name}=1" for name in left)
         raise click.UsageError(printable(f"the model leaves {listed(left, 'and')} open: {options}"))
     refusals = model.check(**given)
@@ -127,7 +127,7 @@ def _needs(model: Model, sizes: dict[str, Any]) -> None:
     result(f"feature level {_level(graph)}; {memory}")
 
 
-def _open(model: Model, sizes: Mapping[str, Any]) -> list[str]:
+def _missing_sizes(model: Model, sizes: Mapping[str, Any]) -> list[str]:
     """The names of sizes that neither the model nor an option gives."""
     known = [s.sizes or () for name, s in model.inputs.items() if name not in sizes]
     return [*dict.fromkeys(n for found in known for n in found if isinstance(n, str) and n not in sizes)]

@@ -184,9 +184,9 @@ class Near:
 
 def identical(a: NDArray[Any], b: NDArray[Any]) -> bool:
     """Whether two views are the same elements in the same layout, as in-place execution requires."""
-    lies = (a.__array_interface__["data"][0], a.shape, a.dtype)
+    memory = (a.__array_interface__["data"][0], a.shape, a.dtype)
     strides = zip(a.shape, a.strides, b.strides, strict=False)
-    return lies == (b.__array_interface__["data"][0], b.shape, b.dtype) and all(s == t for n, s, t in strides if n > 1)
+    return memory == (b.__array_interface__["data"][0], b.shape, b.dtype) and all(s == t for n, s, t in strides if n > 1)
 
 
 def owned_copy(view: NDArray[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import Families
 from anydml.devices.memory import memory_bytes
-from anydml.devices.slow import InPython, left_open, not_compiled
+from anydml.devices.slow import InPython, left_undecided, not_compiled
 from anydml.fork_safety import guard
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
@@ -35,7 +35,7 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
         what = type(as_newest).__name__
         built: Built | Refused
         if isinstance(made, Lowered):
-            built = tried(name, partial(linked, made, left_open(what, name)))
+            built = tried(name, partial(linked, made, left_undecided(what, name)))
         elif isinstance(made, Built) and refused and not made.bare:  # a fallback, which may compute in Python
             built = not_compiled(what, refused).watching(made)
         else:

@@ -19,7 +19,7 @@ from anydml.devices.families import BETWEEN, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
-from anydml.devices.slow import left_open
+from anydml.devices.slow import left_undecided
 from anydml.graphs.between import between_bytes, with_regions
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import fuse, read_at_index
@@ -121,7 +121,7 @@ def compiled_graph(
             parts += [kernels.part(alone[node], fixed) for node in sorted(work.nodes, key=at.__getitem__) if node in alone]
     layout = optional.attempted(
         "Places that tensors share are",
-        lambda: laid_in_scratch(checked, [part.work for part in parts], [_may_lie_alike(part) for part in parts]),
+        lambda: laid_in_scratch(checked, [part.work for part in parts], [_may_share_memory(part) for part in parts]),
         lambda _: laid_apart(checked, [part.work for part in parts]),
     )
     made = CompiledGraph(checked, GraphCall(checked, once, parts, layout, fixed))
@@ -186,7 +186,7 @@ class _Kernels:
 
     def _linked(self, families: Families, problem: Problem, title: str) -> tuple[str, Built] | None:
         for name, answer in lowerings(families, problem, self._machine):
-            built = tried(name, partial(linked, answer, left_open(title, name))) if isinstance(answer, Lowered) else answer
+            built = tried(name, partial(linked, answer, left_undecided(title, name))) if isinstance(answer, Lowered) else answer
             if not isinstance(built, Refused):
                 if files := dumping():
                     files.fused(title, problem, name, answer)
@@ -260,7 +260,7 @@ def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
     return tensors | {name: use.tensor for name, use in work.writes.items()}
 
 
-def _may_lie_alike(part: Part) -> list[str]:
+def _may_share_memory(part: Part) -> list[str]:
     """The inputs whose memory the output may reuse, element by element."""
     if part.compiled is None:
         return read_at_index(part.work) if part.kernel_name.startswith("elementwise:") else []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.devices.slow import InPython, left_open
+from anydml.devices.slow import InPython, left_undecided
 from anydml.kernels.call.address import address_of, put_addresses
 from anydml.kernels.call.steps import Sheet, prepared, runner
 from anydml.kernels.code import engine
@@ -26,7 +26,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
 
     slow: runs and reports what Python has to decide.
     """
-    slow = slow or left_open("A kernel", "it")
+    slow = slow or left_undecided("A kernel", "it")
     engine.compiled(runner, lowered.target)
     target, scratch, passing = lowered.target, lowered.scratch, lowered.passing
     sheets = [Sheet(rounds.phases, rounds.moved) for rounds in lowered.rounds]

@@ -57,7 +57,7 @@ class InPython:
             )
 
 
-def left_open(what: str, kernel: str) -> InPython:
+def left_undecided(what: str, kernel: str) -> InPython:
     """Elements whose rounding a compiled kernel leaves undecided."""
     return InPython(what, f"since {kernel} left their rounding undecided")
 

@@ -34,12 +34,12 @@ def _exchanged(one: str, other: str) -> Callable[[Inputs], Inputs | None]:
         rows, columns = p["a"].shape[-2], p["b"].shape[-1]
         changed = {}
         for to, source in ((one, p[other]), (other, p[one])):
-            turned = source.swapaxes(-2, -1) if "b_zero_point" in (one, other) else source
-            if to == "b_zero_point" and turned.shape[-1] not in (1, columns):
+            transposed = source.swapaxes(-2, -1) if "b_zero_point" in (one, other) else source
+            if to == "b_zero_point" and transposed.shape[-1] not in (1, columns):
                 return None
-            if to != "b_zero_point" and turned.shape[-2] not in (1, rows):
+            if to != "b_zero_point" and transposed.shape[-2] not in (1, rows):
                 return None
-            changed[to] = turned
+            changed[to] = transposed
         return {**p, **changed}
 
     return change
@@ -74,11 +74,11 @@ def _transposed(*names: str) -> Callable[[Inputs], Inputs | None]:
     def change(p: Inputs) -> Inputs | None:
         if any(1 in p[name].shape[-2:] for name in names):
             return None
-        turned = {}
+        transposed = {}
         for name in names:
             lead, rows, columns = p[name].shape
-            turned[name] = np.ascontiguousarray(p[name]).reshape(lead, columns, rows).swapaxes(-2, -1)
-        return {**p, **turned}
+            transposed[name] = np.ascontiguousarray(p[name]).reshape(lead, columns, rows).swapaxes(-2, -1)
+        return {**p, **transposed}
 
     return change
 

@@ -290,7 +290,10 @@ def _sums(views: Arrays) -> Iterator[tuple[tuple[Any, ...], NDArray[np.float64]]
     float64 is exact here in any order of summation, since every partial sum is an integer below 2^48.
     """
     a, b = views["a_tensor"], views["b_tensor"]
-    a_zero_point, b_zero_point = _spread(views, "a_zero_point_tensor", a.shape), _spread(views, "b_zero_point_tensor", b.shape)
+    a_zero_point, b_zero_point = (
+        _broadcast(views, "a_zero_point_tensor", a.shape),
+        _broadcast(views, "b_zero_point_tensor", b.shape),
+    )
     for batch in np.ndindex(*a.shape[:-2]):
         right = b[batch].astype(np.float64) - b_zero_point[batch]
         for row in range(0, a.shape[-2], ROWS):
@@ -298,7 +301,7 @@ def _sums(views: Arrays) -> Iterator[tuple[tuple[Any, ...], NDArray[np.float64]]
             yield at, (a[at].astype(np.float64) - a_zero_point[at]) @ right
 
 
-def _spread(views: Arrays, name: str, sizes: tuple[int, ...]) -> NDArray[Any]:
+def _broadcast(views: Arrays, name: str, sizes: tuple[int, ...]) -> NDArray[Any]:
     """A scale or zero point, broadcast; zeros if it is absent."""
     array = views.get(name)
     return np.broadcast_to(np.uint8(0) if array is None else aligned(array, len(sizes)), sizes)
@@ -317,7 +320,7 @@ def _integer(views: Arrays) -> Iterator[_Block]:
 def _quantized(views: Arrays, expected: NDArray[Any]) -> Iterator[_Block]:
     limits = np.iinfo(expected.dtype)
     names = ("a_scale_tensor", "b_scale_tensor", "output_scale_tensor", "output_zero_point_tensor")
-    scales_and_zero_point = [_spread(views, name, expected.shape) for name in names]
+    scales_and_zero_point = [_broadcast(views, name, expected.shape) for name in names]
     for at, sums in _sums(views):
         *scales, zero_point = (x[at] for x in scales_and_zero_point)
         quotient = Quotient(sums.astype(np.int64), *scales)

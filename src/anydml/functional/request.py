@@ -84,7 +84,7 @@ class Request(Inputs):
     def _spread(self) -> None:
         """Broadcast inputs by the operator's own rule, where that is not to equal sizes."""
         try:
-            wanted = self.cls.spread(self._known())
+            wanted = self.cls.broadcast(self._known())
         except UNJUDGED:
             return
         if any(not broadcasts(i.sizes, wanted[i.field.name]) for i in self.inputs if i.field.name in wanted):

@@ -222,7 +222,7 @@ class Model:
         if (node := segment.alone) is not None:
             try:
                 if node.key in TURNS:
-                    results, found = self._turned(node, segment.frames[-1][0].opsets, env, types, device)
+                    results, found = self._looped(node, segment.frames[-1][0].opsets, env, types, device)
                 else:
                     results = evaluate(node, [env[name] if name else None for name in node.inputs])
                     found = list(node.output_types)
@@ -248,7 +248,7 @@ class Model:
         held = {n: types[n] for n in known.keys() | sizes.keys() | sequences.keys() if n in types}
         return State(known, sizes, held, segment.frames, segment.count, sequences), key
 
-    def _turned(
+    def _looped(
         self, node: Node, opsets: Mapping[str, int], env: Mapping[str, Array], types: Mapping[str, int], device: Device
     ) -> tuple[list[Array], list[int | None]]:
         """The outputs of a loop, and their element types."""

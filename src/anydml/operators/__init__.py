@@ -11,7 +11,7 @@ from types import ModuleType
 from anydml.fork_safety import guard
 from anydml.schema.directml import NAMES, OLDER_NAMES
 from anydml.schema.operator import Desc
-from anydml.suggestions import alike
+from anydml.suggestions import similar
 
 PREFIX = "DML_OPERATOR_"
 _VERSION = re.compile(r"\d+$")
@@ -64,7 +64,7 @@ def why_missing(wire_name: str) -> str:
     if others := [lineage for lineage in lineages() if lineage not in set(map(_lineage_of, NAMES))]:
         files = ", ".join(f"operators/{lineage}.py" for lineage in others)
         return f"{told}: it would be in operators/{_lineage_of(name)}.py, and DirectML has none that would be in {files}"
-    near = alike(name.removeprefix("DML_").removesuffix("_OPERATOR_DESC"), NAMES, 1)
+    near = similar(name.removeprefix("DML_").removesuffix("_OPERATOR_DESC"), NAMES, 1)
     return told + (f"; did you mean {near[0]!r}?" if near else "")
 
 

@@ -103,7 +103,7 @@ class Gemm(Desc):
     def softmax_effective_rank_at_most_two(d) -> bool:
         return not isinstance(d.fused_activation, ActivationSoftmax) or all(n == 1 for n in d.output_tensor.sizes[:-2])
 
-    def spread(d) -> dict[str, tuple[int, ...]]:
+    def broadcast(d) -> dict[str, tuple[int, ...]]:
         given = {name: t for name in ("a_tensor", "b_tensor", "c_tensor") if (t := getattr(d, name)) is not None}
         batch = np.broadcast_shapes(*(t.sizes[:-2] for t in given.values()))
         ends = {**{name: t.sizes[-2:] for name, t in given.items()}, "c_tensor": (left(d)[0], right(d)[1])}

@@ -17,7 +17,7 @@ from anydml.operators.shared.resampling import (
     halves_up,
     in_direction,
     sampling_rules,
-    spread,
+    scattered,
 )
 from anydml.operators.shared.vocabulary import *
 
@@ -72,7 +72,7 @@ class ResampleGrad1(Desc):
     sampling = sampling_rules()
 
     def statement(d, g: Tensor) -> Nest:
-        return spread(d, g, in_direction(d))
+        return scattered(d, g, in_direction(d))
 
     examples = (
         nearest(rounding_direction="DECREASING", input_pixel_offsets=ZEROS, output_pixel_offsets=ZEROS),
@@ -109,7 +109,7 @@ class ResampleGrad(Desc):
     sampling = sampling_rules()
 
     def statement(d, g: Tensor) -> Nest:
-        return spread(d, g, halves_up)
+        return scattered(d, g, halves_up)
 
     examples = (nearest(input_pixel_offsets=HALVES, output_pixel_offsets=ZEROS), linear())
     rejecting = (rejects("same_dimension_count", output_gradient_tensor=TensorDesc(DataType.FLOAT32, (1, 2, 2))),)

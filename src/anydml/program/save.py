@@ -88,8 +88,8 @@ def _laid_out(name: str, tensor: TensorDesc, array: Any) -> NDArray[Any] | Fault
     """A copy of an array's elements in the desc's layout, from the first to the last; gaps are 0."""
     if array is None:
         return Fault(name, "is missing")
-    lying = replace(tensor, strides=tensor.explicit_strides, guaranteed_base_offset_alignment=0)
-    view = Slot(name, lying, tensor.total_tensor_size_in_bytes, writable=False).view(array)
+    explicit = replace(tensor, strides=tensor.explicit_strides, guaranteed_base_offset_alignment=0)
+    view = Slot(name, explicit, tensor.total_tensor_size_in_bytes, writable=False).view(array)
     if tensor.data_type.element_bits == 4 and not isinstance(view, Fault):
         return np.array(view)
     elsewhere = isinstance(view, Fault)

@@ -146,7 +146,7 @@ class Desc(ABC):
         """
         raise NotImplementedError
 
-    def spread(d: Any) -> Mapping[str, tuple[int, ...]]:
+    def broadcast(d: Any) -> Mapping[str, tuple[int, ...]]:
         """In eager calls, input field -> the sizes that it broadcasts to, if these are not those of another input."""
         return {}
 

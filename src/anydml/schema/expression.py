@@ -15,13 +15,13 @@ from anydml.schema.node import (
     Expr,
     Operand,
     Variable,
-    alike,
     arithmetic,
     comparison,
     is_integer,
     lift,
     make,
     number,
+    of_one_sort,
 )
 from anydml.tensor import DataType
 
@@ -155,7 +155,7 @@ def as_number(a: Expr) -> Expr:
 
 def select(condition: Expr, a: Operand, b: Operand) -> Expr:
     """One of two numbers or indices; the other one is not evaluated."""
-    return make("select", (condition, *alike(lift(a), lift(b))))
+    return make("select", (condition, *of_one_sort(lift(a), lift(b))))
 
 
 def integer_power(x: Operand, y: Operand, bits: int) -> Expr:

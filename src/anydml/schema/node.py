@@ -218,11 +218,11 @@ def _index_arithmetic(op: str, x: Expr, y: Expr) -> Expr:
 
 def comparison(op: str, a: Operand, b: Operand) -> Expr:
     """A comparison of two numbers or two indices."""
-    x, y = alike(lift(a), lift(b))
+    x, y = of_one_sort(lift(a), lift(b))
     return make(op, (x, y), None, TRUTH)
 
 
-def alike(x: Expr, y: Expr) -> tuple[Expr, Expr]:
+def of_one_sort(x: Expr, y: Expr) -> tuple[Expr, Expr]:
     """Two operands: unchanged if both can be indices or neither is one; otherwise both as numbers."""
     if (x.sort is INDEX or y.sort is INDEX) and not all(e.sort is INDEX or is_integer(e) for e in (x, y)):
         return number(x), number(y)

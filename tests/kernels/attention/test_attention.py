@@ -17,7 +17,7 @@ from agreement import bits
 from anydml import TensorDesc, operators
 from anydml.kernels.attention import finer, layout, undecided, weights
 from anydml.kernels.attention.function import Function
-from anydml.kernels.attention.shape import LEFT, AttentionKey
+from anydml.kernels.attention.key import LEFT, AttentionKey
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import Target
 from anydml.kernels.evaluate.evaluator import evaluators
@@ -225,10 +225,10 @@ def left(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
     found: list[int] = []
     real = undecided._decide
 
-    def counting(open_: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
-        first, words = open_.place // 8, open_.rows * open_.row // 8
+    def counting(bits: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
+        first, words = bits.place // 8, bits.rows * bits.row // 8
         found.append(int(np.unpackbits(scratch[first : first + words].view(np.uint8)).sum()))
-        real(open_, decision, scratch, arrays)
+        real(bits, decision, scratch, arrays)
 
     monkeypatch.setattr(undecided, "_decide", counting)
     return found
@@ -324,9 +324,9 @@ def test_the_largest_score_counts_however_it_is_rounded() -> None:
     agrees((inputs, outputs, fields | dict(scale=100.0)), ISAS)
 
 
-def without_second_stage(target: Target, shape: AttentionKey) -> Function:
+def without_second_stage(target: Target, key: AttentionKey) -> Function:
     """In the place of `finer.refined`: all that the first stage leaves open stays open."""
-    return Function(target, shape, "refined", [*(f"i64 {x}" for x in "oprs")])
+    return Function(target, key, "refined", [*(f"i64 {x}" for x in "oprs")])
 
 
 def test_one_score_far_ahead_is_decided_at_once(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
@@ -384,13 +384,13 @@ def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pyte
     counts: list[int] = []
     real = finer.sums_of_products
 
-    def counted(target: Target, shape: AttentionKey) -> Function:
-        f = real(target, shape)
+    def counted(target: Target, key: AttentionKey) -> Function:
+        f = real(target, key)
         state = f.argument("state")
         f.store("i64", f.plus(f.load("i64", state, LEFT), 1), state, LEFT)
         return f
 
-    def noted(open_: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
+    def noted(bits: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
         counts.append(int(scratch[LEFT // 8]))
 
     monkeypatch.setattr(weights, "SMALL", -1.0)

@@ -45,10 +45,10 @@ from anydml.kernels.copy import interleaved as copy_interleaved
 from anydml.kernels.copy import tiles as copy_tiles
 from anydml.kernels.copy.text import Prefetch
 from anydml.kernels.irregular import emit as irregular_emit
-from anydml.kernels.irregular import turning as irregular_turning
+from anydml.kernels.irregular import reversing as irregular_reversing
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit as nests_emit
-from anydml.kernels.nests.shape import NestKey, narrowed
+from anydml.kernels.nests.key import NestKey, narrowed
 from anydml.kernels.order import emit as order_emit
 from anydml.kernels.order import listing as order_listing
 from anydml.kernels.random import emit as random_emit
@@ -232,8 +232,8 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         add(irregular_emit.rows, columns, wraps, irregular_emit.FETCHED[wraps], 3 * wraps)
         known = irregular_emit.KnownStrides((0, bits // 16, None), None if wraps else bits // 16)
         add(irregular_emit.elements, bits // 16, columns, wraps, known)
-        add(irregular_turning.lines, bits // 16 * wraps, bits)
-        add(irregular_turning.elements, bits // 16, bits)
+        add(irregular_reversing.lines, bits // 16 * wraps, bits)
+        add(irregular_reversing.elements, bits // 16, bits)
     for data_type in (DataType.FLOAT32, DataType.INT64):
         for multiplies in (False, True):
             add(scan_emit.emitted, ScanKey(data_type, multiplies, multiplies, multiplies))

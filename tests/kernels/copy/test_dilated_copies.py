@@ -13,7 +13,7 @@ from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import targets
 from anydml.kernels.match.bands import NO_BAND, bands
-from anydml.kernels.match.dilated import NO_SPREAD, spread
+from anydml.kernels.match.dilated import NOT_DILATED, dilated
 from anydml.kernels.match.moves import Move
 from anydml.schema.expression import Tensor, both, each, equal, select
 from anydml.schema.statement import move
@@ -73,7 +73,7 @@ def test_elements_apart_are_matched_by_their_mathematics() -> None:
     x = Tensor("x", (2, 3), DataType.INT32)
     i, j = each((9, 3))
     apart = equal((i - 1) % 4, 0)
-    found = spread({"y": move((i, j), select(apart, x.or_else([(i - 1) // 4, 2 - j], 7), 7))})
+    found = dilated({"y": move((i, j), select(apart, x.or_else([(i - 1) // 4, 2 - j], 7), 7))})
     assert found == [
         Move("", "y", (0, 0), (9, 3), (), (), (), 7),
         Move("x", "y", (1, 0), (2, 3), (0, 2), ((1, 0), (0, -1)), ((4, 0), (0, 1))),
@@ -87,9 +87,9 @@ def test_elements_apart_are_matched_by_their_mathematics() -> None:
         select(equal((i - 1) % 4, 1), x.or_else([(i - 1) // 4, j], 7), 7),
     )
     for body in others:
-        assert spread({"y": move((i, j), body)}) == NO_SPREAD
+        assert dilated({"y": move((i, j), body)}) == NOT_DILATED
     beyond = select(equal((i - 6) % 4, 0), x.or_else([(i - 6) // 4, j], 7), 7)
-    assert spread({"y": move((i, j), beyond)}) == "an element is stored outside of the output"
+    assert dilated({"y": move((i, j), beyond)}) == "an element is stored outside of the output"
 
 
 def test_diagonals_over_a_constant_are_matched_by_their_mathematics() -> None:

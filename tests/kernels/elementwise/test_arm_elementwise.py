@@ -76,7 +76,7 @@ def judged(
 ) -> None:
     """Assert that the output is as it is wanted, but for elements that are listed; these are known by their inputs."""
     t: TensorDesc = getattr(desc, output)
-    left_open = np.zeros(t.sizes, bool)
+    left_undecided = np.zeros(t.sizes, bool)
     if pieces:
         for piece in written["scratch"].view(np.int64).reshape(pieces, -1):
             count = int(piece[2])
@@ -85,16 +85,16 @@ def judged(
                 alike = np.ones(t.sizes, bool)
                 for x, word in zip(inputs, entry, strict=True):
                     alike &= bits_of(x) == np.int64(word).astype(f"u{x.itemsize}")
-                left_open |= alike
+                left_undecided |= alike
             assert count == 0 or status == 1
     elif status:
         raise AssertionError(f"status {status} of {desc}")
     got, expected = written[output].copy(), wanted.copy()
     for memory in (got, expected):
-        bits_of(laid_over(t, memory))[left_open] = 0
+        bits_of(laid_over(t, memory))[left_undecided] = 0
     np.testing.assert_array_equal(got, expected, str(desc))
-    seen.compared += left_open.size
-    seen.left += int(left_open.sum())
+    seen.compared += left_undecided.size
+    seen.left += int(left_undecided.sum())
 
 
 def run(recorder: Recorder, cases: list[Case | None], directory: Path) -> None:

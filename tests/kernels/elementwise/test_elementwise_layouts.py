@@ -20,7 +20,7 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.code import engine
 from anydml.kernels.elementwise import emit, family
-from anydml.kernels.elementwise.shape import MapKey
+from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.problem import problem_of
@@ -138,9 +138,9 @@ def layout(rng: random.Random, example: Desc) -> Layout:
     return Layout(replace(example, **tensors), arrays, buffer)
 
 
-def recorded(compile: Callable[..., engine.Code], shapes: list[MapKey], emitter: Any, *arguments: Any) -> engine.Code:
+def recorded(compile: Callable[..., engine.Code], keys: list[MapKey], emitter: Any, *arguments: Any) -> engine.Code:
     if emitter is emit.emitted:
-        shapes.append(arguments[-1])
+        keys.append(arguments[-1])
     return compile(emitter, *arguments)
 
 
@@ -152,8 +152,8 @@ def test_any_layout(isa: str, past_cache: bool, ran: Ran, monkeypatch: pytest.Mo
     if past_cache:
         monkeypatch.setattr(family, "STREAM", 0)
         monkeypatch.setattr(family, "LONG_ROW", 1)
-    shapes: list[MapKey] = []
-    monkeypatch.setattr(engine, "compiled", partial(recorded, engine.compiled, shapes))
+    keys: list[MapKey] = []
+    monkeypatch.setattr(engine, "compiled", partial(recorded, engine.compiled, keys))
     count, in_place, alone = 44 * SOAK, 0, 0
     examples = [example_with(name, types) for name, types in SAMPLES]
     for case in range(count):
@@ -178,9 +178,9 @@ def test_any_layout(isa: str, past_cache: bool, ran: Ran, monkeypatch: pytest.Mo
             np.testing.assert_array_equal(buffer, wanted_buffer, f"{case}: {desc}")
     assert in_place
     assert alone
-    assert {shape.stream for shape in shapes} == {False, past_cache}
-    assert {lies for shape in shapes for lies in shape.lies} == {CONTIGUOUS, CONSTANT, STRIDED}
-    assert {shape.outer for shape in shapes} >= {0, 1, 2, 3, 4}
+    assert {key.stream for key in keys} == {False, past_cache}
+    assert {layout for key in keys for layout in key.layouts} == {CONTIGUOUS, CONSTANT, STRIDED}
+    assert {key.outer for key in keys} >= {0, 1, 2, 3, 4}
     ran(count, 44)
 
 

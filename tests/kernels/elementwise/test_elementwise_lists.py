@@ -133,21 +133,21 @@ def test_elements_are_listed_with_what_they_are_made_of(
     rng = np.random.default_rng(2)
     inputs, _ = cubes(rng, (29, 37), data_type)
     x, y = inputs["input_tensor"], inputs["exponent_tensor"]
-    open_ = rng.random(x.shape) < 0.3
-    y[~open_] = 1
+    undecided = rng.random(x.shape) < 0.3
+    y[~undecided] = 1
     if layout == "broadcast":
         x, y = np.broadcast_to(x[:, :1], x.shape), np.broadcast_to(y[:1], y.shape)
-        open_ = y == 3
+        undecided = y == 3
     out = np.zeros((29, 37), x.dtype)
     if layout == "strided":
         x, out = np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3], np.zeros((58, 111), x.dtype)[::2, ::3]
     if layout == "transposed":
         x = x.T.copy().T
-    wanted = np.where(open_, x.astype(np.float64) ** 3, x).astype(x.dtype)
+    wanted = np.where(undecided, x.astype(np.float64) ** 3, x).astype(x.dtype)
     ready, found = bound_to({"input_tensor": x, "exponent_tensor": y}, isa, 2, x if layout == "in place" else out)
     ready.execute()
     np.testing.assert_array_equal(bits(found), bits(wanted))
-    assert sum(decided.counts) == open_.sum() > 200
+    assert sum(decided.counts) == undecided.sum() > 200
 
 
 def test_positions_are_listed_too(decided: Decided) -> None:

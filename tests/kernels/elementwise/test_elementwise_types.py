@@ -165,14 +165,14 @@ def test_integers_are_python_s_modulo_their_type(target: Target, ran: Ran) -> No
         out = rng.choice(INTEGERS)
         inputs = [drawn(t, generator, 40) for t in types]
         try:
-            found, left_open = elements(target, formula, (*types, out), True, inputs)
+            found, left_undecided = elements(target, formula, (*types, out), True, inputs)
         except Uncompilable:
             refused += 1
             continue
         used.update(node.op for node in formula)
         for lane, row in enumerate(zip(*([int(v) for v in x] for x in inputs), strict=True)):
             wanted = of_wholes(formula, row)
-            if wanted is None or left_open[lane]:
+            if wanted is None or left_undecided[lane]:
                 continue
             low, _ = limits(out)
             wrapped = (wanted - low) % (1 << out.element_bits) + low
@@ -195,12 +195,12 @@ def test_numbers_are_stored_rounded_once_or_cut_and_saturated(target: Target, ra
         out = rng.choice(ELEVEN)
         inputs = [drawn(t, generator, 40) for t in types]
         try:
-            found, left_open = elements(target, formula, (*types, out), False, inputs)
+            found, left_undecided = elements(target, formula, (*types, out), False, inputs)
         except Uncompilable:
             continue
         for lane, row in enumerate(zip(*([Fraction(v.item()) for v in x] for x in inputs), strict=True)):
             t = exact(formula, list(row))
-            if t is None or left_open[lane]:
+            if t is None or left_undecided[lane]:
                 continue
             wanted = as_stored(t, out)
             told = f"{formula} of {types}, at {row}, as {out.name}: {found[lane]!r}, not {wanted}"

@@ -15,7 +15,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import X86, Target
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise import emit
-from anydml.kernels.elementwise.shape import MapKey, lanes_in_pairs
+from anydml.kernels.elementwise.key import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.numbers.functions import paired
@@ -124,8 +124,8 @@ def test_what_is_made_of_pairs_is_decided_as_in_float64(formula: Formula, target
     assert found.wrong == []
     paired_alone = prove_pairs.Compiled(target, formula, ("paired",))
     usual = normal[np.abs(normal.view(np.float32)) < 3]
-    _, open_ = paired_alone(usual)
-    assert open_.size < usual.size / 50
+    _, undecided = paired_alone(usual)
+    assert undecided.size < usual.size / 50
 
 
 @every_function
@@ -151,10 +151,10 @@ def test_code_for_wide_vectors_calls_nothing_but_its_stages(name: str) -> None:
     """Every row of the table, on a machine that lacks it as well."""
     for target in X86[1:]:
         lanes = lanes_in_pairs(target)
-        lies = (CONTIGUOUS, CONTIGUOUS)
-        shape = MapKey(
-            prove_pairs.formula(name), False, False, prove_pairs.TYPES, lies, 0, lanes, False, ("paired", "wide"), True
+        layouts = (CONTIGUOUS, CONTIGUOUS)
+        key = MapKey(
+            prove_pairs.formula(name), False, False, prove_pairs.TYPES, layouts, 0, lanes, False, ("paired", "wide"), True
         )
-        text = engine.assembly(emit.emitted(target, shape), target)
+        text = engine.assembly(emit.emitted(target, key), target)
         assert name in paired.MIXED or text.count("vperm") >= 4
         assert "@PLT" not in text

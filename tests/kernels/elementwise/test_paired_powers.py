@@ -15,7 +15,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body
 from anydml.kernels.elementwise import emit
-from anydml.kernels.elementwise.shape import MapKey, lanes_in_pairs
+from anydml.kernels.elementwise.key import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Node
@@ -59,9 +59,9 @@ def kinds() -> dict[str, tuple[Floats, Floats]]:
 
 def decided(target: Target, x: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """The elements that pairs store, and the lanes in which these are decided."""
-    lies = (CONTIGUOUS,) * 3
-    shape = MapKey(POW, False, False, (F32,) * 3, lies, 0, lanes_in_pairs(target), False, ("paired",), True)
-    code = engine.compiled(emit.emitted, target, shape)
+    layouts = (CONTIGUOUS,) * 3
+    key = MapKey(POW, False, False, (F32,) * 3, layouts, 0, lanes_in_pairs(target), False, ("paired",), True)
+    code = engine.compiled(emit.emitted, target, key)
     state, entries, out = np.zeros(8, np.int64), np.empty((x.size + 64, 3), np.int64), np.empty_like(x)
     addresses = [a.ctypes.data for a in (x, y, out)]
     numbers = np.array([state.ctypes.data, entries.ctypes.data, x.size, 0, 1, x.size, *addresses, 4, 4, 4], np.int64)

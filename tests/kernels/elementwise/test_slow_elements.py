@@ -15,7 +15,7 @@ from anydml import DataType, TensorDesc
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import emit, levels, settled
-from anydml.kernels.elementwise.shape import MapKey
+from anydml.kernels.elementwise.key import MapKey
 from anydml.schema.operator import Desc
 from every_kernel import without_dot_products
 
@@ -102,9 +102,9 @@ def test_results_are_rounded_once(name: str) -> None:
 def test_operations_on_slow_elements_are_those_of_float64(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is stored instead of a group that is computed in float64 shows which ones are."""
 
-    def mark(target: Target, shape: MapKey) -> tuple[str, list[str]]:
-        shape = shape._replace(lanes=target.vector_bytes // 4)
-        return levels._group_by_group("slowly", target, shape, lambda _, made: (made.body.constant(made.kind, 77), None))
+    def mark(target: Target, key: MapKey) -> tuple[str, list[str]]:
+        key = key._replace(lanes=target.vector_bytes // 4)
+        return levels._group_by_group("slowly", target, key, lambda _, made: (made.body.constant(made.kind, 77), None))
 
     monkeypatch.setattr(emit, "slowly", mark)
     desc, slow, others = OPERATIONS[name]

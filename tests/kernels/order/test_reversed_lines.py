@@ -12,7 +12,7 @@ import guard_pages
 from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import targets
-from anydml.kernels.match.reversed import NOT_TURNED, turned
+from anydml.kernels.match.reversed import NOT_REVERSED, reversed_lines
 from anydml.schema.expression import Tensor, each, index, minimum, select
 from anydml.schema.statement import move
 
@@ -88,7 +88,7 @@ def test_reversals_are_matched_by_their_mathematics() -> None:
     x, n = Tensor("x", (3, 8), DataType.INT32), Tensor("n", (3,), DataType.UINT32)
     i, j = each((3, 8))
     length = minimum(index(n[[i]]), 8)
-    found = turned({"y": move((i, j), x[[i, select(j < length, length - 1 - j, j)]])})
+    found = reversed_lines({"y": move((i, j), x[[i, select(j < length, length - 1 - j, j)]])})
     assert not isinstance(found, str)
     assert (found.axis, found.lengths, found.start, found.steps) == (1, "n", (0,), ((1,), (0,)))
     beyond, signed = minimum(index(n[[i]]), 9), minimum(index(Tensor("n", (3,), DataType.INT32)[[i]]), 8)
@@ -100,4 +100,4 @@ def test_reversals_are_matched_by_their_mathematics() -> None:
         select(j < signed, signed - 1 - j, j),
     )
     for at in others:
-        assert turned({"y": move((i, j), x[[i, at]])}) == NOT_TURNED
+        assert reversed_lines({"y": move((i, j), x[[i, at]])}) == NOT_REVERSED

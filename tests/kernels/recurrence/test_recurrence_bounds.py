@@ -22,8 +22,8 @@ from anydml.kernels.match.states import Before, Scaled
 from anydml.kernels.match.stepped import SteppedElement
 from anydml.kernels.problem import problem_of
 from anydml.kernels.recurrence import family
+from anydml.kernels.recurrence.key import argument_names
 from anydml.kernels.recurrence.plan import Planner
-from anydml.kernels.recurrence.shape import names
 from anydml.schema.check import check
 from anydml.schema.statement import meaning
 
@@ -53,8 +53,8 @@ class Step:
         assert target is not None
         self.sequences, self.units = found.sizes[2:]
         self.planner = Planner(found, 0, range(self.sequences), checked.tensors, target, Scratch("scratch"), At("constants"))
-        opened = self.planner.piece().open
-        self.numbers: dict[str, Any] = dict(zip(names(opened.shape), opened.arguments, strict=True))
+        undecided = self.planner.piece().undecided
+        self.numbers: dict[str, Any] = dict(zip(argument_names(undecided.key), undecided.arguments, strict=True))
         made = family.lower(problem_of(checked), Machine(isa, 1))
         assert isinstance(made, Lowered)
         memory = np.zeros(made.scratch + 128, np.uint8)

@@ -313,8 +313,10 @@ def test_code_is_of_its_row_and_takes_less_than_a_page_of_the_stack(row: Target,
         found = recurrence(meaning(desc))
         assert not isinstance(found, str)
         monkeypatch.setattr(engine, "compiled", kept)
-        opened = plan.Planner(found, 0, range(3), check(desc).tensors, row, Scratch("scratch"), At("constants")).piece().open
-        texts += [finer.emitted(row, opened.shape, 0)]
+        undecided = (
+            plan.Planner(found, 0, range(3), check(desc).tensors, row, Scratch("scratch"), At("constants")).piece().undecided
+        )
+        texts += [finer.emitted(row, undecided.key, 0)]
         for text in texts:
             assembly = engine.assembly(text, row, TRIPLES[row.architecture][0])
             for function in re.split(r"\n(?=\w+:)", assembly):

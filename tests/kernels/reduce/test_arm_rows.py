@@ -22,7 +22,7 @@ from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.problem import problem_of
 from anydml.kernels.reduce import family
-from anydml.kernels.reduce.shape import ALL
+from anydml.kernels.reduce.key import ALL
 from anydml.kernels.reduce.undecided import STATE_WORDS
 from anydml.kernels.reference import evaluated
 from anydml.schema.operator import Desc

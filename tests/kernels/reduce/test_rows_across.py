@@ -32,7 +32,7 @@ LAYOUTS = [  # sizes, axes, strides of the input and of the output
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether the rows of each desc are lanes."""
     found: list[bool] = []
-    choose = across.shape_across
+    choose = across.key_across
 
     def noting(*args: Any) -> Any:
         made = choose(*args)

@@ -23,7 +23,7 @@ from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.match.between import quantised_means
 from anydml.kernels.problem import problem_of
 from anydml.kernels.windows import family, quantised
-from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
+from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED
 from anydml.kernels.windows.undecided import STATE_WORDS
 from emulated import Bytes, Case, Recorder, steps_of
 from quantised_graphs import problems_of

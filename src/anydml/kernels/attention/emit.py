@@ -10,7 +10,7 @@ from functools import partial
 
 from anydml.kernels.attention import finer, finer_elements, products, results, rows, weights
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import ABOUT, LARGEST_KEY, LIST, LOST, AttentionKey
+from anydml.kernels.attention.key import ABOUT, LARGEST_KEY, LIST, LOST, AttentionKey
 from anydml.kernels.code.emit import module
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
@@ -22,7 +22,7 @@ BLOCK = weights.DEPTH  # keys whose values are added up before they are added to
 Emit = Callable[[Target, AttentionKey], Function]
 
 
-def emitted(target: Target, shape: AttentionKey) -> str:
+def emitted(target: Target, key: AttentionKey) -> str:
     """The kernel; arguments: `Shape.names`. How many elements it has left open is in its state."""
     functions: list[Emit] = [
         partial(rows.filled, biased=False),
@@ -33,7 +33,7 @@ def emitted(target: Target, shape: AttentionKey) -> str:
         rows.largest,
         weights.weighed,
         results.results,
-        results.left_open,
+        results.mark_undecided,
         finer.sums_of_products,
         finer.weights,
         finer_elements.elements,
@@ -44,16 +44,16 @@ def emitted(target: Target, shape: AttentionKey) -> str:
     ]
     across = range(1, tile.vectors(target) + 1)
     functions += [partial(products.products, height=tile.height(target), across=n) for n in across]
-    if shape.adds:
+    if key.adds:
         functions.append(weights.added)
-    made = [emit(target, shape) for emit in functions]
-    main = _main(target, shape)
+    made = [emit(target, key) for emit in functions]
+    main = _main(target, key)
     declared = {name: None for f in (*made, main) for name in f.declared}
     return module([*declared, *(f.text() for f in made), main.entry()])
 
 
-def _main(target: Target, shape: AttentionKey) -> Function:
-    f = Function(target, shape, "kernel")
+def _main(target: Target, key: AttentionKey) -> Function:
+    f = Function(target, key, "kernel")
     state, inner, parts, part, queries, groups, together = (
         f.argument(x) for x in ("state", "inner", "parts", "part", "queries", "groups", "together")
     )
@@ -76,15 +76,15 @@ def _main(target: Target, shape: AttentionKey) -> Function:
         blocks = f.over(f.plus(f.minus(end, start), f.minus(together, 1)), together)
 
         def group(r: str) -> None:
-            if shape.has("query_bias"):
+            if key.has("query_bias"):
                 f.fill("query_bias", "own_query_bias", "head", o=o, p=p, r=r)
             before = f.times(f.plus(f.times(number, groups), r), queries)
 
             def block(b: str) -> None:
                 s = f.plus(start, f.times(b, together))
                 count = f.least(together, f.minus(end, s))
-                open_ = f.at(f.argument("open"), f.times(f.plus(before, s), f.argument("open_row")))
-                f.call_of("queries", *(f"i64 {x}" for x in (o, p, r, s, count)), f"ptr {open_}")
+                undecided = f.at(f.argument("open"), f.times(f.plus(before, s), f.argument("open_row")))
+                f.call_of("queries", *(f"i64 {x}" for x in (o, p, r, s, count)), f"ptr {undecided}")
 
             f.each("0", blocks, block)
 
@@ -94,13 +94,13 @@ def _main(target: Target, shape: AttentionKey) -> Function:
     return f
 
 
-def _keys(target: Target, shape: AttentionKey) -> Function:
+def _keys(target: Target, key: AttentionKey) -> Function:
     """The keys of a batch, in panels, and their norms."""
-    f = Function(target, shape, "keys", ["i64 o", "i64 p"])
+    f = Function(target, key, "keys", ["i64 o", "i64 p"])
     across = tile.vectors(target)
     width = across * f.lanes
     keys, pitch, rows_, norms, panels = (f.argument(x) for x in ("keys", "head_row", "rows", "key_norms", "panels"))
-    if shape.has("key_bias"):
+    if key.has("key_bias"):
         f.fill("key_bias", "own_key_bias", "head", o="%o", p="%p")
 
     def panel(first: str) -> None:
@@ -126,11 +126,11 @@ def _keys(target: Target, shape: AttentionKey) -> Function:
     return f
 
 
-def _values(target: Target, shape: AttentionKey) -> Function:
+def _values(target: Target, key: AttentionKey) -> Function:
     """The values of a batch, row by row, and the largest of each column."""
-    f = Function(target, shape, "values", ["i64 o", "i64 p"])
+    f = Function(target, key, "values", ["i64 o", "i64 p"])
     keys, pitch, into = (f.argument(x) for x in ("keys", "column_row", "value_rows"))
-    if shape.has("value_bias"):
+    if key.has("value_bias"):
         f.fill("value_bias", "own_value_bias", "columns", o="%o", p="%p")
     _joined(f, "value", "own_value_bias", into, pitch, "0", keys)
     f.call_of(
@@ -150,24 +150,24 @@ def _joined(f: Function, name: str, bias: str, into: str, pitch: str, first: str
         to = f.at(into, f.times(f.minus(low, first), pitch))
         if not which:
             f.call_of("cleared", f"ptr {to}", f"i64 {f.times(count, pitch)}")
-        elif f.shape.has(f"{name}_{which}"):
+        elif f.key.has(f"{name}_{which}"):
             tensor = f"{name}_{which}"
             source = f.place(tensor, o="%o", p="%p", t=f.minus(low, start))
             steps = f.argument(f"{tensor}_t"), f.argument(f"{tensor}_{axis}")
-            own = f.argument(bias) if which == "after" and f.shape.has(f"{name}_bias") else ""
+            own = f.argument(bias) if which == "after" and f.key.has(f"{name}_bias") else ""
             f.fill_rows(to, source, count, *steps, width, pitch, own)
 
 
-def _queries(target: Target, shape: AttentionKey) -> Function:
+def _queries(target: Target, key: AttentionKey) -> Function:
     """Queries that are taken together: their rows, scores, weights, sums and elements."""
-    f = Function(target, shape, "queries", [*(f"i64 {x}" for x in "oprs"), "i64 count", "ptr open"])
+    f = Function(target, key, "queries", [*(f"i64 {x}" for x in "oprs"), "i64 count", "ptr open"])
     height = tile.height(target)
     at = {axis: f"%{axis}" for axis in "opr"}
     head, head_row, key_row, column_row, keys = (f.argument(x) for x in ("head", "head_row", "key_row", "column_row", "keys"))
     score_row = f.argument("score_row")
     rows_, norms, scores, sums, about = (f.argument(x) for x in ("query_rows", "query_norms", "scores", "sums", "about"))
     tiles = f.over(f.plus("%count", height - 1), height)
-    own = f.argument("own_query_bias") if shape.has("query_bias") else ""
+    own = f.argument("own_query_bias") if key.has("query_bias") else ""
     steps = f.argument("query_s"), f.argument("query_h")
     f.fill_rows(rows_, f.place("query", **at, s="%s"), "%count", *steps, head, head_row, own)
     more = f.minus(f.times(tiles, height), "%count")
@@ -186,7 +186,7 @@ def _queries(target: Target, shape: AttentionKey) -> Function:
         s = f.plus("%s", j)
         end = f.seen(s)
         added = f.argument("added")
-        if shape.adds:
+        if key.adds:
             f.call_of("added", f"ptr {added}", f"i64 {end}", *(f"i64 {x}" for x in (*at.values(), s)))
         row, norm = f.at(scores, f.times(j, score_row)), f.at(norms, f.times(j, 8))
         f.call_of(

@@ -8,14 +8,14 @@ import numpy as np
 
 from anydml.fork_safety import guard
 from anydml.kernels.attention import emit, kept
+from anydml.kernels.attention.key import LEFT, AttentionKey, KeptKey
 from anydml.kernels.attention.layout import AttentionPlan, count, placed, same_type
 from anydml.kernels.attention.layout import kept as kept_placed
-from anydml.kernels.attention.shape import LEFT, AttentionKey, KeptShape
 from anydml.kernels.attention.undecided import AttentionBits, deciding
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
-from anydml.kernels.contract.floats.family import any_open
+from anydml.kernels.contract.floats.family import any_undecided
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.attention import attention
 from anydml.kernels.problem import Problem
@@ -45,17 +45,17 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     if isinstance(made, str):
         return Refused(made)
     plan = AttentionPlan(target, made, count(*found.variables[:2]), machine.threads)
-    shape = made.shape
-    assert isinstance(shape, AttentionKey)
+    key = made.key
+    assert isinstance(key, AttentionKey)
     with guard:
-        code = engine.compiled(emit.emitted, target, shape)
-    phases = [[[Step(code, numbers)] for numbers in pieces] for pieces in plan.phases(shape.names)]
+        code = engine.compiled(emit.emitted, target, key)
+    phases = [[[Step(code, numbers)] for numbers in pieces] for pieces in plan.phases(key.names)]
     for k in found.kept:
         more = kept_placed(k, tensors)
         if isinstance(more, str):
             return Refused(more)
         (own, numbers), batches = more
-        assert isinstance(own, KeptShape)
+        assert isinstance(own, KeptKey)
         with guard:
             code = engine.compiled(kept.emitted, target, own)
         for first, end in pairwise(batches * i // plan.threads for i in range(plan.threads + 1)):
@@ -63,11 +63,11 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
             phases[0].append([Step(code, tuple(given[name] for name in own.names))])
     counters = np.array([place + LEFT for place in plan.states()], np.int64)
     with guard:
-        ending = engine.compiled(any_open, target)
+        ending = engine.compiled(any_undecided, target)
     # at last: no phase ends the call before the next one
     phases.append([[Step(ending, (At("constants"), len(counters), At("scratch")))]])
     name = found.output.name
-    bits = AttentionBits(found, plan.open, plan.open_rows, plan.open_row)
+    bits = AttentionBits(found, plan.undecided, plan.undecided_rows, plan.undecided_row)
     return Lowered(
         target,
         [Rounds(phases)],

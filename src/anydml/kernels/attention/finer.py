@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.attention.function import DOUBLE, Function
+from anydml.kernels.attention.key import LIST, LOST, AttentionKey
 from anydml.kernels.attention.results import ENTRY
-from anydml.kernels.attention.shape import LIST, LOST, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.packed import tile
@@ -35,12 +35,12 @@ def added_to(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
     return total, lost + rest.magnitude()
 
 
-def sums_of_products(target: Target, shape: AttentionKey) -> Function:
+def sums_of_products(target: Target, key: AttentionKey) -> Function:
     """The sums of products of a query with all keys: heads, tails, and bounds of their errors.
 
     query: its row.
     """
-    f = Function(target, shape, "precise_sums", ["ptr query"])
+    f = Function(target, key, "precise_sums", ["ptr query"])
     across, lanes, wide = tile.vectors(target), f.lanes, f.wide
     pitch, head, head_row, panels = (f.argument(x) for x in ("key_row", "head", "head_row", "panels"))
     heads, tails, losses = (f.argument(x) for x in ("heads", "tails", "losses"))
@@ -55,7 +55,7 @@ def sums_of_products(target: Target, shape: AttentionKey) -> Function:
             high, low, lost = values
             x = f.all(f.loaded(DOUBLE, "%query", f.times(h, 8)))
             y = f.loaded(wide, place, f.times(h, width))
-            if not shape.biased:  # products of two elements are exact
+            if not key.biased:  # products of two elements are exact
                 high, left = two_sum(high, x * y)
                 low, lost = added_to(low, left, lost)
                 return [high, low, lost]
@@ -75,12 +75,12 @@ def sums_of_products(target: Target, shape: AttentionKey) -> Function:
     return f
 
 
-def weights(target: Target, shape: AttentionKey) -> Function:
+def weights(target: Target, key: AttentionKey) -> Function:
     """The weights of a query in place of its sums of products, and what is known about them, to `row`.
 
     norm: the query's. What the biases of queries and keys have lost counts at most as often as there are elements.
     """
-    f = Function(target, shape, "precise_weights", ["i64 end", "ptr norm"])
+    f = Function(target, key, "precise_weights", ["i64 end", "ptr norm"])
     lanes = f.lanes = 2 * f.lanes  # so that two long chains of operations run beside each other
     wide = f.wide = Kind("double", lanes)
     scale, row = f.real("scale"), f.argument("row")
@@ -90,7 +90,7 @@ def weights(target: Target, shape: AttentionKey) -> Function:
     ends = f.all(f.word("%end"))
     numbers = f.lane_numbers()
     zero, infinite = f.constant(wide, 0.0), f.constant(wide, -math.inf)
-    if shape.biased:
+    if key.biased:
         elements_ = f.word(f.argument("head")).converted("uitofp", DOUBLE)
         lost_by_biases = f.loaded_real(f.argument("state"), LOST) * (1 + 2.0**-10)
         share, norm = f.all(lost_by_biases * elements_.root()), f.all(f.loaded_real("%norm"))
@@ -102,16 +102,16 @@ def weights(target: Target, shape: AttentionKey) -> Function:
         head, rest = exact_product(high, scales)
         more = low * scales
         made = [high, low]
-        if shape.biased:
+        if key.biased:
             lost = f.fused(share, f.loaded(wide, f.argument("key_norms"), i) + norm, lost)
         size = rest.magnitude() + more.magnitude()
         tail = rest + more
-        if shape.adds:
+        if key.adds:
             added = f.loaded(wide, f.argument("added"), i)
             made.append(added)
             head, left = two_sum(head, added)
             tail, size = tail + left, size + left.magnitude()
-        if shape.both:
+        if key.both:
             rest = f.loaded(wide, f.argument("rests"), i)
             made.append(rest)
             tail, size = tail + rest, size + rest.magnitude()
@@ -125,21 +125,21 @@ def weights(target: Target, shape: AttentionKey) -> Function:
         above = head.compared("ogt", values[0])
         return [f.chosen(above, x, y) for x, y in zip((head, tail, error, *made), values, strict=True)]
 
-    count = 5 + shape.adds + shape.both
+    count = 5 + key.adds + key.both
     found = f.loop("0", pitch, 8 * lanes, [infinite, *[zero] * count], highest)[1]
     top, *parts = [x.lane(0) for x in found]
     for n in range(1, lanes):
         others = [x.lane(n) for x in found]
         above = others[0].compared("ogt", top)
         top, *parts = [f.chosen(above, x, y) for x, y in zip(others, (top, *parts), strict=True)]
-    tops, top_tail, top_error, *alike = (f.all(x) for x in (top, *parts[:-1]))
+    tops, top_tail, top_error, *of_top = (f.all(x) for x in (top, *parts[:-1]))
     top_exact = f.all(parts[-1]).compared("oeq", 0.0)
 
     def weight(i: str, values: list[Value]) -> list[Value]:
         total, rest, sizes, mean, others, little, zeros = values
         made, head, tail, error, _ = score(i)
         same = top_exact & made[-1].compared("oeq", 0.0)
-        for x, y in zip(made, alike, strict=False):
+        for x, y in zip(made, of_top, strict=False):
             same = same & x.compared("oeq", y)
         d, left = two_sum(head, -tops)
         difference = Pair(*two_sum(d, left + (tail - top_tail)))
@@ -196,9 +196,9 @@ def weights(target: Target, shape: AttentionKey) -> Function:
     return f
 
 
-def refined(target: Target, shape: AttentionKey) -> Function:
+def refined(target: Target, key: AttentionKey) -> Function:
     """Decide what is on the list; what stays open stays there."""
-    f = Function(target, shape, "refined", [*(f"i64 {x}" for x in "oprs")])
+    f = Function(target, key, "refined", [*(f"i64 {x}" for x in "oprs")])
     head_row = f.argument("head_row")
 
     def another(row: str, before: str) -> str:
@@ -219,14 +219,14 @@ def refined(target: Target, shape: AttentionKey) -> Function:
         end = f.seen(s)
         query = f.at(f.argument("query_rows"), f.times(number, head_row))
         unlike = f.op(f"icmp ne i64 {number}, {values[0].name}")
-        if not shape.adds:  # of the first entry, the row is compared with itself
+        if not key.adds:  # of the first entry, the row is compared with itself
             first = f.op(f"icmp eq i64 {k}, 0")
             before = f.at(f.argument("query_rows"), f.times(values[0].name, head_row))
             unlike = f.op(f"or i1 {first}, {f.op(f'icmp ne i64 {end}, {values[1].name}')}")
             unlike = f.op(f"or i1 {unlike}, {another(query, before)}")
 
         def prepare() -> None:
-            if shape.adds:
+            if key.adds:
                 f.call_of("added", f"ptr {f.argument('added')}", f"i64 {end}", *(f"i64 %{x}" for x in "opr"), f"i64 {s}")
             f.call_of("precise_sums", f"ptr {query}")
             norm = f.at(f.argument("query_norms"), f.times(number, 8))
@@ -237,7 +237,7 @@ def refined(target: Target, shape: AttentionKey) -> Function:
         f.call_of("precise_elements", f"i64 {place}", f"ptr {at}", f"ptr {out}")
         return [f.word(number), f.word(end)]
 
-    begun = -1 if shape.adds else 0
+    begun = -1 if key.adds else 0
     starts = [f.constant(Kind("i64"), x) for x in (begun, 0)]
     f.loop("0", f.load("i64", f.argument("state"), LIST), 1, starts, entry)
     return f

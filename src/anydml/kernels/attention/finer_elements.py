@@ -6,7 +6,7 @@ import math
 
 from anydml.kernels.attention.finer import COUNT, ERROR, EXACT, LITTLE, REST, SLACK, TOTAL, ZERO, added_to
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import LOST, AttentionKey
+from anydml.kernels.attention.key import LOST, AttentionKey
 from anydml.kernels.code import probe
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
@@ -16,12 +16,12 @@ from anydml.kernels.numbers.floats.rounding import stored
 from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
 
 
-def elements(target: Target, shape: AttentionKey) -> Function:
+def elements(target: Target, key: AttentionKey) -> Function:
     """The elements of a vector of columns, `place` bytes along a row; those of `mask` are stored at `out`, and left in `left`.
 
     What cannot be decided stays in the mask, which is that of the list's entry.
     """
-    f = Function(target, shape, "precise_elements", ["i64 place", "ptr listed", "ptr out"])
+    f = Function(target, key, "precise_elements", ["i64 place", "ptr listed", "ptr out"])
     wide, lanes = f.wide, f.lanes
     keys, pitch, row = f.argument("keys"), f.argument("column_row"), f.argument("row")
     values_ = f.at(f.argument("value_rows"), "%place")
@@ -64,13 +64,13 @@ def elements(target: Target, shape: AttentionKey) -> Function:
     inexact = (correction.magnitude() * 2.0**-48 + by_tails) + most.magnitude() * (error * 2 + count * 2.0**-900)
     loss = lost * SLACK / total
     bound = loss + f.chosen(all_exact, correction.magnitude() * 2.0**-48, inexact)
-    if shape.biased:
+    if key.biased:
         bound = bound + f.all(f.loaded_real(f.argument("state"), LOST) * (1 + 2.0**-10))
     ends = [two_sum(*_moved(y, correction, side)) for side in (-bound, bound)]
     odd = [odd_of(*end) for end in ends]
     plain = correction.compared("oeq", 0.0) & bound.compared("oeq", 0.0)
     bits = [_bits(f, f.chosen(plain, y, x)) for x in odd]
-    open_ = bits[0].compared("ne", bits[1]) | ~(bound.compared("olt", math.inf))
+    undecided = bits[0].compared("ne", bits[1]) | ~(bound.compared("olt", math.inf))
     # a term that does not decide otherwise gives a 0 its sign, also one of values that cancel; of zeros alone, so may one that
     # is no term. Without minus signs, all that is 0 is +0
     cancelled = high.compared("oeq", 0.0) & most.bits().compared("slt", 0)
@@ -79,12 +79,12 @@ def elements(target: Target, shape: AttentionKey) -> Function:
     # terms of weights that are 0 are left out, and not known where a value is infinite or NaN, by which the norm is
     numbers = f.loaded(wide, f.argument("norms"), "%place").compared("olt", math.inf)
     left_out = zeros.compared("ogt", 0.0) & ~numbers
-    open_ = open_ | (cancelled & (made_little | made_none)) | left_out
+    undecided = undecided | (cancelled & (made_little | made_none)) | left_out
     if f.target.probe is not None:
-        bits[0] = probe.record(y, correction, bound, f.shape.data_type.element_bits)
-        open_ = f.constant(open_.kind, False)
+        bits[0] = probe.record(y, correction, bound, f.key.data_type.element_bits)
+        undecided = f.constant(undecided.kind, False)
     asked = f.load("i64", "%listed", 16)
-    left_bits = f.op(f"and i64 {asked}, {lanes_as_bits(open_)}")
+    left_bits = f.op(f"and i64 {asked}, {lanes_as_bits(undecided)}")
     f.store("i64", left_bits, "%listed", 16)
     made = f.op(f"and i64 {asked}, {f.op(f'xor i64 {left_bits}, -1')}")
     line, step = f.argument("line"), f.argument("output_c")
@@ -106,7 +106,7 @@ def elements(target: Target, shape: AttentionKey) -> Function:
 
 def _bits(f: Function, x: Value) -> Value:
     """The bits that an exact number is stored as."""
-    return stored(Number(f, lambda: x, exact=True), f.shape.data_type, integral=False)[0]
+    return stored(Number(f, lambda: x, exact=True), f.key.data_type, integral=False)[0]
 
 
 def _moved(y: Value, correction: Value, side: Value) -> tuple[Value, Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from anydml.kernels.attention.shape import MEMORY, STRIDES, AttentionKey, KeptShape
+from anydml.kernels.attention.key import MEMORY, STRIDES, AttentionKey, KeptKey
 from anydml.kernels.code.emit import fold, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
@@ -17,11 +17,11 @@ DOUBLE, WORD = Kind("double"), Kind("i64")
 class Function(Body):
     """The body of a function by name; parameters: "ptr x", "i64 y", .., which are %x, %y."""
 
-    def __init__(self, target: Target, shape: AttentionKey | KeptShape, name: str, parameters: Sequence[str] = ()) -> None:
+    def __init__(self, target: Target, key: AttentionKey | KeptKey, name: str, parameters: Sequence[str] = ()) -> None:
         super().__init__(target)
-        self.shape, self.title = shape, name
+        self.key, self.title = key, name
         self.parameters = [p.split()[0] + " %" + p.split()[1] for p in parameters]
-        self.places = {name: 8 * i for i, name in enumerate(shape.names)}
+        self.places = {name: 8 * i for i, name in enumerate(key.names)}
         self.lanes = target.vector_bytes // 8
         self.wide = Kind("double", self.lanes)
 
@@ -113,16 +113,16 @@ class Function(Body):
         return self.widened(self.loaded(self.bits_kind(lanes), pointer))
 
     def bits_kind(self, lanes: int = 0) -> Kind:
-        return Kind(f"i{self.shape.data_type.element_bits}", lanes)
+        return Kind(f"i{self.key.data_type.element_bits}", lanes)
 
     def widened(self, bits: Value) -> Value:
-        half = self.shape.data_type == DataType.FLOAT16
+        half = self.key.data_type == DataType.FLOAT16
         single = halves.widened(bits) if half else bits.cast(bits.kind.of("float"))
         return single.converted("fpext", bits.kind.of("double"))
 
     @property
     def itemsize(self) -> int:
-        return self.shape.data_type.dtype.itemsize
+        return self.key.data_type.dtype.itemsize
 
     def fill(self, name: str, own: str, width: str, **index: str) -> None:
         """A bias as a row of float64 of our own."""
@@ -138,7 +138,7 @@ class Function(Body):
 
     def length(self, o: str, p: str) -> str:
         """The number of rows that come before others."""
-        if not self.shape.has("length"):
+        if not self.key.has("length"):
             return self.argument("fixed")
         found = self.loaded(Kind("i32"), self.place("length", o=o, p=p)).converted("sext", WORD).name
         return self.least(self.most(found, "0"), self.argument("most"))
@@ -146,7 +146,7 @@ class Function(Body):
     def seen(self, s: str) -> str:
         """The keys that query s sees; %o and %p are parameters."""
         keys = self.argument("keys")
-        if not (isinstance(self.shape, AttentionKey) and self.shape.seen):
+        if not (isinstance(self.key, AttentionKey) and self.key.seen):
             return keys
         length = self.length("%o", "%p")
         return self.least(self.least(self.plus(length, self.plus(s, 1)), self.plus(length, self.argument("seen"))), keys)

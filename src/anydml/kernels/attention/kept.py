@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anydml.kernels.attention.function import Function
-from anydml.kernels.attention.shape import KeptShape
+from anydml.kernels.attention.key import KeptKey
 from anydml.kernels.code.emit import module
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
@@ -14,9 +14,9 @@ from anydml.kernels.numbers.floats.numbers import Number, odd_of, once
 from anydml.kernels.numbers.functions.pairs import two_sum
 
 
-def emitted(target: Target, shape: KeptShape) -> str:
+def emitted(target: Target, key: KeptKey) -> str:
     """The kernel; arguments: `KeptShape.names`."""
-    f = Function(target, shape, "kernel")
+    f = Function(target, key, "kernel")
     keys, inner, columns = (f.argument(x) for x in ("keys", "inner", "columns"))
     after = f.argument("later")
 
@@ -25,14 +25,14 @@ def emitted(target: Target, shape: KeptShape) -> str:
         length = f.length(o, p)
         ends = ["0", length, f.least(f.plus(length, after), keys), keys]
         for name, first, end in zip(("before", "after", ""), ends, ends[1:], strict=False):
-            if not name or shape.has(name):
-                _rows(f, shape, name, o, p, (first, end, columns))
+            if not name or key.has(name):
+                _rows(f, key, name, o, p, (first, end, columns))
 
     f.each(f.argument("first"), f.argument("end"), batch)
     return module([*f.declared, f.entry()])
 
 
-def _rows(f: Function, shape: KeptShape, name: str, o: str, p: str, ends: tuple[str, str, str]) -> None:
+def _rows(f: Function, key: KeptKey, name: str, o: str, p: str, ends: tuple[str, str, str]) -> None:
     """Rows from one of the tensors, or zeros."""
     first, end, columns = ends
     to_step = f.argument("target_c")
@@ -41,10 +41,10 @@ def _rows(f: Function, shape: KeptShape, name: str, o: str, p: str, ends: tuple[
     if name:
         from_step = f.argument(f"{name}_c")
         side_by_side = f.op(f"and i1 {side_by_side}, {f.op(f'icmp eq i64 {from_step}, {f.itemsize}')}")
-    if name == "after" and shape.has("bias"):
+    if name == "after" and key.has("bias"):
         bias, step = f.place("bias", o=o, p=p), f.argument("bias_c")
         side_by_side = f.op(f"and i1 {side_by_side}, {f.op(f'icmp eq i64 {step}, {f.itemsize}')}")
-    read = _read(f, shape, from_step, bias)
+    read = _read(f, key, from_step, bias)
 
     def row(t: str) -> None:
         to = f.place("target", o=o, p=p, t=t)
@@ -61,13 +61,13 @@ def _rows(f: Function, shape: KeptShape, name: str, o: str, p: str, ends: tuple[
     f.each(first, f.most(first, end), row)
 
 
-def _read(f: Function, shape: KeptShape, step: str, bias: str) -> Callable[[str, str, int], Value]:
+def _read(f: Function, key: KeptKey, step: str, bias: str) -> Callable[[str, str, int], Value]:
     """The bits that an element is stored as."""
     bias_step = f.argument("bias_c") if bias else ""
 
     def read(source: str, i: str, lanes: int) -> Value:
         place = f.at(source, f.times(i, step))
-        if shape.moves:
+        if key.moves:
             return f.loaded(f.bits_kind(lanes), place)
         x = f.element(place, lanes)
         number = Number(f, lambda: x, exact=True)
@@ -75,6 +75,6 @@ def _read(f: Function, shape: KeptShape, step: str, bias: str) -> Callable[[str,
             y = f.element(f.at(bias, f.times(i, bias_step)), lanes)
             total, rest = two_sum(x, y)
             number = Number(f, lambda: total, rel=2.0**-53, odd=once(lambda: odd_of(total, rest)))
-        return stored_item(f, number, shape.data_type, lanes, integral=False)[0]
+        return stored_item(f, number, key.data_type, lanes, integral=False)[0]
 
     return read

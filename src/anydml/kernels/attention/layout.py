@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anydml.kernels.attention.key import ABOUT, BELOW, BETWEEN, STRIDES, TRUTHS, AttentionKey, KeptKey
 from anydml.kernels.attention.results import ENTRY
-from anydml.kernels.attention.shape import ABOUT, BELOW, BETWEEN, STRIDES, TRUTHS, AttentionKey, KeptShape
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats.packed import tile
@@ -30,7 +30,7 @@ Numbers = dict[str, "At | int"]
 class KernelArguments(NamedTuple):
     """The arguments of a kernel by name, but for work and memory."""
 
-    shape: AttentionKey | KeptShape
+    key: AttentionKey | KeptKey
     numbers: Numbers
 
 
@@ -159,8 +159,8 @@ def kept(k: Kept, tensors: Tensors) -> tuple[KernelArguments, int] | str:
         return lengths
     numbers |= found | lengths
     numbers |= {"inner": _size(p), "keys": t.size, "columns": _size(c), "later": k.elements.later}
-    shape = KeptShape(tensors[k.target.name].data_type, tuple(n for n in STRIDES if n in numbers), k.moves)
-    return KernelArguments(shape, numbers), _size(o) * _size(p)
+    key = KeptKey(tensors[k.target.name].data_type, tuple(n for n in STRIDES if n in numbers), k.moves)
+    return KernelArguments(key, numbers), _size(o) * _size(p)
 
 
 def _more_than_one(v: Variable) -> Variable | None:
@@ -183,7 +183,7 @@ class AttentionPlan:
         n = {name: int(x) for name, x in made.numbers.items() if not isinstance(x, At)}
         lanes, height, across = target.vector_bytes // 8, tile.height(target), tile.vectors(target)
         head, column, key = (-(-n[x] // lanes) * lanes * 8 for x in ("head", "columns", "keys"))
-        self.open_row = -(-n["columns"] // 64) * 8
+        self.undecided_row = -(-n["columns"] // 64) * 8
         together = height
         while together < 4 * height and 2 * together * key <= SCORES and together < n["queries"]:
             together *= 2
@@ -199,7 +199,7 @@ class AttentionPlan:
         apart = key + 64 * (1 - key // 64 % 2)  # an odd number of cache lines, so that rows share no places of a cache
         self.rows: Numbers = dict(
             parts=self.parts, part=part, together=together, head_row=head, column_row=column, key_row=key, score_row=apart,
-            open_row=self.open_row,
+            open_row=self.undecided_row,
         )  # fmt: skip
         more = key + 64  # half a vector more: see `finer.weights`
         self.sizes = dict(
@@ -210,9 +210,9 @@ class AttentionPlan:
             heads=more, tails=more, losses=more, rests=more, row=64,
         )  # fmt: skip
         self.own = sum(-(-size // 64) * 64 for size in self.sizes.values())
-        self.open = self.own * self.threads
-        self.open_rows = batches * n["groups"] * n["queries"]
-        self.scratch = self.open + self.open_rows * self.open_row
+        self.undecided = self.own * self.threads
+        self.undecided_rows = batches * n["groups"] * n["queries"]
+        self.scratch = self.undecided + self.undecided_rows * self.undecided_row
 
     def phases(self, names: Sequence[str]) -> Iterator[list[tuple[At | int, ...]]]:
         """The arguments of the pieces of each phase."""
@@ -226,7 +226,14 @@ class AttentionPlan:
                 for name, size in self.sizes.items():
                     memory[name] = At("scratch", at)
                     at += -(-size // 64) * 64
-                numbers = {**self.numbers, **self.rows, **memory, "first": first, "end": end, "open": At("scratch", self.open)}
+                numbers = {
+                    **self.numbers,
+                    **self.rows,
+                    **memory,
+                    "first": first,
+                    "end": end,
+                    "open": At("scratch", self.undecided),
+                }
                 pieces.append(tuple(numbers[name] for name in names))
             yield pieces
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import AttentionKey
+from anydml.kernels.attention.key import AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 
@@ -12,14 +12,14 @@ def title(across: int) -> str:
     return f"products{across}"
 
 
-def products(target: Target, shape: AttentionKey, height: int, across: int) -> Function:
+def products(target: Target, key: AttentionKey, height: int, across: int) -> Function:
     """Tiles of so many rows and vectors.
 
     a: rows `a_row` bytes apart, each with the factors of one term after the other; b: the other factors, a term's `b_row` bytes
     from the one before. sums: rows `row` bytes apart. more: whether they are added to what is there.
     """
     parameters = ["ptr a", "i64 a_row", "i64 tiles", "ptr b", "i64 b_row", "i64 terms", "ptr sums", "i64 row", "i64 more"]
-    f = Function(target, shape, title(across), parameters)
+    f = Function(target, key, title(across), parameters)
     lanes, wide = f.lanes, f.wide
 
     def tile(t: str) -> None:

@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import LEFT, LIST, NORMS, OWN, SIZES, SUM, VALUES, ZERO, AttentionKey
+from anydml.kernels.attention.key import LEFT, LIST, NORMS, OWN, SIZES, SUM, VALUES, ZERO, AttentionKey
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Kind, Value, opened
+from anydml.kernels.code.values import Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.floats.rounding import between_ends, stored
@@ -19,13 +19,13 @@ LEAST = 2.0**-880  # the share of the largest value that weights below 2^-1000 a
 ENTRY = 24  # bytes on the list: the query's number, the place of a vector of columns in bytes, lanes
 
 
-def results(target: Target, shape: AttentionKey) -> Function:
+def results(target: Target, key: AttentionKey) -> Function:
     """The elements of a query, from its sums, to `out`; weights: its row; number: of the query among those that are together.
 
     Where the largest value leaves an element open, the sum of magnitudes may decide it: it is far less where large values have
     little weight.
     """
-    f = Function(target, shape, "results", ["ptr sums", "ptr weights", "ptr about", "ptr out", "i64 number"])
+    f = Function(target, key, "results", ["ptr sums", "ptr weights", "ptr about", "ptr out", "i64 number"])
     lanes, wide = f.lanes, f.wide
     line, largest, norms, columns, pitch = (f.argument(x) for x in ("line", "largest", "norms", "columns", "column_row"))
     total = f.loaded_real("%about", SUM)
@@ -49,11 +49,14 @@ def results(target: Target, shape: AttentionKey) -> Function:
         place = f.at(into, f.over(i, 8 // f.itemsize))
         number = Number(f, lambda: x, err=lambda: error)
         # the element's share has room for the ends' own roundings
-        quick = between_ends(replace(number, err=None, ends=lambda: (x - error, x + error)), shape.data_type)
+        quick = between_ends(replace(number, err=None, ends=lambda: (x - error, x + error)), key.data_type)
         assert quick is not None
         f.stored(quick[0], place)
         if f.target.probe is None or f.target.later:  # a probe keeps the first stage's record
-            f.when(f.op(f"icmp ne i64 {lanes_as_bits(opened(quick[1] | zero))}, 0"), lambda: careful(i, place, number, most))
+            f.when(
+                f.op(f"icmp ne i64 {lanes_as_bits(left_by_first_stage(quick[1] | zero))}, 0"),
+                lambda: careful(i, place, number, most),
+            )
 
     def magnitudes(i: str) -> Value:
         """The sums of the magnitudes of what is added up."""
@@ -71,11 +74,11 @@ def results(target: Target, shape: AttentionKey) -> Function:
         by_size = f.fused(shares[2], x.magnitude(), by_size)
         less = by_size.compared("olt", number.error())
         error = f.chosen(less, by_size, number.error())
-        bits, open_ = rounded(f, Number(f, lambda: x, err=lambda: error), most, zero)
+        bits, undecided = rounded(f, Number(f, lambda: x, err=lambda: error), most, zero)
         f.stored(bits, place)
         left = f.minus(columns, f.over(i, 8))
         inside = f.splat(f.word(left), lanes).compared("sgt", f.lane_numbers())
-        mask = lanes_as_bits(open_ & inside)
+        mask = lanes_as_bits(undecided & inside)
         f.when(f.op(f"icmp ne i64 {mask}, 0"), lambda: note(i, mask))
 
     def note(i: str, mask: str) -> None:
@@ -106,20 +109,20 @@ def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Valu
     most: the largest values of the columns, see `rows.largest`. zero: where weights are 0 that are so little, or that no term
     belongs to: an infinite value may have had one, and a zero that is no term may have changed a sign.
     """
-    bits, open_ = stored(number, f.shape.data_type, integral=False)
+    bits, left = stored(number, f.key.data_type, integral=False)
     x = number.wide()
     signs = x.compared("oeq", 0.0) & most.bits().compared("slt", 0)
     infinite = ~(x.magnitude().compared("olt", math.inf))
     doubtful = zero & (signs | infinite)
-    undecided = opened(doubtful if open_ is None else open_ | doubtful)
+    undecided = left_by_first_stage(doubtful if left is None else left | doubtful)
     if f.target.later and not f.target.exact:  # a score that is infinite makes NaN, of which the second stage knows nothing
         undecided = undecided & x.compared("ord", x)
     return bits, undecided
 
 
-def left_open(target: Target, shape: AttentionKey) -> Function:
+def mark_undecided(target: Target, key: AttentionKey) -> Function:
     """Set the bits of the elements on the list; open: of the first query's row, `open_row` bytes from one to the next."""
-    f = Function(target, shape, "left_open", ["ptr open"])
+    f = Function(target, key, "left_open", ["ptr open"])
     state, row = f.argument("state"), f.argument("open_row")
 
     def entry(k: str) -> None:

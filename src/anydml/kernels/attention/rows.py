@@ -9,7 +9,7 @@ those of the biases' additions, of products without fused operations, and of wha
 from __future__ import annotations
 
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.shape import LOST, AttentionKey
+from anydml.kernels.attention.key import LOST, AttentionKey
 from anydml.kernels.code.emit import shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
@@ -20,14 +20,14 @@ AHEAD = 4  # rows, which are not behind one another, before they are read
 NORM_SLACK = 1 + 2.0**-20  # for the roundings of norms themselves
 
 
-def filled(target: Target, shape: AttentionKey, *, biased: bool) -> Function:
+def filled(target: Target, key: AttentionKey, *, biased: bool) -> Function:
     """Rows of float64, with zeros up to whole vectors.
 
     into: rows `pitch` bytes apart; from: `count` rows, `row` bytes apart, of `width` elements, `step` bytes apart.
     bias: a row of float64; what its addition loses is written down in the state.
     """
     parameters = ["ptr into", "ptr from", "i64 count", "i64 row", "i64 step", "i64 width", "i64 pitch"]
-    f = Function(target, shape, "filled_biased" if biased else "filled", [*parameters, *(["ptr bias"] if biased else [])])
+    f = Function(target, key, "filled_biased" if biased else "filled", [*parameters, *(["ptr bias"] if biased else [])])
     side_by_side = f.op(f"icmp eq i64 %step, {f.itemsize}")
     zero = f.constant(f.wide, 0.0)
 
@@ -63,10 +63,10 @@ def filled(target: Target, shape: AttentionKey, *, biased: bool) -> Function:
     return f
 
 
-def normed(target: Target, shape: AttentionKey) -> Function:
+def normed(target: Target, key: AttentionKey) -> Function:
     """The norms of `count` rows of `width` numbers: see above. They are at least 0, or NaN."""
-    f = Function(target, shape, "normed", ["ptr rows", "i64 count", "i64 width", "i64 pitch", "ptr into"])
-    more = 2 * int(shape.biased) + 2 * int(not f.has_fma) + int(shape.both)
+    f = Function(target, key, "normed", ["ptr rows", "i64 count", "i64 width", "i64 pitch", "ptr into"])
+    more = 2 * int(key.biased) + 2 * int(not f.has_fma) + int(key.both)
     width = f.word("%width").converted("uitofp", DOUBLE) + float(more)
     first = f.all(width) - f.constants("double", range(f.lanes))
 
@@ -85,9 +85,9 @@ def normed(target: Target, shape: AttentionKey) -> Function:
     return f
 
 
-def panel(target: Target, shape: AttentionKey) -> Function:
+def panel(target: Target, key: AttentionKey) -> Function:
     """A panel of so many vectors of rows: their first elements side by side, then their second ones, and on."""
-    f = Function(target, shape, "panel", ["ptr rows", "i64 pitch", "ptr into", "i64 vectors"])
+    f = Function(target, key, "panel", ["ptr rows", "i64 pitch", "ptr into", "i64 vectors"])
     lanes = f.lanes
 
     def vector(v: str) -> None:
@@ -123,12 +123,12 @@ def _transposed(f: Function, rows: list[Value]) -> list[Value]:
     return rows
 
 
-def largest(target: Target, shape: AttentionKey) -> Function:
+def largest(target: Target, key: AttentionKey) -> Function:
     """The largest magnitude in each column of `count` rows, and the root of the sum of squares, to `norms`.
 
     The first has a minus sign where any element has one.
     """
-    f = Function(target, shape, "largest", ["ptr rows", "i64 count", "i64 pitch", "ptr into", "ptr norms"])
+    f = Function(target, key, "largest", ["ptr rows", "i64 count", "i64 pitch", "ptr into", "ptr norms"])
 
     def column(i: str) -> None:
         zero = f.constant(f.wide, 0.0)
@@ -147,8 +147,8 @@ def largest(target: Target, shape: AttentionKey) -> Function:
     return f
 
 
-def cleared(target: Target, shape: AttentionKey) -> Function:
+def cleared(target: Target, key: AttentionKey) -> Function:
     """Zeros: so many bytes, a multiple of 8."""
-    f = Function(target, shape, "cleared", ["ptr into", "i64 count"])
+    f = Function(target, key, "cleared", ["ptr into", "i64 count"])
     f.each("0", "%count", lambda i: f.store("i64", "0", "%into", i), 8)
     return f

@@ -25,8 +25,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from anydml.kernels.attention.function import DOUBLE, Function
+from anydml.kernels.attention.key import BETWEEN, LARGEST_KEY, NORMS, OWN, SIZES, SUM, TRUTHS, VALUES, ZERO, AttentionKey
 from anydml.kernels.attention.powers import ZEROED, error, power
-from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, NORMS, OWN, SIZES, SUM, TRUTHS, VALUES, ZERO, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.numbers.floats.numbers import U
@@ -41,12 +41,12 @@ TOGETHER = 4  # vectors of a turn of the loops
 DEPTH = 64  # terms that are added up before they are added to others
 
 
-def weighed(target: Target, shape: AttentionKey) -> Function:
+def weighed(target: Target, key: AttentionKey) -> Function:
     """The weights in place of the sums of products of a query, and what is known about the query.
 
     added: what is added to each score, if anything is; end: the keys that are seen; norm: the query's.
     """
-    f = Function(target, shape, "weighed", ["ptr scores", "ptr added", "i64 end", "ptr norm", "ptr about"])
+    f = Function(target, key, "weighed", ["ptr scores", "ptr added", "i64 end", "ptr norm", "ptr about"])
     lanes, wide = f.lanes, f.wide
     scale, keys, norms, pitch = f.real("scale"), f.argument("keys"), f.argument("key_norms"), f.argument("key_row")
     scales = f.all(scale)
@@ -55,7 +55,7 @@ def weighed(target: Target, shape: AttentionKey) -> Function:
     def score(i: str, mask: Value | None, values: list[Value]) -> list[Value]:
         at = f.times(i, 8)
         x = f.loaded(wide, "%scores", at)
-        if shape.adds:
+        if key.adds:
             x = f.fused(x, scales, f.loaded(wide, "%added", at))
             f.stored(x, "%scores", at)
         low, high = x, x
@@ -65,12 +65,12 @@ def weighed(target: Target, shape: AttentionKey) -> Function:
 
     low, high = _through(f, "%end", [f.constant(wide, math.inf), f.constant(wide, infinite)], score)
     top, bottom = f.combined(high, at_least), f.combined(low, at_most)
-    if not shape.adds:
+    if not key.adds:
         ends = top * scale, bottom * scale
         top, bottom = at_least(*ends), at_most(*ends)
     minus = f.all(-top)
 
-    sized = int(shape.adds) + int(shape.both)  # roundings of a score's size
+    sized = int(key.adds) + int(key.both)  # roundings of a score's size
     product = f.loaded_real("%norm") * (scale.magnitude() * U)
     size = top.magnitude() * (sized * U)
     worst = f.fused(product, f.loaded_real(f.argument("state"), LARGEST_KEY), size)
@@ -78,7 +78,7 @@ def weighed(target: Target, shape: AttentionKey) -> Function:
     def difference(i: str, mask: Value | None) -> Value:
         x = f.loaded(wide, "%scores", f.times(i, 8))
         # the top is rounded, and so far off that this shows only where the errors are not small
-        d = x + minus if shape.adds else at_most(f.fused(x, scales, minus), 1.0)
+        d = x + minus if key.adds else at_most(f.fused(x, scales, minus), 1.0)
         return d if mask is None else f.chosen(mask, d, infinite)
 
     limit = f.all(-(f.fused(worst, 3.0, f.constant(DOUBLE, AHEAD)) * SLACK))
@@ -166,16 +166,16 @@ def _through(
     return f.loop(i, stop, f.lanes, values, lambda i, values: body(i, mask, values))[1]
 
 
-def added(target: Target, shape: AttentionKey) -> Function:
+def added(target: Target, key: AttentionKey) -> Function:
     """Terms of a query's scores: what is read for each, and where a mask leaves it out, the filter.
 
     Where it leaves out all that are seen, a finite filter is a factor of all weights, and nothing is added.
     """
-    f = Function(target, shape, "added", ["ptr into", "i64 end", "i64 o", "i64 p", "i64 r", "i64 s"])
+    f = Function(target, key, "added", ["ptr into", "i64 end", "i64 o", "i64 p", "i64 r", "i64 s"])
     at = {axis: f"%{axis}" for axis in "oprs"}
     infinity, rests = f.constant(DOUBLE, math.inf), f.argument("rests")
 
-    kept, side_by_side = _kept(f, shape, at) if shape.mask else (None, "")
+    kept, side_by_side = _kept(f, key, at) if key.mask else (None, "")
     number: Value | None = None
     if kept is not None:
         test = kept
@@ -187,7 +187,7 @@ def added(target: Target, shape: AttentionKey) -> Function:
         finite = given.magnitude().compared("olt", infinity)
         none = f.combined(some, lambda a, b: a | b).compared("eq", 0)
         number = f.chosen(finite & none, f.constant(DOUBLE, 0.0), given)
-    if shape.has("term"):
+    if key.has("term"):
         step = f.argument("term_t")
         f.call_of("filled", "ptr %into", f"ptr {f.place('term', **at)}", "i64 1", "i64 0", f"i64 {step}", "i64 %end", "i64 0")
 
@@ -196,7 +196,7 @@ def added(target: Target, shape: AttentionKey) -> Function:
         assert number is not None
         eight, left_out = f.times(i, 8), f.splat(number, lanes) if lanes else number
         more = f.chosen(kept(i, lanes), 0.0, left_out)
-        if shape.has("term"):
+        if key.has("term"):
             more, rest = two_sum(f.loaded_real("%into", eight, lanes), more)
             # of infinities, NaN is left over
             f.stored(f.chosen(rest.compared("ord", rest), rest, 0.0), rests, eight)
@@ -208,10 +208,10 @@ def added(target: Target, shape: AttentionKey) -> Function:
     return f
 
 
-def _kept(f: Function, shape: AttentionKey, at: dict[str, str]) -> tuple[Callable[[str, int], Value], str]:
+def _kept(f: Function, key: AttentionKey, at: dict[str, str]) -> tuple[Callable[[str, int], Value], str]:
     """Whether a mask leaves the scores of keys as they are, and whether those of several are found at once."""
     word = Kind("i64")
-    if shape.mask == TRUTHS:
+    if key.mask == TRUTHS:
         row, step = f.place("truths", **at), f.argument("truths_t")
 
         def truth(i: str, lanes: int) -> Value:
@@ -220,7 +220,7 @@ def _kept(f: Function, shape: AttentionKey, at: dict[str, str]) -> tuple[Callabl
         return truth, f.op(f"icmp eq i64 {step}, 4")
     end = f.loaded(Kind("i32"), f.place("below", **at)).converted("sext", word)
     first = f.constant(word, 0)
-    if shape.mask == BETWEEN:
+    if key.mask == BETWEEN:
         first = f.loaded(Kind("i32"), f.place("least", **at)).converted("sext", word)
 
     def within(i: str, lanes: int) -> Value:

@@ -268,13 +268,13 @@ def _literal(element: str, x: float | int | bool) -> str:
     return str(int(x))
 
 
-def opened(undecided: Value) -> Value:
+def left_by_first_stage(undecided: Value) -> Value:
     """The lanes that a first stage leaves undecided: all of them where elements begin at a later one."""
     body = undecided.body
     return body.constant(undecided.kind, True) if body.target.later else undecided
 
 
-def opened_exactly(undecided: Value) -> Value:
+def left_by_second_stage(undecided: Value) -> Value:
     """The lanes that a second stage leaves undecided: all of them where elements begin at exact evaluation."""
     body = undecided.body
     return body.constant(undecided.kind, True) if body.target.exact else undecided

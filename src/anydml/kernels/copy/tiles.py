@@ -47,7 +47,7 @@ def tiles(target: Target, itemsize: int, width: int, span: int) -> str:
             i, j = _clamped(text, i, across, wide), _clamped(text, j, "%n", tall)
             rows = _several(text, _place(text, s, i, j, "%source_stride", itemsize), tall, source_rows)
             into = _several(text, _place(text, d, j, i, target_row, itemsize), wide, target_rows)
-            for vector, place in zip(turned(text, rows, itemsize, width, span), into, strict=True):
+            for vector, place in zip(transposed(text, rows, itemsize, width, span), into, strict=True):
                 text.store(f"<{width} x i8>", vector, place)
 
         def upto(start: str, step: int, end: str, emit: Callable[[str], None]) -> None:
@@ -149,7 +149,7 @@ def blocks(target: Target, itemsize: int, width: int, span: int, cache: int, ahe
                 x = text.op(f"mul i64 {text.op(f'udiv i64 {q}, {tiles_down}')}, {wide}")
                 y = text.op(f"mul i64 {text.op(f'urem i64 {q}, {tiles_down}')}, {tall}")
                 base = _place(text, taken, x, y, str(PITCH), itemsize)
-                vectors = turned(text, [text.at(base, PITCH * k) for k in range(tall)], itemsize, width, span)
+                vectors = transposed(text, [text.at(base, PITCH * k) for k in range(tall)], itemsize, width, span)
                 into = _several(text, _place(text, out, y, x, target_row, itemsize), wide, target_rows)
                 for vector, place in zip(vectors, into, strict=True):
                     text.store(f"<{width} x i8>", vector, place, stream=width if past_cache else 0)
@@ -212,7 +212,7 @@ def _clamped(text: Text, x: str, end: str, size: int) -> str:
     return text.op(f"call i64 @llvm.smax.i64(i64 0, i64 {text.op(f'call i64 @llvm.smin.i64(i64 {x}, i64 {last})')})")
 
 
-def turned(text: Text, rows: list[str], itemsize: int, width: int, span: int) -> list[str]:
+def transposed(text: Text, rows: list[str], itemsize: int, width: int, span: int) -> list[str]:
     """The output vectors of a tile, from the addresses of its input rows.
 
     Each vector of the input holds `span` bytes of one row, or of several rows, side by side. The elements within the 16-byte

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise import near_zero, settled
 from anydml.kernels.elementwise.estimated import EstimateCode, quantised_sum
+from anydml.kernels.elementwise.key import MapKey, argument_names
 from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits, slowly
 from anydml.kernels.elementwise.near_zero import NearZero
-from anydml.kernels.elementwise.shape import MapKey, names
 from anydml.kernels.elementwise.slow_elements import slow_elements
 from anydml.kernels.elementwise.slow_groups import SlowGroups
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
@@ -22,55 +22,55 @@ from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, star
 MANY = 8  # undecided lanes of a group are many if they are more than this part of it
 
 
-def emitted(target: Target, shape: MapKey) -> str:
-    """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
-    return Kernel(target, shape).text()
+def emitted(target: Target, key: MapKey) -> str:
+    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list."""
+    return Kernel(target, key).text()
 
 
 class Kernel:
-    def __init__(self, target: Target, shape: MapKey) -> None:
+    def __init__(self, target: Target, key: MapKey) -> None:
         self.body = Body(target)
-        self.shape, self.count = shape, len(shape.types)
-        self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
-        self.streams = Streams(self.body, self.kinds, shape.lies)
+        self.key, self.count = key, len(key.types)
+        self.kinds = [Kind(f"i{t.element_bits}", key.lanes) for t in key.types]
+        self.streams = Streams(self.body, self.kinds, key.layouts)
         self.estimate: EstimateCode | None = None  # of a row
-        slow = slow_elements(self.body, shape)
-        self.slow = None if slow is None else SlowGroups(self.body, shape, slow)
+        slow = slow_elements(self.body, key)
+        self.slow = None if slow is None else SlowGroups(self.body, key, slow)
 
     def text(self) -> str:
-        body, shape = self.body, self.shape
-        pointers = {"state", "list", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies != POSITION)}
-        arguments(body, names(shape), pointers)
+        body, key = self.body, self.key
+        pointers = {"state", "list", *(f"p{k}" for k, layout in enumerate(key.layouts) if layout != POSITION)}
+        arguments(body, argument_names(key), pointers)
         self.streams.begin()
-        if (shape.listed and shape.levels[1:]) or self.slow is not None:
+        if (key.listed and key.levels[1:]) or self.slow is not None:
             self.group = [body.op(f"alloca {kind.text}, align 64") for kind in self.kinds]
-        if shape.listed:
+        if key.listed:
             self._listed_rows()
         else:
             body.loop("0", "%rows", 1, [], lambda r, _: self._row(r, "0"))
             self._fence()
             body.do("ret i64 0")
-        finer = [finer_stage(body.target, shape, level) for level in shape.levels[1:]] if shape.listed else []
+        finer = [finer_stage(body.target, key, level) for level in key.levels[1:]] if key.listed else []
         if finer:
-            finer.append(again(body.target, shape))
-            if (name := settled.function(shape.formula)) in settled.APART:
-                finer.append(known(body.target, shape, name))
-        if self.slow is not None and not shape.listed:
-            finer.append(slowly(body.target, shape))
+            finer.append(again(body.target, key))
+            if (name := settled.function(key.formula)) in settled.APART:
+                finer.append(known(body.target, key, name))
+        if self.slow is not None and not key.listed:
+            finer.append(slowly(body.target, key))
         declared = dict.fromkeys([*body.declared, *(line for _, lines in finer for line in lines)])
         return kernel(body, [*declared, *(text for text, _ in finer)])
 
     def _fence(self) -> None:
-        if self.shape.stream:  # stores past the cache are seen before the call returns
+        if self.key.stream:  # stores past the cache are seen before the call returns
             self.body.do("fence seq_cst")
 
     def _finer(self) -> str:
         """Decide what is on the list; how many are still on it."""
         body = self.body
         count = body.load("i64", "%state", 16)
-        for level in self.shape.levels[1:]:
+        for level in self.key.levels[1:]:
             count = body.op(f"call i64 @{level}(ptr %list, i64 {count})")
-        if self.shape.levels[1:]:
+        if self.key.levels[1:]:
             body.store("i64", count, "%state", 16)
         return count
 
@@ -96,29 +96,29 @@ class Kernel:
     # --- a row ---
 
     def _row(self, r: str, place: str) -> list[Value]:
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         self.row = r
         number = body.op(f"add i64 {r}, %first")
         streams = self.streams
-        streams.bases = starts(body, shape.lies, [f"%p{k}" for k in range(self.count)], number, shape.outer, "n", "o")
-        self.constants = streams.constants(k for k in range(self.count - 1) if shape.lies[k] == CONSTANT)
-        if shape.levels[0] == "estimated":
-            found = quantised_sum(shape.formula, shape.types[-1])
+        streams.bases = starts(body, key.layouts, [f"%p{k}" for k in range(self.count)], number, key.outer, "n", "o")
+        self.constants = streams.constants(k for k in range(self.count - 1) if key.layouts[k] == CONSTANT)
+        if key.levels[0] == "estimated":
+            found = quantised_sum(key.formula, key.types[-1])
             assert found is not None
-            self.estimate = EstimateCode(body, found, self.constants, shape.lanes, shape.types[-1])
+            self.estimate = EstimateCode(body, found, self.constants, key.lanes, key.types[-1])
         head = None
-        if shape.stream:
+        if key.stream:
             boundary, size = body.target.vector_bytes, self.kinds[-1].bits // 8
             address = body.op(f"ptrtoint ptr {streams.bases[-1]} to i64")
             left = body.op(f"and i64 {body.op(f'sub i64 0, {address}')}, {boundary - 1}")
             left = body.op(f"udiv i64 {left}, {size}")
             none = body.op(f"icmp eq i64 {left}, 0")
-            head = body.op(f"select i1 {none}, i64 {shape.lanes}, i64 {left}")
+            head = body.op(f"select i1 {none}, i64 {key.lanes}, i64 {left}")
         self._groups(place, head)
         return []
 
     def _groups(self, place: str, head: str | None) -> None:
-        body, shape, lanes = self.body, self.shape, self.shape.lanes
+        body, key, lanes = self.body, self.key, self.key.lanes
         before, top, done = (body.name(x) for x in ("before", "group", "done"))
         body.jump(before)
         body.label(before)
@@ -128,7 +128,7 @@ class Kernel:
         body.do(f"{i} = phi i64 [ {place}, %{before} ], [ {j}, %{latch} ]")
         if self.slow is not None:
             self.slow.begin(before, latch)
-        if self.shape.listed:
+        if self.key.listed:
             self._stop_if_full(i)
         left = body.op(f"sub i64 %n, {i}")
         most = str(lanes)
@@ -149,13 +149,13 @@ class Kernel:
         if undecided is None and self.slow is not None:
             made = self.slow.again(made, late, lambda: self._slowly(again()))
         if undecided is not None:
-            assert self.shape.listed
+            assert self.key.listed
             bits = self._within(take, lanes_as_bits(undecided))
             if self.slow is not None:
                 bits = body.op(f"or i64 {bits}, {late}")
-            if self.shape.levels[1:]:
+            if self.key.levels[1:]:
                 made, bits = self._dense(again, made, bits)
-            elif not self.body.target.later and (zero := near_zero.near_zero(shape)) is not None:
+            elif not self.body.target.later and (zero := near_zero.near_zero(key)) is not None:
                 made, bits = self._near_zero(zero, streams, made, bits)
             self._note(i, bits)
         self._stores(i, take, full, made)
@@ -168,8 +168,8 @@ class Kernel:
     def _element(self, streams: Sequence[Value]) -> tuple[Value, Value | None]:
         if self.estimate is not None:
             made, undecided = self.estimate.element(streams)
-            return made, None if undecided is None else opened(undecided)
-        return element(self.body, self.shape, streams, self.shape.levels[0])
+            return made, None if undecided is None else left_by_first_stage(undecided)
+        return element(self.body, self.key, streams, self.key.levels[0])
 
     def _stop_if_full(self, i: str) -> None:
         body = self.body
@@ -190,7 +190,7 @@ class Kernel:
 
     def _slowly(self, streams: Sequence[Value]) -> Value:
         self._keep(streams)
-        called(self.body, "slowly", self.group, self.shape.lanes)
+        called(self.body, "slowly", self.group, self.key.lanes)
         return self.body.loaded(self.kinds[-1], self.group[-1])
 
     # --- memory ---
@@ -225,7 +225,7 @@ class Kernel:
         return [found[k] for k in range(self.count - 1)]
 
     def _stores(self, i: str, take: str, full: str, made: Value) -> None:
-        past_cache = self.body.target.vector_bytes if self.shape.stream else 0
+        past_cache = self.body.target.vector_bytes if self.key.stream else 0
 
         def whole() -> list[Value]:
             self.streams.store(i, made, past_cache=past_cache)
@@ -241,7 +241,7 @@ class Kernel:
 
     def _within(self, take: str, bits: str) -> str:
         """Those of a group's lanes that are elements."""
-        body, lanes = self.body, self.shape.lanes
+        body, lanes = self.body, self.key.lanes
         beyond = body.op(f"shl i64 -1, {take if lanes < 64 else body.op(f'and i64 {take}, 63')}")
         if lanes == 64:
             beyond = body.op(f"select i1 {body.op(f'icmp eq i64 {take}, 64')}, i64 0, i64 {beyond}")
@@ -250,7 +250,7 @@ class Kernel:
     def _dense(self, streams_again: Callable[[], list[Value]], made: Value, bits: str) -> tuple[Value, str]:
         """The group computed again at the next level, at once, where many lanes are undecided and not known without that."""
         body = self.body
-        pointers, lanes = self.group, self.shape.lanes
+        pointers, lanes = self.group, self.key.lanes
         before, some, redo, after = (body.name(x) for x in ("before", "some", "redo", "after"))
         body.jump(before)
         body.label(before)
@@ -261,7 +261,7 @@ class Kernel:
         first = body.name("again")
         body.jump(first)
         body.label(first)
-        if (name := settled.function(self.shape.formula)) is not None:
+        if (name := settled.function(self.key.formula)) is not None:
             if name in settled.APART:
                 self._keep([*streams, made])
                 there = called(body, "known", pointers, lanes)
@@ -311,7 +311,7 @@ class Kernel:
         """Whether more lanes are undecided than go on the list."""
         body = self.body
         count = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {bits}").name
-        return body.op(f"icmp ugt i64 {count}, {self.shape.lanes // MANY}")
+        return body.op(f"icmp ugt i64 {count}, {self.key.lanes // MANY}")
 
     # --- the list ---
 
@@ -337,7 +337,7 @@ class Kernel:
         for k in range(self.count - 1):
             element = self.kinds[k].element
             place = self.streams.place(k, at)
-            word = place if self.shape.lies[k] == POSITION else body.load(element, place)
+            word = place if self.key.layouts[k] == POSITION else body.load(element, place)
             if element != "i64":
                 word = body.op(f"zext {element} {word} to i64")
             body.store("i64", word, slot, 8 + 8 * k)

@@ -6,33 +6,33 @@ from anydml.kernels.code.emit import when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.emit import Kernel
+from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.levels import of_line, standardised_element
-from anydml.kernels.elementwise.shape import MapKey
 
 
-def emitted(target: Target, shape: MapKey) -> str:
+def emitted(target: Target, key: MapKey) -> str:
     """The kernel of a regrouped formula, which is otherwise like that of `emit`."""
-    return _LinesKernel(target, shape).text()
+    return _LinesKernel(target, key).text()
 
 
 class _LinesKernel(Kernel):
     """Groups come one after the other, and nothing is looked at between two of them unless one leaves something open."""
 
     def _groups(self, place: str, head: str | None) -> None:
-        body, lanes = self.body, self.shape.lanes
-        known = of_line(body, self.shape, self.constants)
+        body, lanes = self.body, self.key.lanes
+        known = of_line(body, self.key, self.constants)
 
         def group(i: str, take: str | None) -> None:
             streams = self.streams
             loaded = streams.whole(i) if take is None else streams.partial(i, take)
             found = {**self.constants, **loaded, **streams.positions(i)}
-            made, bits = standardised_element(body, self.shape, [found[k] for k in range(self.count - 1)], known)
+            made, bits = standardised_element(body, self.key, [found[k] for k in range(self.count - 1)], known)
             if take is not None:
                 bits = self._within(take, bits)
             some = body.op(f"icmp ne i64 {bits}, 0")
             when(body, some, lambda: self._note(i, bits))  # before elements are stored, which may be where inputs are
             if take is None:
-                streams.store(i, made, past_cache=body.target.vector_bytes if self.shape.stream else 0)
+                streams.store(i, made, past_cache=body.target.vector_bytes if self.key.stream else 0)
             else:
                 streams.store_partial(i, take, made)
             when(body, some, lambda: self._stop_if_full(body.op(f"add i64 {i}, {lanes if take is None else take}")))

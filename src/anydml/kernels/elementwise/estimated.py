@@ -176,15 +176,15 @@ class EstimateCode:
     def element(self, streams: Sequence[Value]) -> tuple[Value, Value]:
         """The bits that are stored, and the lanes that are left open."""
         body, lanes = self.body, self.lanes
-        made, open_ = self._estimated(streams, "float", self.factors, self.threshold)
-        bits = lanes_as_bits(open_)
+        made, undecided = self._estimated(streams, "float", self.factors, self.threshold)
+        bits = lanes_as_bits(undecided)
         before, again, after = (body.name(x) for x in ("before", "again", "after"))
         body.jump(before)
         body.label(before)
         body.branch(body.op(f"icmp ne i64 {bits}, 0"), again, after)
         body.label(again)
-        finer, open_ = self._estimated(streams, "double", self.wide_factors, self.wide_threshold)
-        left, end = lanes_as_bits(open_), body.name("made")
+        finer, undecided = self._estimated(streams, "double", self.wide_factors, self.wide_threshold)
+        left, end = lanes_as_bits(undecided), body.name("made")
         body.jump(end)
         body.label(end)
         body.jump(after)

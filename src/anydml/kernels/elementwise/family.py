@@ -16,10 +16,10 @@ from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.estimated import quantised_sum
 from anydml.kernels.elementwise.geometry import Box, parts, shares
 from anydml.kernels.elementwise.int4 import in_bytes
+from anydml.kernels.elementwise.key import MapKey, argument_names, lanes_in_pairs
 from anydml.kernels.elementwise.levels import element, finer_kernel, finer_stage
 from anydml.kernels.elementwise.regrouping import regrouped
 from anydml.kernels.elementwise.runs import Run, TensorStart, in_order
-from anydml.kernels.elementwise.shape import MapKey, lanes_in_pairs, names
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, STRIDED
 from anydml.kernels.elementwise.undecided import UndecidedElements, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
@@ -59,7 +59,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     short = prod(made.map.sizes) + sum(made.inner.values()) < SHORT
     if made.inner:
         return in_order(target, [*made.before, run, *made.after], made.inner, short=short)
-    decide = None if run.open is None else run.open.decide
+    decide = None if run.undecided is None else run.undecided.decide
     return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=short, decide=decide)
 
 
@@ -119,25 +119,25 @@ def _trial(
     Uncompilable where it cannot be emitted.
     """
     body = Body(target)
-    lies = (CONTIGUOUS,) * len(types)
-    shape = MapKey(formula, moves, integral, types, lies, 0, 8, False, ("wide",), True)
+    layouts = (CONTIGUOUS,) * len(types)
+    key = MapKey(formula, moves, integral, types, layouts, 0, 8, False, ("wide",), True)
     streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
-    _, undecided = element(body, shape, streams, "wide")
+    _, undecided = element(body, key, streams, "wide")
     widest = max(t.dtype.itemsize for t in types)
     # of float64, two registers: more would not hold a function's values
     double = any(f" x {kind}>" in line for line in body.lines for kind in ("double", "i64"))
     lanes = target.vector_bytes // 4 if double else min(64, 4 * target.vector_bytes // widest)
     if undecided is None:
         return lanes, False, None
-    shape = shape._replace(lanes=lanes)
+    key = key._replace(lanes=lanes)
     if target.exact:
         return lanes, True, None
     try:
-        finer_stage(target, shape, "doubled")
+        finer_stage(target, key, "doubled")
     except engine.Uncompilable:
         return lanes, True, None
     # most data never need it
-    return lanes, True, lambda: engine.compiled(finer_kernel, target, shape, "doubled")
+    return lanes, True, lambda: engine.compiled(finer_kernel, target, key, "doubled")
 
 
 def _apart(sizes: Sequence[int], steps: Sequence[int]) -> int:
@@ -157,11 +157,11 @@ def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bo
     body = Body(target)
     if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in BEGIN_IN_PAIRS for n in formula):
         return False
-    lies = (CONTIGUOUS,) * len(types)
-    shape = MapKey(formula, False, False, types, lies, 0, 8, False, ("paired", "wide"), True)
+    layouts = (CONTIGUOUS,) * len(types)
+    key = MapKey(formula, False, False, types, layouts, 0, 8, False, ("paired", "wide"), True)
     streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
     try:
-        element(body, shape, streams, "paired")
+        element(body, key, streams, "paired")
     except engine.Uncompilable:
         return False
     return any(n.op in paired.MIXED or n.op == "pow" for n in formula) or not any(" x double>" in line for line in body.lines)
@@ -187,7 +187,7 @@ def _step(
     room: int,
     past_cache: bool,
 ) -> Step:
-    lies = tuple(
+    layouts = tuple(
         POSITION
         if k < len(m.streams) and m.streams[k].name is None
         else CONSTANT
@@ -197,21 +197,21 @@ def _step(
         else STRIDED
         for k in range(len(types))
     )
-    shape = MapKey(m.formula, m.moves, m.integral, types, lies, len(part.outer), lanes, False, levels, listed)
+    key = MapKey(m.formula, m.moves, m.integral, types, layouts, len(part.outer), lanes, False, levels, listed)
     emitted, formula = emit.emitted, _by_line(m, part)
     if listed and levels == ("wide",) and formula is not m.formula:
-        emitted, shape = emit_lines.emitted, shape._replace(formula=formula)
-    code = engine.compiled(emitted, target, shape)
+        emitted, key = emit_lines.emitted, key._replace(formula=formula)
+    code = engine.compiled(emitted, target, key)
     itemsize = types[-1].dtype.itemsize
     aligned = None
     if (
         past_cache
-        and lies[-1] == CONTIGUOUS
+        and layouts[-1] == CONTIGUOUS
         and part.row.size * itemsize >= LONG_ROW
         and lanes * itemsize >= target.vector_bytes
     ):
-        streaming = engine.compiled(emitted, target, shape._replace(stream=True))
-        aligned = Aligned(streaming, names(shape).index(f"p{len(types) - 1}"), itemsize)
+        streaming = engine.compiled(emitted, target, key._replace(stream=True))
+        aligned = Aligned(streaming, argument_names(key).index(f"p{len(types) - 1}"), itemsize)
     numbers: list[At | int] = [scratch if listed else 0, scratch + 64 if listed else 0, room, *rows, part.row.size]
     numbers += [base + offset for base, offset in zip(bases, part.offsets, strict=True)]
     numbers += part.row.strides

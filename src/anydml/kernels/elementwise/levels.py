@@ -7,13 +7,13 @@ from fractions import Fraction
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened, opened_exactly
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise import precise, settled
 from anydml.kernels.elementwise.combined import SINGLE
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, LoadedElement, stored_item
+from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.line_walk import LineWalk
-from anydml.kernels.elementwise.shape import MapKey
 from anydml.kernels.numbers.floats.rounding import between_ends
 from anydml.kernels.numbers.halves import narrowed
 from anydml.tensor import DataType
@@ -23,39 +23,39 @@ SCALED = {"stream", "constant", "same", "mul", "add", "sub", "max", "min", "abso
 FINER = ("list", "count")
 
 
-def element(body: Body, shape: MapKey, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
+def element(body: Body, key: MapKey, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
     """The bits that are stored, and the lanes that have to be decided elsewhere."""
-    made, undecided = _element(body, shape, streams, level)
+    made, undecided = _element(body, key, streams, level)
     if undecided is not None:
-        undecided = opened_exactly(undecided) if level == "doubled" else opened(undecided)
+        undecided = left_by_second_stage(undecided) if level == "doubled" else left_by_first_stage(undecided)
     return made, undecided
 
 
-def _element(body: Body, shape: MapKey, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
-    data_type = shape.types[-1]
-    remains = any(node.op in REMAINDERS for node in shape.formula)
-    if (level == "doubled" and not remains) or _long_integers(shape):
-        return precise.stored(body, shape.formula, streams, data_type, shape.lanes, integral=shape.integral)
-    item = FormulaWalk(body, shape.formula, streams, data_type, shape.lanes, level, shape.moves).run()
-    if shape.moves:
+def _element(body: Body, key: MapKey, streams: Sequence[Value], level: str) -> tuple[Value, Value | None]:
+    data_type = key.types[-1]
+    remains = any(node.op in REMAINDERS for node in key.formula)
+    if (level == "doubled" and not remains) or _long_integers(key):
+        return precise.stored(body, key.formula, streams, data_type, key.lanes, integral=key.integral)
+    item = FormulaWalk(body, key.formula, streams, data_type, key.lanes, level, key.moves).run()
+    if key.moves:
         assert isinstance(item, LoadedElement)
         return item.bits, None
-    return stored_item(body, item, data_type, shape.lanes, integral=shape.integral)
+    return stored_item(body, item, data_type, key.lanes, integral=key.integral)
 
 
-def of_line(body: Body, shape: MapKey, streams: Mapping[int, Value]) -> dict[int, Item]:
+def of_line(body: Body, key: MapKey, streams: Mapping[int, Value]) -> dict[int, Item]:
     """The items of a formula's nodes that are the same along a line; streams: those that are."""
-    kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types[:-1]]
+    kinds = [Kind(f"i{t.element_bits}", key.lanes) for t in key.types[:-1]]
     read = [streams.get(k, body.undefined(kind)) for k, kind in enumerate(kinds)]
-    walk = LineWalk(body, shape.formula, read, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
+    walk = LineWalk(body, key.formula, read, key.types[-1], key.lanes, key.levels[0], key.moves)
     return walk.run_line(streams)
 
 
-def standardised_element(body: Body, shape: MapKey, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
+def standardised_element(body: Body, key: MapKey, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
     """`element` of a formula with standardised elements: the open lanes as bits. known: `of_line`."""
-    walk = LineWalk(body, shape.formula, streams, shape.types[-1], shape.lanes, shape.levels[0], shape.moves)
+    walk = LineWalk(body, key.formula, streams, key.types[-1], key.lanes, key.levels[0], key.moves)
     walk.items.update(known)
-    return stored_quickly(walk, walk.run, shape.lanes, integral=shape.integral)
+    return stored_quickly(walk, walk.run, key.lanes, integral=key.integral)
 
 
 def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, integral: bool) -> tuple[Value, str]:
@@ -67,7 +67,7 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
 
     def carefully() -> tuple[Value, str]:
         bits, undecided = stored_item(body, root(), data_type, lanes, integral=integral)
-        return bits, "0" if undecided is None else lanes_as_bits(opened(undecided))
+        return bits, "0" if undecided is None else lanes_as_bits(left_by_first_stage(undecided))
 
     x = walk.at_base()
     if x is not None and x.known is not None and data_type in SINGLE and body.target.probe is None:
@@ -87,29 +87,29 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
     body.branch(doubtful, some, after, seldom=True)
     body.label(some)
     walk.doubted()
-    bits, open_ = carefully()
+    bits, rest = carefully()
     body.jump(careful)
     body.label(careful)
     body.jump(after)
     body.label(after)
-    left = body.op(f"phi i64 [ 0, %{before} ], [ {open_}, %{careful} ]")
+    left = body.op(f"phi i64 [ 0, %{before} ], [ {rest}, %{careful} ]")
     text = f"phi {made.kind.text} [ {made.name}, %{before} ], [ {bits.name}, %{careful} ]"
     return body.value(text, made.kind), left
 
 
-def _long_integers(shape: MapKey) -> bool:
+def _long_integers(key: MapKey) -> bool:
     """Whether integers of 64 bits are scaled by real numbers: of these, float64 would leave most open."""
-    long = [t.element_bits == 64 and t.dtype.kind in "iu" for t in shape.types]
-    if shape.integral or shape.moves or not (any(long[:-1]) and long[-1]):
+    long = [t.element_bits == 64 and t.dtype.kind in "iu" for t in key.types]
+    if key.integral or key.moves or not (any(long[:-1]) and long[-1]):
         return False
-    if any(n.op == "constant" and not isinstance(n.data.value, Fraction) for n in shape.formula):
+    if any(n.op == "constant" and not isinstance(n.data.value, Fraction) for n in key.formula):
         return False
-    return {n.op for n in shape.formula} <= SCALED and any(n.op in ("mul", "add", "sub") for n in shape.formula)
+    return {n.op for n in key.formula} <= SCALED and any(n.op in ("mul", "add", "sub") for n in key.formula)
 
 
-def finer_kernel(target: Target, shape: MapKey, level: str) -> str:
+def finer_kernel(target: Target, key: MapKey, level: str) -> str:
     """`finer_stage` as a kernel; arguments: FINER. It returns how many elements are still on the list."""
-    stage, declared = finer_stage(target, shape, level)
+    stage, declared = finer_stage(target, key, level)
     body = Body(target)
     arguments(body, FINER, {"list"})
     body.do(f"ret i64 {body.op(f'call i64 @{level}(ptr %list, i64 %count)')}")
@@ -129,42 +129,42 @@ def bits_as_lanes(body: Body, bits: str, lanes: int) -> Value:
     return body.value(f"bitcast i{lanes} {narrow} to <{lanes} x i1>", Kind("i1", lanes))
 
 
-def again(target: Target, shape: MapKey) -> tuple[str, list[str]]:
+def again(target: Target, key: MapKey) -> tuple[str, list[str]]:
     """`i64 @again(ptr stream, .., ptr made, i64 n)`: n elements computed at the second level, and which it leaves undecided."""
 
-    lanes = min(shape.lanes, target.vector_bytes // 4)
-    shape = shape._replace(lanes=lanes)
-    return _group_by_group("again", target, shape, lambda streams, made: element(made.body, shape, streams, shape.levels[1]))
+    lanes = min(key.lanes, target.vector_bytes // 4)
+    key = key._replace(lanes=lanes)
+    return _group_by_group("again", target, key, lambda streams, made: element(made.body, key, streams, key.levels[1]))
 
 
-def slowly(target: Target, shape: MapKey) -> tuple[str, list[str]]:
+def slowly(target: Target, key: MapKey) -> tuple[str, list[str]]:
     """`i64 @slowly(ptr stream, .., ptr made, i64 n)`: n elements computed in float64, of which no bound leaves any open."""
-    shape = shape._replace(lanes=min(shape.lanes, target.vector_bytes // 4))
-    return _group_by_group("slowly", target, shape, lambda streams, made: element(made.body, shape, streams, "float64"))
+    key = key._replace(lanes=min(key.lanes, target.vector_bytes // 4))
+    return _group_by_group("slowly", target, key, lambda streams, made: element(made.body, key, streams, "float64"))
 
 
-def known(target: Target, shape: MapKey, name: str) -> tuple[str, list[str]]:
+def known(target: Target, key: MapKey, name: str) -> tuple[str, list[str]]:
     """`i64 @known(ptr stream, .., ptr made, i64 n)`: those of n elements that are known without being computed, and which."""
 
     def found(streams: list[Value], made: Value) -> tuple[Value, Value]:
         results, where = settled.settled(name, streams)
         return made.body.chosen(where, results, made), where
 
-    return _group_by_group("known", target, shape._replace(lanes=min(shape.lanes, target.vector_bytes // 4)), found)
+    return _group_by_group("known", target, key._replace(lanes=min(key.lanes, target.vector_bytes // 4)), found)
 
 
 def _group_by_group(
-    name: str, target: Target, shape: MapKey, made_of: Callable[[list[Value], Value], tuple[Value, Value | None]]
+    name: str, target: Target, key: MapKey, made_of: Callable[[list[Value], Value], tuple[Value, Value | None]]
 ) -> tuple[str, list[str]]:
     """A function of its own, so that its constants take no registers of the kernel's: elements made anew, and some lanes."""
-    body, lanes = Body(target), shape.lanes
-    pointers = [f"%p{k}" for k in range(len(shape.types))]
+    body, lanes = Body(target), key.lanes
+    pointers = [f"%p{k}" for k in range(len(key.types))]
 
     def group(first: str, carried: list[Value]) -> list[Value]:
         places = [
-            body.at(p, body.op(f"mul i64 {first}, {t.element_bits // 8}")) for p, t in zip(pointers, shape.types, strict=True)
+            body.at(p, body.op(f"mul i64 {first}, {t.element_bits // 8}")) for p, t in zip(pointers, key.types, strict=True)
         ]
-        *streams, made = (body.loaded(Kind(f"i{t.element_bits}", lanes), at) for at, t in zip(places, shape.types, strict=True))
+        *streams, made = (body.loaded(Kind(f"i{t.element_bits}", lanes), at) for at, t in zip(places, key.types, strict=True))
         made, mask = made_of(streams, made)
         body.stored(made, places[-1])
         if mask is None:
@@ -183,14 +183,14 @@ def called(body: Body, name: str, pointers: Sequence[str], count: int) -> str:
     return body.op(f"call i64 @{name}({', '.join(f'ptr {p}' for p in pointers)}, i64 {count})")
 
 
-def finer_stage(target: Target, shape: MapKey, level: str) -> tuple[str, list[str]]:
+def finer_stage(target: Target, key: MapKey, level: str) -> tuple[str, list[str]]:
     """`i64 @level(ptr list, i64 count)`: decide listed elements, keep the others on the list, and say how many these are."""
     body = Body(target)
-    count = len(shape.types)
+    count = len(key.types)
     # of float64, two registers
-    lanes, width = min(shape.lanes, target.vector_bytes // 4), 8 * count
-    shape = shape._replace(lanes=lanes)
-    kinds = [Kind(f"i{t.element_bits}", lanes) for t in shape.types]
+    lanes, width = min(key.lanes, target.vector_bytes // 4), 8 * count
+    key = key._replace(lanes=lanes)
+    kinds = [Kind(f"i{t.element_bits}", lanes) for t in key.types]
     spares = [body.op(f"alloca {kind.text}, align 64") for kind in kinds]
     spare = spares[-1]
     last = body.op("sub i64 %count, 1")
@@ -207,12 +207,12 @@ def finer_stage(target: Target, shape: MapKey, level: str) -> tuple[str, list[st
                 word = body.loaded(Kind("i64"), slot, 8 + 8 * k)
                 streams[k] = streams[k].replaced(lane, word.converted("trunc", Kind(kind.element)))
         bits = "0"
-        if level in shape.levels[1:2]:  # there is code for it
+        if level in key.levels[1:2]:  # there is code for it
             for value, place in zip(streams, spares, strict=False):
                 body.stored(value, place)
             bits = called(body, "again", spares, lanes)
         else:
-            made, undecided = element(body, shape, streams, level)
+            made, undecided = element(body, key, streams, level)
             body.do(f"store {made.kind.text} {made.name}, ptr {spare}, align 64")
             if undecided is not None:
                 bits = lanes_as_bits(undecided)
@@ -221,7 +221,7 @@ def finer_stage(target: Target, shape: MapKey, level: str) -> tuple[str, list[st
 
         def one(lane: str, kept: list[Value]) -> list[Value]:
             slot = body.at("%list", body.op(f"mul i64 {body.op(f'add i64 {e}, {lane}')}, {width}"))
-            open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+            bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
             # an entry that is decided is written over by the next one, or is the last
             to = body.at("%list", body.op(f"mul i64 {kept[0].name}, {width}"))
             address = body.load("ptr", slot)
@@ -231,10 +231,10 @@ def finer_stage(target: Target, shape: MapKey, level: str) -> tuple[str, list[st
             def store() -> None:
                 body.stored(element_, address)
 
-            when(body, body.op(f"icmp eq i64 {open_}, 0"), store)
+            when(body, body.op(f"icmp eq i64 {bit}, 0"), store)
             for word in range(count):
                 body.store("i64", body.load("i64", slot, 8 * word), to, 8 * word)
-            return [kept[0] + Value(body, open_, Kind("i64"))]
+            return [kept[0] + Value(body, bit, Kind("i64"))]
 
         _, kept = body.loop("0", take, 1, carried, one)
         return kept

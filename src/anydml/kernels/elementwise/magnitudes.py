@@ -58,8 +58,8 @@ def stored(body: Body, walk: FormulaWalk, formula: Formula, data_type: DataType)
         made = _made(walk, formula, place, sizes) if node.op not in ("stream", "constant") else None
         if known is None:
             continue
-        open_ = known.guard
-        sizes[place] = known if made is None or open_ is None else made.where(open_, known._replace(guard=None))
+        undecided = known.guard
+        sizes[place] = known if made is None or undecided is None else made.where(undecided, known._replace(guard=None))
     found = sizes[len(formula) - 1]
     least, most = ENDS[data_type]
     zero, beyond = found.high.compared("olt", least), found.low.compared("ogt", most)
@@ -70,8 +70,8 @@ def stored(body: Body, walk: FormulaWalk, formula: Formula, data_type: DataType)
         bits = halves.narrowed(halves.odd_single(value))
     else:
         bits = value.converted("fptrunc", value.kind.of("float")).bits()
-    open_ = ~(zero | beyond | nan)
-    return bits, open_ if found.guard is None else open_ | found.guard
+    undecided = ~(zero | beyond | nan)
+    return bits, undecided if found.guard is None else undecided | found.guard
 
 
 def _of_number(x: Number) -> Size:
@@ -200,8 +200,8 @@ def _of_gelu(x: Number, size: Size) -> Size:
     near, above = (z + error).compared("olt", 2.03), size.sign.compared("ogt", 0.0)
     low = body.chosen(above, 0.0, body.chosen(near, -8.0, far.low))
     high = body.chosen(above, 1.0, body.chosen(near, 0.0, far.high))
-    open_ = far.guard and far.guard & ~(near | above | size.sign.compared("uno", size.sign))
-    return Size(size.sign, size.low + low - 1.0, size.high + high - 1.0, either(size.guard, open_))
+    undecided = far.guard and far.guard & ~(near | above | size.sign.compared("uno", size.sign))
+    return Size(size.sign, size.low + low - 1.0, size.high + high - 1.0, either(size.guard, undecided))
 
 
 def _beside_one(walk: FormulaWalk, formula: Formula, args: tuple[int, ...]) -> Size | None:
@@ -248,9 +248,9 @@ def _extreme(a: Size, b: Size, *, larger: bool) -> Size:
     """The larger or the smaller; -0 is less than +0, and NaN stays."""
     body = a.sign.body
     same = a.sign.compared("oeq", b.sign)
-    alike = a.low.compared("oeq", b.high) & a.high.compared("oeq", b.low)  # equal, both 0 or both infinite
+    equal = a.low.compared("oeq", b.high) & a.high.compared("oeq", b.low)  # equal, both 0 or both infinite
     upper = _above(a, b)  # in magnitude
-    known = ~same | upper | _above(b, a) | alike
+    known = ~same | upper | _above(b, a) | equal
     above = body.chosen(same, a.sign, 0.0).compared("ogt", 0.0)  # both are positive
     takes = (same & ((upper & above) | (~upper & ~above))) | (~same & a.sign.compared("ogt", 0.0))
     if not larger:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.shape import MapKey
+from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.match.maps import Formula
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.schema.node import Constant
@@ -69,11 +69,11 @@ class NearZero(NamedTuple):
         return x.body.chosen(tiny, made, exact).converted("fptrunc", x.kind).bits(), tiny | known
 
 
-def near_zero(shape: MapKey) -> NearZero | None:
+def near_zero(key: MapKey) -> NearZero | None:
     """The terms of the function that a formula is of a FLOAT32 element, where they are known."""
-    if shape.types != (DataType.FLOAT32, DataType.FLOAT32) or shape.moves:
+    if key.types != (DataType.FLOAT32, DataType.FLOAT32) or key.moves:
         return None
-    return _SeriesMatch(shape.formula).found()
+    return _SeriesMatch(key.formula).found()
 
 
 class _SeriesMatch:

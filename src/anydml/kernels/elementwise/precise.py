@@ -150,7 +150,7 @@ def _rounded(x: Precise, data_type: DataType, extremes: bool) -> tuple[Value, Va
         ends.append(odd_of(end.head, end.tail))
     low, high = map(narrowed, ends)
     bounded = x.err.compared("ole", size * 2.0**-20)
-    open_ = ~(inside & bounded) | low.compared("ne", high)
+    undecided = ~(inside & bounded) | low.compared("ne", high)
     itself = None if x.signed is None else x.signed & is_zero(x)
     near = None
     if extremes:
@@ -165,8 +165,8 @@ def _rounded(x: Precise, data_type: DataType, extremes: bool) -> tuple[Value, Va
         assert itself is not None
         shown = body.chosen(head.compared("uno", head), math.nan, body.chosen(itself, head, odd_of(head, tail)))
         high = body.chosen(known, narrowed(shown), high)
-        open_ = open_ & ~known
-    return high, either(open_, x.guard)
+        undecided = undecided & ~known
+    return high, either(undecided, x.guard)
 
 
 def item(
@@ -203,9 +203,9 @@ def item(
     if op in _ARITHMETIC:
         return _ARITHMETIC[op](*numbers)
     if op == "round" and data in (DataType.FLOAT32, DataType.FLOAT16):
-        bits, open_ = _rounded(numbers[0], cast("DataType", data), extremes)
+        bits, undecided = _rounded(numbers[0], cast("DataType", data), extremes)
         read = _read(bits, cast("DataType", data), extremes)
-        return read._replace(guard=either(read.guard, open_))
+        return read._replace(guard=either(read.guard, undecided))
     if op == "limits":
         return _limits(numbers[0], numbers[1], cast("tuple[tuple[str, str], ...]", data)) if extremes else numbers[1]
     if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):

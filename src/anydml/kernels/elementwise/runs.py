@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
     phases: Phases
     scratch: int = 0
-    open: Undecided | None = None
+    undecided: Undecided | None = None
 
 
 def in_order(target: Target, runs: Sequence[Run], inner: Mapping[str, int], *, short: bool) -> Lowered:
@@ -60,14 +60,14 @@ def in_order(target: Target, runs: Sequence[Run], inner: Mapping[str, int], *, s
         own[name] = At("scratch", size)
         size += lines(nbytes)
     phases: list[list[list[Step | Repeat]]] = []
-    opened: list[tuple[int, Undecided]] = []
+    undecided: list[tuple[int, Undecided]] = []
     for run in runs:
         bases = {**own, "scratch": At("scratch", size)}
         phases += [[[_moved(step, bases) for step in piece] for piece in phase] for phase in run.phases]
-        if run.open is not None:
-            opened.append((size // 8, run.open))
+        if run.undecided is not None:
+            undecided.append((size // 8, run.undecided))
         size += lines(run.scratch)
-    decide = partial(_decide, opened) if opened else None
+    decide = partial(_decide, undecided) if undecided else None
     return Lowered(target, [Rounds(phases)], scratch=size, short=short, decide=decide)
 
 
@@ -77,25 +77,25 @@ def in_turns(target: Target, runs: Sequence[Run], *, short: bool) -> Lowered:
     No run reads what another one writes. Steps that left nothing open may be begun again.
     """
     pieces: list[list[Step | Repeat]] = [[] for _ in runs[0].phases[0]]
-    opened: list[tuple[int, Undecided]] = []
+    undecided: list[tuple[int, Undecided]] = []
     moved: list[list[list[Step]]] = []
     size = 0
     for run in runs:
         bases = {"scratch": At("scratch", size)}
         (phase,) = run.phases
         moved.append([[_moved(step, bases) for step in piece] for piece in phase])
-        if run.open is not None:
-            opened.append((size // 8, run.open))
+        if run.undecided is not None:
+            undecided.append((size // 8, run.undecided))
         size += lines(run.scratch)
     for k, piece in enumerate(pieces):
         for turn in zip(*(phase[k] for phase in moved), strict=True):
             piece += turn
-    return Lowered(target, [Rounds([pieces])], scratch=size, short=short, decide=partial(_decide_all, opened))
+    return Lowered(target, [Rounds([pieces])], scratch=size, short=short, decide=partial(_decide_all, undecided))
 
 
-def _decide_all(opened: Sequence[tuple[int, Undecided]], scratch: NDArray[np.int64], arrays: Arrays) -> None:
-    for first, open_ in opened:
-        open_.decide(scratch[first:], arrays)
+def _decide_all(undecided: Sequence[tuple[int, Undecided]], scratch: NDArray[np.int64], arrays: Arrays) -> None:
+    for first, elements in undecided:
+        elements.decide(scratch[first:], arrays)
 
 
 def lines(nbytes: int) -> int:
@@ -109,8 +109,8 @@ def _moved(step: Step | Repeat, bases: Mapping[str, At]) -> Step:
     return step._replace(arguments=tuple(moved))
 
 
-def _decide(opened: Sequence[tuple[int, Undecided]], scratch: NDArray[np.int64], arrays: Arrays) -> None:
+def _decide(undecided: Sequence[tuple[int, Undecided]], scratch: NDArray[np.int64], arrays: Arrays) -> None:
     """Decide what the run that stopped has left open; those before it have ended, and those after it have not begun."""
-    stopped = max(k for k, (first, open_) in enumerate(opened) if open_.begun(scratch[first:]))
-    for first, open_ in opened[: stopped + 1]:
-        open_.decide(scratch[first:], arrays)
+    stopped = max(k for k, (first, elements) in enumerate(undecided) if elements.begun(scratch[first:]))
+    for first, elements in undecided[: stopped + 1]:
+        elements.decide(scratch[first:], arrays)

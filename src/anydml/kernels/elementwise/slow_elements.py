@@ -15,8 +15,8 @@ from typing import NamedTuple
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import settled
+from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.levels import element
-from anydml.kernels.elementwise.shape import MapKey
 from anydml.tensor import DataType
 
 
@@ -61,32 +61,32 @@ OF_PAIRS = SlowElements(2.0**-126)  # where arguments of a function are no eleme
 OF_OPERATIONS = SlowElements(2.0**-60)  # products of two that are not slow are no subnormal numbers
 
 
-def slow_elements(body: Body, shape: MapKey) -> SlowElements | None:
+def slow_elements(body: Body, key: MapKey) -> SlowElements | None:
     """Those of a kernel, if it has another way for them."""
-    if "avx2" not in body.target.features or DataType.FLOAT32 not in shape.types[:-1]:
+    if "avx2" not in body.target.features or DataType.FLOAT32 not in key.types[:-1]:
         return None
-    if shape.listed:
-        if shape.levels[0] != "paired":
+    if key.listed:
+        if key.levels[0] != "paired":
             return None
-        name = settled.function(shape.formula)
+        name = settled.function(key.formula)
         return OF_PAIRS if name is None else OF_FUNCTIONS.get(name, OF_PAIRS)
-    return OF_OPERATIONS if not shape.moves and _by_operations(body, shape) else None
+    return OF_OPERATIONS if not key.moves and _by_operations(body, key) else None
 
 
-def _by_operations(body: Body, shape: MapKey) -> bool:
+def _by_operations(body: Body, key: MapKey) -> bool:
     """Whether an element is made by operations of float32 that float64 has as well."""
     texts = []
     for level in ("wide", "float64"):
         trial = Body(body.target)
-        streams = [trial.undefined(Kind(f"i{t.element_bits}", shape.lanes)) for t in shape.types[:-1]]
+        streams = [trial.undefined(Kind(f"i{t.element_bits}", key.lanes)) for t in key.types[:-1]]
         try:
-            _, undecided = element(trial, shape, streams, level)
+            _, undecided = element(trial, key, streams, level)
         except Uncompilable:
             return False
         if undecided is not None:
             return False
         texts.append(trial.lines)
-    kind = f"<{shape.lanes} x float>"
+    kind = f"<{key.lanes} x float>"
     return any(_slow(line, kind) for line in texts[0]) and not any(_slow(line, kind) for line in texts[1])
 
 

@@ -7,8 +7,8 @@ from functools import reduce
 from operator import or_
 
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
-from anydml.kernels.elementwise.shape import MapKey
 from anydml.kernels.elementwise.slow_elements import SlowElements
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams
 from anydml.tensor import DataType
@@ -24,10 +24,10 @@ class SlowGroups:
     and late.
     """
 
-    def __init__(self, body: Body, shape: MapKey, slow: SlowElements) -> None:
-        self.body, self.shape, self.slow = body, shape, slow
-        self.singles = [k for k, t in enumerate(shape.types[:-1]) if t == DataType.FLOAT32 and shape.lies[k] != POSITION]
-        self.samples = max(1, shape.lanes // SAMPLED) if shape.listed else 1
+    def __init__(self, body: Body, key: MapKey, slow: SlowElements) -> None:
+        self.body, self.key, self.slow = body, key, slow
+        self.singles = [k for k, t in enumerate(key.types[:-1]) if t == DataType.FLOAT32 and key.layouts[k] != POSITION]
+        self.samples = max(1, key.lanes // SAMPLED) if key.listed else 1
 
     def begin(self, before: str, latch: str) -> None:
         """Where a group begins, which comes from these labels."""
@@ -46,7 +46,7 @@ class SlowGroups:
         body.branch(doubt, look, after, seldom=True)
         body.label(look)
         bits = within(take, lanes_as_bits(reduce(or_, (self.slow.found(streams[k]) for k in singles))))
-        lanes = bits_as_lanes(body, bits, self.shape.lanes)
+        lanes = bits_as_lanes(body, bits, self.key.lanes)
         benign = [body.chosen(lanes, ONE, streams[k]) for k in singles]
         body.jump(after)
         body.label(after)
@@ -62,7 +62,7 @@ class SlowGroups:
         """A few elements of each stream."""
         body, found = self.body, []
         for k in self.singles:
-            if self.shape.lies[k] == CONSTANT:
+            if self.key.layouts[k] == CONSTANT:
                 found.append(streams[k].lane(0))
                 continue
             for by in range(self.samples):

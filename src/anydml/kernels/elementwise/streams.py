@@ -1,4 +1,4 @@
-"""Streams along a row: how each one lies, and its elements read and written, a group of lanes at a time."""
+"""Streams along a row: the layout of each one, and its elements read and written, a group of lanes at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PLACE = "place"  # a position that is the same along a row
 
 
 def starts(
-    body: Body, lies: Sequence[str], bases: Sequence[str], number: str, dims: int, sizes: str, strides: str
+    body: Body, layouts: Sequence[str], bases: Sequence[str], number: str, dims: int, sizes: str, strides: str
 ) -> list[str]:
     """The address, or the position, where each stream's part of a number begins, such as a row.
 
@@ -24,7 +24,7 @@ def starts(
         left = body.op(f"udiv i64 {left}, %{sizes}{d}")
     at.insert(0, left)
     found = []
-    for k, how in enumerate(lies):
+    for k, how in enumerate(layouts):
         offset = "0"
         for d in range(dims):
             offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {at[d]}, %{strides}{d}_{k}')}")
@@ -33,16 +33,16 @@ def starts(
 
 
 class Streams:
-    """The streams of a kernel, the output last. kinds: of a group of each; lies: how each one lies along a row.
+    """The streams of a kernel, the output last. kinds: of a group of each; layouts: how each one is stored along a row.
 
     inside: the inputs that differ along a row and are read. bases: where each stream's row begins, as the kernel sets it;
     the argument %s{k} is the distance from one element of stream k to the next. spare: memory for a group that is a part.
     """
 
-    def __init__(self, body: Body, kinds: Sequence[Kind], lies: Sequence[str]) -> None:
-        self.body, self.kinds, self.lies = body, kinds, lies
-        self.last, self.lanes = len(lies) - 1, kinds[-1].lanes
-        self.inside = [k for k in range(self.last) if lies[k] in (CONTIGUOUS, STRIDED)]
+    def __init__(self, body: Body, kinds: Sequence[Kind], layouts: Sequence[str]) -> None:
+        self.body, self.kinds, self.layouts = body, kinds, layouts
+        self.last, self.lanes = len(layouts) - 1, kinds[-1].lanes
+        self.inside = [k for k in range(self.last) if layouts[k] in (CONTIGUOUS, STRIDED)]
         self.iota = body.constants("i64", range(self.lanes))
         self.bases: list[str] = []
         self.spare: dict[int, str] = {}
@@ -56,11 +56,11 @@ class Streams:
 
     def place(self, k: int, i: str) -> str:
         """The address of an element of a row, or its position."""
-        body, lies = self.body, self.lies[k]
-        if lies == CONSTANT:
+        body, layout = self.body, self.layouts[k]
+        if layout == CONSTANT:
             return self.bases[k]
-        offset = body.op(f"mul i64 {i}, {self.kinds[k].bits // 8 if lies == CONTIGUOUS else f'%s{k}'}")
-        return body.op(f"add i64 {self.bases[k]}, {offset}") if lies == POSITION else body.at(self.bases[k], offset)
+        offset = body.op(f"mul i64 {i}, {self.kinds[k].bits // 8 if layout == CONTIGUOUS else f'%s{k}'}")
+        return body.op(f"add i64 {self.bases[k]}, {offset}") if layout == POSITION else body.at(self.bases[k], offset)
 
     # --- groups that are read ---
 
@@ -70,7 +70,7 @@ class Streams:
         found = {}
         for k in self.inside:
             at, kind = self.place(k, i), self.kinds[k]
-            if self.lies[k] == CONTIGUOUS:
+            if self.layouts[k] == CONTIGUOUS:
                 found[k] = body.loaded(kind, at)
                 continue
             vector = body.undefined(kind)
@@ -94,7 +94,7 @@ class Streams:
 
     def _masks(self, k: int) -> bool:
         """Whether instructions read and write some of a stream's elements, and nothing beside them."""
-        return self.lies[k] == CONTIGUOUS and "avx512bw" in self.body.target.features
+        return self.layouts[k] == CONTIGUOUS and "avx512bw" in self.body.target.features
 
     def first(self, take: str) -> Value:
         """The first lanes."""
@@ -109,8 +109,8 @@ class Streams:
     def positions(self, i: str) -> dict[int, Value]:
         """A group of every stream of positions."""
         body, found = self.body, {}
-        for k, lies in enumerate(self.lies):
-            if lies == POSITION:
+        for k, layout in enumerate(self.layouts):
+            if layout == POSITION:
                 steps = body.splat(Value(body, f"%s{k}", Kind("i64")), self.lanes)
                 first = body.splat(Value(body, self.place(k, i), Kind("i64")), self.lanes)
                 found[k] = first + steps * self.iota
@@ -121,7 +121,7 @@ class Streams:
         body, found = self.body, {}
         for k in streams:
             kind = Kind(self.kinds[k].element)
-            value = Value(body, self.bases[k], kind) if self.lies[k] == PLACE else body.loaded(kind, self.bases[k])
+            value = Value(body, self.bases[k], kind) if self.layouts[k] == PLACE else body.loaded(kind, self.bases[k])
             found[k] = body.splat(value, self.lanes)
         return found
 
@@ -130,7 +130,7 @@ class Streams:
     def store(self, i: str, made: Value, *, past_cache: int = 0) -> None:
         """A whole group; past_cache: bytes of the aligned stores that it goes past the cache in, if it does."""
         body, at = self.body, self.place(self.last, i)
-        if self.lies[self.last] != CONTIGUOUS:
+        if self.layouts[self.last] != CONTIGUOUS:
             for lane in range(self.lanes):
                 body.stored(made.lane(lane), at)
                 at = body.at(at, f"%s{self.last}")

@@ -24,7 +24,7 @@ from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
 LONGEST_LIST = 1 << 30
-STATE_WORDS = 8  # of each piece: shape.STATE, in a cache line of its own
+STATE_WORDS = 8  # of each piece: key.STATE, in a cache line of its own
 
 
 def words(room: int, inputs: int) -> int:

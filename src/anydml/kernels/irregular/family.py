@@ -9,11 +9,11 @@ from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.copy.strided import strided
-from anydml.kernels.irregular import emit, turning
+from anydml.kernels.irregular import emit, reversing
 from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts, rounds
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.displaced import Displaced, DisplacedElement, Named, displaced
-from anydml.kernels.match.reversed import turned
+from anydml.kernels.match.reversed import reversed_lines
 from anydml.kernels.problem import Problem
 from anydml.tensor import TensorDesc
 
@@ -27,14 +27,14 @@ PLACES = 3  # addresses of an element: in the source, in the target and among th
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """The phases: a check of every index, for a scatter the elements under the updates, and the moves by index."""
     statement = problem.statement
-    found, lines = displaced(statement), turned(statement)
+    found, lines = displaced(statement), reversed_lines(statement)
     if isinstance(found, str) and isinstance(lines, str):
         return Refused(found)
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
     if not isinstance(lines, str):
-        return turning.lowered(lines, target, problem.tensors, machine.threads)
+        return reversing.lowered(lines, target, problem.tensors, machine.threads)
     assert not isinstance(found, str)
     if found.indices.tensor not in problem.promises.ruled:
         return Refused("no data rule says that indices are in range")

@@ -10,33 +10,33 @@ from anydml.kernels.match.moves import Move
 from anydml.schema.node import Expr, is_integer
 from anydml.schema.statement import Statement
 
-NO_SPREAD = "elements are not stored at equal distances in a constant"
+NOT_DILATED = "elements are not stored at equal distances in a constant"
 
 
-def spread(statement: Statement) -> list[Move] | str:
+def dilated(statement: Statement) -> list[Move] | str:
     """The move of the constant, then the move of the input over it; or the reason why a statement is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
     if not nest.moves or nest.body.op != "select":
-        return NO_SPREAD
+        return NOT_DILATED
     condition, read, constant = nest.body.args
     if read.op != "read" or read.data[1] != "otherwise" or read.args[-1] is not constant or constant.op != "constant":
-        return NO_SPREAD
+        return NOT_DILATED
     tensor, variables = read.data[0], nest.variables
     bits = stored_bits(constant, tensor.data_type)
     if tensor.definition is not None or bits is None or len(tensor.sizes) != len(variables):
-        return NO_SPREAD
+        return NOT_DILATED
     conditions = list(_conditions(condition))
     first, start = list[int](), list[int]()
     places, steps = list[tuple[int, ...]](), list[tuple[int, ...]]()
     for d, (v, at, size) in enumerate(zip(variables, read.args, tensor.sizes, strict=False)):
         index, apart, divided = _divided(at)
         if index is None or set(index.factors) != {v} or abs(index.factors[v]) != 1 or apart < 1:
-            return NO_SPREAD
+            return NOT_DILATED
         if divided is not None:
             if divided not in conditions:
-                return NO_SPREAD
+                return NOT_DILATED
             conditions.remove(divided)
         # the distance times the index of the input is constant + v, or constant - v
         forward, span = index.factors[v] == 1, (size - 1) * apart
@@ -49,7 +49,7 @@ def spread(statement: Statement) -> list[Move] | str:
         places.append(tuple([apart if e == d else 0 for e in range(len(variables))]))
         steps.append(tuple([(1 if forward else -1) if e == d else 0 for e in range(len(variables))]))
     if conditions:
-        return NO_SPREAD
+        return NOT_DILATED
     filled = Move("", name, (0,) * len(variables), nest.sizes, (), (), (), bits)
     return [filled, Move(tensor.name, name, tuple(first), tensor.sizes, tuple(start), tuple(steps), tuple(places))]
 

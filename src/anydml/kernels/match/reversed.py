@@ -10,7 +10,7 @@ from anydml.schema.node import Expr, is_integer
 from anydml.schema.statement import Statement
 
 
-class Turned(NamedTuple):
+class ReversedLines(NamedTuple):
     """Lines along an axis whose first elements are reversed. `lengths` holds their number for each line, limited to all.
 
     start: the index of the first length. steps: for each dimension, the step of each index of the lengths.
@@ -25,49 +25,49 @@ class Turned(NamedTuple):
     steps: tuple[tuple[int, ...], ...]
 
 
-NOT_TURNED = "the output is not lines whose first elements are reversed"
+NOT_REVERSED = "the output is not lines whose first elements are reversed"
 
 
-def turned(statement: Statement) -> Turned | str:
+def reversed_lines(statement: Statement) -> ReversedLines | str:
     """The lines that a statement reverses in part, or the reason why it is not of this kind."""
     if len(statement) != 1:
         return "there are several outputs"
     ((name, nest),) = statement.items()
     e, variables = nest.body, nest.variables
     if not nest.moves or e.op != "read" or e.data[1] != "inside" or len(e.args) != len(variables):
-        return NOT_TURNED
+        return NOT_REVERSED
     tensor: Tensor = e.data[0]
     axes = [d for d, a in enumerate(e.args) if a.op == "select"]
     if tensor.definition is not None or len(axes) != 1 or tensor.sizes != nest.sizes:
-        return NOT_TURNED
+        return NOT_REVERSED
     (axis,) = axes
     if any(d != axis and (a.op != "variable" or a.data is not variables[d]) for d, a in enumerate(e.args)):
-        return NOT_TURNED
+        return NOT_REVERSED
     read = _length(e.args[axis], variables[axis], nest.sizes[axis])
     if read is None:
-        return NOT_TURNED
+        return NOT_REVERSED
     lengths: Tensor = read.data[0]
     at: list[Affine] = []
     for a in read.args:
         found = affine(a)
         if found is None or not set(found.factors) <= {v for d, v in enumerate(variables) if d != axis}:
-            return NOT_TURNED
+            return NOT_REVERSED
         at.append(found)
     steps = tuple([tuple([a.factors.get(v, 0) for a in at]) for v in variables])
-    return Turned(tensor.name, name, lengths.name, nest.sizes, axis, tuple([a.constant for a in at]), steps)
+    return ReversedLines(tensor.name, name, lengths.name, nest.sizes, axis, tuple([a.constant for a in at]), steps)
 
 
 def _length(e: Expr, v: object, size: int) -> Expr | None:
     """The read of the length in select(i < length, length - 1 - i, i), where the length is limited to the size."""
-    condition, turned_at, here = e.args
+    condition, reversed_at, here = e.args
     if here.op != "variable" or here.data is not v or condition.op != "less" or condition.args[0] is not here:
         return None
     length = condition.args[1]
     if length.op != "min" or not is_integer(length.args[1]) or length.args[1].data.value != size:
         return None
-    if turned_at.op != "sub" or turned_at.args[1] is not here or turned_at.args[0].op != "sub":
+    if reversed_at.op != "sub" or reversed_at.args[1] is not here or reversed_at.args[0].op != "sub":
         return None
-    first, one = turned_at.args[0].args
+    first, one = reversed_at.args[0].args
     if first is not length or not is_integer(one) or one.data.value != 1:
         return None
     if length.args[0].op != "index" or length.args[0].args[0].op != "read":

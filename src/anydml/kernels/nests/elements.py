@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from anydml.kernels.code.emit import along, when
 from anydml.kernels.code.engine import Uncompilable
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.nests import items
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import Bits, Index, Item
-from anydml.kernels.nests.shape import NestKey
+from anydml.kernels.nests.key import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.floats import recorded, rounding
 from anydml.kernels.numbers.lanes import either, in_lanes
@@ -21,9 +21,9 @@ from anydml.tensor import DataType
 class NestElements(Frame):
     """The code of a vector of elements: rounded, and stored."""
 
-    def __init__(self, body: Body, shape: NestKey, walk: NestWalk, lanes: int) -> None:
-        super().__init__(body, shape, walk, lanes)
-        self.width = f"%size{shape.lane}"
+    def __init__(self, body: Body, key: NestKey, walk: NestWalk, lanes: int) -> None:
+        super().__init__(body, key, walk, lanes)
+        self.width = f"%size{key.lane}"
 
     def stored(self, item: Item, data_type: DataType) -> tuple[Value, Value | None]:
         """The bits of elements, and the lanes that are open."""
@@ -61,8 +61,8 @@ class NestElements(Frame):
         return in_lanes(bits, self.lanes), either(x.guard, undecided)
 
     def store(self, output: int, bits: Value, row: str) -> None:
-        body, shape = self.body, self.shape
-        step = f"%step{output}_{shape.lane}"
+        body, key = self.body, self.key
+        step = f"%step{output}_{key.lane}"
         at = along(body, row, step, "%x")
         room = body.op(f"sub i64 {self.width}, %x")
 
@@ -76,7 +76,7 @@ class NestElements(Frame):
 
                 when(body, there, one)
 
-        if not shape.dense[output]:
+        if not key.dense[output]:
             singly()
             return
         whole = body.op(f"icmp uge i64 {room}, {self.lanes}")
@@ -91,11 +91,11 @@ class NestElements(Frame):
 
     def settle(self, place: int, found: Real, row: str) -> None:
         """Store a vector of elements that are made of a node's number and end it; go on where its bound leaves one open."""
-        body, shape, walk = self.body, self.shape, self.walk
+        body, key, walk = self.body, self.key, self.walk
         with walk.scope({}, {place: found}):
-            bits, guard = self.stored(walk.item(shape.program.roots[0]), shape.data_types[0])
+            bits, guard = self.stored(walk.item(key.program.roots[0]), key.data_types[0])
         if guard is not None:
-            guard = opened(guard)
+            guard = left_by_first_stage(guard)
             decided = body.name("decided")
             body.branch(self.any(guard), "byterms", decided, seldom=True)
             body.label(decided)

@@ -6,15 +6,15 @@ from functools import lru_cache
 
 from anydml.kernels.code.emit import along, arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Value, opened, opened_exactly
+from anydml.kernels.code.values import Body, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.nests.elements import NestElements
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import WORD, Index, Item
+from anydml.kernels.nests.key import DONE, NestKey
 from anydml.kernels.nests.lists import Lists, Unlisted
 from anydml.kernels.nests.loops import reduced
 from anydml.kernels.nests.ranges import Ranges
 from anydml.kernels.nests.row_sums import RowSums, Unseparated
-from anydml.kernels.nests.shape import DONE, NestKey
 from anydml.kernels.nests.tables import Tables
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.lanes import either, in_lanes
@@ -26,67 +26,67 @@ LONG = 20000  # elements of vectors that instructions make, from which on the co
 POINTERS = {"state", "list", "memory", "rowsums"}
 
 
-def emitted(target: Target, shape: NestKey) -> str:
-    return _made(target, shape)[0]
+def emitted(target: Target, key: NestKey) -> str:
+    return _made(target, key)[0]
 
 
-def is_long(target: Target, shape: NestKey) -> bool:
+def is_long(target: Target, key: NestKey) -> bool:
     """Whether the code is so long that it need not be compiled to see that its frame is too large."""
-    vector = f" <{shape.lanes} x "
-    return sum("= " in line and vector in line for line in emitted(target, shape).splitlines()) * shape.lanes > LONG
+    vector = f" <{key.lanes} x "
+    return sum("= " in line and vector in line for line in emitted(target, key).splitlines()) * key.lanes > LONG
 
 
-def slots(target: Target, shape: NestKey) -> dict[int, int]:
+def slots(target: Target, key: NestKey) -> dict[int, int]:
     """The rows of the table of what is kept for the variable of each dimension."""
-    return _made(target, shape)[1]
+    return _made(target, key)[1]
 
 
-def settled(target: Target, shape: NestKey) -> NestKey:
+def settled(target: Target, key: NestKey) -> NestKey:
     """A key, without separate sums of rows and without lists of terms if the kernel cannot use them."""
     try:
-        _made(target, shape)
+        _made(target, key)
     except Unseparated:
-        return settled(target, shape._replace(separable=None))
+        return settled(target, key._replace(separable=None))
     except Unlisted:
-        return shape._replace(weighted=None)
-    return shape
+        return key._replace(weighted=None)
+    return key
 
 
 @lru_cache(maxsize=32)
-def _made(target: Target, shape: NestKey) -> tuple[str, dict[int, int]]:
-    made = _NestKernel(target, shape)
+def _made(target: Target, key: NestKey) -> tuple[str, dict[int, int]]:
+    made = _NestKernel(target, key)
     text = made.text()
     return text, {d: tables.slots for d, tables in made.tables.items()}
 
 
 class _NestKernel(Frame):
-    def __init__(self, target: Target, shape: NestKey) -> None:
-        body, program, lanes = Body(target), shape.program, shape.lanes
+    def __init__(self, target: Target, key: NestKey) -> None:
+        body, program, lanes = Body(target), key.program, key.lanes
         walk = NestWalk(
             body,
             program,
-            shape.data_types[0],
+            key.data_types[0],
             {v: f"%size{v}" for v in range(len(program.bits))},
-            {(t, d): (f"%last{t}_{d}", f"%stride{t}_{d}") for t, d in shape.places},
+            {(t, d): (f"%last{t}_{d}", f"%stride{t}_{d}") for t, d in key.places},
             {t: f"%tensor{t}" for t in range(len(program.types))},
             lanes,
             reduced,
-            shape.contiguous,
+            key.contiguous,
         )
-        super().__init__(body, shape, walk, lanes)
+        super().__init__(body, key, walk, lanes)
         # the lane's last, since the others are loaded by row
-        self.tables = {d: Tables(body, shape, walk, lanes, d) for d in (*shape.outer, shape.lane)}
-        self.ranges = Ranges(body, shape, walk, lanes)
-        self.sums = None if shape.separable is None else RowSums(body, shape, walk, lanes, shape.separable)
-        self.lists = None if shape.weighted is None else Lists(body, shape, walk, lanes, shape.weighted)
-        self.elements = NestElements(body, shape, walk, lanes)
-        self.width = f"%size{shape.lane}"
+        self.tables = {d: Tables(body, key, walk, lanes, d) for d in (*key.outer, key.lane)}
+        self.ranges = Ranges(body, key, walk, lanes)
+        self.sums = None if key.separable is None else RowSums(body, key, walk, lanes, key.separable)
+        self.lists = None if key.weighted is None else Lists(body, key, walk, lanes, key.weighted)
+        self.elements = NestElements(body, key, walk, lanes)
+        self.width = f"%size{key.lane}"
 
     def text(self) -> str:
-        body, shape, walk = self.body, self.shape, self.walk
-        pointers = {name for name in shape.arguments if name in POINTERS or name.startswith(("tensor", "range", "output"))}
-        arguments(body, shape.arguments, pointers)
-        roots = shape.program.roots
+        body, key, walk = self.body, self.key, self.walk
+        pointers = {name for name in key.arguments if name in POINTERS or name.startswith(("tensor", "range", "output"))}
+        arguments(body, key.arguments, pointers)
+        roots = key.program.roots
         body.do("%row0 = load i64, ptr %state, align 8")
         body.do(f"%place0 = load i64, ptr {body.at('%state', 8)}, align 8")
         body.do("%countat = getelementptr i8, ptr %state, i64 16")
@@ -94,7 +94,7 @@ class _NestKernel(Frame):
         when(body, done, lambda: self._return("0"))
         walk.fill(*roots)
         self._tables()
-        self.ranges.rows([self.ranges.find(k) for k in range(len(shape.narrowed))])
+        self.ranges.rows([self.ranges.find(k) for k in range(len(key.narrowed))])
         body.do("%first = add i64 %begin, %row0")
         body.do("%last = add i64 %first, %between")
         body.jump("before")
@@ -127,26 +127,26 @@ class _NestKernel(Frame):
             body.do("%x = phi i64 [ %start, %beforecolumns ], [ %nextx, %columnend ]")
             body.branch(body.op(f"icmp uge i64 %x, {self.width}"), "rowend", "incolumn")
             body.label("incolumn")
-            if shape.paused:
+            if key.paused:
                 late = body.op(f"icmp uge i64 {body.op('sub i64 %x, %start')}, %pace")
                 when(body, late, lambda: self._pause("%row", "%x"))
             if self.sums is not None and usable is not None:
                 self._of_rows(self.sums, usable, rows[0])
-            column = {shape.lane: self.column("%x")}
-            with walk.scope(column, self.tables[shape.lane].loaded("%x")):
+            column = {key.lane: self.column("%x")}
+            with walk.scope(column, self.tables[key.lane].loaded("%x")):
                 self.ranges.load(column)
                 if self.lists is not None and certain is not None:
                     walk.scopes[-1][self.lists.found.place] = self._of_list(self.lists, certain, rows[0])
                 walk.fill(*roots)
                 made = [
-                    self.elements.stored(walk.item(p), data_type) for p, data_type in zip(roots, shape.data_types, strict=True)
+                    self.elements.stored(walk.item(p), data_type) for p, data_type in zip(roots, key.data_types, strict=True)
                 ]
-                guard = either(*(open_ for _, open_ in made))
+                guard = either(*(undecided for _, undecided in made))
                 for k, (bits, _) in enumerate(made):
                     self.elements.store(k, bits, rows[k])
                 if guard is not None:
                     alone = self.sums is None and self.lists is None  # there is no stage before
-                    self._list(opened(guard) if alone else opened_exactly(guard))
+                    self._list(left_by_first_stage(guard) if alone else left_by_second_stage(guard))
         body.jump("columnend")
         body.label("columnend")
         body.do(f"%nextx = add i64 %x, {self.lanes}")
@@ -167,17 +167,17 @@ class _NestKernel(Frame):
     def _tables(self) -> None:
         at = "%memory"
         for d, tables in self.tables.items():
-            of_rows = self.sums.columns if self.sums is not None and d == self.shape.lane else None
+            of_rows = self.sums.columns if self.sums is not None and d == self.key.lane else None
             at = tables.make(at, of_rows)
 
     def _of_rows(self, sums: RowSums, usable: Value, row: str) -> None:
         """A vector of sums of rows, or what comes next where they may not be used, or leave an element open."""
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         body.branch(usable.name, "ofrows", "byterms")
         body.label("ofrows")
-        total, open_ = sums.sums(self.tables[shape.lane].others_loaded("%x"), "%x")
-        if open_ is not None:
-            body.branch(self.elements.any(open_), "byterms", "known", seldom=True)
+        total, undecided = sums.sums(self.tables[key.lane].others_loaded("%x"), "%x")
+        if undecided is not None:
+            body.branch(self.elements.any(undecided), "byterms", "known", seldom=True)
             body.label("known")
 
         if sums.special is not None:
@@ -202,9 +202,9 @@ class _NestKernel(Frame):
         self.walk.fill(lists.found.along)
         body.branch(certain.name, "roughly", "byterms")
         body.label("roughly")
-        total, open_ = lists.roughly()
-        if open_ is not None:
-            body.branch(self.elements.any(open_), "byterms", "known", seldom=True)
+        total, undecided = lists.roughly()
+        if undecided is not None:
+            body.branch(self.elements.any(undecided), "byterms", "known", seldom=True)
             body.label("known")
         self.elements.settle(lists.found.place, total, row)
         body.label("byterms")
@@ -231,10 +231,10 @@ class _NestKernel(Frame):
 
     def _places(self) -> tuple[list[str], dict[int, Index]]:
         """Where a row of each output begins, and its indices."""
-        body, shape = self.body, self.shape
-        rest, at = "%row", [f"%output{k}" for k in range(len(shape.data_types))]
+        body, key = self.body, self.key
+        rest, at = "%row", [f"%output{k}" for k in range(len(key.data_types))]
         found: dict[int, Index] = {}
-        for d in reversed(shape.outer):
+        for d in reversed(key.outer):
             quotient = body.op(f"udiv i64 {rest}, %size{d}")
             i = body.op(f"sub i64 {rest}, {body.op(f'mul i64 {quotient}, %size{d}')}")
             found[d] = self.index(d, Value(body, i, WORD))
@@ -246,12 +246,12 @@ class _NestKernel(Frame):
     def _list(self, guard: Value) -> None:
         """Append the open elements of a vector to the list; end the call where it may not hold those of the next."""
         body = self.body
-        kept = [in_lanes(self.walk.bits[t], self.lanes) for t in self.shape.kept]
+        kept = [in_lanes(self.walk.bits[t], self.lanes) for t in self.key.kept]
         guard = in_lanes(guard, self.lanes)
         room = in_lanes(Value(body, body.op(f"sub i64 {self.width}, %x"), WORD), self.lanes)
         inside = body.constants("i64", range(self.lanes)).compared("ult", room)
-        open_ = guard & inside
-        any_ = self.elements.any(open_)
+        undecided = guard & inside
+        any_ = self.elements.any(undecided)
 
         def append() -> None:
             first = body.op(f"mul i64 %row, {self.width}")
@@ -266,7 +266,7 @@ class _NestKernel(Frame):
                         body.stored(value.lane(k).converted("zext", WORD), at, 8 * (j + 1))
                     body.do(f"store i64 {body.op(f'add i64 {count}, 1')}, ptr %countat, align 8")
 
-                when(body, open_.lane(k).name, one)
+                when(body, undecided.lane(k).name, one)
             count = body.op("load i64, ptr %countat, align 8")
             full = body.op(f"icmp ugt i64 {body.op(f'add i64 {count}, {self.lanes}')}, %room")
 

@@ -12,10 +12,10 @@ from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import FEW, MANY, Matched, together
 from anydml.kernels.nests import emit
+from anydml.kernels.nests.key import STATE_WORDS, NestKey, narrowed
 from anydml.kernels.nests.lists import ENTRY, LISTS
 from anydml.kernels.nests.row_sums import PADDING
 from anydml.kernels.nests.separable import Separable, separable
-from anydml.kernels.nests.shape import STATE_WORDS, NestKey, narrowed
 from anydml.kernels.nests.undecided import NestPiece, deciding
 from anydml.kernels.nests.weighted import weighted
 from anydml.kernels.problem import Problem
@@ -113,7 +113,7 @@ class _Outputs:
             others = (d for d in reversed(wide) if weighted(found.program, d) is not None)
             lane = next(others, lane)
             terms = weighted(found.program, lane)
-        self.shape = NestKey(
+        self.key = NestKey(
             found.program,
             tuple(t.data_type for t in outputs),
             lane,
@@ -125,10 +125,10 @@ class _Outputs:
             None if rows is not None else terms,
             self._contiguous(),
         )
-        self.shape = emit.settled(target, self.shape)
+        self.key = emit.settled(target, self.key)
         # of loops that are ended by what is known within the call, more than once in these
-        if prod(sizes[dims:]) * sizes[lane] > BUDGET and self.shape.pausable():
-            self.shape = self.shape._replace(paused=True)
+        if prod(sizes[dims:]) * sizes[lane] > BUDGET and self.key.pausable():
+            self.key = self.key._replace(paused=True)
         self.limited = found.program.limited()
         if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > LONGEST:
             raise engine.Uncompilable("elements are reductions of too many terms")
@@ -153,42 +153,42 @@ class _Outputs:
     def compile(self, machine: Machine) -> bool:
         """Whether the code takes no large frame of the stack; then it is made."""
         sizes = self.found.sizes
-        if emit.is_long(self.target, self.shape):
+        if emit.is_long(self.target, self.key):
             return False
         with guard:
-            code = engine.within(emit.emitted, self.target, emit.FRAME, self.shape)
+            code = engine.within(emit.emitted, self.target, emit.FRAME, self.key)
         if code is None:
             return False
         self.code = code
-        self.kept = emit.slots(self.target, self.shape)
-        self.rows = prod(sizes[d] for d in self.shape.outer)
+        self.kept = emit.slots(self.target, self.key)
+        self.rows = prod(sizes[d] for d in self.key.outer)
         self.work = prod(sizes)
         self.threads = min(machine.threads if self.work >= ALONE else 1, self.rows)
         return True
 
     def steps(self, start: int) -> tuple[list[list[Step]], list[NestPiece], int]:
         """A piece for each thread, in scratch from a word on; and the word behind."""
-        shape, sizes = self.shape, self.found.sizes
-        width = sizes[shape.lane]
+        key, sizes = self.key, self.found.sizes
+        width = sizes[key.lane]
         room = min(ROOM, self.rows * width) + self.lanes
-        kept = tuple(self.found.tensors[t] for t in shape.kept)
+        kept = tuple(self.found.tensors[t] for t in key.kept)
         words = -(-(STATE_WORDS + room * (1 + len(kept))) // 8) * 8
         tables = sum(-(-sizes[d] // self.lanes) * self.lanes * slots for d, slots in self.kept.items())
         size = words + -(-tables // 8) * 8
         ranges = [size]
-        for found in shape.narrowed:
+        for found in key.narrowed:
             ranges.append(ranges[-1] + 2 * 8 * -(-sizes[found.dimension] // 8))
-        if shape.separable is not None:
-            tensor = self.tensors[self.found.tensors[shape.separable.tensor]]
-            ranges.append(ranges[-1] + -(-tensor.sizes[shape.separable.dimension] // 8) * 8 + PADDING)
-        if shape.weighted is not None:
-            ranges.append(ranges[-1] + -(-LISTS * ENTRY * len(shape.weighted.terms) // 64) * 8)
+        if key.separable is not None:
+            tensor = self.tensors[self.found.tensors[key.separable.tensor]]
+            ranges.append(ranges[-1] + -(-tensor.sizes[key.separable.dimension] // 8) * 8 + PADDING)
+        if key.weighted is not None:
+            ranges.append(ranges[-1] + -(-LISTS * ENTRY * len(key.weighted.terms) // 64) * 8)
         size = ranges.pop()
-        known = {found.variable for found in shape.narrowed}
+        known = {found.variable for found in key.narrowed}
         # the kernel divides it by the turns of the loops whose ends it finds
-        variables = range(shape.program.dims, len(sizes))
+        variables = range(key.program.dims, len(sizes))
         terms = prod(min(sizes[v], GUESSED) if v in self.limited else sizes[v] for v in variables if v not in known)
-        budget = max(1, BUDGET // (terms if shape.paused else width * terms))
+        budget = max(1, BUDGET // (terms if key.paused else width * terms))
         steps: list[list[Step]] = []
         pieces: list[NestPiece] = []
         for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):
@@ -198,12 +198,12 @@ class _Outputs:
                 *map(At, self.names), *(s for strides in self.strides for s in strides),
             ]  # fmt: skip
             numbers += [At(name) for name in self.found.tensors]
-            for t, d in shape.places:
+            for t, d in key.places:
                 tensor = self.tensors[self.found.tensors[t]]
                 numbers += [tensor.sizes[d] - 1, tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize]
             numbers += [state + 8 * at for at in ranges]
-            numbers += [0] if shape.separable is None and shape.weighted is None else []
+            numbers += [0] if key.separable is None and key.weighted is None else []
             steps.append([Step(self.code, tuple(numbers))])
-            pieces.append(NestPiece(self.names, start, sizes[: shape.program.dims], (*shape.outer, shape.lane), kept))
+            pieces.append(NestPiece(self.names, start, sizes[: key.program.dims], (*key.outer, key.lane), kept))
             start += size
         return steps, pieces, start

@@ -25,8 +25,8 @@ class Fold(Protocol):
 
     def starts(self) -> list[Value]: ...
 
-    def opened(self, carried: list[Value], guard: Value | None) -> list[Value]:
-        """The values where the end of a loop is open in some lanes."""
+    def guarded_by(self, carried: list[Value], guard: Value | None) -> list[Value]:
+        """The values after a loop whose end is undecided in some lanes."""
 
     def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]: ...
 
@@ -34,18 +34,18 @@ class Fold(Protocol):
 
 
 class _Guarded:
-    """A fold whose last value, where `open` says so, is the lanes in which nothing is known."""
+    """A fold whose last value, if it is guarded, is the lanes in which nothing is known."""
 
     def __init__(self, body: Body, lanes: int, *, guarded: bool) -> None:
-        self.body, self.lanes, self.open = body, lanes, guarded
+        self.body, self.lanes, self.guarded = body, lanes, guarded
 
     def constant(self, kind: Kind, x: float) -> Value:
         return self.body.constant(kind._replace(lanes=self.lanes), x)
 
     def guards(self) -> list[Value]:
-        return [self.constant(BIT, False)] if self.open else []
+        return [self.constant(BIT, False)] if self.guarded else []
 
-    def opened(self, carried: list[Value], guard: Value | None) -> list[Value]:
+    def guarded_by(self, carried: list[Value], guard: Value | None) -> list[Value]:
         return carried if guard is None else [*carried[:-1], self.more(carried, guard)]
 
     def more(self, carried: list[Value], *guards: Value | None) -> Value:
@@ -89,13 +89,13 @@ class NestSum(_Guarded):
             lost = rest.magnitude() if err is None else rest.magnitude() + err
             made = [total, (carried[1] + lost) * SLACK]
         made.append(carried[len(made)] | some)
-        return [*made, self.more(carried, guard, there.guard)] if self.open else made
+        return [*made, self.more(carried, guard, there.guard)] if self.guarded else made
 
     def finished(self, carried: list[Value]) -> Item:
         err = None if self.exact else carried[1]
         some = carried[1 if self.exact else 2]
         value = self.body.chosen(some, carried[0], 0.0)
-        guard = carried[-1] if self.open else None
+        guard = carried[-1] if self.guarded else None
         term = self.term
         if self.exact or self.known.largest < FAR or term.known.largest < FAR / 2.0**64:
             return Real(value, err, self.known, term.factor, guard)
@@ -115,7 +115,7 @@ class RingSum:
     def starts(self) -> list[Value]:
         return [self.body.constant(WORD._replace(lanes=self.lanes), 0)]
 
-    def opened(self, carried: list[Value], guard: Value | None) -> list[Value]:
+    def guarded_by(self, carried: list[Value], guard: Value | None) -> list[Value]:
         assert guard is None
         return carried
 
@@ -155,10 +155,10 @@ class NestExtreme(_Guarded):
         values = [self.wide(made.value)]
         if not self.exact:
             values.append(self.constant(DOUBLE, 0.0) if made.err is None else self.wide(made.err))
-        return [*values, self.more(carried, made.guard, there.guard)] if self.open else values
+        return [*values, self.more(carried, made.guard, there.guard)] if self.guarded else values
 
     def finished(self, carried: list[Value]) -> Item:
-        term, guard = self.term, carried[-1] if self.open else None
+        term, guard = self.term, carried[-1] if self.guarded else None
         known = replace(term.known, finite=False)  # of nothing, infinite
         return Real(carried[0], None if self.exact else carried[1], known, guard=guard)
 
@@ -192,7 +192,7 @@ class NestArgmax(_Guarded):
             made.append(chosen(better, self.constant(DOUBLE, 0.0) if err is None else err, carried[1]))
         made.append(chosen(better, place, carried[n]))
         made.append(some | mask)
-        if not self.open:
+        if not self.guarded:
             return made
         if unsure is not None:
             unsure = unsure & some & mask
@@ -201,4 +201,4 @@ class NestArgmax(_Guarded):
 
     def finished(self, carried: list[Value]) -> Item:
         n = 1 if self.term.exact else 2
-        return Index(carried[n], known_integer(0, items.WIDE), carried[-1] if self.open else None)
+        return Index(carried[n], known_integer(0, items.WIDE), carried[-1] if self.guarded else None)

@@ -18,7 +18,7 @@ from anydml.kernels.nests import items
 from anydml.kernels.nests.folds import NestSum
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import BIT, WORD
-from anydml.kernels.nests.shape import NestKey
+from anydml.kernels.nests.key import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.nests.weighted import Weighted, WeightedTerm
 from anydml.kernels.numbers.lanes import Truth, either, in_lanes
@@ -36,10 +36,10 @@ class Unlisted(Exception):
 class Lists(Frame):
     """The code of a list of terms, at %rowsums, and of vectors of their sums."""
 
-    def __init__(self, body: Body, shape: NestKey, walk: NestWalk, lanes: int, found: Weighted) -> None:
-        super().__init__(body, shape, walk, lanes)
+    def __init__(self, body: Body, key: NestKey, walk: NestWalk, lanes: int, found: Weighted) -> None:
+        super().__init__(body, key, walk, lanes)
         self.found = found
-        self.type = shape.program.types[found.tensor]
+        self.type = key.program.types[found.tensor]
         self.floating = self.type.dtype.kind == "f"
 
     # --- the lists of a row of the output ---
@@ -58,8 +58,8 @@ class Lists(Frame):
                     guards.append(factors[f].guard)
             for f in term.positive:
                 if f not in above:
-                    above[f], open_, _ = self._above(factors[f])
-                    guards.append(open_)
+                    above[f], undecided, _ = self._above(factors[f])
+                    guards.append(undecided)
             guards += [walk.truth(c).guard for c in term.conditions] + [walk.index(o).guard for o in term.offsets]
             there = body.constant(BIT, True)
             for mask in (*(walk.truth(c).mask for c in term.conditions), *(above[f] for f in term.positive)):
@@ -246,7 +246,7 @@ class Lists(Frame):
         body, along = self.body, self._along()
         word = Kind(f"i{self.type.element_bits}", self.lanes)
         always = items.truth(body, True)
-        count, form, open_ = self._write_all()
+        count, form, undecided = self._write_all()
         with self.walk.aside():
             sample = self._product("0", along, form)[0]
         fold = NestSum(body, sample, always, self.lanes, len(self.found.terms))
@@ -258,7 +258,7 @@ class Lists(Frame):
         _, carried = body.loop("0", count.name, 1, [*fold.starts(), body.constant(word, 0)], turn)
         made = fold.finished(carried[:-1])
         assert isinstance(made, Real)
-        return replace(made, guard=either(made.guard, open_, self._unsigned(carried[-1], count)))
+        return replace(made, guard=either(made.guard, undecided, self._unsigned(carried[-1], count)))
 
     def _product(self, j: str, along: Value, form: Real) -> tuple[Real, Value]:
         bits, weight, err = self._entry(0, j, along, Kind(f"i{self.type.element_bits}"))

@@ -114,8 +114,8 @@ def _looped(
             there = there.joined("both", walk.truth(condition))
             return fold.step(carried, item, there, place(at) if sizes else None)
         v = variables[k]
-        start, end, open_ = _range(walk, p, v, conditions, variables[k:])
-        carried = fold.opened(carried, open_)
+        start, end, undecided = _range(walk, p, v, conditions, variables[k:])
+        carried = fold.guarded_by(carried, undecided)
         first, last = broadcast(start, end)
         count = widest(items.extreme("max", last - first, first.lift(0)), "smax")
 

@@ -25,7 +25,7 @@ class Ranges(Frame):
 
         Returned is the most turns that the loop takes for any index.
         """
-        body, walk, found = self.body, self.walk, self.shape.narrowed[k]
+        body, walk, found = self.body, self.walk, self.key.narrowed[k]
         end = f"%size{found.variable}"
         beyond = self._padded(found.dimension)
 
@@ -67,23 +67,23 @@ class Ranges(Frame):
         """
         body = self.body
         rows = Value(body, "%budget", WORD)
-        for v in dict.fromkeys(narrowed.variable for narrowed in self.shape.narrowed):
+        for v in dict.fromkeys(narrowed.variable for narrowed in self.key.narrowed):
             least: Value | None = None
-            for narrowed, most in zip(self.shape.narrowed, turns, strict=True):
+            for narrowed, most in zip(self.key.narrowed, turns, strict=True):
                 if narrowed.variable == v:
                     least = most if least is None else body.intrinsic("smin", least, most)
             assert least is not None
             rows = body.value(f"udiv i64 {rows.name}, {least.name}", WORD)
-        if self.shape.paused:
+        if self.key.paused:
             columns = body.intrinsic("umax", rows, body.constant(WORD, self.lanes))
             body.do(f"%pace = add i64 {columns.name}, 0")
-            rows = body.value(f"udiv i64 {columns.name}, %size{self.shape.lane}", WORD)
+            rows = body.value(f"udiv i64 {columns.name}, %size{self.key.lane}", WORD)
         body.do(f"%between = add i64 {body.intrinsic('umax', rows, body.constant(WORD, 1)).name}, 0")
 
     def load(self, variables: Mapping[int, Index]) -> None:
         """Load the ends of the loops that are known with some variables."""
         body, walk = self.body, self.walk
-        for k, narrowed in enumerate(self.shape.narrowed):
+        for k, narrowed in enumerate(self.key.narrowed):
             if narrowed.dimension not in variables:
                 continue
             index = variables[narrowed.dimension].value

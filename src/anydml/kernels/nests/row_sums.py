@@ -20,8 +20,8 @@ from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import BIT, WORD, Index, Item
+from anydml.kernels.nests.key import NestKey
 from anydml.kernels.nests.separable import Separable, SeparablePart
-from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.known import Known, known_integer, outward, places
 from anydml.kernels.numbers.lanes import Truth, chosen, either, in_lanes
@@ -65,18 +65,18 @@ _FORMATS = {DataType.FLOAT32: _Format(32, 23, -149), DataType.FLOAT16: _Format(1
 class RowSums(Frame):
     """The code that adds up rows, and makes vectors of elements of them."""
 
-    def __init__(self, body: Body, shape: NestKey, walk: NestWalk, lanes: int, found: Separable) -> None:
-        super().__init__(body, shape, walk, lanes)
+    def __init__(self, body: Body, key: NestKey, walk: NestWalk, lanes: int, found: Separable) -> None:
+        super().__init__(body, key, walk, lanes)
         self.found = found
-        self.type = shape.program.types[found.tensor]
+        self.type = key.program.types[found.tensor]
         self.size = self.type.element_bits // 8
         self.format = _FORMATS.get(self.type)
         self.held: Value | None = None  # whether the sums of a row are exact, if that depends on its elements
         self.special: Value | None = None  # whether a row has an element that is not finite, or a -0
         self.permuted = found.near and lanes == 8 and "avx512f" in body.target.features
         # the elements of columns that lie side by side are loaded as such
-        nodes = shape.program.nodes
-        self.identical = [nodes[nodes[part.offsets[0]].args[0]] == ("variable", (), shape.lane) for part in found.columns]
+        nodes = key.program.nodes
+        self.identical = [nodes[nodes[part.offsets[0]].args[0]] == ("variable", (), key.lane) for part in found.columns]
         self.permuted = self.permuted and not all(self.identical)
         if self.type.dtype.kind == "f" and self.format is None:
             raise Unseparated

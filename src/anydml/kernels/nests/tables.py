@@ -10,7 +10,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import Bits, Index, Item
-from anydml.kernels.nests.shape import NestKey
+from anydml.kernels.nests.key import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.lanes import Truth, in_lanes
 from anydml.kernels.numbers.measured.real import Real
@@ -22,8 +22,8 @@ class Tables(Frame):
     others: items that are no node's, kept as well.
     """
 
-    def __init__(self, body: Body, shape: NestKey, walk: NestWalk, lanes: int, dimension: int) -> None:
-        super().__init__(body, shape, walk, lanes)
+    def __init__(self, body: Body, key: NestKey, walk: NestWalk, lanes: int, dimension: int) -> None:
+        super().__init__(body, key, walk, lanes)
         self.dimension, self.slots = dimension, 0
         self.start, self.pitch = "%memory", ""
         self.items: dict[int, Item] = {}
@@ -35,7 +35,7 @@ class Tables(Frame):
         start: where in memory; the place behind is returned.
         """
         body, walk, d = self.body, self.walk, self.dimension
-        places = self.shape.tabled(d)
+        places = self.key.tabled(d)
         if not places and others is None:
             return start
         size = body.op(f"and i64 {body.op(f'add i64 %size{d}, {self.lanes - 1}')}, {-self.lanes}")
@@ -97,7 +97,7 @@ class Tables(Frame):
         body = self.body
         offset = body.op(f"mul i64 {x}, 8") if items else "0"
 
-        lanes = self.lanes if self.dimension == self.shape.lane else 0
+        lanes = self.lanes if self.dimension == self.key.lane else 0
 
         def load(slot: Value) -> Value:
             at = body.at(body.at(self.start, body.op(f"mul i64 {self.pitch}, {slot.name}")), offset)

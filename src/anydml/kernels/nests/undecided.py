@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.kernels.kernel import Arrays, Decide
-from anydml.kernels.nests.shape import DONE, STATE_WORDS
+from anydml.kernels.nests.key import DONE, STATE_WORDS
 from anydml.kernels.undecided.decision import Decision
 
 

@@ -41,9 +41,9 @@ class OrderKey(NamedTuple):
         return max(32, self.data_type.element_bits)
 
 
-def groups(k: int, target: Target, shape: OrderKey) -> int:
+def groups(k: int, target: Target, kernel_key: OrderKey) -> int:
     """The number of groups into which a line is divided, a multiple of a vector's lanes."""
-    lanes = target.vector_bytes * 8 // shape.key
+    lanes = target.vector_bytes * 8 // kernel_key.key
     return max(GROUPS, -(-2 * k // lanes) * lanes)
 
 
@@ -52,47 +52,49 @@ def selects(n: int, groups: int) -> bool:
     return n >= 2 * groups and groups * groups <= PAIRS * n
 
 
-def scratch(n: int, groups: int, shape: OrderKey) -> list[int]:
+def scratch(n: int, groups: int, kernel_key: OrderKey) -> list[int]:
     """The bytes of the first five of POINTERS."""
-    key = shape.key // 8
-    sizes = [n * key * shape.selects, groups * key, 2 * n * key, 2 * n * key, _digits(shape) * RADIX * 4]
+    key = kernel_key.key // 8
+    sizes = [n * key * kernel_key.selects, groups * key, 2 * n * key, 2 * n * key, _digits(kernel_key) * RADIX * 4]
     return [-(-size // 64) * 64 for size in sizes]
 
 
-def _digits(shape: OrderKey) -> int:
-    return shape.data_type.element_bits // 8
+def _digits(kernel_key: OrderKey) -> int:
+    return kernel_key.data_type.element_bits // 8
 
 
-def emitted(target: Target, shape: OrderKey) -> str:
+def emitted(target: Target, kernel_key: OrderKey) -> str:
     """The kernel. Arguments: POINTERS, NUMBERS, loops of (source, values, positions) around the lines."""
     body = Body(target)
     arguments(body, (*POINTERS, *NUMBERS), set(POINTERS))
 
     def line(at: list[str], count: str, strides: list[str]) -> None:
         def one(i: str, _: list[Value]) -> list[Value]:
-            _Line(body, shape, [along(body, place, stride, i) for place, stride in zip(at, strides, strict=True)]).compute()
+            _Line(
+                body, kernel_key, [along(body, place, stride, i) for place, stride in zip(at, strides, strict=True)]
+            ).compute()
             return []
 
         body.loop("0", count, 1, [], one)
 
     walk(body, body.at("%arguments", 8 * (len(POINTERS) + len(NUMBERS))), ["%source", "%values", "%positions"], line)
     body.do("ret i64 0")
-    return kernel(body, [*body.declared, sort(target, 2 * shape.key, _digits(shape))])
+    return kernel(body, [*body.declared, sort(target, 2 * kernel_key.key, _digits(kernel_key))])
 
 
 class _Line:
     """A line. at: the addresses of its beginning in the source and in both outputs."""
 
-    def __init__(self, body: Body, shape: OrderKey, at: list[str]) -> None:
-        self.body, self.shape = body, shape
+    def __init__(self, body: Body, kernel_key: OrderKey, at: list[str]) -> None:
+        self.body, self.kernel_key = body, kernel_key
         self.source, self.values, self.positions = at
-        self.size = shape.data_type.element_bits // 8
-        self.lanes = body.target.vector_bytes * 8 // shape.key
-        self.key, self.item = Kind(f"i{shape.key}"), Kind(f"i{2 * shape.key}")
+        self.size = kernel_key.data_type.element_bits // 8
+        self.lanes = body.target.vector_bytes * 8 // kernel_key.key
+        self.key, self.item = Kind(f"i{kernel_key.key}"), Kind(f"i{2 * kernel_key.key}")
 
     def compute(self) -> None:
         body = self.body
-        count = self._selected() if self.shape.selects else self._all()
+        count = self._selected() if self.kernel_key.selects else self._all()
         found = body.op(f"call ptr @sort(ptr %items, ptr %spare, ptr %counts, i64 {count})")
         body.loop("0", "%k", 1, [], lambda i, _: self._output(found, i))
 
@@ -100,20 +102,20 @@ class _Line:
         """The keys of elements from the i-th on."""
         body, kind = self.body, Kind(f"i{8 * self.size}", lanes)
         place = along(body, self.source, "%source_step", i)
-        if self.shape.dense or lanes == 1:
+        if self.kernel_key.dense or lanes == 1:
             bits = body.loaded(kind, place)
         else:
             bits = body.undefined(kind)
             for lane in range(lanes):
                 at = body.at(place, body.op(f"mul i64 %source_step, {lane}"))
                 bits = bits.replaced(lane, body.loaded(Kind(kind.element), at))
-        found = keys(bits, self.shape.data_type, decreasing=self.shape.decreasing)
+        found = keys(bits, self.kernel_key.data_type, decreasing=self.kernel_key.decreasing)
         return found.converted("zext", Kind(self.key.element, lanes))
 
     def _put(self, key: Value, position: Value, at: Value) -> None:
         """The item of a key and a position."""
         wide = key.kind.of(self.item.element)
-        made = (key.converted("zext", wide) << self.shape.key) | position.converted("zext", wide)
+        made = (key.converted("zext", wide) << self.kernel_key.key) | position.converted("zext", wide)
         self.body.stored(made, along(self.body, "%items", str(self.item.bits // 8), at.name))
 
     def _all(self) -> str:
@@ -121,7 +123,7 @@ class _Line:
         body = self.body
 
         def some(lanes: int, i: str) -> list[Value]:
-            first = Value(body, i, Kind("i64")).converted("trunc" if self.shape.key < 64 else "bitcast", self.key)
+            first = Value(body, i, Kind("i64")).converted("trunc" if self.kernel_key.key < 64 else "bitcast", self.key)
             counting = body.constants(self.key.element, range(lanes))
             self._put(self._keys(i, lanes), body.splat(first, lanes) + counting, Value(body, i, Kind("i64")))
             return []
@@ -133,7 +135,7 @@ class _Line:
     def _selected(self) -> str:
         """Write the items of candidates, in the order of positions. -> their number"""
         body, wide = self.body, Kind(self.key.element, self.lanes)
-        nbytes = self.shape.key // 8
+        nbytes = self.kernel_key.key // 8
         none = body.constant(wide, -1)
         word = Kind("i64")
 
@@ -161,7 +163,7 @@ class _Line:
         def candidate(i: str, values: list[Value]) -> list[Value]:
             count, equals = values
             key = body.loaded(self.key, along(body, "%keys", str(nbytes), i))
-            position = Value(body, i, word).converted("trunc" if self.shape.key < 64 else "bitcast", self.key)
+            position = Value(body, i, word).converted("trunc" if self.kernel_key.key < 64 else "bitcast", self.key)
             self._put(key, position, count)
             return [count + 1, equals + key.compared("eq", bound).converted("zext", word)]
 
@@ -204,8 +206,8 @@ class _Line:
 
     def _bound(self, none: Value) -> Value:
         """The k-th of the groups' first keys: the least key that k of them are not behind."""
-        body, nbytes = self.body, self.shape.key // 8
-        k = Value(body, "%k", Kind("i64")).converted("trunc" if self.shape.key < 64 else "bitcast", self.key)
+        body, nbytes = self.body, self.kernel_key.key // 8
+        k = Value(body, "%k", Kind("i64")).converted("trunc" if self.kernel_key.key < 64 else "bitcast", self.key)
         wanted = body.splat(k, self.lanes)
 
         def some(g: str, least: list[Value]) -> list[Value]:
@@ -219,18 +221,18 @@ class _Line:
             return [body.intrinsic("umin", least[0], body.chosen(count.compared("uge", wanted), mine, none))]
 
         _, (least,) = body.loop("0", "%groups", self.lanes, [none], some)
-        return body.call(f"llvm.vector.reduce.umin.v{self.lanes}i{self.shape.key}", self.key, least)
+        return body.call(f"llvm.vector.reduce.umin.v{self.lanes}i{self.kernel_key.key}", self.key, least)
 
     def _output(self, items: str, i: str) -> list[Value]:
-        body, shape = self.body, self.shape
+        body, kernel_key = self.body, self.kernel_key
         item = body.loaded(self.item, along(body, items, str(self.item.bits // 8), i))
         low = item.converted("trunc", self.key)
         position = low.converted("zext", Kind("i64"))
-        if shape.values:
+        if kernel_key.values:
             element = body.loaded(Kind(f"i{8 * self.size}"), along(body, self.source, "%source_step", position.name))
             body.stored(element, along(body, self.values, "%values_step", i))
-        if shape.positions is not None:
-            bits = shape.positions.element_bits
+        if kernel_key.positions is not None:
+            bits = kernel_key.positions.element_bits
             made = position if bits == 64 else position.converted("trunc", Kind(f"i{bits}"))
             body.stored(made, along(body, self.positions, "%positions_step", i))
         return []

@@ -48,7 +48,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     ]
     along = [each[found.axis] for each in strides]
     data_type, positions = found.source.data_type, tensors[2]
-    shape = emit.OrderKey(
+    kernel_key = emit.OrderKey(
         data_type,
         None if positions is None else positions.data_type,
         found.values is not None,
@@ -56,13 +56,13 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         False,
         along[0] == data_type.dtype.itemsize,
     )
-    groups = emit.groups(k, target, shape)
-    shape = shape._replace(selects=emit.selects(n, groups))
-    code = engine.compiled(emit.emitted, target, shape)
+    groups = emit.groups(k, target, kernel_key)
+    kernel_key = kernel_key._replace(selects=emit.selects(n, groups))
+    code = engine.compiled(emit.emitted, target, kernel_key)
     others = [Loop(m, tuple([each[d] for each in strides])) for d, m in enumerate(found.sizes) if d != found.axis]
     loops = merged(sorted(others, key=_stride, reverse=True)) or [Loop(1, (0, 0, 0))]
     elements = n * prod(loop.turns for loop in loops)
-    sizes = emit.scratch(n, groups, shape)
+    sizes = emit.scratch(n, groups, kernel_key)
     outer, *inner = loops
     threads = min(machine.threads if elements >= ALONE else 1, outer.turns)
 

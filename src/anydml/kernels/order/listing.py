@@ -30,7 +30,7 @@ class ListingKey(NamedTuple):
     columns: int
 
 
-def emitted(target: Target, shape: ListingKey) -> str:
+def emitted(target: Target, kernel_key: ListingKey) -> str:
     """The kernel. Arguments: NAMES, and a loop over the source for each dimension."""
     body = Body(target)
     arguments(body, NAMES, {"source", "total", "coordinates"})
@@ -41,7 +41,7 @@ def emitted(target: Target, shape: ListingKey) -> str:
         """Write the rows of a loop's elements. index: the coordinates of the loops around it. -> the number of rows so far"""
         count, stride = loops[k]
         if k == OUTER:
-            return _Row(body, shape, place, index, count, stride).listed(found)
+            return _Row(body, kernel_key, place, index, count, stride).listed(found)
 
         def turn(i: str, rows: list[str]) -> list[str]:
             return [nested(k + 1, along(body, place, stride, i), [*index, i], rows[0])]
@@ -49,15 +49,15 @@ def emitted(target: Target, shape: ListingKey) -> str:
         return fold(body, "0", count, 1, [("i64", found)], turn)[1][0]
 
     total = nested(0, "%source", [], "0")
-    _put(body, shape.total, total, "%total")
+    _put(body, kernel_key.total, total, "%total")
 
     def nothing(row: str, _: list[str]) -> list[str]:
         place = along(body, "%coordinates", "%row_step", row)
-        for c in range(shape.columns):
-            _put(body, shape.coordinates, "0", body.at(place, body.op(f"mul i64 %column_step, {c}")))
+        for c in range(kernel_key.columns):
+            _put(body, kernel_key.coordinates, "0", body.at(place, body.op(f"mul i64 %column_step, {c}")))
         return []
 
-    fold(body, _cleared(body, shape, total), "%rows", 1, [], nothing)
+    fold(body, _cleared(body, kernel_key, total), "%rows", 1, [], nothing)
     body.do("ret i64 0")
     return kernel(body, [*body.declared])
 
@@ -68,14 +68,14 @@ def _put(body: Body, data_type: DataType, value: str, place: str) -> None:
     body.store(f"i{bits}", value if bits == 64 else body.op(f"trunc i64 {value} to i{bits}"), place)
 
 
-def _cleared(body: Body, shape: ListingKey, first: str) -> str:
+def _cleared(body: Body, kernel_key: ListingKey, first: str) -> str:
     """Set rows to 0, beginning with `first`, if they are contiguous. -> the first row that is not set"""
-    size = shape.coordinates.element_bits // 8
-    row, lanes = size * shape.columns, body.target.vector_bytes // size
+    size = kernel_key.coordinates.element_bits // 8
+    row, lanes = size * kernel_key.columns, body.target.vector_bytes // size
     inner = body.op(f"icmp eq i64 %column_step, {size}")
     packed = body.op(f"and i1 {inner}, {body.op(f'icmp eq i64 %row_step, {row}')}")
-    end = body.op(f"select i1 {packed}, i64 {body.op(f'mul i64 %rows, {shape.columns}')}, i64 0")
-    start = body.op(f"mul i64 {first}, {shape.columns}")
+    end = body.op(f"select i1 {packed}, i64 {body.op(f'mul i64 %rows, {kernel_key.columns}')}, i64 0")
+    start = body.op(f"mul i64 {first}, {kernel_key.columns}")
     begin = body.op(f"select i1 {packed}, i64 {start}, i64 0")
 
     def cleared(kind: str, zero: str) -> Callable[[str, list[str]], list[str]]:
@@ -93,9 +93,16 @@ def _cleared(body: Body, shape: ListingKey, first: str) -> str:
 class _Row:
     """The innermost loop. index: the other coordinates."""
 
-    def __init__(self, body: Body, shape: ListingKey, place: str, index: list[str], count: str, stride: str) -> None:
-        self.body, self.shape, self.place, self.index, self.count, self.stride = body, shape, place, index, count, stride
-        self.bits = shape.data_type.element_bits
+    def __init__(self, body: Body, kernel_key: ListingKey, place: str, index: list[str], count: str, stride: str) -> None:
+        self.body, self.kernel_key, self.place, self.index, self.count, self.stride = (
+            body,
+            kernel_key,
+            place,
+            index,
+            count,
+            stride,
+        )
+        self.bits = kernel_key.data_type.element_bits
         self.lanes = min(64, body.target.vector_bytes * 8 // self.bits)
 
     def listed(self, found: str) -> str:
@@ -111,7 +118,7 @@ class _Row:
     def _some(self, i: str, rows: Value, lanes: int) -> Value:
         body, word = self.body, Kind("i64")
         bits = body.loaded(Kind(f"i{self.bits}", lanes), along(body, self.place, self.stride, i))
-        if self.shape.data_type.dtype.kind == "f":  # zeros of both signs are 0
+        if self.kernel_key.data_type.dtype.kind == "f":  # zeros of both signs are 0
             bits = bits << 1
         mask = Value(body, lanes_as_bits(bits.compared("ne", 0)), word)
 
@@ -120,8 +127,8 @@ class _Row:
             lane = body.call("llvm.cttz.i64", word, left, "i1 false")
             index = [*self.index, body.op(f"add i64 {i}, {lane.name}")]
             place = along(body, "%coordinates", "%row_step", row.name)
-            for c, x in enumerate(index[len(index) - self.shape.columns :]):
-                _put(body, self.shape.coordinates, x, body.at(place, body.op(f"mul i64 %column_step, {c}")))
+            for c, x in enumerate(index[len(index) - self.kernel_key.columns :]):
+                _put(body, self.kernel_key.coordinates, x, body.at(place, body.op(f"mul i64 %column_step, {c}")))
             return [left & (left - 1), row + 1]
 
         return body.loop("0", body.intrinsic("ctpop", mask).name, 1, [mask, rows], one)[1][1]
@@ -131,8 +138,8 @@ def lowered(found: Nonzeros, target: Target, tensors: Mapping[str, TensorDesc]) 
     """The lowered operator: a single step."""
     source, total, coordinates = (tensors[name] for name in (found.source, found.total, found.coordinates))
     itemsize, size = source.data_type.dtype.itemsize, coordinates.data_type.dtype.itemsize
-    shape = ListingKey(source.data_type, total.data_type, coordinates.data_type, found.columns)
-    code = engine.compiled(emitted, target, shape)
+    kernel_key = ListingKey(source.data_type, total.data_type, coordinates.data_type, found.columns)
+    code = engine.compiled(emitted, target, kernel_key)
     loops = [Loop(n, (stride * itemsize,)) for n, stride in zip(source.sizes, source.explicit_strides, strict=True)]
     steps = [stride * size for stride in coordinates.explicit_strides[-2:]]
     numbers: list[At | int] = [At(found.source), At(found.total), At(found.coordinates), coordinates.sizes[-2], *steps]

@@ -36,15 +36,15 @@ def arithmetic(e: Expr, named: list[Expr]) -> tuple[object, ...]:
     return made[0] if e.op == "index" else (e.op, *made)
 
 
-def emitted(target: Target, shape: RandomKey) -> str:
+def emitted(target: Target, kernel_key: RandomKey) -> str:
     """The kernel. Arguments: NAMES, and the addresses of the elements in counter and key."""
     body = Body(target)
     arguments(body, NAMES, {"target", "after", "state"})
     lanes = target.vector_bytes // 4
     block = body.op(f"alloca [{lanes * WORDS} x i32], align 64")
-    key = _integer(body, shape.key)
+    key = _integer(body, kernel_key.key)
     keys = [Value(body, body.op(f"trunc i128 {x} to i64"), Kind("i64")) for x in (key, body.op(f"lshr i128 {key}, 32"))]
-    begun = _integer(body, shape.counter)
+    begun = _integer(body, kernel_key.counter)
     counter = body.op(f"add i128 {begun}, {body.op('zext i64 %first to i128')}")
 
     def made(i: str) -> Value:

@@ -36,8 +36,8 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     if any(t is not None and t.data_type != DataType.UINT32 for t in (into, after, None if after is None else state)):
         return Refused("random bits or the state are stored as another type than UINT32")
     named: list[Expr] = []
-    shape = emit.RandomKey(emit.arithmetic(found.counter, named), emit.arithmetic(found.key, named))
-    code = engine.compiled(emit.emitted, target, shape)
+    kernel_key = emit.RandomKey(emit.arithmetic(found.counter, named), emit.arithmetic(found.key, named))
+    code = engine.compiled(emit.emitted, target, kernel_key)
     count = prod(into.sizes)
     packed = TensorDesc(into.data_type, into.sizes).explicit_strides
     in_order = all(n == 1 or a == b for n, a, b in zip(into.sizes, into.explicit_strides, packed, strict=True))

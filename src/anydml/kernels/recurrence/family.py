@@ -15,8 +15,8 @@ from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.match.states import Recurrence, StateProduct
 from anydml.kernels.match.stepped import SteppedElement
 from anydml.kernels.problem import Problem
+from anydml.kernels.recurrence.key import MOST_STAGES
 from anydml.kernels.recurrence.plan import Planner, fits
-from anydml.kernels.recurrence.shape import MOST_STAGES
 from anydml.kernels.recurrence.undecided import Deciding
 from anydml.tensor import DataType
 
@@ -60,7 +60,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         scratch=scratch.size,
         constants=codes.reshape(-1).view(np.uint8),  # but for those that are found
         short=steps * sequences * units * terms < SHORT,
-        decide=Deciding(found.tensors, found.data_type, target, [piece.open for piece in pieces], codes),
+        decide=Deciding(found.tensors, found.data_type, target, [piece.undecided for piece in pieces], codes),
     )
 
 

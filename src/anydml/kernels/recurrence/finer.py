@@ -18,8 +18,7 @@ from anydml.kernels.numbers.floats.numbers import SLACK
 from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.kernels.numbers.lanes import either
 from anydml.kernels.recurrence.finer_sums import PARTS, sums
-from anydml.kernels.recurrence.rows import defined
-from anydml.kernels.recurrence.shape import (
+from anydml.kernels.recurrence.key import (
     COUNT,
     ENTRIES,
     INPUT,
@@ -31,10 +30,11 @@ from anydml.kernels.recurrence.shape import (
     Leaf,
     RecurrenceKey,
     StepFormula,
+    argument_names,
     lanes,
-    names,
     pointers,
 )
+from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.stages import FAR, settled, settled_lanes
 
 # ways to decide elements: by signs and orders of magnitude; by the formula, of the sums that there are; of finer sums
@@ -42,17 +42,17 @@ SETTLED, ROUGH, FINE = "settled", "rough", "fine"
 WITHOUT_SIGN = 32  # of the word that says whether numbers are open, the first bit that says that zeros among them have no sign
 
 
-def emitted(target: Target, shape: RecurrenceKey, number: int) -> str:
-    """The kernel for the list of a stage; arguments: `shape.names`. It returns how many elements are still on the list."""
-    needed = _needed(shape, number)
-    numbers = [n for n in needed if shape.sources[n].kind == NUMBERS]
-    stages = [shape.stages[shape.sources[n].number] for n in numbers]
-    functions = [sums(target, shape, n, "fine") for n in sorted(_read(shape.stages[number]))]
-    functions += [sums(target, shape, n, "quick") for n in sorted(set[int]().union(*map(_read, stages)))]
-    functions += [_numbers(target, shape, n) for n in numbers]
-    functions += [_vector(target, shape, number, name) for name in (ROUGH, FINE)]
-    functions += [_group(target, shape, number), settled(target, shape, number)]
-    body = _listed(target, shape, number, needed)
+def emitted(target: Target, key: RecurrenceKey, number: int) -> str:
+    """The kernel for the list of a stage; arguments: `key.argument_names`. Returns how many elements stay listed."""
+    needed = _needed(key, number)
+    numbers = [n for n in needed if key.sources[n].kind == NUMBERS]
+    stages = [key.stages[key.sources[n].number] for n in numbers]
+    functions = [sums(target, key, n, "fine") for n in sorted(_read(key.stages[number]))]
+    functions += [sums(target, key, n, "quick") for n in sorted(set[int]().union(*map(_read, stages)))]
+    functions += [_numbers(target, key, n) for n in numbers]
+    functions += [_vector(target, key, number, name) for name in (ROUGH, FINE)]
+    functions += [_group(target, key, number), settled(target, key, number)]
+    body = _listed(target, key, number, needed)
     declared = dict.fromkeys([*body.declared, *(line for _, lines in functions for line in lines)])
     return kernel(body, [*declared, *(text for text, _ in functions)])
 
@@ -62,26 +62,26 @@ def _read(stage: StepFormula) -> set[int]:
     return {leaf.number for leaf in stage.leaves if leaf.kind == SUM}
 
 
-def _needed(shape: RecurrenceKey, number: int) -> list[int]:
+def _needed(key: RecurrenceKey, number: int) -> list[int]:
     """The sources of a stage, in the order in which they are made."""
     found: list[int] = []
-    for leaf in shape.stages[number].leaves:
+    for leaf in key.stages[number].leaves:
         if leaf.kind == SUM and leaf.number not in found:
-            source = shape.sources[leaf.number]
+            source = key.sources[leaf.number]
             if source.kind == NUMBERS:
-                found += [n for n in _needed(shape, source.number) if n not in found]
+                found += [n for n in _needed(key, source.number) if n not in found]
             found.append(leaf.number)
     return found
 
 
-def _listed(target: Target, shape: RecurrenceKey, number: int, needed: list[int]) -> Body:
+def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) -> Body:
     """Go through the list, once in each way; what stays open is kept on it."""
-    body, size = Body(target), shape.data_type.dtype.itemsize
-    i64, stage = Kind("i64"), shape.stages[number]
-    arguments(body, names(shape), pointers(shape))
+    body, size = Body(target), key.data_type.dtype.itemsize
+    i64, stage = Kind("i64"), key.stages[number]
+    arguments(body, argument_names(key), pointers(key))
     assert stage.state is not None
     position = body.op(f"sub i64 {body.load('i64', '%state', 8 * POSITION)}, 1")
-    t = body.op(f"udiv i64 {position}, {len(shape.operations)}")
+    t = body.op(f"udiv i64 {position}, {len(key.operations)}")
     slot = body.at(f"%history{stage.state}", body.op(f"mul i64 {body.op(f'add i64 {t}, 1')}, %slot"))
 
     def entry(e: str, carried: list[Value], name: str, together: int, needed: Sequence[int]) -> list[Value]:
@@ -95,7 +95,7 @@ def _listed(target: Target, shape: RecurrenceKey, number: int, needed: list[int]
         body.branch(body.op(f"icmp eq i64 {b}, {row.name}"), same, fresh)
         body.label(fresh)
         for n in needed:
-            if shape.sources[n].kind == NUMBERS:
+            if key.sources[n].kind == NUMBERS:
                 body.do(f"call void @numbers{n}(ptr %arguments, i64 {t}, i64 {b})")
         body.jump(other)
         body.label(same)
@@ -119,21 +119,21 @@ def _listed(target: Target, shape: RecurrenceKey, number: int, needed: list[int]
         body.label(after)
         found = body.op(f"phi i64 [ {mask.name}, %{same} ], [ {made}, %{called} ]")
         lane = body.op(f"sub i64 {j}, {first}")
-        open_ = body.op(f"and i64 {body.op(f'lshr i64 {found}, {lane}')}, 1")
+        undecided = body.op(f"and i64 {body.op(f'lshr i64 {found}, {lane}')}, 1")
         into = body.at(body.at(slot, body.op(f"mul i64 {b}, %row")), body.op(f"mul i64 {j}, {size}"))
 
         def store() -> None:
             element = Kind(f"i{8 * size}")
             body.stored(body.loaded(element, "%made", body.op(f"mul i64 {lane}, {size}")), into)
 
-        when(body, body.op(f"icmp eq i64 {open_}, 0"), store)
+        when(body, body.op(f"icmp eq i64 {undecided}, 0"), store)
         body.store("i64", word, body.at("%state", 8 * ENTRIES), body.op(f"mul i64 {kept.name}, 8"))
-        return [kept + Value(body, open_, i64), Value(body, b, i64), Value(body, first, i64), Value(body, found, i64)]
+        return [kept + Value(body, undecided, i64), Value(body, b, i64), Value(body, first, i64), Value(body, found, i64)]
 
     none = [body.constant(i64, x) for x in (0, -1, -1, 0)]
     finer = lanes(target, stage.formula, finer=True)
     passes: list[tuple[str, int, list[int]]] = [
-        (SETTLED, settled_lanes(target, shape, number), []),
+        (SETTLED, settled_lanes(target, key, number), []),
         (ROUGH, finer, []),
         (FINE, finer, needed),
     ]
@@ -150,8 +150,8 @@ def _listed(target: Target, shape: RecurrenceKey, number: int, needed: list[int]
 class _FinerFormula:
     """A stage's formula for a group of units of a sequence, in twice float64's precision."""
 
-    def __init__(self, body: Body, shape: RecurrenceKey, number: int, sums: str) -> None:
-        self.body, self.shape, self.stage, self.name = body, shape, shape.stages[number], sums
+    def __init__(self, body: Body, key: RecurrenceKey, number: int, sums: str) -> None:
+        self.body, self.key, self.stage, self.name = body, key, key.stages[number], sums
         self.lanes = lanes(body.target, self.stage.formula, finer=True)
 
     def sums(self, i: str) -> None:
@@ -162,7 +162,7 @@ class _FinerFormula:
                 n, block = leaf.number, body.op(f"mul i64 {leaf.block}, %block{leaf.number}")
                 place = body.op(f"add i64 {body.op(f'mul i64 {i}, 8')}, {block}")
                 values = f"ptr %arguments, i64 %t, i64 %b, i64 {place}"
-                if self.shape.sources[n].blocks:
+                if self.key.sources[n].blocks:
                     values += f", ptr %weights{n}_{leaf.block}, i64 %unit{n}_{leaf.block}, i64 {i}"
                 body.do(f"call void @{self.name}{n}({values})")
 
@@ -173,11 +173,11 @@ class _FinerFormula:
     def stored(self, i: str) -> tuple[Value, Value | None]:
         streams, known = self._read(i)
         return precise.stored(
-            self.body, self.stage.formula, streams, self.shape.data_type, self.lanes, integral=False, known=known, extremes=True
+            self.body, self.stage.formula, streams, self.key.data_type, self.lanes, integral=False, known=known, extremes=True
         )
 
     def _read(self, i: str) -> tuple[list[Value], dict[int, Precise]]:
-        body, size = self.body, self.shape.data_type.dtype.itemsize
+        body, size = self.body, self.key.data_type.dtype.itemsize
         element = Kind(f"i{8 * size}", self.lanes)
         streams: list[Value] = []
         found: dict[int, Precise] = {}
@@ -202,21 +202,21 @@ class _FinerFormula:
             body.loaded(wide, body.at(f"%fine{n}", body.op(f"mul i64 %fine_part{n}, {k}")), place) for k in range(PARTS)
         )
         guard, signed = None, all_signed(head)
-        if self.shape.sources[n].kind == NUMBERS:
+        if self.key.sources[n].kind == NUMBERS:
             flags = Value(body, body.load("i64", f"%open{n}", body.op("mul i64 %b, 8")), Kind("i64"))
             guard = body.splat((flags & ((1 << WITHOUT_SIGN) - 1)).compared("ne", 0), self.lanes)
             signed = body.splat(flags.compared("ult", 1 << WITHOUT_SIGN), self.lanes)
         return Precise(Pair(head, tail), lost, guard, signed)
 
 
-def _numbers(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[str]]:
+def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]]:
     """`void @numbers{n}(arguments, t, b)`: what the sums of a source are over, for a sequence, in three parts.
 
     It opens the whole sequence where one of them stays open, and notes zeros whose signs are not known.
     """
     body = Body(target)
-    arguments(body, names(shape), pointers(shape))
-    formula = _FinerFormula(body, shape, shape.sources[n].number, "quick")
+    arguments(body, argument_names(key), pointers(key))
+    formula = _FinerFormula(body, key, key.sources[n].number, "quick")
     vector, together = target.vector_bytes // 8, formula.lanes
     iota = body.constants("i64", range(together))
 
@@ -230,42 +230,42 @@ def _numbers(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[st
         without = zero if x.signed is None else zero & ~x.signed
         left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), together)
         there = iota.compared("slt", left)
-        open_ = (either(x.guard, far) or far) & there
+        undecided = (either(x.guard, far) or far) & there
         pair = Pair(size.lift(0.0), size.lift(0.0)).where(small, x.pair)
         for k, value in enumerate((pair.head, pair.tail, body.chosen(small, 2 / FAR + x.err, x.err))):
             at = body.at(f"%pairs{n}", body.op(f"mul i64 %pairs_part{n}, {k}"))
             body.stored(value, at, body.op(f"mul i64 {i}, 8"))
         signs = Value(body, lanes_as_bits(without & there), Kind("i64")) << WITHOUT_SIGN
-        return [carried[0] | Value(body, lanes_as_bits(open_), Kind("i64")) | signs]
+        return [carried[0] | Value(body, lanes_as_bits(undecided), Kind("i64")) | signs]
 
     def of_vector(i: str, carried: list[Value]) -> list[Value]:
         formula.sums(i)
         return body.loop(i, body.op(f"add i64 {i}, {vector}"), together, carried, group)[1]
 
     up = body.op(f"and i64 {body.op(f'add i64 %units, {vector - 1}')}, {-vector}")
-    _, (open_,) = body.loop("0", up, vector, [body.constant(Kind("i64"), 0)], of_vector)
-    body.stored(open_, f"%open{n}", body.op("mul i64 %b, 8"))
+    _, (undecided,) = body.loop("0", up, vector, [body.constant(Kind("i64"), 0)], of_vector)
+    body.stored(undecided, f"%open{n}", body.op("mul i64 %b, 8"))
     body.do("ret void")
     return defined(body, f"void @numbers{n}(ptr %arguments, i64 %t, i64 %b)"), [*body.declared]
 
 
-def _vector(target: Target, shape: RecurrenceKey, number: int, name: str) -> tuple[str, list[str]]:
+def _vector(target: Target, key: RecurrenceKey, number: int, name: str) -> tuple[str, list[str]]:
     """`void @{name}_sums(arguments, t, b, i)`: a vector of each sum in three parts, as the stage has made it, or finer."""
     body = Body(target)
-    arguments(body, names(shape), pointers(shape))
+    arguments(body, argument_names(key), pointers(key))
     if name == FINE:
-        _FinerFormula(body, shape, number, name).sums("%i")
+        _FinerFormula(body, key, number, name).sums("%i")
     else:
-        for leaf in shape.stages[number].leaves:
+        for leaf in key.stages[number].leaves:
             if leaf.kind == SUM:
-                _copied(body, shape, leaf)
+                _copied(body, key, leaf)
     body.do("ret void")
     return defined(body, f"void @{name}_sums(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]
 
 
-def _copied(body: Body, shape: RecurrenceKey, leaf: Leaf) -> None:
+def _copied(body: Body, key: RecurrenceKey, leaf: Leaf) -> None:
     """A vector of sums as the stage has made it, with its bound."""
-    n, source = leaf.number, shape.sources[leaf.number]
+    n, source = leaf.number, key.sources[leaf.number]
     wide = Kind("double", body.target.vector_bytes // 8)
     place = body.op(f"add i64 {body.op('mul i64 %i, 8')}, {body.op(f'mul i64 {leaf.block}, %block{n}')}")
     row = "%b"
@@ -284,11 +284,11 @@ def _copied(body: Body, shape: RecurrenceKey, leaf: Leaf) -> None:
         body.stored(value, body.at(f"%fine{n}", body.op(f"mul i64 {k}, %fine_part{n}")), place)
 
 
-def _group(target: Target, shape: RecurrenceKey, number: int) -> tuple[str, list[str]]:
+def _group(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[str]]:
     """`i64 @group(arguments, t, b, i)`: the elements of a group, whose sums are there, and the lanes that stay open."""
     body = Body(target)
-    arguments(body, names(shape), pointers(shape))
-    made, open_ = _FinerFormula(body, shape, number, FINE).stored("%i")
+    arguments(body, argument_names(key), pointers(key))
+    made, undecided = _FinerFormula(body, key, number, FINE).stored("%i")
     body.stored(made, "%made")
-    body.do(f"ret i64 {'0' if open_ is None else lanes_as_bits(open_)}")
+    body.do(f"ret i64 {'0' if undecided is None else lanes_as_bits(undecided)}")
     return defined(body, "i64 @group(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]

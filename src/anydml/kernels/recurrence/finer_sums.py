@@ -10,22 +10,22 @@ from anydml.kernels.contract.floats.second.compensated import wide as wide_of
 from anydml.kernels.numbers.doubled.arithmetic import finite
 from anydml.kernels.numbers.floats.numbers import SLACK
 from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
+from anydml.kernels.recurrence.key import INPUT, NUMBERS, RecurrenceKey, argument_names, pointers
 from anydml.kernels.recurrence.rows import defined
-from anydml.kernels.recurrence.shape import INPUT, NUMBERS, RecurrenceKey, names, pointers
 
 PARTS = 3  # of a sum and of a number
 
 
-def sums(target: Target, shape: RecurrenceKey, n: int, name: str) -> tuple[str, list[str]]:
+def sums(target: Target, key: RecurrenceKey, n: int, name: str) -> tuple[str, list[str]]:
     """`void @{name}{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts.
 
     Of weights that are read where they lie: `.., weights, unit, first`, of which `first` is the first unit.
     "fine": with a bound that is 0 wherever nothing is lost; "quick": with one that never is, of what is added up beside a sum.
     """
-    body, source = Body(target), shape.sources[n]
+    body, source = Body(target), key.sources[n]
     count = target.vector_bytes // 8
     wide, single = Kind("double", count), Kind("float", count)
-    arguments(body, names(shape), pointers(shape))
+    arguments(body, argument_names(key), pointers(key))
     row = "%b"
     if source.kind == INPUT:
         step = body.op("urem i64 %t, %chunk")
@@ -75,11 +75,11 @@ def sums(target: Target, shape: RecurrenceKey, n: int, name: str) -> tuple[str, 
         if not source.blocks:
             weight = body.loaded(single, at, body.op(f"mul i64 {k}, {panel_row}"))
             return term(k, weight.converted("fpext", wide), values)
-        size = shape.data_type.dtype.itemsize
+        size = key.data_type.dtype.itemsize
         offset, bits = body.op(f"mul i64 {k}, {size}"), body.undefined(Kind(f"i{8 * size}", count))
         for m, place in enumerate(rows):
             bits = bits.replaced(m, body.loaded(Kind(bits.kind.element), body.at(place, offset)))
-        return term(k, wide_of(bits, shape.data_type), values)
+        return term(k, wide_of(bits, key.data_type), values)
 
     zeros = [body.constant(wide, x) for x in (-0.0, 0.0, 0.0)]
     _, (head, left, lost) = body.loop("0", f"%terms{n}", 1, zeros, one)

@@ -11,43 +11,53 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed.rows import AT_ONCE
 from anydml.kernels.recurrence import rows, stages
+from anydml.kernels.recurrence.key import (
+    DONE,
+    INPUT,
+    LONGEST,
+    NUMBERS,
+    POSITION,
+    STATE,
+    RecurrenceKey,
+    argument_names,
+    pointers,
+)
 from anydml.kernels.recurrence.rows import defined
-from anydml.kernels.recurrence.shape import DONE, INPUT, LONGEST, NUMBERS, POSITION, STATE, RecurrenceKey, names, pointers
 from anydml.kernels.recurrence.stages import length
 from anydml.tensor import DataType
 
 
-def emitted(target: Target, shape: RecurrenceKey) -> str:
-    """The kernel; arguments: `shape.names`. It returns 1 where it has stopped."""
+def emitted(target: Target, key: RecurrenceKey) -> str:
+    """The kernel; arguments: `key.argument_names`. It returns 1 where it has stopped."""
     functions = [
-        rows.packed(target, shape.data_type, "packed"),
-        rows.tiled(target, shape.data_type, "tiled"),
-        rows.copied(target, shape.data_type),
-        _begin(target, shape),
-        _finish(target, shape),
-        *(rows.sums(target, *tile) for tile in sorted({(s.rows, s.across) for s in shape.sources if not s.blocks})),
-        *(_sums(target, shape, n) for n in range(len(shape.sources))),
-        *(stages.function(target, shape, n) for n in range(len(shape.stages))),
+        rows.packed(target, key.data_type, "packed"),
+        rows.tiled(target, key.data_type, "tiled"),
+        rows.copied(target, key.data_type),
+        _begin(target, key),
+        _finish(target, key),
+        *(rows.sums(target, *tile) for tile in sorted({(s.rows, s.across) for s in key.sources if not s.blocks})),
+        *(_sums(target, key, n) for n in range(len(key.sources))),
+        *(stages.function(target, key, n) for n in range(len(key.stages))),
     ]
-    if any(s.kind == NUMBERS for s in shape.sources):
+    if any(s.kind == NUMBERS for s in key.sources):
         functions.append(rows.packed(target, DataType.FLOAT64, "packed_numbers"))
         functions.append(rows.tiled(target, DataType.FLOAT64, "tiled_numbers"))
-    if any(s.blocks for s in shape.sources):
-        functions.append(rows.dots(target, shape.data_type))
-    body = _main(target, shape)
+    if any(s.blocks for s in key.sources):
+        functions.append(rows.dots(target, key.data_type))
+    body = _main(target, key)
     declared = dict.fromkeys([*body.declared, *(line for _, lines in functions for line in lines)])
     return kernel(body, [*declared, *(text for text, _ in functions)])
 
 
-def _opened(target: Target, shape: RecurrenceKey) -> Body:
+def _with_arguments(target: Target, key: RecurrenceKey) -> Body:
     body = Body(target)
-    arguments(body, names(shape), pointers(shape))
+    arguments(body, argument_names(key), pointers(key))
     return body
 
 
-def _main(target: Target, shape: RecurrenceKey) -> Body:
-    body = _opened(target, shape)
-    operations = shape.operations
+def _main(target: Target, key: RecurrenceKey) -> Body:
+    body = _with_arguments(target, key)
+    operations = key.operations
     begun = body.load("i64", "%state", 8 * POSITION)
 
     def begin() -> None:
@@ -93,58 +103,58 @@ def _main(target: Target, shape: RecurrenceKey) -> Body:
     numbers = [number for _, number in operations]
     stage = body.op("phi i64 " + ", ".join(f"[ {n}, %{label} ]" for n, label in zip(numbers, labels, strict=True)))
     body.do(f"{next_} = add i64 {q}, 1")
-    left, known, open_ = (body.name(x) for x in ("left", "known", "open"))
+    left, known, undecided = (body.name(x) for x in ("left", "known", "open"))
     body.branch(body.op(f"icmp eq i64 {status}, 0"), after, left)
     body.label(left)
     body.store("i64", next_, "%state", 8 * POSITION)
     finer = body.load("ptr", "%codes", body.op(f"mul i64 {stage}, 8"))
-    body.branch(body.op(f"icmp eq ptr {finer}, null"), open_, known)
+    body.branch(body.op(f"icmp eq ptr {finer}, null"), undecided, known)
     body.label(known)
-    body.branch(body.op(f"icmp eq i64 {body.op(f'call i64 {finer}(ptr %arguments)')}, 0"), after, open_)
-    body.label(open_)
+    body.branch(body.op(f"icmp eq i64 {body.op(f'call i64 {finer}(ptr %arguments)')}, 0"), after, undecided)
+    body.label(undecided)
     body.do("ret i64 1")
     body.label(after)
     body.jump(head)
     return body
 
 
-def _begin(target: Target, shape: RecurrenceKey) -> tuple[str, list[str]]:
+def _begin(target: Target, key: RecurrenceKey) -> tuple[str, list[str]]:
     """`void @begin(arguments)`: what is there before the first step, and how many steps there are."""
-    body, size = _opened(target, shape), shape.data_type.dtype.itemsize
+    body, size = _with_arguments(target, key), key.data_type.dtype.itemsize
 
     def one(b: str, carried: list[Value]) -> list[Value]:
-        for n, given in enumerate(shape.starts):
+        for n, given in enumerate(key.starts):
             into = body.at(f"%history{n}", body.op(f"mul i64 {b}, %row"))
             from_, step = "null", "0"
             if given:
                 from_, step = body.at(f"%start{n}", body.op(f"mul i64 {b}, %start{n}_sequence")), f"%start{n}_unit"
             body.do(f"call void @copied(ptr {from_}, i64 {step}, i64 %units, ptr {into}, i64 {size})")
-        longest = body.call("llvm.umax.i64", Kind("i64"), f"i64 {length(body, shape, b)}", f"i64 {carried[0].name}")
+        longest = body.call("llvm.umax.i64", Kind("i64"), f"i64 {length(body, key, b)}", f"i64 {carried[0].name}")
         return [longest]
 
     _, (longest,) = body.loop("0", "%sequences", 1, [body.constant(Kind("i64"), 0)], one)
     body.stored(longest, "%state", 8 * LONGEST)
-    for n in range(shape.parameters):
+    for n in range(key.parameters):
         body.do(f"call void @copied(ptr %parameter{n}, i64 %parameter{n}_unit, i64 %units, ptr %kept{n}, i64 {size})")
     body.do("ret void")
     return defined(body, "void @begin(ptr %arguments)"), [*body.declared]
 
 
-def _finish(target: Target, shape: RecurrenceKey) -> tuple[str, list[str]]:
+def _finish(target: Target, key: RecurrenceKey) -> tuple[str, list[str]]:
     """`void @finish(arguments)`: the outputs, from the states of all steps."""
-    body, size = _opened(target, shape), shape.data_type.dtype.itemsize
+    body, size = _with_arguments(target, key), key.data_type.dtype.itemsize
 
     def copy(n: int, b: str, slot: str, there: str, into: str) -> None:
         """The state after so many steps, zeros where it is not there."""
-        result = shape.results[n]
+        result = key.results[n]
         from_ = body.at(f"%history{result.state}", body.op(f"mul i64 {slot}, %slot"))
         from_ = body.at(from_, body.op(f"mul i64 {b}, %row"))
         from_ = body.op(f"select i1 {there}, ptr {from_}, ptr null")
         body.do(f"call void @copied(ptr {from_}, i64 {size}, i64 %units, ptr {into}, i64 %result{n}_unit)")
 
     def sequence(b: str, _: list[Value]) -> list[Value]:
-        steps = length(body, shape, b)
-        for n, result in enumerate(shape.results):
+        steps = length(body, key, b)
+        for n, result in enumerate(key.results):
             into = body.at(f"%result{n}", body.op(f"mul i64 {b}, %result{n}_sequence"))
             if result.last:
                 copy(n, b, steps, body.op(f"icmp ne i64 {steps}, 0"), into)
@@ -164,9 +174,9 @@ def _finish(target: Target, shape: RecurrenceKey) -> tuple[str, list[str]]:
     return defined(body, "void @finish(ptr %arguments)"), [*body.declared]
 
 
-def _sums(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[str]]:
+def _sums(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]]:
     """`i64 @summed{n}(arguments, t)`: rows packed, and their sums; of an input, those of several steps."""
-    body, source = _opened(target, shape), shape.sources[n]
+    body, source = _with_arguments(target, key), key.sources[n]
     apart = 8 * source.rows
     tile = body.op(f"mul i64 %terms{n}, {apart}")
 
@@ -196,7 +206,7 @@ def _sums(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[str]]
 
         def sequence(b: str, i: str) -> None:
             t = body.op(f"add i64 %t, {i}")
-            longest = length(body, shape, b)
+            longest = length(body, key, b)
             at = body.op(f"sub i64 {body.op(f'sub i64 {longest}, 1')}, {t}") if source.backward else t
             from_ = body.at(f"%input{n}", body.op(f"mul i64 {b}, %input_sequence{n}"))
             from_ = body.at(from_, body.op(f"mul i64 {at}, %input_step{n}"))
@@ -224,9 +234,9 @@ def _sums(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[str]]
                 return []
 
             begun = "0"
-            if source.rows == AT_ONCE and not shape.lengths:
+            if source.rows == AT_ONCE and not key.lengths:
                 fits = body.op(f"icmp eq i64 {body.op(f'urem i64 %sequences, {AT_ONCE}')}, 0")
-                near = body.op(f"icmp eq i64 %input_term{n}, {shape.data_type.dtype.itemsize}")
+                near = body.op(f"icmp eq i64 %input_term{n}, {key.data_type.dtype.itemsize}")
                 together = body.op(f"select i1 {body.op(f'and i1 {fits}, {near}')}, i64 %sequences, i64 0")
                 begun = body.loop("0", together, AT_ONCE, [], tile_of)[0]
             body.loop(begun, "%sequences", 1, [], one)
@@ -238,7 +248,7 @@ def _sums(target: Target, shape: RecurrenceKey, n: int) -> tuple[str, list[str]]
 
         when(body, first, chunk)
     else:
-        size, numbers = shape.data_type.dtype.itemsize, ""
+        size, numbers = key.data_type.dtype.itemsize, ""
         if source.kind == STATE:
             start, apart_rows = body.at(f"%history{source.number}", body.op("mul i64 %t, %slot")), "%row"
         else:

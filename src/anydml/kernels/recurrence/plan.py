@@ -20,7 +20,7 @@ from anydml.kernels.match.stepped import ROLES, SteppedElement
 from anydml.kernels.recurrence import kernel
 from anydml.kernels.recurrence.finer_sums import PARTS
 from anydml.kernels.recurrence.formulas import of_stage
-from anydml.kernels.recurrence.shape import (
+from anydml.kernels.recurrence.key import (
     ENTRIES,
     INPUT,
     MOST_STAGES,
@@ -35,8 +35,8 @@ from anydml.kernels.recurrence.shape import (
     RowSource,
     StepFormula,
     StepOutput,
+    argument_names,
     lanes_of,
-    names,
     tiles,
 )
 from anydml.kernels.recurrence.weights import packed as packed_weights
@@ -53,10 +53,10 @@ MOST = 1 << 31  # products of a call, after which signals are handled
 class UndecidedPiece(NamedTuple):
     """A piece, for what it leaves open: its direction, its sequences, and where its state and its states lie, in bytes.
 
-    row, slot: as `shape.names` has them. arguments: of its kernel.
+    row, slot: as `key.argument_names` has them. arguments: of its kernel.
     """
 
-    shape: RecurrenceKey
+    key: RecurrenceKey
     direction: int
     sequences: range
     state: int
@@ -69,7 +69,7 @@ class UndecidedPiece(NamedTuple):
 class RecurrencePiece(NamedTuple):
     packing: list[Step]
     step: Step
-    open: UndecidedPiece
+    undecided: UndecidedPiece
 
 
 class Moves(NamedTuple):
@@ -134,7 +134,7 @@ class Planner:
         width = max((len(b) for s, b in self.blocks.items() if isinstance(s, SteppedElement)), default=1) * up * 8
         chunk = 1 if self._in_place() else max(1, min(steps, SUMS // (count * width)))
         self.sources = {s: self._source(s, count * (chunk if isinstance(s, SteppedElement) else 1)) for s in self.blocks}
-        shape = RecurrenceKey(
+        key = RecurrenceKey(
             self.found.data_type,
             self._stages(),
             tuple(self.sources.values()),
@@ -144,7 +144,7 @@ class Planner:
             self.found.lengths is not None,
         )
         work = sum(len(b) * self.terms[s] * units * count for s, b in self.blocks.items())
-        most = max(1, MOST // max(1, work)) * len(shape.operations)
+        most = max(1, MOST // max(1, work)) * len(key.operations)
         state, made = self.scratch.take(8 * (ENTRIES + count * units)), self.scratch.take(64)
         self.numbers |= dict(
             state=state,
@@ -163,12 +163,12 @@ class Planner:
         for n, (source, weights) in enumerate(self.blocks.items()):
             rows = count * (chunk if isinstance(source, SteppedElement) else 1)
             packing += self._sums(n, source, weights, rows)
-        code = engine.compiled(kernel.emitted, self.target, shape)
-        numbers = tuple(self.numbers[name] for name in names(shape))
-        opened = UndecidedPiece(
-            shape, self.number, self.sequences, state.offset, tuple(h.offset for h in histories), self.row, slot, numbers
+        code = engine.compiled(kernel.emitted, self.target, key)
+        numbers = tuple(self.numbers[name] for name in argument_names(key))
+        undecided = UndecidedPiece(
+            key, self.number, self.sequences, state.offset, tuple(h.offset for h in histories), self.row, slot, numbers
         )
-        return RecurrencePiece(packing, Step(code, numbers), opened)
+        return RecurrencePiece(packing, Step(code, numbers), undecided)
 
     def _vectors(self) -> int:
         """Vectors of float64 that hold all units."""

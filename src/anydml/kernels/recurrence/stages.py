@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from anydml.kernels.code.emit import arguments, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.contract.floats.formula import KNOWN_SUM
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
 from anydml.kernels.elementwise import magnitudes
@@ -18,8 +18,7 @@ from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.lanes import either
 from anydml.kernels.recurrence.gates import GateWalk
-from anydml.kernels.recurrence.rows import defined
-from anydml.kernels.recurrence.shape import (
+from anydml.kernels.recurrence.key import (
     COUNT,
     ENTRIES,
     INPUT,
@@ -29,10 +28,11 @@ from anydml.kernels.recurrence.shape import (
     SUM,
     Leaf,
     RecurrenceKey,
+    argument_names,
     lanes,
-    names,
     pointers,
 )
+from anydml.kernels.recurrence.rows import defined
 from anydml.tensor import DataType
 
 # numbers that sums are over lie between these, or are 0, so that neither products nor squares leave float64's range
@@ -40,41 +40,41 @@ FAR = 2.0**400
 FAR_SUM_OF_NUMBERS = 2.0**600
 
 
-def length(body: Body, shape: RecurrenceKey, b: str) -> str:
+def length(body: Body, key: RecurrenceKey, b: str) -> str:
     """The steps of a sequence."""
-    if not shape.lengths:
+    if not key.lengths:
         return "%steps"
     found = body.load("i32", "%lengths", body.op(f"mul i64 {b}, %length_step"))
     return body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'zext i32 {found} to i64')}", "i64 %steps").name
 
 
-def function(target: Target, shape: RecurrenceKey, number: int) -> tuple[str, list[str]]:
+def function(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[str]]:
     """`i64 @stage{number}(arguments, t)`: whether elements are left open, which are on the list."""
-    return _Stage(target, shape, number).text()
+    return _Stage(target, key, number).text()
 
 
-def settled(target: Target, shape: RecurrenceKey, number: int) -> tuple[str, list[str]]:
+def settled(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[str]]:
     """The text and arguments of code that decides elements of a state by signs and magnitudes: see `_Stage.settled`."""
-    return _Stage(target, shape, number, settled_lanes(target, shape, number)).settled()
+    return _Stage(target, key, number, settled_lanes(target, key, number)).settled()
 
 
-def settled_lanes(target: Target, shape: RecurrenceKey, number: int) -> int:
+def settled_lanes(target: Target, key: RecurrenceKey, number: int) -> int:
     """Units that are looked at together in this way: what is known of them fills the stack's frame sooner."""
-    return min(lanes(target, shape.stages[number].formula), max(1, target.vector_bytes // 16))
+    return min(lanes(target, key.stages[number].formula), max(1, target.vector_bytes // 16))
 
 
 class _Stage:
-    def __init__(self, target: Target, shape: RecurrenceKey, number: int, together: int | None = None) -> None:
-        self.body, self.shape, self.number = Body(target), shape, number
-        self.stage = shape.stages[number]
+    def __init__(self, target: Target, key: RecurrenceKey, number: int, together: int | None = None) -> None:
+        self.body, self.key, self.number = Body(target), key, number
+        self.stage = key.stages[number]
         self.lanes = together or lanes(target, self.stage.formula)
-        self.size = shape.data_type.dtype.itemsize
+        self.size = key.data_type.dtype.itemsize
         self.element = Kind(f"i{8 * self.size}", self.lanes)
         self.wide = Kind("double", self.lanes)
 
     def text(self) -> tuple[str, list[str]]:
         body = self.body
-        arguments(body, names(self.shape), pointers(self.shape))
+        arguments(body, argument_names(self.key), pointers(self.key))
         self._at("%t")
         body.store("i64", "0", "%state", 8 * COUNT)
         body.loop("0", "%sequences", 1, [], self._sequence)
@@ -92,7 +92,7 @@ class _Stage:
     def _sequence(self, b: str, _: list[Value]) -> list[Value]:
         body = self.body
         self._of(b)
-        inside = body.op(f"icmp ult i64 %t, {length(body, self.shape, b)}")
+        inside = body.op(f"icmp ult i64 %t, {length(body, self.key, b)}")
         when(body, inside, self._units if self.stage.state is not None else self._numbers)
         when(body, body.op(f"xor i1 {inside}, true"), self._nothing)
         return []
@@ -111,9 +111,9 @@ class _Stage:
 
     def _begin(self) -> None:
         """Note the bounds of a sequence's rows, and where what its units read begins."""
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         self.bounds: dict[int, Value] = {}
-        self.open: dict[int, Value] = {}
+        self.undecided: dict[int, Value] = {}
         self.starts: dict[Leaf, str] = {}
         for leaf in self.stage.leaves:
             if leaf.kind != SUM:
@@ -123,7 +123,7 @@ class _Stage:
                     start = body.at(body.at(start, self.before if leaf.kind == OLD else self.after), self.row)
                 self.starts[leaf] = start
                 continue
-            n, source = leaf.number, shape.sources[leaf.number]
+            n, source = leaf.number, key.sources[leaf.number]
             row = self.b
             if source.kind == INPUT:
                 step = body.op("urem i64 %t, %chunk")
@@ -137,7 +137,7 @@ class _Stage:
                 if source.kind == NUMBERS:
                     bound = bound + body.loaded(Kind("double"), f"%lost{n}", at)
                     flag = body.op(f"icmp ne i64 {body.load('i64', f'%open{n}', at)}, 0")
-                    self.open[n] = body.splat(Value(body, flag, Kind("i1")), self.lanes)
+                    self.undecided[n] = body.splat(Value(body, flag, Kind("i1")), self.lanes)
                 self.bounds[n] = body.splat(bound, self.lanes)
 
     def _sum(self, leaf: Leaf, i: str) -> Number:
@@ -148,8 +148,8 @@ class _Stage:
         error = self.bounds[n] * body.loaded(self.wide, f"%columns{n}", column)
         if any(node.op in ("max", "min") for node in self.stage.formula):  # of an infinity, the limit is taken as it is
             error = body.chosen(finite(total), error, 0.0)
-        if self.shape.sources[n].kind == NUMBERS:
-            found = Number(body, lambda: total, Known(-FAR_SUM_OF_NUMBERS, FAR_SUM_OF_NUMBERS), guard=self.open[n])
+        if self.key.sources[n].kind == NUMBERS:
+            found = Number(body, lambda: total, Known(-FAR_SUM_OF_NUMBERS, FAR_SUM_OF_NUMBERS), guard=self.undecided[n])
         else:
             found = Number(body, lambda: total, KNOWN_SUM)
         return replace(found, err=lambda: error)
@@ -157,13 +157,13 @@ class _Stage:
     def settled(self) -> tuple[str, list[str]]:
         """`i64 @settled(arguments, t, b, i)`: those of a group that are 0, infinite or NaN, and the other lanes."""
         body = self.body
-        arguments(body, names(self.shape), pointers(self.shape))
+        arguments(body, argument_names(self.key), pointers(self.key))
         self._at("%t")
         self._of("%b")
         self._begin()
-        made, open_ = magnitudes.stored(body, self._walk("%i"), self.stage.formula, self.shape.data_type)
+        made, undecided = magnitudes.stored(body, self._walk("%i"), self.stage.formula, self.key.data_type)
         body.stored(made, "%made")
-        body.do(f"ret i64 {lanes_as_bits(open_)}")
+        body.do(f"ret i64 {lanes_as_bits(undecided)}")
         return defined(body, "i64 @settled(ptr %arguments, i64 %t, i64 %b, i64 %i)"), [*body.declared]
 
     def _item(self, i: str) -> Item:
@@ -182,7 +182,7 @@ class _Stage:
                 streams.append(body.undefined(self.element))
             else:
                 streams.append(body.loaded(self.element, self.starts[leaf], body.op(f"mul i64 {i}, {self.size}")))
-        stored_as = self.shape.data_type if stage.state is not None else DataType.FLOAT32
+        stored_as = self.key.data_type if stage.state is not None else DataType.FLOAT32
         walk = GateWalk(body, stage.formula, streams, stored_as, self.lanes, "wide", False)
         walk.gates = {}
         walk.known = {
@@ -201,10 +201,10 @@ class _Stage:
         into = self._place(self.after)
 
         def group(i: str, _: list[Value]) -> list[Value]:
-            made, undecided = stored_item(body, self._item(i), self.shape.data_type, self.lanes, integral=False)
+            made, undecided = stored_item(body, self._item(i), self.key.data_type, self.lanes, integral=False)
             body.stored(made, into, body.op(f"mul i64 {i}, {self.size}"))
             if undecided is not None:
-                bits = self._within(i, lanes_as_bits(opened(undecided)))
+                bits = self._within(i, lanes_as_bits(left_by_first_stage(undecided)))
                 when(body, body.op(f"icmp ne i64 {bits}, 0"), lambda: self._note(i, bits))
             return []
 
@@ -244,12 +244,12 @@ class _Stage:
     def _numbers(self) -> None:
         """The numbers as they are, the norm of their bounds, and whether one has none."""
         body = self.body
-        n = next(n for n, s in enumerate(self.shape.sources) if s.kind == NUMBERS and s.number == self.number)
+        n = next(n for n, s in enumerate(self.key.sources) if s.kind == NUMBERS and s.number == self.number)
         self._begin()
         into = body.at(f"%numbers{n}", body.op(f"mul i64 {self.b}, %numbers_row{n}"))
 
         def group(i: str, carried: list[Value]) -> list[Value]:
-            squares, open_ = carried
+            squares, undecided = carried
             walk = self._walk(i)
             x = number_of(body, walk.items[len(self.stage.formula) - 1], self.lanes)
             value, error = x.wide(), x.wide().lift(0.0) if x.exact else x.error()
@@ -263,16 +263,16 @@ class _Stage:
             unbound = ~error.compared("olt", FAR) & finite
             bits = self._within(i, lanes_as_bits(either(x.guard, beyond, unbound) or unbound))
             error = body.chosen(finite & error.compared("olt", FAR) & self._there(i), error, 0.0)
-            return [body.fused(error, error, squares), open_ | Value(body, bits, Kind("i64"))]
+            return [body.fused(error, error, squares), undecided | Value(body, bits, Kind("i64"))]
 
         zeros = [body.constant(self.wide, 0.0), body.constant(Kind("i64"), 0)]
-        _, (squares, open_) = body.loop("0", self._up(), self.lanes, zeros, group)
+        _, (squares, undecided) = body.loop("0", self._up(), self.lanes, zeros, group)
         total = squares.lane(0)
         for lane in range(1, self.lanes):
             total = total + squares.lane(lane)
         at = body.op(f"mul i64 {self.b}, 8")
         body.stored(total.root() * NORM_SLACK, f"%lost{n}", at)
-        body.stored(open_, f"%open{n}", at)
+        body.stored(undecided, f"%open{n}", at)
 
     def _of_zero(self, walk: GateWalk, x: Number, error: Value) -> tuple[Number, Value]:
         """A number with its bound: of 0 times a number whose sign is not known, next to nothing instead of open."""

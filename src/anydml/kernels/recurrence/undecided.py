@@ -15,8 +15,8 @@ from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.states import definition
 from anydml.kernels.recurrence import finer
+from anydml.kernels.recurrence.key import COUNT, DONE, ENTRIES, POSITION
 from anydml.kernels.recurrence.plan import UndecidedPiece
-from anydml.kernels.recurrence.shape import COUNT, DONE, ENTRIES, POSITION
 from anydml.kernels.undecided.decision import Decision
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
@@ -33,24 +33,24 @@ class Deciding:
         tensors: Sequence[Tensor],
         data_type: DataType,
         target: Target,
-        opens: Sequence[UndecidedPiece],
+        undecided: Sequence[UndecidedPiece],
         codes: NDArray[np.int64],
     ) -> None:
         """codes: of each piece, those of its stages, which all calls know."""
-        self.tensors, self.data_type, self.target, self.opens, self.codes = tensors, data_type, target, opens, codes
+        self.tensors, self.data_type, self.target, self.undecided, self.codes = tensors, data_type, target, undecided, codes
         self._kept: set[engine.Code] = set()  # whose addresses these are
         self._decisions: dict[tuple[int, int], Decision] = {}  # of a piece's states, made when they are first needed
 
     def __call__(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
         """Decide what is on the lists, and keep pieces that have ended from being begun again."""
-        for found, codes in zip(self.opens, self.codes, strict=True):
+        for found, codes in zip(self.undecided, self.codes, strict=True):
             state = scratch[found.state // 8 :]
             if state[POSITION] == 0:
                 state[POSITION] = DONE
             elif state[POSITION] != DONE and state[COUNT]:
-                step, operation = divmod(int(state[POSITION]) - 1, len(found.shape.operations))
-                number = found.shape.operations[operation][1]
-                state_number = found.shape.stages[number].state
+                step, operation = divmod(int(state[POSITION]) - 1, len(found.key.operations))
+                number = found.key.operations[operation][1]
+                state_number = found.key.stages[number].state
                 assert state_number is not None
                 self._finer(found, number, codes, scratch, arrays)
                 entries = state[ENTRIES : ENTRIES + int(state[COUNT])]
@@ -65,7 +65,7 @@ class Deciding:
         if self.target.exact:
             return
         try:
-            code = engine.compiled(finer.emitted, self.target, found.shape, stage)
+            code = engine.compiled(finer.emitted, self.target, found.key, stage)
         except engine.Uncompilable:  # a function that there is not in that precision
             return
         if codes[stage] == code.address:
@@ -90,7 +90,7 @@ class Deciding:
         """Elements as the reference gives them, from the states of this piece."""
         histories = [self._history(found, n, scratch) for n in range(len(self.tensors))]
         kept = [Tensor(f"(state {n})", h.shape, self.data_type) for n, h in enumerate(histories)]
-        place = (self.opens.index(found), state)
+        place = (self.undecided.index(found), state)
         if place not in self._decisions:
             nest = self._of_kept(definition(self.tensors[state]), kept, found.sequences.start)
             self._decisions[place] = Decision(nest, self.data_type, self.target)

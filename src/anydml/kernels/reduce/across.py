@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Kind, Value, opened, opened_exactly
+from anydml.kernels.code.values import Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise.geometry import MapDimension
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONTIGUOUS, PLACE, POSITION
+from anydml.kernels.reduce.key import ReductionKey, argument_names, pointers
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.listed import List
 from anydml.kernels.reduce.pool import PoolingBody
-from anydml.kernels.reduce.shape import ReductionKey, names, pointers
 from anydml.kernels.reduce.walk import RowWalk
 
 REDUCTIONS = {"row_sum", "row_product", "row_max", "row_min", "row_first_largest", "row_first_smallest"}
@@ -26,27 +26,27 @@ BLOCK = 64  # elements that are added up before they are added to others
 WORD = Kind("i64")
 
 
-def shape_across(shape: ReductionKey, row: MapDimension, outer: Sequence[MapDimension]) -> ReductionKey | None:
-    """The shape for rows as lanes; None where they do not lie so, or where something else is made of them than reductions."""
-    if shape.mapped or shape.formula[-1].op == "several" or not outer or outer[-1].size < FEWEST:
+def key_across(key: ReductionKey, row: MapDimension, outer: Sequence[MapDimension]) -> ReductionKey | None:
+    """The key for rows as lanes; None if their layout or their formula does not allow it."""
+    if key.mapped or key.formula[-1].op == "several" or not outer or outer[-1].size < FEWEST:
         return None
-    if any(node.op.startswith("row_") and node.op not in REDUCTIONS for node in shape.formula):
+    if any(node.op.startswith("row_") and node.op not in REDUCTIONS for node in key.formula):
         return None
-    sizes = [t.dtype.itemsize for t in shape.types]
+    sizes = [t.dtype.itemsize for t in key.types]
     side_by_side = all(outer[-1].strides[k] == size for k, size in enumerate(sizes))
     apart = all(abs(row.strides[k]) > size for k, size in enumerate(sizes[:-1]))
-    if not side_by_side or not apart or any(x in (POSITION, PLACE) for x in shape.lies):
+    if not side_by_side or not apart or any(x in (POSITION, PLACE) for x in key.layouts):
         return None
-    lanes = min(shape.lanes, 1 << outer[-1].size.bit_length() - 1)
-    return shape._replace(lies=(CONTIGUOUS,) * len(shape.types), lanes=lanes, unroll=1, keeps=False, staged=(), together=1)
+    lanes = min(key.lanes, 1 << outer[-1].size.bit_length() - 1)
+    return key._replace(layouts=(CONTIGUOUS,) * len(key.types), lanes=lanes, unroll=1, keeps=False, staged=(), together=1)
 
 
-def emitted(target: Target, shape: ReductionKey, depth: int) -> str:
-    """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list.
+def emitted(target: Target, key: ReductionKey, depth: int) -> str:
+    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list.
 
     depth: additions that a term of a sum goes through, at most.
     """
-    return _AcrossKernel(target, shape, depth).text()
+    return _AcrossKernel(target, key, depth).text()
 
 
 def depth_of(most: int, lines: int) -> int:
@@ -56,33 +56,33 @@ def depth_of(most: int, lines: int) -> int:
 
 
 class _AcrossKernel:
-    def __init__(self, target: Target, shape: ReductionKey, depth: int) -> None:
-        self.body, self.shape, self.depth = PoolingBody(target, shape.lanes), shape, depth
-        self.row = Row(self.body, shape)
+    def __init__(self, target: Target, key: ReductionKey, depth: int) -> None:
+        self.body, self.key, self.depth = PoolingBody(target, key.lanes), key, depth
+        self.row = Row(self.body, key)
         self.streams = self.row.streams
         self.list = List(self.body, self.row)
 
     def text(self) -> str:
-        body, shape = self.body, self.shape
-        arguments(body, names(shape), pointers(shape))
+        body, key = self.body, self.key
+        arguments(body, argument_names(key), pointers(key))
         self.streams.begin()
         start = body.load("i64", "%state")
         until = self.list.until(start)
         begin, end = body.op(f"add i64 %first, {start}"), body.op(f"add i64 %first, {until}")
-        size = f"%n{shape.outer - 1}"
+        size = f"%n{key.outer - 1}"
         up = body.op(f"add i64 {end}, {size}")
         runs = body.op(f"udiv i64 {body.op(f'sub i64 {up}, 1')}, {size}")
-        last = body.op(f"sub i64 {size}, {shape.lanes}")
+        last = body.op(f"sub i64 {size}, {key.lanes}")
 
         def run(q: str, _: list[Value]) -> list[Value]:
             done = body.op(f"mul i64 {q}, {size}")
             low = body.call("llvm.smax.i64", WORD, f"i64 {body.op(f'sub i64 {begin}, {done}')}", "i64 0").name
             high = body.call("llvm.smin.i64", WORD, f"i64 {body.op(f'sub i64 {end}, {done}')}", f"i64 {size}").name
             count = body.op(f"sub i64 {high}, {low}")
-            groups = body.op(f"udiv i64 {body.op(f'add i64 {count}, {shape.lanes - 1}')}, {shape.lanes}")
+            groups = body.op(f"udiv i64 {body.op(f'add i64 {count}, {key.lanes - 1}')}, {key.lanes}")
 
             def group(g: str, _: list[Value]) -> list[Value]:
-                at = body.op(f"add i64 {low}, {body.op(f'mul i64 {g}, {shape.lanes}')}")
+                at = body.op(f"add i64 {low}, {body.op(f'mul i64 {g}, {key.lanes}')}")
                 self.list.stop_if_full(body.op(f"sub i64 {body.op(f'add i64 {done}, {at}')}, %first"))
                 # the last ones of a line begin earlier, so that they are as many as there are lanes
                 at = body.call("llvm.umin.i64", WORD, f"i64 {at}", f"i64 {last}").name
@@ -107,13 +107,13 @@ class _AcrossKernel:
         self.streams.store("0", made)
         if undecided is None:
             return
-        bits = lanes_as_bits(opened(undecided))
+        bits = lanes_as_bits(left_by_first_stage(undecided))
 
         def again() -> None:
             made, undecided, _ = self._reduced(bases, careful=True)
             self.streams.store("0", made)
             if undecided is not None:
-                self._note(number, lanes_as_bits(opened_exactly(undecided)))
+                self._note(number, lanes_as_bits(left_by_second_stage(undecided)))
 
         when(body, body.op(f"icmp ne i64 {bits}, 0"), again if improves else lambda: self._note(number, bits))
 
@@ -122,27 +122,27 @@ class _AcrossKernel:
         body = self.body
 
         def one(lane: str, _: list[Value]) -> list[Value]:
-            open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+            undecided = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
             self.row.number = body.op(f"add i64 {number}, {lane}")
-            when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self.list.append("0"))
+            when(body, body.op(f"icmp ne i64 {undecided}, 0"), lambda: self.list.append("0"))
             return []
 
-        body.loop("0", str(self.shape.lanes), 1, [], one)
+        body.loop("0", str(self.key.lanes), 1, [], one)
 
     def _reduced(self, bases: list[str], *, careful: bool) -> tuple[Value, Value | None, bool]:
         """The bits that are stored, the rows that are left open, and whether care may make a difference."""
-        body, shape = self.body, self.shape
-        walk = RowWalk(body, shape, frozenset(), careful=careful)
+        body, key = self.body, self.key
+        walk = RowWalk(body, key, frozenset(), careful=careful)
         for s in range(len(walk.stages.passes)):
             walk.fill_row(s)
             self._pass(walk, s, bases)
         walk.fill_row(len(walk.stages.passes))
         self.streams.bases = bases
-        made, undecided = stored_item(body, walk.root(), shape.types[-1], shape.lanes, integral=shape.integral)
+        made, undecided = stored_item(body, walk.root(), key.types[-1], key.lanes, integral=key.integral)
         return made, undecided, walk.improves
 
     def _pass(self, walk: RowWalk, s: int, bases: list[str]) -> None:
-        body, shape, row = self.body, self.shape, self.row
+        body, key, row = self.body, self.key, self.row
         mark = len(body.lines)
         row.put(walk, "0", {k: body.undefined(row.kinds[k]) for k in self.streams.inside})
         accumulators = walk.accumulators(s, self.depth)
@@ -158,7 +158,7 @@ class _AcrossKernel:
                 self.streams.bases = [*moved, begun[-1]]
                 row.put(walk, "0", self.streams.whole("0"))
                 walk.fill_pass(s)
-                at = body.splat(Value(body, row.in_row(i), WORD), shape.lanes)
+                at = body.splat(Value(body, row.in_row(i), WORD), key.lanes)
                 made = walk.stepped(s, accumulators, values, None, at)
                 walk.forget()
                 return made

@@ -70,10 +70,10 @@ class CarefulRest(Accumulator):
         rest = Pair(*two_sum(values[0], values[1])) / Pair(*doubled.power(self.shares, m)) + others
         zero = m.lift(0.0)
         # of an infinite or absent m, another stage has to know the result
-        open_ = ~m.magnitude().compared("olt", math.inf)
-        sum_ = Precise(rest + 1.0, rest.head * self.rel + (rest.head + 1.0) * PAIR, open_)
+        undecided = ~m.magnitude().compared("olt", math.inf)
+        sum_ = Precise(rest + 1.0, rest.head * self.rel + (rest.head + 1.0) * PAIR, undecided)
         made = add(Precise(Pair(m, zero), zero, None), precise_functions.function("log", [sum_]))
         head, tail = made.pair.head, made.pair.tail
         off = made.err + tail.magnitude() * (2 * U)
         self.sum = between(head, tail - off, tail + off, made.guard)
-        return Number(self.body, lambda: rest.head, Known(0.0), rel=1.0, guard=open_)
+        return Number(self.body, lambda: rest.head, Known(0.0), rel=1.0, guard=undecided)

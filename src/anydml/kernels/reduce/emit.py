@@ -10,58 +10,58 @@ from contextlib import suppress
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Kind, Value, opened, opened_exactly
+from anydml.kernels.code.values import Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits, stored_quickly
 from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED
 from anydml.kernels.reduce import softmax
 from anydml.kernels.reduce.far_ties import far_ties
 from anydml.kernels.reduce.joint import JOINT
+from anydml.kernels.reduce.key import ReductionKey, argument_names, pointers, same_along
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.listed import List
 from anydml.kernels.reduce.moments import MOMENTS
-from anydml.kernels.reduce.open_rows import NAME
 from anydml.kernels.reduce.passes import Passes
 from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.precisely import finer_stage
-from anydml.kernels.reduce.shape import ReductionKey, names, pointers, same_along
 from anydml.kernels.reduce.staging import Staging
+from anydml.kernels.reduce.undecided_rows import NAME
 from anydml.kernels.reduce.walk import RowWalk
 
 FINE = (MOMENTS, JOINT, ELEMENT, SLOPED)  # nodes whose formulas have a stage in twice float64's precision
 
 
-def emitted(target: Target, shape: ReductionKey) -> str:
-    """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
-    return _RowKernel(target, shape).text()
+def emitted(target: Target, key: ReductionKey) -> str:
+    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list."""
+    return _RowKernel(target, key).text()
 
 
 class _RowKernel:
-    def __init__(self, target: Target, shape: ReductionKey) -> None:
-        self.body = PoolingBody(target, shape.lanes)
-        self.shape = shape
-        self.row = Row(self.body, shape)
+    def __init__(self, target: Target, key: ReductionKey) -> None:
+        self.body = PoolingBody(target, key.lanes)
+        self.key = key
+        self.row = Row(self.body, key)
         self.streams = self.row.streams
         self.staging = Staging(self.body, self.row)
         self.passes = Passes(self.body, self.row)
         self.list = List(self.body, self.row)
         self.finer: tuple[str, list[str]] | None = None
-        if any(node.op in FINE for node in shape.formula):
+        if any(node.op in FINE for node in key.formula):
             with suppress(Uncompilable):
-                self.finer = finer_stage(target, shape)
-        elif shape.mapped and not target.exact and (less := softmax.less(shape.formula)) is not None:
-            self.finer = far_ties(target, shape, shape.formula[less[0]].data[0])
+                self.finer = finer_stage(target, key)
+        elif key.mapped and not target.exact and (less := softmax.less(key.formula)) is not None:
+            self.finer = far_ties(target, key, key.formula[less[0]].data[0])
 
     def text(self) -> str:
-        body, shape, staging = self.body, self.shape, self.staging
-        arguments(body, names(shape), pointers(shape))
+        body, key, staging = self.body, self.key, self.staging
+        arguments(body, argument_names(key), pointers(key))
         self.streams.begin()
         zero = body.constant(Kind("i64"), 0)
 
         def row(r: str, staged: list[Value]) -> list[Value]:
             staging.resume(staged)
             self.list.stop_if_full(r, lambda: self._put_back(r))
-            if shape.staged:
+            if key.staged:
                 staging.begin(r)
             self._row(r)
             if staging.writes:
@@ -88,7 +88,7 @@ class _RowKernel:
             when(body, body.op(f"xor i1 {none}, true"), lambda: staging.put_back(r))
 
     def _row(self, r: str) -> None:
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         self.row.number = body.op(f"add i64 {r}, %first")
         self.row.line = None
         self.streams.bases = self.row.starts(r)
@@ -96,8 +96,8 @@ class _RowKernel:
             self.streams.bases[k] = base
         walk = self._walk(careful=False)
         self._reduce(walk)
-        if shape.mapped:
-            walk.prepare(shape.depth(1))
+        if key.mapped:
+            walk.prepare(key.depth(1))
             self._map(walk)
             if self.finer is not None:
                 self._decide_finer(r)
@@ -105,14 +105,14 @@ class _RowKernel:
                 count = body.load("i64", "%state", 16)
                 when(body, body.op(f"icmp ugt i64 {count}, {self.list.noted}"), lambda: self.list.decide(walk, count))
             return
-        if shape.formula[-1].op == "several":
+        if key.formula[-1].op == "several":
             self._store_several(walk)
             return
         made, undecided = self._element(walk)
         if undecided is None:
             self._store_one(made)
             return
-        found = opened(undecided).lane(0)
+        found = left_by_first_stage(undecided).lane(0)
         if self.finer is not None:
             self._store_one(made)
             when(body, found.name, lambda: self.list.append("0"))
@@ -125,7 +125,7 @@ class _RowKernel:
             made, undecided = self._element(other)
             self._store_one(made)
             if undecided is not None:
-                when(body, opened_exactly(undecided).lane(0).name, lambda: self.list.append("0"))
+                when(body, left_by_second_stage(undecided).lane(0).name, lambda: self.list.append("0"))
 
         def note() -> None:
             self._store_one(made)
@@ -161,8 +161,8 @@ class _RowKernel:
         body.label(after)
 
     def _walk(self, *, careful: bool) -> RowWalk:
-        constant = same_along(self.shape)
-        walk = RowWalk(self.body, self.shape, constant, careful=careful)
+        constant = same_along(self.key)
+        walk = RowWalk(self.body, self.key, constant, careful=careful)
         for k, value in self.streams.constants(sorted(constant)).items():
             walk.streams[k] = value
         return walk
@@ -179,12 +179,12 @@ class _RowKernel:
 
     def _map(self, walk: RowWalk) -> None:
         """Groups of elements of the row, the last one perhaps in part."""
-        body, shape, lanes = self.body, self.shape, self.shape.lanes
+        body, key, lanes = self.body, self.key, self.key.lanes
 
         def group(i: str, loaded: dict[int, Value], take: str | None) -> None:
             self.row.put(walk, i, loaded)
             self.passes.load_kept(walk, len(walk.stages.passes), i)
-            made, bits = stored_quickly(walk, walk.root, lanes, integral=shape.integral)
+            made, bits = stored_quickly(walk, walk.root, lanes, integral=key.integral)
             store(i, take, made)
             if bits != "0" and walk.less is not None:
                 when(body, body.op(f"icmp ne i64 {bits}, 0"), lambda: closely(i, take, made, bits))
@@ -200,10 +200,10 @@ class _RowKernel:
 
         def closely(i: str, take: str | None, made: Value, bits: str) -> None:
             other, undecided = walk.closely()
-            undecided = opened_exactly(undecided)
-            open_ = bits_as_lanes(body, bits, lanes)
-            store(i, take, body.chosen(open_, other, made))
-            self.list.note(i, take, lanes_as_bits(open_ & undecided))
+            undecided = left_by_second_stage(undecided)
+            asked = bits_as_lanes(body, bits, lanes)
+            store(i, take, body.chosen(asked, other, made))
+            self.list.note(i, take, lanes_as_bits(asked & undecided))
 
         def one(i: str, _: list[Value]) -> list[Value]:
             group(i, self.streams.whole(i), None)
@@ -220,17 +220,17 @@ class _RowKernel:
 
     def _element(self, walk: RowWalk) -> tuple[Value, Value | None]:
         """The bits that are stored, and the lanes that have to be decided elsewhere."""
-        return stored_item(self.body, walk.root(), self.shape.types[-1], self.shape.lanes, integral=self.shape.integral)
+        return stored_item(self.body, walk.root(), self.key.types[-1], self.key.lanes, integral=self.key.integral)
 
     def _store_one(self, made: Value) -> None:
         self.body.stored(made.lane(0), self.streams.bases[-1])
 
     def _store_several(self, walk: RowWalk) -> None:
         """The elements that a row comes to, side by side."""
-        data_type = self.shape.types[-1]
-        for k, place in enumerate(self.shape.formula[-1].args):
+        data_type = self.key.types[-1]
+        for k, place in enumerate(self.key.formula[-1].args):
             item = walk.items[place]
-            made, undecided = stored_item(self.body, item, data_type, self.shape.lanes, integral=self.shape.integral)
+            made, undecided = stored_item(self.body, item, data_type, self.key.lanes, integral=self.key.integral)
             if undecided is not None:
                 raise Uncompilable("one of several results of a row has to be decided elsewhere")
             self.body.stored(made.lane(0), self.streams.bases[-1], k * data_type.dtype.itemsize)

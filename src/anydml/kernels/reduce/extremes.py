@@ -50,7 +50,7 @@ class RowExtreme(Accumulator):
         assert isinstance(term, (WholeNumber, Number))
         x = term.value if isinstance(term, WholeNumber) else term.single if term.single is not None else term.wide()
         if self.keyed:
-            x = self.body.chosen(x.compared("ord", x), _turned(x.bits()), (1 << 31) - 1 if self.which == "max" else -(1 << 31))
+            x = self.body.chosen(x.compared("ord", x), _ordered(x.bits()), (1 << 31) - 1 if self.which == "max" else -(1 << 31))
         return self.merged(values, [masked(active, x, part(self.starts[0], 0, 1, self.lanes) if active is not None else x)])
 
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
@@ -69,12 +69,12 @@ class RowExtreme(Accumulator):
             return WholeNumber(x, term.known)
         assert isinstance(term, Number)
         if term.single is not None:
-            single = _turned(x).cast(x.kind.of("float")) if self.keyed else x
+            single = _ordered(x).cast(x.kind.of("float")) if self.keyed else x
             return numbers.of_single(single, term.known)
         return replace(term, wide=lambda: x, odd=None, native=None)
 
 
-def _turned(bits: Value) -> Value:
+def _ordered(bits: Value) -> Value:
     """The bits of float32 numbers as integers in the same order, and such integers as bits."""
     return bits ^ (bits.shifted_right(31, signed=True) & ((1 << 31) - 1))
 

@@ -21,12 +21,12 @@ from anydml.kernels.match.several import several
 from anydml.kernels.problem import Problem
 from anydml.kernels.reduce import across, emit, softmax, whole
 from anydml.kernels.reduce.joint import JOINT, with_joint
+from anydml.kernels.reduce.key import ReductionKey, same_along
 from anydml.kernels.reduce.layout import shape_of
 from anydml.kernels.reduce.moments import MOMENTS, MOMENTS_OF, with_moments
-from anydml.kernels.reduce.shape import ReductionKey, same_along
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
-from anydml.kernels.reduce.undecided import STATE_WORDS, OpenRows, words
+from anydml.kernels.reduce.undecided import STATE_WORDS, UndecidedRows, words
 from anydml.kernels.undecided.decision import Decision
 from anydml.schema.statement import Nest
 
@@ -57,7 +57,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     run = _reduced(r, nest, {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}, target, machine.threads)
     if isinstance(run, Refused):
         return run
-    decide = None if run.open is None else run.open.decide
+    decide = None if run.undecided is None else run.undecided.decide
     return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=prod(r.kept + r.reduced) < SHORT, decide=decide)
 
 
@@ -121,29 +121,29 @@ def _reduced(
     ops = {node.op for node in r.formula}
     if lines * row.size > LONGEST and ops & {"row_sum", "row_product", "row_rest"}:
         return Refused(f"rows are longer than {LONGEST} elements")
-    shape = shape_of(target, r, types, row, outer, around)
+    key = shape_of(target, r, types, row, outer, around)
     count = lines * row.size
     plain = with_moments(with_joint(r.formula, count), count)
     if count > MOMENTS_OF and any(node.op in (MOMENTS, JOINT) for node in plain):
         return Refused(f"rows whose moments are taken are longer than {MOMENTS_OF} elements")
-    shape = shape._replace(formula=regrouped(plain, same_along(shape)), plain=plain)
-    lanes_are_rows = across.shape_across(shape, row, outer)
+    key = key._replace(formula=regrouped(plain, same_along(key)), plain=plain)
+    lanes_are_rows = across.key_across(key, row, outer)
     with guard:
         if lanes_are_rows is None:
-            code = engine.compiled(emit.emitted, target, shape)
+            code = engine.compiled(emit.emitted, target, key)
         else:
-            shape = lanes_are_rows
-            code = engine.compiled(across.emitted, target, shape, across.depth_of(shape.most, shape.lines))
-    kept = (row.size + 2 * shape.lanes) * lines * _keeps(shape) + 8
+            key = lanes_are_rows
+            code = engine.compiled(across.emitted, target, key, across.depth_of(key.most, key.lines))
+    kept = (row.size + 2 * key.lanes) * lines * _keeps(key) + 8
     room = ROOM if block is None else ROOM_OF_BLOCK
     if r.mapped:  # of long rows, some elements are left open, and the row is not to be done as a whole
         room = max(room, lines * row.size >> 10)
     room = min(room, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
     if lanes_are_rows is not None:
-        room = max(room, 2 * shape.lanes)  # of which as many may be listed at once
-    own = [pitch(row.size, types[k].dtype.itemsize) for k in shape.staged]
+        room = max(room, 2 * key.lanes)  # of which as many may be listed at once
+    own = [pitch(row.size, types[k].dtype.itemsize) for k in key.staged]
     kept = -(-kept // 8) * 8
-    size = words(room, kept + sum(own) * shape.together // 8)
+    size = words(room, kept + sum(own) * key.together // 8)
     count = prod(d.size for d in outer)
     between = max(BUDGET // (lines * row.size), 1) if block is None else count
     pieces: list[list[Step]] = []
@@ -167,14 +167,16 @@ def _reduced(
         staged = memory + 8 * kept
         for bytes_ in own:
             numbers += [staged, bytes_]
-            staged += bytes_ * shape.together
+            staged += bytes_ * key.together
         return Step(code, tuple(numbers))
 
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         ends = [*range(first, end, block or count), end]
         pieces.append([step(*pair) for pair in pairwise(ends)])
     return Run(
-        [pieces], 8 * size * steps, OpenRows(r, Decision(nest, output.data_type, target), steps, size, turns=block is not None)
+        [pieces],
+        8 * size * steps,
+        UndecidedRows(r, Decision(nest, output.data_type, target), steps, size, turns=block is not None),
     )
 
 
@@ -191,6 +193,6 @@ def _counting(r: Rows, inner: Sequence[MapDimension]) -> list[MapDimension]:
     return list(inner)
 
 
-def _keeps(shape: ReductionKey) -> int:
+def _keeps(key: ReductionKey) -> int:
     """The nodes whose values are kept for a whole row."""
-    return len(stages(shape.formula, same_along(shape), mapped=shape.mapped).kept) if shape.keeps else 0
+    return len(stages(key.formula, same_along(key), mapped=key.mapped).kept) if key.keeps else 0

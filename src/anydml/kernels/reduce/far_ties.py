@@ -19,22 +19,22 @@ from anydml.kernels.numbers.floats.numbers import odd_of
 from anydml.kernels.numbers.functions import exponentials
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.functions.pairs import two_sum
-from anydml.kernels.reduce.open_rows import OpenRow
-from anydml.kernels.reduce.shape import ReductionKey
+from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.softmax import CLOSE, FARTHEST
+from anydml.kernels.reduce.undecided_rows import UndecidedRow
 from anydml.tensor import DataType
 
 SHARE = 2.0**-20  # of the limit: of a sum of at most 2^28 terms, and of exponents up to 800, each rounded a few times
 
 
-def far_ties(target: Target, shape: ReductionKey, stream: int) -> tuple[str, list[str]]:
-    """The text of an `OpenRow` for a log-softmax of a stream, and what it declares."""
-    return _FarTies(target, shape, stream).text()
+def far_ties(target: Target, key: ReductionKey, stream: int) -> tuple[str, list[str]]:
+    """The text of an `UndecidedRow` for a log-softmax of a stream, and what it declares."""
+    return _FarTies(target, key, stream).text()
 
 
-class _FarTies(OpenRow):
-    def __init__(self, target: Target, shape: ReductionKey, stream: int) -> None:
-        super().__init__(target, shape)
+class _FarTies(UndecidedRow):
+    def __init__(self, target: Target, key: ReductionKey, stream: int) -> None:
+        super().__init__(target, key)
         self.stream = stream
 
     def text(self) -> tuple[str, list[str]]:
@@ -71,7 +71,7 @@ class _FarTies(OpenRow):
         return self.ended(self.decided(self._element))
 
     def _x(self) -> Value:
-        x = precise.item(self.body, "stream", [], (self.stream, self.shape.types[self.stream]), self.read, self.lanes)
+        x = precise.item(self.body, "stream", [], (self.stream, self.key.types[self.stream]), self.read, self.lanes)
         assert isinstance(x, Precise)
         return x.pair.head
 
@@ -92,6 +92,6 @@ class _FarTies(OpenRow):
         known = known & (~is_tie | counts | size.compared("ogt", self.limit * (1 + SHARE)))
         left = self.body.chosen(is_tie & counts, -1.0 * size.lift(1.0), tail)
         made = odd_of(head, left)
-        if self.shape.types[-1] == DataType.FLOAT16:
+        if self.key.types[-1] == DataType.FLOAT16:
             return halves.narrowed(halves.odd_single(made)), ~known
         return made.converted("fptrunc", made.kind.of("float")).bits(), ~known

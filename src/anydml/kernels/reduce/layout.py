@@ -1,4 +1,4 @@
-"""The shape that a kernel of rows is made for, from how rows lie in memory."""
+"""The key of a kernel of rows, from the layout of the rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise.geometry import MapDimension
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, PLACE, POSITION, STRIDED
 from anydml.kernels.match.rows import Rows
-from anydml.kernels.reduce.shape import ReductionKey
+from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.staging import pitch, together
 from anydml.tensor import DataType
 
@@ -25,9 +25,9 @@ def shape_of(
     outer: Sequence[MapDimension],
     around: Sequence[MapDimension],
 ) -> ReductionKey:
-    """The shape for rows that lie so; around: the dimensions of their lines, but for the one that these run along."""
+    """The key for rows with this layout; around: the dimensions of their lines, but for the one that these run along."""
     moves = [any(d.strides[k] for d in (*around, row)) for k in range(len(types))]
-    lies = tuple(
+    layouts = tuple(
         (POSITION if moves[k] else PLACE)
         if k < len(r.streams) and r.streams[k].name is None
         else CONSTANT
@@ -39,13 +39,13 @@ def shape_of(
     )
     lines = prod(d.size for d in around)
     staged, rows_together = _staged(target, r, types, row, outer) if lines == 1 else ((), 1)
-    lies = tuple(CONTIGUOUS if k in staged else x for k, x in enumerate(lies))
+    layouts = tuple(CONTIGUOUS if k in staged else x for k, x in enumerate(layouts))
     lanes = target.vector_bytes // 4
     most = _power_of_two(lines * row.size)
     additions = _power_of_two(-(-row.size // lanes) + 1)
     keeps = lines * (row.size + 2 * lanes) <= 2 * KEPT
     return ReductionKey(
-        r.formula, r.mapped, r.integral, types, lies, len(outer), lanes, 4, most, additions, len(around),
+        r.formula, r.mapped, r.integral, types, layouts, len(outer), lanes, 4, most, additions, len(around),
         _power_of_two(lines), keeps, staged, rows_together, r.formula,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.streams import CONTIGUOUS, Streams, starts
-from anydml.kernels.reduce.shape import ReductionKey
+from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.walk import RowWalk
 
 
@@ -16,10 +16,10 @@ class Row:
     number: of the row among all; line: of the one that is read, None where the row is one.
     """
 
-    def __init__(self, body: Body, shape: ReductionKey) -> None:
-        self.body, self.shape = body, shape
-        self.kinds = [Kind(f"i{t.element_bits}", shape.lanes) for t in shape.types]
-        self.streams = Streams(body, self.kinds, shape.lies)
+    def __init__(self, body: Body, key: ReductionKey) -> None:
+        self.body, self.key = body, key
+        self.kinds = [Kind(f"i{t.element_bits}", key.lanes) for t in key.types]
+        self.streams = Streams(body, self.kinds, key.layouts)
         self.number = ""
         self.line: str | None = None
 
@@ -27,15 +27,15 @@ class Row:
         """Where each stream's row begins, of one counted from the kernel's first."""
         row = self.body.op(f"add i64 {r}, %first")
         bases = [f"%p{k}" for k in range(len(self.kinds))]
-        return starts(self.body, self.shape.lies, bases, row, self.shape.outer, "n", "o")
+        return starts(self.body, self.key.layouts, bases, row, self.key.outer, "n", "o")
 
     def line_starts(self, row: list[str], number: str) -> list[str]:
         """Where each stream's line begins, from where its row does."""
-        return starts(self.body, self.shape.lies, row, number, self.shape.inner, "m", "q")
+        return starts(self.body, self.key.layouts, row, number, self.key.inner, "m", "q")
 
     def lines(self, carried: list[Value], each: Callable[[list[Value]], list[Value]]) -> list[Value]:
         """Every line of the row; most rows are one."""
-        if not self.shape.inner:
+        if not self.key.inner:
             return each(carried)
         row = self.streams.bases
 
@@ -55,7 +55,7 @@ class Row:
 
     def places(self, i: str) -> Value:
         """The places in the row of a group's lanes."""
-        return self.body.splat(Value(self.body, self.in_row(i), Kind("i64")), self.shape.lanes) + self.streams.iota
+        return self.body.splat(Value(self.body, self.in_row(i), Kind("i64")), self.key.lanes) + self.streams.iota
 
     def put(self, walk: RowWalk, i: str, loaded: dict[int, Value]) -> None:
         """Give a walk a group of elements that are loaded, and its positions."""
@@ -65,11 +65,11 @@ class Row:
     def fetch_next(self, i: str) -> None:
         """Ask for what the next row has in this place, which is read at once when it begins."""
         body = self.body
-        if not self.shape.outer:
+        if not self.key.outer:
             return
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         for k in self.streams.inside:
-            if self.shape.lies[k] == CONTIGUOUS:
-                step = f"%w{k}" if k in self.shape.staged else f"%o{self.shape.outer - 1}_{k}"
+            if self.key.layouts[k] == CONTIGUOUS:
+                step = f"%w{k}" if k in self.key.staged else f"%o{self.key.outer - 1}_{k}"
                 at = body.at(self.streams.place(k, i), step)
                 body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")

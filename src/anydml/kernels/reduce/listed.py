@@ -8,8 +8,8 @@ from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.numbers.floats.rounding import stored
 from anydml.kernels.reduce import doubled
+from anydml.kernels.reduce.key import ALL
 from anydml.kernels.reduce.lines import Row
-from anydml.kernels.reduce.shape import ALL
 from anydml.kernels.reduce.walk import RowWalk
 
 
@@ -17,7 +17,7 @@ class List:
     """The list that a kernel of rows keeps. noted: how many elements were on it when the row began."""
 
     def __init__(self, body: Body, row: Row) -> None:
-        self.body, self.row, self.shape = body, row, row.shape
+        self.body, self.row, self.key = body, row, row.key
         self.noted = "0"
 
     def stop_if_full(self, r: str, before: Callable[[], None] | None = None) -> None:
@@ -78,16 +78,16 @@ class List:
 
     def note(self, i: str, take: str | None, bits: str) -> None:
         """Put the undecided lanes of a group on the list."""
-        body, lanes = self.body, self.shape.lanes
+        body, lanes = self.body, self.key.lanes
         if take is not None:
             beyond = body.op(f"shl i64 -1, {take}")
             bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
 
         def note() -> None:
             def one(lane: str, _: list[Value]) -> list[Value]:
-                open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+                undecided = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
                 at = self.row.in_row(body.op(f"add i64 {i}, {lane}"))
-                when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self.append(at))
+                when(body, body.op(f"icmp ne i64 {undecided}, 0"), lambda: self.append(at))
                 return []
 
             body.loop("0", str(lanes), 1, [], one)
@@ -96,7 +96,7 @@ class List:
 
     def decide(self, walk: RowWalk, count: str) -> None:
         """Decide what this row has on the list in pairs of float64 values; what they leave open stays there."""
-        body, lanes = self.body, self.shape.lanes
+        body, lanes = self.body, self.key.lanes
         zero = body.constant(Kind("double", lanes), 0.0)
 
         def line(values: list[Value]) -> list[Value]:
@@ -120,7 +120,7 @@ class List:
         total = high.lane(0), low.lane(0)
         for lane in range(1, lanes):
             total = doubled.added(total, (high.lane(lane), low.lane(lane)))
-        spread = body.splat(total[0], lanes), body.splat(total[1], lanes)
+        totals = body.splat(total[0], lanes), body.splat(total[1], lanes)
         row = self.row.streams.bases
 
         def entry(e: str, kept: list[Value]) -> list[Value]:
@@ -128,12 +128,12 @@ class List:
             place = body.load("i64", slot, 8)
             all_ = body.op(f"icmp eq i64 {place}, {ALL}")
             at = body.op(f"select i1 {all_}, i64 0, i64 {place}")
-            if self.shape.inner:
+            if self.key.inner:
                 self.row.streams.bases = self.row.line_starts(row, body.op(f"udiv i64 {at}, %n"))
                 at = body.op(f"urem i64 {at}, %n")
             self.row.put(walk, at, self.row.streams.alone(at))
-            number = doubled.share(walk.doubled(), spread, self.shape.all_additions)
-            made, undecided = stored(number, self.shape.types[-1], integral=self.shape.integral)
+            number = doubled.share(walk.doubled(), totals, self.key.all_additions)
+            made, undecided = stored(number, self.key.types[-1], integral=self.key.integral)
             assert undecided is not None
             stays = body.op(f"or i1 {all_}, {undecided.lane(0).name}")
 

@@ -10,8 +10,8 @@ from anydml.kernels.elementwise.line_walk import LineWalk
 from anydml.kernels.numbers.floats.numbers import Number, settled
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint, known_sign
+from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE, Moments
-from anydml.kernels.reduce.shape import ReductionKey
 from anydml.kernels.reduce.stages import inner, stages
 
 
@@ -22,11 +22,11 @@ class MomentWalk(LineWalk):
     by its place and the node that has it. infinite: where a reduction's total is of terms of which some are infinite.
     """
 
-    def __init__(self, body: Body, shape: ReductionKey, same: frozenset[int]) -> None:
-        super().__init__(body, shape.formula, [], shape.types[-1], shape.lanes, "wide", False)
-        self.shape = shape
-        self.streams: list[Value] = [body.undefined(Kind("i8", shape.lanes))] * (len(shape.types) - 1)
-        self.stages = stages(shape.formula, same, mapped=shape.mapped)
+    def __init__(self, body: Body, key: ReductionKey, same: frozenset[int]) -> None:
+        super().__init__(body, key.formula, [], key.types[-1], key.lanes, "wide", False)
+        self.key = key
+        self.streams: list[Value] = [body.undefined(Kind("i8", key.lanes))] * (len(key.types) - 1)
+        self.stages = stages(key.formula, same, mapped=key.mapped)
         self.first: dict[int, Value] = {}
         self.beside: dict[tuple[int, str], Number] = {}
         self.infinite: dict[int, Value] = {}
@@ -70,8 +70,8 @@ class MomentWalk(LineWalk):
         assert isinstance(count, int)
         x, *g = (self.first[a] for a in args)
         if op == MOMENTS:
-            return Moments(self.body, self.shape.lanes, x, count, depth)
-        return Joint(self.body, self.shape.lanes, x, g[0], count, depth)
+            return Moments(self.body, self.key.lanes, x, count, depth)
+        return Joint(self.body, self.key.lanes, x, g[0], count, depth)
 
     def put_beside(self, p: int, a: Accumulator) -> None:
         """Put down what is known of a reduction that has come to a result."""

@@ -8,9 +8,9 @@ from contextlib import nullcontext
 
 from anydml.kernels.code.values import Kind, Value, part
 from anydml.kernels.reduce.accumulator import Accumulator, Compensated
+from anydml.kernels.reduce.key import SHORT
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.pool import PoolingBody
-from anydml.kernels.reduce.shape import SHORT
 from anydml.kernels.reduce.walk import RowWalk
 
 
@@ -18,7 +18,7 @@ class Passes:
     """Emits the passes of a row."""
 
     def __init__(self, body: PoolingBody, row: Row) -> None:
-        self.body, self.row, self.shape = body, row, row.shape
+        self.body, self.row, self.key = body, row, row.key
 
     def run(self, walk: RowWalk, s: int) -> None:
         """Emit a pass along the row, and give the walk its results."""
@@ -34,7 +34,7 @@ class Passes:
 
         Terms whose sign is not certain count as -0. If there are any but zeros, the sum of the others need not be 0.
         """
-        body, lanes = self.body, self.shape.lanes
+        body, lanes = self.body, self.key.lanes
         mean, total = walk.total(p)
         off, none = mean.error(), body.constant(Kind("double", lanes), -0.0)
 
@@ -51,7 +51,7 @@ class Passes:
 
     def _of_infinities(self, walk: RowWalk, p: int) -> tuple[Value, Value]:
         """The sum of the infinite terms g (x - mean of x), and whether one of them is not certain; a pass of its own."""
-        body, lanes = self.body, self.shape.lanes
+        body, lanes = self.body, self.key.lanes
         mean, _ = walk.total(p)
         off, zero = mean.error(), body.constant(Kind("double", lanes), 0.0)
 
@@ -77,7 +77,7 @@ class Passes:
         group: Callable[[list[Value], Value, Value, Value], list[Value]],
     ) -> list[Value]:
         """Values carried along the row once more, where a condition holds; group: with elements x and g, and active lanes."""
-        body, lanes = self.body, self.shape.lanes
+        body, lanes = self.body, self.key.lanes
         up = body.op(f"and i64 {body.op(f'add i64 %n, {lanes - 1}')}, {-lanes}")
 
         def one(i: str, values: list[Value]) -> list[Value]:
@@ -95,13 +95,13 @@ class Passes:
         return body.loop("0", some, 1, starts, again)[1]
 
     def _pass(self, walk: RowWalk, s: int) -> None:
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         mark = len(body.lines)
         self.row.put(walk, "0", {k: body.undefined(self.row.kinds[k]) for k in self.row.streams.inside})
         for p in walk.kept_before(s):
-            walk.put(p, body.undefined(Kind("double", shape.lanes)))
+            walk.put(p, body.undefined(Kind("double", key.lanes)))
         times = walk.groups(s)
-        accumulators = walk.accumulators(s, self.shape.depth(times))
+        accumulators = walk.accumulators(s, self.key.depth(times))
         del body.lines[mark:]  # nothing of it is used but the accumulators' kinds
         walk.forget()
         starts = [v for a in accumulators for v in a.starts]
@@ -120,7 +120,7 @@ class Passes:
         def several(i: str, values: list[Value]) -> list[Value]:
             found = []
             for u in range(times):
-                at = i if not u else body.op(f"add i64 {i}, {u * shape.lanes}")
+                at = i if not u else body.op(f"add i64 {i}, {u * key.lanes}")
                 found += step(at, values[u * len(starts) : (u + 1) * len(starts)], None, self.row.streams.whole(at))
             return found
 
@@ -129,7 +129,7 @@ class Passes:
         def ended(i: str, values: list[Value]) -> list[Value]:
             """The second halves of the group before."""
             walk.ended(values[-2:])
-            before = body.op(f"sub i64 {i}, {shape.lanes}")
+            before = body.op(f"sub i64 {i}, {key.lanes}")
             for p, value in walk.fill_pass(s):
                 body.stored(value, self._memory(p, walk, before))
             made = walk.stepped(s, accumulators, values[:-2], None, self.row.places(before))
@@ -155,14 +155,14 @@ class Passes:
 
         def alone(values: list[Value]) -> list[Value]:
             if shares is None:
-                i, values = self._blocks(shape.lanes * times, accumulators * times, values, several)
+                i, values = self._blocks(key.lanes * times, accumulators * times, values, several)
             else:
                 halves = shares.nothing()
-                i, values = self._blocks(shape.lanes, accumulators, [*values, *halves], overlapping)
+                i, values = self._blocks(key.lanes, accumulators, [*values, *halves], overlapping)
                 values = ended(i, values)
             own, others = values[: len(starts)], values[len(starts) :]
             if times > 1:
-                i, own = body.loop(i, "%n", shape.lanes, own, lambda i, v: step(i, v, None, self.row.streams.whole(i)))
+                i, own = body.loop(i, "%n", key.lanes, own, lambda i, v: step(i, v, None, self.row.streams.whole(i)))
             left = body.op(f"sub i64 %n, {i}")
             some = body.op(f"zext i1 {body.op(f'icmp ne i64 {left}, 0')} to i64")
 
@@ -173,7 +173,7 @@ class Passes:
             _, own = body.loop("0", some, 1, own, rest)
             return own + others
 
-        if not shape.inner:
+        if not key.inner:
             values = alone(starts * times)
             walk.finish(s, accumulators, [values[u * len(starts) : (u + 1) * len(starts)] for u in range(times)])
             return
@@ -204,7 +204,7 @@ class Passes:
 
             i, kept = body.loop("0", "%n", size, [v for a in accumulators for v in a.over_lines], exact)
             return body.loop(i, "%n", step, _of_lines(accumulators, kept), group)
-        size = self.shape.block(step // self.shape.lanes) * step
+        size = self.key.block(step // self.key.lanes) * step
 
         def block(i: str, values: list[Value]) -> list[Value]:
             end = body.op(f"add i64 {i}, {size}")
@@ -219,10 +219,10 @@ class Passes:
         body = self.body
         which = sorted(walk.stages.kept).index(p)
         # before the first group there is room for one more, in which nothing is kept
-        room = body.op(f"add i64 %n, {2 * self.shape.lanes}")
-        at = self.row.in_row(body.op(f"add i64 {i}, {self.shape.lanes}"), room)
+        room = body.op(f"add i64 %n, {2 * self.key.lanes}")
+        at = self.row.in_row(body.op(f"add i64 {i}, {self.key.lanes}"), room)
         if which:
-            lines = "%lines" if self.shape.inner else "1"
+            lines = "%lines" if self.key.inner else "1"
             before = body.op(f"mul i64 {lines}, {which}")
             at = body.op(f"add i64 {at}, {body.op(f'mul i64 {room}, {before}')}")
         return body.at("%memory", body.op(f"mul i64 {at}, 8"))
@@ -230,7 +230,7 @@ class Passes:
     def load_kept(self, walk: RowWalk, s: int, i: str) -> None:
         """Give a walk the values of a group that passes before one have kept."""
         for p in walk.kept_before(s):
-            walk.put(p, self.body.loaded(Kind("double", self.shape.lanes), self._memory(p, walk, i)))
+            walk.put(p, self.body.loaded(Kind("double", self.key.lanes), self._memory(p, walk, i)))
 
 
 def _merged(accumulators: list[Accumulator], a: list[Value], b: list[Value]) -> list[Value]:

@@ -14,26 +14,26 @@ from anydml.kernels.elementwise import precise
 from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.lanes import Truth
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL
+from anydml.kernels.reduce.key import ReductionKey, same_along
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
-from anydml.kernels.reduce.open_rows import OpenRow
 from anydml.kernels.reduce.precise_sums import Differences, Plain, Sums
-from anydml.kernels.reduce.shape import ReductionKey, same_along
 from anydml.kernels.reduce.stages import inner, stages
+from anydml.kernels.reduce.undecided_rows import UndecidedRow
 
 
-def finer_stage(target: Target, shape: ReductionKey) -> tuple[str, list[str]]:
-    """The text of an `OpenRow` for a formula of sums, and what it declares."""
-    return _Finer(target, shape).text()
+def finer_stage(target: Target, key: ReductionKey) -> tuple[str, list[str]]:
+    """The text of an `UndecidedRow` for a formula of sums, and what it declares."""
+    return _Finer(target, key).text()
 
 
-class _Finer(OpenRow):
-    def __init__(self, target: Target, shape: ReductionKey) -> None:
-        super().__init__(target, shape._replace(formula=shape.plain))
-        self.formula = shape.plain
-        self.stages = stages(self.formula, same_along(shape), mapped=shape.mapped)
+class _Finer(UndecidedRow):
+    def __init__(self, target: Target, key: ReductionKey) -> None:
+        super().__init__(target, key._replace(formula=key.plain))
+        self.formula = key.plain
+        self.stages = stages(self.formula, same_along(key), mapped=key.mapped)
         self.items: dict[int, Precise | Truth] = {}
         self.beside: dict[tuple[int, str], Precise] = {}  # what else is known of a pass's result, by its place and the node
-        self.additions = 2 * shape.additions * shape.lines * max(shape.lanes // self.lanes, 1) + 2 * self.lanes
+        self.additions = 2 * key.additions * key.lines * max(key.lanes // self.lanes, 1) + 2 * self.lanes
 
     def text(self) -> tuple[str, list[str]]:
         self.begin()
@@ -114,6 +114,6 @@ class _Finer(OpenRow):
     def _element(self) -> tuple[Value, Value | None]:
         last = len(self.formula) - 1
         self._fill_within([last])
-        made = precise.finished(self.items[last], self.shape.types[-1], integral=self.shape.integral)
+        made = precise.finished(self.items[last], self.key.types[-1], integral=self.key.integral)
         self._forget()
         return made

@@ -22,7 +22,7 @@ def pitch(size: int, itemsize: int) -> int:
     return (size * itemsize // LINE // 2 * 2 + 3) * LINE
 
 
-def turned(
+def transposed(
     text: Text, target: Target, source: tuple[str, str], into: tuple[str, str], itemsize: int, rows: str, columns: str
 ) -> None:
     """Copy so many rows of so many elements, to as many columns.
@@ -43,7 +43,7 @@ def turned(
     def several(r: str, c: str) -> None:
         read = [place(a, a_row, text.op(f"add i64 {r}, {k}"), c) for k in range(tall)]
         written = [place(b, b_row, text.op(f"add i64 {c}, {k}"), r) for k in range(wide)]
-        for vector, at in zip(tiles.turned(text, read, itemsize, width, span), written, strict=True):
+        for vector, at in zip(tiles.transposed(text, read, itemsize, width, span), written, strict=True):
             text.store(f"<{width} x i8>", vector, at)
 
     down = text.op(f"and i64 {rows}, {-tall}")
@@ -68,12 +68,12 @@ class Staging:
     """
 
     def __init__(self, body: Body, row: Row) -> None:
-        self.body, self.row, self.shape = body, row, row.shape
+        self.body, self.row, self.key = body, row, row.key
         self.first = self.end = "0"
 
     @property
     def writes(self) -> bool:
-        return self.row.streams.last in self.shape.staged
+        return self.row.streams.last in self.key.staged
 
     def resume(self, rows: list[Value]) -> None:
         """Take up what `begin` came to for the row before."""
@@ -81,11 +81,11 @@ class Staging:
 
     def begin(self, r: str) -> None:
         """Copy the inputs' next rows to memory, if those there end before a row: at most to the end of a dimension."""
-        body, d = self.body, self.shape.outer - 1
+        body, d = self.body, self.key.outer - 1
         first, end = self.first, self.end
         anew = body.op(f"icmp eq i64 {r}, {end}")
         at = body.op(f"urem i64 {body.op(f'add i64 {r}, %first')}, %n{d}")
-        count = str(self.shape.together)
+        count = str(self.key.together)
         for room in (body.op(f"sub i64 %n{d}, {at}"), body.op(f"sub i64 %rows, {r}")):
             count = body.op(f"select i1 {body.op(f'icmp ult i64 {room}, {count}')}, i64 {room}, i64 {count}")
         ends = body.op(f"add i64 {r}, {count}")
@@ -94,9 +94,9 @@ class Staging:
         def copy() -> None:
             there = self.row.starts(r)
             for k in self.row.streams.inside:
-                if k in self.shape.staged:
+                if k in self.key.staged:
                     size = self.row.kinds[k].bits // 8
-                    turned(body, body.target, (there[k], f"%s{k}"), (f"%t{k}", f"%w{k}"), size, "%n", count)
+                    transposed(body, body.target, (there[k], f"%s{k}"), (f"%t{k}", f"%w{k}"), size, "%n", count)
 
         when(body, anew, copy)
 
@@ -104,12 +104,12 @@ class Staging:
         """Copy the output's rows that are staged, before one, to where they belong."""
         body, k = self.body, self.row.streams.last
         there, count = self.row.starts(self.first)[k], body.op(f"sub i64 {end}, {self.first}")
-        turned(body, body.target, (f"%t{k}", f"%w{k}"), (there, f"%s{k}"), self.row.kinds[k].bits // 8, count, "%n")
+        transposed(body, body.target, (f"%t{k}", f"%w{k}"), (there, f"%s{k}"), self.row.kinds[k].bits // 8, count, "%n")
 
     def bases(self, r: str) -> dict[int, str]:
         """Where the row begins in memory, of each stream that is staged."""
         found = {}
-        for k in self.shape.staged:
+        for k in self.key.staged:
             number = self.body.op(f"sub i64 {r}, {self.first}")
             found[k] = self.body.at(f"%t{k}", self.body.op(f"mul i64 {number}, %w{k}"))
         return found

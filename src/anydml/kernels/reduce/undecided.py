@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.rows import Rows
-from anydml.kernels.reduce.shape import ALL
+from anydml.kernels.reduce.key import ALL
 from anydml.kernels.undecided.decision import Decision
 
-STATE_WORDS = 8  # of each piece: shape.STATE, in a cache line of its own
+STATE_WORDS = 8  # of each piece: key.STATE, in a cache line of its own
 
 
 def words(room: int, kept: int) -> int:
@@ -22,7 +22,7 @@ def words(room: int, kept: int) -> int:
     return -(-(STATE_WORDS + 2 * (room + 1) + kept) // 8) * 8
 
 
-class OpenRows(NamedTuple):
+class UndecidedRows(NamedTuple):
     """The elements that kernels of rows leave open, as they have to be decided. pieces, size: of the scratch, in words.
 
     turns: whether a piece that has left nothing open may be one that has not been begun.

@@ -25,10 +25,10 @@ from anydml.kernels.reduce.accumulators import accumulator
 from anydml.kernels.reduce.careful_rest import CarefulRest, adds_largest
 from anydml.kernels.reduce.extremes import RowExtreme
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint
+from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.moment_walk import MomentWalk
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
 from anydml.kernels.reduce.refined import refined
-from anydml.kernels.reduce.shape import ReductionKey
 from anydml.kernels.reduce.stages import COSTLY, inner
 from anydml.kernels.reduce.sums import CarefulProduct, Over, Rest, RowProduct, RowSum
 from anydml.tensor import DataType
@@ -37,10 +37,10 @@ from anydml.tensor import DataType
 class RowWalk(MomentWalk):
     """careful: sums of exact terms are exact, or known to be not. improves: whether that may make a difference."""
 
-    def __init__(self, body: Body, shape: ReductionKey, same: frozenset[int], *, careful: bool) -> None:
-        super().__init__(body, shape, same)
+    def __init__(self, body: Body, key: ReductionKey, same: frozenset[int], *, careful: bool) -> None:
+        super().__init__(body, key, same)
         # a map's formula is not asked: reductions are none of its operations
-        self.modular = modular(shape.formula) if shape.integral and shape.types[-1].dtype.kind in "iu" else frozenset()
+        self.modular = modular(key.formula) if key.integral and key.types[-1].dtype.kind in "iu" else frozenset()
         self.careful, self.improves = careful, False
         self.over: dict[int, Over] = {}  # careful sums
         self.closest: Number | None = None  # what is stored, where it is known closer than its formula says
@@ -48,16 +48,16 @@ class RowWalk(MomentWalk):
         self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
         self.reciprocals: dict[int, Number] = {}
         # softmax of float32, by the place of its powers
-        single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in shape.types)
-        e = softmax.powers(shape.formula) if shape.mapped and single else None
+        single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in key.types)
+        e = softmax.powers(key.formula) if key.mapped and single else None
         self.powers = e if e is not None and self.stages.within[e] else None
-        rests = [args[1] for op, args, _ in shape.formula if op == "row_rest"]
+        rests = [args[1] for op, args, _ in key.formula if op == "row_rest"]
         if self.powers is not None:
             rests.append(self.formula[self.formula[self.powers].args[0]].args[1])
         self.largest = rests[0] if rests else -1  # the place of what powers are taken beside
         self.shares: softmax.Shares | None = None
         self.gap: Value | None = None  # of a rest
-        self.less = softmax.less(shape.formula) if shape.mapped else None
+        self.less = softmax.less(key.formula) if key.mapped else None
 
     # --- what differs within a row ---
 
@@ -72,7 +72,7 @@ class RowWalk(MomentWalk):
         """Compute what the reductions of a pass need; the nodes that it keeps, with their values."""
         self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.items)))
         made = []
-        for p in sorted(self.stages.kept if self.shape.keeps else ()):
+        for p in sorted(self.stages.kept if self.key.keeps else ()):
             item = self.items.get(p)  # what was put there is made in this pass, too
             if self.keeper.get(p, s) == s and isinstance(item, Number) and item.err is None and item.guard is None:
                 self.keeper[p] = s
@@ -91,7 +91,7 @@ class RowWalk(MomentWalk):
         if self.costly(s):
             return 1
         # five values of each of four groups are more than there are registers
-        return 2 if any(self.formula[p].op == JOINT for p in self.stages.passes[s]) else self.shape.unroll
+        return 2 if any(self.formula[p].op == JOINT for p in self.stages.passes[s]) else self.key.unroll
 
     def costly(self, s: int) -> bool:
         """Whether a pass computes functions."""
@@ -107,7 +107,7 @@ class RowWalk(MomentWalk):
         for p, (op, args, data) in enumerate(self.formula):
             if p in self.items or self.stages.within[p] or self.stages.after[p] > s or op.startswith("row_"):
                 continue
-            if p == root and not self.shape.mapped:
+            if p == root and not self.key.mapped:
                 continue
             self.items[p] = self._settled(self._item(p, op, args, data))
         if self.largest in self.items and self.shares is None:
@@ -142,21 +142,21 @@ class RowWalk(MomentWalk):
                 m = self.number(args[1]).single
                 assert self.shares is not None
                 assert m is not None
-                closer = not self.shape.mapped and adds_largest(self.formula)
+                closer = not self.key.mapped and adds_largest(self.formula)
                 if closer and self.careful:
-                    made.append(CarefulRest(self.body, self.shape.lanes, self.shares, m, self.shape.all_additions))
+                    made.append(CarefulRest(self.body, self.key.lanes, self.shares, m, self.key.all_additions))
                 else:
-                    made.append(Rest(self.body, self.shape.lanes, self.shares, m, self.shape.most, depth))
+                    made.append(Rest(self.body, self.key.lanes, self.shares, m, self.key.most, depth))
                 self.improves |= closer
                 continue
             if op in (MOMENTS, JOINT):
-                made.append(self.of_moments(p, self.shape.short_depth(self.groups(s))))
+                made.append(self.of_moments(p, self.key.short_depth(self.groups(s))))
                 continue
             term = self._term(args[0])
             modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
             a = accumulator(
-                self.body, self.shape.lanes, op.removeprefix("row_"), term, lambda item: as_number(item, self.like),
-                count=self.shape.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,
+                self.body, self.key.lanes, op.removeprefix("row_"), term, lambda item: as_number(item, self.like),
+                count=self.key.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,
             )  # fmt: skip
             if isinstance(a, RowExtreme) and p == self.largest and self.powers is not None:
                 a.be_plain()  # of NaN, the sum of powers is NaN
@@ -264,7 +264,7 @@ class RowWalk(MomentWalk):
         assert self.less is not None
         assert self.gap is not None
         x, m, total = (self.number(p) for p in self.less)
-        return softmax.closely(x, m, total, self.gap, self.shape.most, self.shape.types[-1])
+        return softmax.closely(x, m, total, self.gap, self.key.most, self.key.types[-1])
 
     # --- items ---
 
@@ -286,7 +286,7 @@ class RowWalk(MomentWalk):
     def _item(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op in (VARIANCE, OTHER_MEAN, TOTAL):
             return self.beside[args[0], op]
-        if args and args[0] in self.over and not self.shape.mapped and self._is_stored(place):
+        if args and args[0] in self.over and not self.key.mapped and self._is_stored(place):
             made = refined(op, self.over[args[0]], [self.number(a) for a in args[1:]])
             if made is not None:
                 return made

@@ -117,9 +117,9 @@ def _found(
 ) -> Run:
     """A row for each box of elements, by the same kernel."""
     *around, row = max((dims for _, dims in boxes), key=lambda dims: prod(d.size for d in dims))
-    shape = shape_of(target, r, types, row, [], around)
+    key = shape_of(target, r, types, row, [], around)
     with guard:
-        code = engine.compiled(emit.emitted, target, shape)
+        code = engine.compiled(emit.emitted, target, key)
     pieces = []
     for k, ((bases, dims), result) in enumerate(zip(boxes, results, strict=True)):
         *around, row = dims

@@ -28,32 +28,32 @@ STEP = 1 << 23  # the unit of the exponent in the bits of a float32
 PLACES = 29 * STEP  # the largest difference of exponents of a sum and an element: 53 places less the 24 of an element
 
 
-def columns_bytes(target: Target, shape: ScanKey, lines: int) -> tuple[int, int]:
+def columns_bytes(target: Target, key: ScanKey, lines: int) -> tuple[int, int]:
     """The bytes of scratch: the lines' sums, and a block of the last few lines."""
     lanes = lanes_of(target)
     strip = min((-(-lines // lanes) + 1) * lanes, STRIP)
-    return strip * 12 if shape.floating else strip * shape.size, 2 * ROWS * lanes * shape.size
+    return strip * 12 if key.floating else strip * key.size, 2 * ROWS * lanes * key.size
 
 
-def emitted(target: Target, shape: ScanKey) -> str:
+def emitted(target: Target, key: ScanKey) -> str:
     """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
     body = Body(target)
     arguments(body, NAMES, POINTERS | {"staged"})
     items, lanes = Resumed(body), lanes_of(target)
-    groups = [group(target, shape, n) for n in (lanes, 1)] if shape.floating else []
-    groups.append((_moved(target, lanes * shape.size), []))
+    groups = [group(target, key, n) for n in (lanes, 1)] if key.floating else []
+    groups.append((_moved(target, lanes * key.size), []))
 
     def line(at: list[str], count: str, strides: list[str]) -> None:
         items.turn()
-        missing = _missing(body, at[1], lanes, shape.size)
+        missing = _missing(body, at[1], lanes, key.size)
 
         def strip(place: str, _: list[Value]) -> list[Value]:
             own = body.op(f"select i1 {body.op(f'icmp eq i64 {place}, 0')}, i64 {missing}, i64 0")
             end = body.op(f"sub i64 {body.op(f'add i64 {place}, {STRIP}')}, {missing}")
             first = body.op(f"add i64 {body.op(f'sub i64 {place}, {missing}')}, {own}")
             width = body.op(f"sub i64 {_least(body, end, '%lines')}, {first}")
-            places = [body.at(place, body.op(f"mul i64 {first}, {shape.size}")) for place in at]
-            _ScanStrip(body, shape, items, places, first, width, own).compute()
+            places = [body.at(place, body.op(f"mul i64 {first}, {key.size}")) for place in at]
+            _ScanStrip(body, key, items, places, first, width, own).compute()
             return []
 
         # the last strip is narrower
@@ -97,12 +97,12 @@ class _ScanStrip:
     at: the addresses of the first one, the line `first`, in source and target. missing: lanes that are left out before it.
     """
 
-    def __init__(self, body: Body, shape: ScanKey, items: Resumed, at: list[str], first: str, width: str, missing: str) -> None:
-        self.body, self.shape, self.items, self.at, self.first, self.width = body, shape, items, at, first, width
+    def __init__(self, body: Body, key: ScanKey, items: Resumed, at: list[str], first: str, width: str, missing: str) -> None:
+        self.body, self.key, self.items, self.at, self.first, self.width = body, key, items, at, first, width
         self.missing = missing
         self.lanes = lanes_of(body.target)
-        self.element = Kind(f"i{8 * shape.size}", self.lanes)
-        self.sum = Kind("double", self.lanes) if shape.floating else self.element
+        self.element = Kind(f"i{8 * key.size}", self.lanes)
+        self.sum = Kind("double", self.lanes) if key.floating else self.element
         up = body.op(f"add i64 {body.op(f'add i64 {width}, {missing}')}, {self.lanes - 1}")
         self.padded = body.op(f"and i64 {up}, {-self.lanes}")
         # the least elements are stored after the sums
@@ -116,11 +116,11 @@ class _ScanStrip:
     def _start(self) -> None:
         body = self.body
         # the sum of zeros is -0 if all of them are
-        first = body.constant(self.sum, -0.0 if self.shape.floating else int(self.shape.product))
+        first = body.constant(self.sum, -0.0 if self.key.floating else int(self.key.product))
 
         def step(c: str, _: list[Value]) -> list[Value]:
             body.stored(first, self._sums(c))
-            if self.shape.floating:
+            if self.key.floating:
                 body.stored(body.constant(Kind("i32", self.lanes), NONE), self._leasts(c))
             return []
 
@@ -137,7 +137,7 @@ class _ScanStrip:
         places = [along(body, place, f"%{side}_step", row) for side, place in zip(("source", "target"), self.at, strict=True)]
 
         def step(c: str, _: list[Value]) -> list[Value]:
-            if not self.shape.floating:
+            if not self.key.floating:
                 self._block(row, rows, c, places)
                 return []
             left = body.op(f"icmp eq i32 {body.load('i32', self._leasts(c))}, {LEFT}")
@@ -152,7 +152,7 @@ class _ScanStrip:
 
     def _block(self, row: str, rows: int, c: str, places: list[str]) -> None:
         """A block of rows of as many lines as a vector has lanes; if there are fewer lines, through scratch."""
-        body, size = self.body, self.shape.size
+        body, size = self.body, self.key.size
         place = body.op(f"sub i64 {c}, {self.missing}")
         line = body.op(f"select i1 {body.op(f'icmp eq i64 {c}, 0')}, i64 0, i64 {place}")
         offset = body.op(f"mul i64 {line}, {size}")
@@ -199,17 +199,17 @@ class _ScanStrip:
         otherwise: Callable[[], None],
     ) -> None:
         """Compute a block. lanes: a mask of those that count. stored, otherwise: run if the block is stored, and if not."""
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         (source, source_step), (target, target_step) = ends
         read = [along(body, source, source_step, str(r)) for r in range(rows)]
         loaded = [body.loaded(self.element, place) for place in read]
         at = [along(body, target, target_step, str(r)) for r in range(rows)]
-        if not shape.floating:
+        if not key.floating:
             sums = body.loaded(self.sum, self._sums(c))
             made = []
             for x in loaded:
-                after = sums * x if shape.product else sums + x
-                made.append(sums if shape.exclusive else after)
+                after = sums * x if key.product else sums + x
+                made.append(sums if key.exclusive else after)
                 sums = after
             for value, place in zip(made, at, strict=True):
                 body.stored(value, place)
@@ -231,15 +231,15 @@ class _ScanStrip:
             sums = body.loaded(Kind("double", half), self._sums(c), 8 * first)
             begins.append(sums.converted("fptrunc", Kind("float", half)))
             for r, x in enumerate(singles):
-                if shape.size == 4:
+                if key.size == 4:
                     part = body.loaded(Kind("float", half), read[r], 4 * first)
                 else:
                     part = picked(x, x, range(first, first + half))
                 after = sums + part.converted("fpext", sums.kind)
-                value = zero_of_none(body, sums, body.op(f"add i64 {row}, {r}")) if shape.exclusive else after
+                value = zero_of_none(body, sums, body.op(f"add i64 {row}, {r}")) if key.exclusive else after
                 single = value.kind.of("float")
-                bits = value.converted("fptrunc", single).bits() if shape.size == 4 else narrowed(odd_single(value))
-                stores.append((bits, at[r], shape.size * first))
+                bits = value.converted("fptrunc", single).bits() if key.size == 4 else narrowed(odd_single(value))
+                stores.append((bits, at[r], key.size * first))
                 sums = after
             after_all.append((sums, first))
         begun = picked(begins[0], begins[1], range(self.lanes)).bits() & NONE
@@ -265,7 +265,7 @@ class _ScanStrip:
 
     def _left_to_group(self, row: str, c: str, line: str, real: tuple[str, str], left: str) -> None:
         """Let a group compute the rest of lines, from a row on."""
-        body, lanes, size = self.body, self.lanes, self.shape.size
+        body, lanes, size = self.body, self.lanes, self.key.size
         body.stored(body.constant(Kind("i32", lanes), LEFT), self._leasts(c))
         body.stored(body.loaded(self.sum, self._sums(c)), "%begun")
         body.stored(body.constant(self.sum, 0.0), "%begun", lefts(body.target))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.numbers.functions.pairs import two_sum
-from anydml.kernels.scan.sizes import size, spread
+from anydml.kernels.scan.sizes import may_be_inexact, size
 from anydml.kernels.scan.vectors import LineVectors
 
 LOST = 2.0**-51  # exceeds the relative rounding error of adding a prefix and the tail
@@ -38,7 +38,7 @@ def further(line: LineVectors, begin: str, sums: Value) -> tuple[str, Value, Val
     body.branch(unsure, done, stores)
     body.label(stores)
     for k, value in enumerate(made):
-        body.stored(line.turned(value), line.vector(target, k))
+        body.stored(line.in_direction(value), line.vector(target, k))
     for name, value in zip((high_after, low_after), after, strict=True):
         body.do(f"{name} = bitcast {kind.text} {value.name} to {kind.text}")
     body.jump(head)
@@ -60,7 +60,7 @@ def _summed(line: LineVectors, vectors: list[Value], sums: tuple[Value, Value]) 
         parts = []
         for first in (0, half):
             prefixes = line.prefixes(line.half(x, first).converted("fpext", wide))
-            through = line.moved(prefixes, 1) if line.shape.exclusive else prefixes
+            through = line.moved(prefixes, 1) if line.key.exclusive else prefixes
             near, rest = two_sum(high, through)
             rest = rest + low
             bound = (rest.magnitude() + near.magnitude()) * LOST
@@ -73,5 +73,5 @@ def _summed(line: LineVectors, vectors: list[Value], sums: tuple[Value, Value]) 
             low, lost = two_sum(low, more)
             unsure = unsure | lost.compared("une", 0.0)
         made.append(line.whole(parts))
-    open_ = body.op(f"icmp ne i64 {lanes_as_bits(unsure)}, 0")
-    return made, (high, low), body.op(f"or i1 {open_}, {spread(sizes)}")
+    undecided = body.op(f"icmp ne i64 {lanes_as_bits(unsure)}, 0")
+    return made, (high, low), body.op(f"or i1 {undecided}, {may_be_inexact(sizes)}")

@@ -89,12 +89,12 @@ class Resumed:
         self.body.do(f"store i64 {more}, ptr {place}, align 8")
 
 
-def emitted(target: Target, shape: ScanKey) -> str:
+def emitted(target: Target, key: ScanKey) -> str:
     """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
     body = Body(target)
     arguments(body, NAMES, POINTERS)
     items = Resumed(body)
-    groups = [group(target, shape, lanes) for lanes in (lanes_of(target), 1)]
+    groups = [group(target, key, lanes) for lanes in (lanes_of(target), 1)]
 
     def line(at: list[str], count: str, strides: list[str]) -> None:
         """The innermost loop, which has one turn: the dimension of the lines."""
@@ -105,10 +105,10 @@ def emitted(target: Target, shape: ScanKey) -> str:
                 places = [along(body, place, f"%{side}_line", i) for side, place in zip(("source", "target"), at, strict=True)]
 
                 def run() -> None:
-                    if shape.floating:
+                    if key.floating:
                         body.stored(body.constant(Kind("double", lanes), -0.0), "%begun")
                         body.stored(body.constant(Kind("double", lanes), 0.0), "%begun", lefts(target))
-                    numbers = (shape.size * lanes, 0, "%n", "%source_step", "%target_step", "%source_line", "%target_line")
+                    numbers = (key.size * lanes, 0, "%n", "%source_step", "%target_step", "%source_line", "%target_line")
                     mask = called(body, lanes, ("%begun", "%kept", *places), numbers)
                     items.stop_if(mask, str(lanes), i, "0")
 

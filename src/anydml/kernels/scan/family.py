@@ -71,7 +71,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     source, into = problem.tensors[found.source], problem.tensors[found.target]
     itemsize = found.data_type.dtype.itemsize
     strides = [(a * itemsize, b * itemsize) for a, b in zip(source.explicit_strides, into.explicit_strides, strict=True)]
-    layout, shape = _laid_out(found, strides, target)
+    layout, key = _laid_out(found, strides, target)
     along, n = strides[found.axis], found.sizes[found.axis]
     last = [(n - 1) * step if found.backward else 0 for step in along]
     along = (-along[0], -along[1]) if found.backward else along
@@ -81,15 +81,15 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     kept = 8 * (emit.STATE_WORDS + 2 * lanes)
     free = kept + _rounded_up(n * layout.kept * itemsize)
     sums = staged = 0
-    if shape is None:
-        shape = ScanKey(found.data_type, found.product, found.exclusive, beside == (itemsize, itemsize))
-        code = engine.compiled(emit.emitted, target, shape)
+    if key is None:
+        key = ScanKey(found.data_type, found.product, found.exclusive, beside == (itemsize, itemsize))
+        code = engine.compiled(emit.emitted, target, key)
     elif layout.lane is None:
-        code = engine.compiled(lines.emitted, target, shape, found.backward)
-        staged = 2 * vectors.block(target, shape) * itemsize
+        code = engine.compiled(lines.emitted, target, key, found.backward)
+        staged = 2 * vectors.block(target, key) * itemsize
     else:
-        code = engine.compiled(columns.emitted, target, shape)
-        sums, staged = columns.columns_bytes(target, shape, count)
+        code = engine.compiled(columns.emitted, target, key)
+        sums, staged = columns.columns_bytes(target, key, count)
     size = _rounded_up(free + sums + staged)
     pieces = _pieces(found, layout, count, size // 8, machine.threads if prod(found.sizes) >= ALONE else 1)
     steps: list[Sequence[Step]] = []
@@ -130,18 +130,18 @@ def _laid_out(found: Scan, strides: Sequence[tuple[int, int]], target: Target) -
     itemsize = found.data_type.dtype.itemsize
     contiguous, lanes = (itemsize, itemsize), emit.lanes_of(target)
     floating = found.data_type in _FORMATS
-    shape = None if floating and found.product else ScanKey(found.data_type, found.product, found.exclusive, True)
+    key = None if floating and found.product else ScanKey(found.data_type, found.product, found.exclusive, True)
     others = [d for d in range(len(found.sizes)) if d != found.axis]
-    if shape is not None and strides[found.axis] == contiguous and found.sizes[found.axis] >= lines.LEAST:
-        return ScanLayout(strides, None, others, int(floating)), shape
+    if key is not None and strides[found.axis] == contiguous and found.sizes[found.axis] >= lines.LEAST:
+        return ScanLayout(strides, None, others, int(floating)), key
     longest = max(
         (d for d in others if found.sizes[d] > 1), key=lambda d: (strides[d] == contiguous, found.sizes[d]), default=None
     )
     if longest is None:
         return ScanLayout(strides, None, others, 1), None
     others.remove(longest)
-    if shape is not None and strides[longest] == contiguous:
-        return ScanLayout(strides, longest, others, min(lanes, found.sizes[longest]) * floating), shape
+    if key is not None and strides[longest] == contiguous:
+        return ScanLayout(strides, longest, others, min(lanes, found.sizes[longest]) * floating), key
     return ScanLayout(strides, longest, others, lanes if found.sizes[longest] >= lanes else 1), None
 
 

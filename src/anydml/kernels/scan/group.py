@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import along, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.numbers.floats.rounding import stored
@@ -51,7 +51,7 @@ def lefts(target: Target) -> int:
     return 2 * target.vector_bytes
 
 
-def group(target: Target, shape: ScanKey, lanes: int) -> tuple[str, list[str]]:
+def group(target: Target, key: ScanKey, lanes: int) -> tuple[str, list[str]]:
     """`i64 @group<lanes>(POINTERS, NUMBERS)`: computes the rest of `lanes` lines and returns a mask of the undecided ones.
 
     begun: the sums of the `row` elements before and, `lefts` bytes further, their tails. The other n elements of each line are
@@ -60,7 +60,7 @@ def group(target: Target, shape: ScanKey, lanes: int) -> tuple[str, list[str]]:
     body = Body(target)
     body.do("%open = alloca i64, align 8")
     body.do("store i64 0, ptr %open, align 8")
-    _Group(body, shape, lanes).compute()
+    _Group(body, key, lanes).compute()
     body.do(f"ret i64 {body.op('load i64, ptr %open, align 8')}")
     head = (
         f"define internal i64 @group{lanes}({', '.join([*(f'ptr %{p}' for p in POINTERS), *(f'i64 %{x}' for x in NUMBERS)])})"
@@ -97,37 +97,37 @@ def zero_of_none(body: Body, value: Value, row: str) -> Value:
 class _Group:
     """The lines of a group function, one in each lane."""
 
-    def __init__(self, body: Body, shape: ScanKey, lanes: int) -> None:
-        self.body, self.shape, self.lanes = body, shape, lanes
-        self.element = Kind(f"i{shape.data_type.element_bits}", lanes)
+    def __init__(self, body: Body, key: ScanKey, lanes: int) -> None:
+        self.body, self.key, self.lanes = body, key, lanes
+        self.element = Kind(f"i{key.data_type.element_bits}", lanes)
 
     def compute(self) -> None:
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         starts = self._starts()
 
         def step(i: str, values: list[Value]) -> list[Value]:
             bits = self._loaded(i)
             body.stored(bits, along(body, "%kept", "%kept_step", i))
             after = self._next(values, bits)
-            self._store(i, values if shape.exclusive else after)
+            self._store(i, values if key.exclusive else after)
             return after
 
         body.loop("0", "%n", 1, starts, step)
 
     def _starts(self) -> list[Value]:
-        body, shape = self.body, self.shape
-        if not shape.floating:
-            return [body.constant(self.element, int(shape.product))]
+        body, key = self.body, self.key
+        if not key.floating:
+            return [body.constant(self.element, int(key.product))]
         wide = Kind("double", self.lanes)
         zero = body.constant(wide, 0.0)
-        if shape.product:
+        if key.product:
             return [body.constant(wide, 1.0), zero, zero, zero]
         return [body.loaded(wide, "%begun"), body.loaded(wide, "%begun", lefts(body.target)), zero]
 
     def _loaded(self, i: str) -> Value:
         body = self.body
         place = along(body, "%source", "%source_step", i)
-        if self.shape.dense or self.lanes == 1:
+        if self.key.dense or self.lanes == 1:
             return body.loaded(self.element, place)
         found = body.undefined(self.element)
         for lane in range(self.lanes):
@@ -143,9 +143,9 @@ class _Group:
 
     def _next(self, values: list[Value], bits: Value) -> list[Value]:
         if len(values) == 1:
-            return [values[0] * bits if self.shape.product else values[0] + bits]
+            return [values[0] * bits if self.key.product else values[0] + bits]
         x = self._number(bits)
-        return self._multiplied(values, x) if self.shape.product else self._added(values, x)
+        return self._multiplied(values, x) if self.key.product else self._added(values, x)
 
     def _added(self, values: list[Value], x: Value) -> list[Value]:
         head, left, lost = values
@@ -176,7 +176,7 @@ class _Group:
         return [made * factor, total * factor, lost * factor, scale]
 
     def _store(self, i: str, values: list[Value]) -> None:
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         if len(values) == 1:
             self._put(i, values[0])
             return
@@ -186,9 +186,9 @@ class _Group:
         split = left.compared("one", 0.0)
         total, rest = body.chosen(split, total, head), body.chosen(split, rest, 0.0)
         value = odd_of(total, rest)
-        if shape.product:
+        if key.product:
             value = self._scaled(value, values[3])
-        elif shape.exclusive:
+        elif key.exclusive:
             value = zero_of_none(body, value, body.op(f"add i64 {i}, %row"))
         self._put(i, self._bits(value))
         # where the bound is NaN, so is the tail: that of an infinity or a NaN, which are decided
@@ -198,14 +198,14 @@ class _Group:
             bound = lost * SLACK
             # a bound far below the tail is rounded when added to it, but the result is on the same side of the total
             ends = [odd_of(*two_sum(total, rest + side)) for side in (-bound, bound)]
-            if shape.product:
+            if key.product:
                 ends = [self._scaled(end, values[3]) for end in ends]
             first, second = map(self._bits, ends)
-            open_ = opened(first.compared("ne", second) & unsure)
-            bits = body.op(f"or i64 {body.op('load i64, ptr %open, align 8')}, {lanes_as_bits(open_)}")
+            undecided = left_by_first_stage(first.compared("ne", second) & unsure)
+            bits = body.op(f"or i64 {body.op('load i64, ptr %open, align 8')}, {lanes_as_bits(undecided)}")
             body.do(f"store i64 {bits}, ptr %open, align 8")
 
-        when(body, body.op(f"icmp ne i64 {lanes_as_bits(opened(unsure))}, 0"), twice)
+        when(body, body.op(f"icmp ne i64 {lanes_as_bits(left_by_first_stage(unsure))}, 0"), twice)
 
     def _scaled(self, value: Value, scale: Value) -> Value:
         """A product, scaled. If its scale is not 1, it is so large or so small that it is infinite or 0 in the output."""
@@ -215,13 +215,13 @@ class _Group:
 
     def _bits(self, odd: Value) -> Value:
         """The bits of the element that stores a number that was rounded to odd."""
-        return stored(Number(self.body, lambda: odd, exact=True), self.shape.data_type, integral=False)[0]
+        return stored(Number(self.body, lambda: odd, exact=True), self.key.data_type, integral=False)[0]
 
     def _put(self, i: str, bits: Value) -> None:
         body = self.body
         place = along(body, "%target", "%target_step", i)
         bits = bits.cast(self.element) if bits.kind != self.element else bits
-        if self.shape.dense or self.lanes == 1:
+        if self.key.dense or self.lanes == 1:
             body.stored(bits, place)
             return
         for lane in range(self.lanes):

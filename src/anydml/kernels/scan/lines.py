@@ -24,18 +24,18 @@ NAMES = (*FIRST, "staged")
 LEAST = 16  # elements of a line at least: shorter lines are faster side by side in lanes
 
 
-def emitted(target: Target, shape: ScanKey, backward: bool) -> str:
+def emitted(target: Target, key: ScanKey, backward: bool) -> str:
     """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
     body = Body(target)
     arguments(body, NAMES, POINTERS | {"staged"})
     items = Resumed(body)
-    groups = [group(target, shape, 1)] if shape.floating else []
+    groups = [group(target, key, 1)] if key.floating else []
     least = body.op("alloca i32, align 4")
 
     def line(at: list[str], count: str, strides: list[str]) -> None:
         """The innermost loop, which has one turn."""
         items.turn()
-        items.item(lambda: ScanLine(body, shape, items, at, least, backward).compute())
+        items.item(lambda: ScanLine(body, key, items, at, least, backward).compute())
 
     walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
     items.end()
@@ -45,10 +45,10 @@ def emitted(target: Target, shape: ScanKey, backward: bool) -> str:
 class ScanLine:
     """A line, beginning at its first element, or at its last. at: the addresses of that element in source and target."""
 
-    def __init__(self, body: Body, shape: ScanKey, items: Resumed, at: list[str], least: str, backward: bool) -> None:
-        self.body, self.shape, self.items, self.least, self.backward = body, shape, items, least, backward
+    def __init__(self, body: Body, key: ScanKey, items: Resumed, at: list[str], least: str, backward: bool) -> None:
+        self.body, self.key, self.items, self.least, self.backward = body, key, items, least, backward
         self.source, self.target = at
-        self.vectors = v = LineVectors(body, shape, at, backward)
+        self.vectors = v = LineVectors(body, key, at, backward)
         self.lanes, self.block, self.element, self.sum, self.neutral = v.lanes, v.block, v.element, v.sum, v.neutral
 
     def compute(self) -> None:
@@ -57,7 +57,7 @@ class ScanLine:
             body.name, ("before", "block", "inside", "stores", "inexact", "latch", "done", "end")
         )
         i, following, sums = (f"%{body.name(x)}" for x in ("i", "j", "sums"))
-        if self.shape.floating:
+        if self.key.floating:
             body.do(f"store i32 {NONE}, ptr {self.least}, align 4")
         body.jump(before)
         body.label(before)
@@ -78,7 +78,7 @@ class ScanLine:
             body.jump(stores)
         body.label(stores)
         for k, value in enumerate(made):
-            body.stored(self.vectors.turned(value), self.vectors.vector(target, k))
+            body.stored(self.vectors.in_direction(value), self.vectors.vector(target, k))
         when(body, partial, lambda: self._staged_out(i, rest))
         kept = body.name("kept")
         body.jump(kept)
@@ -109,13 +109,13 @@ class ScanLine:
 
     def _begin(self) -> None:
         """Store the first element of an exclusive sum, +0, once all elements are read."""
-        if self.shape.exclusive and self.shape.floating:
+        if self.key.exclusive and self.key.floating:
             self.body.stored(self.body.constant(Kind(self.element.element), 0), self.target)
 
     def _places(self, i: str) -> tuple[str, str, str, str]:
         """A block's addresses in source and target; whether it is incomplete, and its bytes then. An incomplete block is copied
         to and from scratch."""
-        body, size, nbytes = self.body, self.shape.size, self.block * self.shape.size
+        body, size, nbytes = self.body, self.key.size, self.block * self.key.size
         rest = body.op(f"sub i64 %n, {i}")
         partial = body.op(f"icmp ult i64 {rest}, {self.block}")
         rest = body.op(f"mul i64 {rest}, {size}")
@@ -137,27 +137,27 @@ class ScanLine:
 
     def _staged(self, line: str, i: str, rest: str, staged: str) -> tuple[str, str]:
         """The addresses of a line's last elements in memory, and in a block in scratch."""
-        body, size = self.body, self.shape.size
+        body, size = self.body, self.key.size
         if not self.backward:
             return body.at(line, body.op(f"mul i64 {i}, {size}")), staged
         last = body.op(f"mul i64 {body.op('sub i64 1, %n')}, {size}")
         return body.at(line, last), body.at(staged, body.op(f"sub i64 {self.block * size}, {rest}"))
 
     def _staged_out(self, i: str, rest: str) -> None:
-        nbytes = self.block * self.shape.size
+        nbytes = self.block * self.key.size
         real, staged = self._staged(self.target, i, rest, self.body.at("%staged", nbytes))
         short(self.body, staged, real, rest, nbytes, self.body.target.vector_bytes)
 
     def _neutral_bits(self) -> int:
-        return 1 << 8 * self.shape.size - 1 if self.shape.floating else int(self.shape.product)
+        return 1 << 8 * self.key.size - 1 if self.key.floating else int(self.key.product)
 
     def _summed(self, vectors: list[Value], sums: Value) -> tuple[list[Value], Value, Sizes | None]:
         """The elements to store, the sums after them, and the sizes of floats."""
-        if not self.shape.floating:
+        if not self.key.floating:
             made = []
             for x in vectors:
                 value, after = self._prefixes(x, sums)
-                made.append(self._exclusive(value, sums) if self.shape.exclusive else self.vectors.joined(value, sums))
+                made.append(self._exclusive(value, sums) if self.key.exclusive else self.vectors.joined(value, sums))
                 sums = after
             return made, sums, None
         half = self.lanes // 2
@@ -171,13 +171,13 @@ class ScanLine:
                 part = self.vectors.half(x, first).converted("fpext", self.sum)
                 value, after = self._prefixes(part, sums)
                 through.append(value + sums)
-                stored.append(self._exclusive(value, sums) if self.shape.exclusive else through[-1])
+                stored.append(self._exclusive(value, sums) if self.key.exclusive else through[-1])
                 sums = after
             narrow = self.vectors.whole([t.converted("fptrunc", t.kind.of("float")) for t in through])
             totals.append(size(narrow))
             if bits.kind.bits == 16:
                 made.append(self.vectors.whole([narrowed(odd_single(s)) for s in stored]))
-            elif self.shape.exclusive:
+            elif self.key.exclusive:
                 made.append(self.vectors.whole([s.converted("fptrunc", s.kind.of("float")) for s in stored]).bits())
             else:
                 made.append(narrow.bits())
@@ -194,12 +194,12 @@ class ScanLine:
     def _go_on(self, i: str, sums: Value) -> None:
         """The rest of a line, beginning with a block whose sums float64 does not hold."""
         left = sums.lift(0.0)
-        if self.shape.size == 4:  # float16 needs this only for sums that are infinite or nearly so
+        if self.key.size == 4:  # float16 needs this only for sums that are infinite or nearly so
             i, sums, left = further(self.vectors, i, sums)
         self._left_to_group(i, sums, left)
 
     def _left_to_group(self, i: str, sums: Value, left: Value) -> None:
-        body, size = self.body, self.shape.size
+        body, size = self.body, self.key.size
         body.stored(sums.lane(0), "%begun")
         body.stored(left.lane(0), "%begun", lefts(body.target))
         places = [along(body, at, f"%{side}_step", i) for side, at in (("source", self.source), ("target", self.target))]

@@ -55,7 +55,7 @@ def lower(body: Body, least: str, found: Sizes) -> tuple[str, str]:
     return good.name, new.name
 
 
-def spread(elements: list[Value]) -> str:
+def may_be_inexact(elements: list[Value]) -> str:
     """Whether prefixes within the vectors of a block may be inexact, by the least size of the block's elements."""
     found = of_block(elements, elements)
     least = _reduced("umin", found.smallest)

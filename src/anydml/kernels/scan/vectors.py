@@ -9,36 +9,36 @@ from anydml.kernels.scan.emit import lanes_of
 from anydml.kernels.scan.group import ScanKey, picked
 
 
-def loaded_lanes(target: Target, shape: ScanKey) -> int:
+def loaded_lanes(target: Target, key: ScanKey) -> int:
     """The number of elements of a vector: for floats, that of float32."""
-    return lanes_of(target) if shape.floating else target.vector_bytes // shape.size
+    return lanes_of(target) if key.floating else target.vector_bytes // key.size
 
 
-def block(target: Target, shape: ScanKey) -> int:
+def block(target: Target, key: ScanKey) -> int:
     """The number of elements that are computed together."""
-    return (2 if shape.floating else 4) * loaded_lanes(target, shape)
+    return (2 if key.floating else 4) * loaded_lanes(target, key)
 
 
 class LineVectors:
     """The vectors of a line. at: the addresses of its first element, or of its last, in source and target."""
 
-    def __init__(self, body: Body, shape: ScanKey, at: list[str], backward: bool) -> None:
-        self.body, self.shape, self.backward = body, shape, backward
+    def __init__(self, body: Body, key: ScanKey, at: list[str], backward: bool) -> None:
+        self.body, self.key, self.backward = body, key, backward
         self.source, self.target = at
-        self.lanes, self.block = loaded_lanes(body.target, shape), block(body.target, shape)
-        self.element = Kind(f"i{8 * shape.size}", self.lanes)
+        self.lanes, self.block = loaded_lanes(body.target, key), block(body.target, key)
+        self.element = Kind(f"i{8 * key.size}", self.lanes)
         # the sums of one vector of floats take two registers
-        self.sum = Kind("double", self.lanes // 2) if shape.floating else self.element
-        self.neutral = body.constant(self.sum, -0.0 if shape.floating else int(shape.product))
+        self.sum = Kind("double", self.lanes // 2) if key.floating else self.element
+        self.neutral = body.constant(self.sum, -0.0 if key.floating else int(key.product))
 
     def vector(self, base: str, k: int) -> str:
         k = self.block // self.lanes - 1 - k if self.backward else k
-        return self.body.at(base, k * self.lanes * self.shape.size)
+        return self.body.at(base, k * self.lanes * self.key.size)
 
     def loaded(self, base: str, k: int) -> Value:
-        return self.turned(self.body.loaded(self.element, self.vector(base, k)))
+        return self.in_direction(self.body.loaded(self.element, self.vector(base, k)))
 
-    def turned(self, x: Value) -> Value:
+    def in_direction(self, x: Value) -> Value:
         return picked(x, x, range(x.kind.lanes)[::-1]) if self.backward else x
 
     def moved(self, x: Value, by: int) -> Value:
@@ -47,7 +47,7 @@ class LineVectors:
         return picked(x, self.neutral, [lanes + i if i < by else i - by for i in range(lanes)])
 
     def joined(self, x: Value, y: Value) -> Value:
-        return x * y if self.shape.product else x + y
+        return x * y if self.key.product else x + y
 
     def prefixes(self, x: Value) -> Value:
         """The sum or product of the lanes up to each one."""

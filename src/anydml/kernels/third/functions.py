@@ -192,7 +192,7 @@ def _atanh(t: Tape, x: NumberRegister) -> NumberRegister:
 # --- circular functions ---
 
 
-def _turned(t: Tape, x: NumberRegister) -> tuple[NumberRegister, NumberRegister, IntegerRegister]:
+def _sine_and_cosine(t: Tape, x: NumberRegister) -> tuple[NumberRegister, NumberRegister, IntegerRegister]:
     """The sine and cosine of what is left of an angle, and the quarters that were taken from it."""
     n = t.count("nearest_integer", t.make("multiply", x, t.constant(of_constant("inverse of half pi"))))
     u = t.make("subtract", x, t.make("multiply", t.make("position", n), t.constant(of_constant("half pi"))))
@@ -219,16 +219,16 @@ def _quarter(t: Tape, sine: NumberRegister, cosine: NumberRegister, n: IntegerRe
 
 
 def _sin(t: Tape, x: NumberRegister) -> NumberRegister:
-    return _quarter(t, *_turned(t, x))
+    return _quarter(t, *_sine_and_cosine(t, x))
 
 
 def _cos(t: Tape, x: NumberRegister) -> NumberRegister:
-    sine, cosine, n = _turned(t, x)
+    sine, cosine, n = _sine_and_cosine(t, x)
     return _quarter(t, sine, cosine, t.count("imod", t.count("iadd", n, t.fixed(1)), t.fixed(4)))
 
 
 def _tan(t: Tape, x: NumberRegister) -> NumberRegister:
-    sine, cosine, n = _turned(t, x)
+    sine, cosine, n = _sine_and_cosine(t, x)
     next_ = t.count("imod", t.count("iadd", n, t.fixed(1)), t.fixed(4))
     return t.make("divide", _quarter(t, sine, cosine, n), _quarter(t, sine, cosine, next_))
 

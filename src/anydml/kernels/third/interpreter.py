@@ -120,16 +120,16 @@ def _operations() -> dict[str, Callable[[_Operands], None]]:
         def run(o: _Operands) -> None:
             text, a, b = o.text, o.integer(2), o.integer(3)
             either = text.op(f"or i1 {text.op(f'icmp eq i64 {a}, {decisive}')}, {text.op(f'icmp eq i64 {b}, {decisive}')}")
-            open_ = text.op(f"icmp eq i64 {text.op(f'call i64 @llvm.smax.i64(i64 {a}, i64 {b})')}, {UNDECIDED}")
-            rest = text.op(f"select i1 {open_}, i64 {UNDECIDED}, i64 {other}")
+            undecided = text.op(f"icmp eq i64 {text.op(f'call i64 @llvm.smax.i64(i64 {a}, i64 {b})')}, {UNDECIDED}")
+            rest = text.op(f"select i1 {undecided}, i64 {UNDECIDED}, i64 {other}")
             o.put(text.op(f"select i1 {either}, i64 {decisive}, i64 {rest}"))
 
         return run
 
     def negated(o: _Operands) -> None:
         text, a = o.text, o.integer(2)
-        open_ = text.op(f"icmp eq i64 {a}, {UNDECIDED}")
-        o.put(text.op(f"select i1 {open_}, i64 {UNDECIDED}, i64 {text.op(f'sub i64 1, {a}')}"))
+        undecided = text.op(f"icmp eq i64 {a}, {UNDECIDED}")
+        o.put(text.op(f"select i1 {undecided}, i64 {UNDECIDED}, i64 {text.op(f'sub i64 1, {a}')}"))
 
     def jump(o: _Operands) -> None:
         _go(o.text, o.word(3))

@@ -13,7 +13,7 @@ from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.windows.estimate import RECORD
-from anydml.kernels.windows.shape import WindowsKey
+from anydml.kernels.windows.key import WindowsKey
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
@@ -26,8 +26,8 @@ ELEMENTS = {"f4": "float", "f8": "double", "i4": "i32"}
 class Between:
     """The numbers of a record, loaded once, and what is computed with them."""
 
-    def __init__(self, body: Body, shape: WindowsKey) -> None:
-        self.body, self.shape = body, shape
+    def __init__(self, body: Body, key: WindowsKey) -> None:
+        self.body, self.key = body, key
         self._numbers: dict[str, Value] = {}
 
     def begin(self) -> None:
@@ -42,7 +42,7 @@ class Between:
 
     def wide(self, bits: Value) -> Value:
         """Bytes as int32."""
-        signed = self.shape.types[0] == DataType.INT8
+        signed = self.key.types[0] == DataType.INT8
         return bits.converted("sext" if signed else "zext", bits.kind.of("i32"))
 
     def nothing(self) -> Value:
@@ -80,17 +80,17 @@ class Between:
         v = self._clamped(v, self.splat("low_end", lanes), self.splat("high_end", lanes))
         large = v + MAGIC
         steps = large.bits() - MAGIC_BITS + self.splat("y_zero", lanes)
-        open_ = (v - (large - MAGIC)).magnitude().compared("oge", self.splat("limit", lanes))
-        return steps.converted("trunc", steps.kind.of("i8")), open_
+        undecided = (v - (large - MAGIC)).magnitude().compared("oge", self.splat("limit", lanes))
+        return steps.converted("trunc", steps.kind.of("i8")), undecided
 
     def _clamped(self, x: Value, low: Value, high: Value) -> Value:
         x = self.body.chosen(x.compared("olt", low), low, x)
         return self.body.chosen(x.compared("ogt", high), high, x)
 
-    def decided(self, open_: Value, decide: Callable[[Value], None]) -> None:
+    def decided(self, undecided: Value, decide: Callable[[Value], None]) -> None:
         """Decide the lanes that are open, one by one."""
         body = self.body
-        bits = lanes_as_bits(open_)
+        bits = lanes_as_bits(undecided)
 
         def some() -> None:
             def one(_: str, left: list[Value]) -> list[Value]:

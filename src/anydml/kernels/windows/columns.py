@@ -12,9 +12,9 @@ from collections.abc import Callable
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.windows.finish import Finish, Met
+from anydml.kernels.windows.key import WindowsKey
 from anydml.kernels.windows.kinds import Reduction, Total
 from anydml.kernels.windows.lines import Lines
-from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
@@ -27,8 +27,8 @@ class ColumnLines:
     from one line's columns to the next line's. taps: where the columns lie that windows' elements are in.
     """
 
-    def __init__(self, body: Body, shape: WindowsKey, kind: Reduction, lines: Lines, finish: Finish) -> None:
-        self.body, self.shape, self.kind, self.lines, self.finish = body, shape, kind, lines, finish
+    def __init__(self, body: Body, key: WindowsKey, kind: Reduction, lines: Lines, finish: Finish) -> None:
+        self.body, self.key, self.kind, self.lines, self.finish = body, key, kind, lines, finish
         self.element = kind.raw[0].element
         self.size = kind.raw[0].bits // 8
         self.at = body.constant(WORD, 0)
@@ -40,17 +40,17 @@ class ColumnLines:
 
     def begin(self) -> None:
         """Put what stands for no element in the padding."""
-        body, step = self.body, self.shape.step
+        body, step = self.body, self.key.step
         neutral = body.constant(Kind(self.element), self.kind.neutral[0])
         self.lines.fill("%columns", (self._argument("across") * self._argument("band") * step).name, neutral)
-        read = {DataType.FLOAT32: "float", DataType.FLOAT16: "half"}.get(self.shape.types[0], f"i{8 * self.lines.itemsize}")
+        read = {DataType.FLOAT32: "float", DataType.FLOAT16: "half"}.get(self.key.types[0], f"i{8 * self.lines.itemsize}")
         self.lines.fill("%nothing", "%n", self.kind.nothing(Kind(read)))
         self.apart = self._argument("across") * (step * self.size)
-        self.taps = [self._place(body.constant(WORD, k) - self._argument("start")) for k in range(self.shape.width)]
+        self.taps = [self._place(body.constant(WORD, k) - self._argument("start")) for k in range(self.key.width)]
 
     def _place(self, column: Value) -> Value:
         """Where what a column comes to is kept, and columns at multiples of the stride from there; in bytes."""
-        step = self.shape.step
+        step = self.key.step
         place = column.shifted_right(step.bit_length() - 1, signed=True) + self._argument("column")
         if step > 1:
             place = place + (column & (step - 1)) * self._argument("across")
@@ -66,13 +66,13 @@ class ColumnLines:
         Elements are read once: what windows share is carried from line to line. x: where the image lies. values: what is known
         of all elements so far, see `Reduction.noted`.
         """
-        body, lanes = self.body, self.shape.lanes_in
+        body, lanes = self.body, self.key.lanes_in
         first = start * self._argument("ts0") - self._argument("tp0")
         self._list(x, first, (end - 1 - start) * self._argument("ts0") + self._argument("extent"))
-        kept = self.shape.lines - self.shape.down
+        kept = self.key.lines - self.key.down
 
         def strip(i: Value, values: list[Value]) -> list[Value]:
-            places = [self._place(i + k).name for k in range(self.shape.step)]
+            places = [self._place(i + k).name for k in range(self.key.step)]
 
             def read(y: Value, values: list[Value]) -> tuple[Value, list[Value]]:
                 bits = self.lines.bits(body.load("ptr", body.at("%rows_at", (y * 8).name)), i, lanes)
@@ -82,14 +82,14 @@ class ColumnLines:
             def line(o: str, carried: list[Value]) -> list[Value]:
                 at = Value(body, o, WORD)
                 rows, values = carried[:kept], carried[kept:]
-                for t in range(self.shape.down):
+                for t in range(self.key.down):
                     x, values = read(at * self._argument("ts0") + kept + t, values)
                     rows.append(x)
                 made = rows[:1]
                 for x in rows[1:]:
                     made = self.kind.across(made, [x])
                 self._keep(made[0], self._line(at), places)
-                return rows[self.shape.down :] + values
+                return rows[self.key.down :] + values
 
             rows = []
             for t in range(kept):
@@ -114,7 +114,7 @@ class ColumnLines:
         body.loop("0", count.name, 1, [], one)
 
     def _keep(self, made: Value, line: str, places: list[str]) -> None:
-        body, step = self.body, self.shape.step
+        body, step = self.body, self.key.step
         few = Kind(self.element, made.kind.lanes // step)
         for k, place in enumerate(places):
             part = made
@@ -125,16 +125,16 @@ class ColumnLines:
 
     def along(self, o: Value, met: Callable[[], Met], out: list[str]) -> None:
         """Reduce what is kept of an output's line along it, and store the results. met: the lines that its windows meet."""
-        body, shape, kind = self.body, self.shape, self.kind
-        if not shape.divides:
+        body, key, kind = self.body, self.key, self.kind
+        if not key.divides:
             self._along(met, out, close=False)
             return
         # of most lines all windows are inside, as those of the line before
         first = o * self._argument("ts0") - self._argument("tp0")
         inside = (first + self._argument("extent")).compared("ule", self._argument("tn0")) & first.compared("sge", 0)
-        known = inside & self.finish.inverted_for(shape.lines)
+        known = inside & self.finish.inverted_for(key.lines)
         when(body, (~known).name, lambda: self.finish.invert(met()))
-        if shape.types[1] == DataType.FLOAT32 and not shape.halves:
+        if key.types[1] == DataType.FLOAT32 and not key.halves:
             assert isinstance(kind, Total)
             when(body, kind.close.name, lambda: self._along(met, out, close=True))
             when(body, (~kind.close).name, lambda: self._along(met, out, close=False))
@@ -154,4 +154,4 @@ class ColumnLines:
             self.finish.finished(lines, made, i, out, close=close)
             return []
 
-        self.lines.groups("%m", self.shape.lanes, [], group)
+        self.lines.groups("%m", self.key.lanes, [], group)

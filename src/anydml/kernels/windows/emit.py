@@ -18,42 +18,42 @@ from anydml.kernels.windows.columns import ColumnLines
 from anydml.kernels.windows.counts import Range, ranged
 from anydml.kernels.windows.finish import Finish, Met
 from anydml.kernels.windows.finish_bytes import FinishBytes
+from anydml.kernels.windows.key import WindowsKey, argument_names, pointers, present
 from anydml.kernels.windows.kinds import reduction
 from anydml.kernels.windows.lines import Lines
-from anydml.kernels.windows.shape import WindowsKey, names, pointers, present
 
 WORD = Kind("i64")
 T = TypeVar("T")
 
 
-def emitted(target: Target, shape: WindowsKey) -> str:
-    """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list."""
-    return _WindowsKernel(target, shape).text()
+def emitted(target: Target, key: WindowsKey) -> str:
+    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list."""
+    return _WindowsKernel(target, key).text()
 
 
 class _WindowsKernel:
-    def __init__(self, target: Target, shape: WindowsKey) -> None:
-        self.body, self.shape = Body(target), shape
-        self.kind = reduction(self.body, shape)
-        self.lines = Lines(self.body, shape, self.kind)
-        self.finish = (FinishBytes if shape.between else Finish)(self.body, shape, self.kind, self.lines)
-        self.columns = ColumnLines(self.body, shape, self.kind, self.lines, self.finish)
+    def __init__(self, target: Target, key: WindowsKey) -> None:
+        self.body, self.key = Body(target), key
+        self.kind = reduction(self.body, key)
+        self.lines = Lines(self.body, key, self.kind)
+        self.finish = (FinishBytes if key.between else Finish)(self.body, key, self.kind, self.lines)
+        self.columns = ColumnLines(self.body, key, self.kind, self.lines, self.finish)
         self.until = self.body.constant(WORD, 0)  # the line before which the call ends, for signals
 
     def _argument(self, name: str) -> Value:
         return Value(self.body, f"%{name}", WORD)
 
     def text(self) -> str:
-        body, shape, arg = self.body, self.shape, self._argument
-        arguments(body, names(shape), pointers(shape))
+        body, key, arg = self.body, self.key, self._argument
+        arguments(body, argument_names(key), pointers(key))
         self.finish.begin()
-        if shape.down:
+        if key.down:
             self.columns.begin()
         else:
             self.lines.begin()
         first = arg("first")
-        start = Value(body, body.load("i64", "%state"), WORD) if shape.listed else body.constant(WORD, 0)
-        begin, end, per = first + start, first + arg("rows"), arg(f"to{shape.taps - 1}")
+        start = Value(body, body.load("i64", "%state"), WORD) if key.listed else body.constant(WORD, 0)
+        begin, end, per = first + start, first + arg("rows"), arg(f"to{key.taps - 1}")
         self.until = begin + arg("budget")
         runs = self._over(end + per - 1, per)
 
@@ -62,7 +62,7 @@ class _WindowsKernel:
             return []
 
         body.loop(self._over(begin, per).name, runs.name, 1, [], run)
-        if not shape.listed:
+        if not key.listed:
             body.do("ret i64 0")
             return kernel(body, list(body.declared))
         pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
@@ -81,8 +81,8 @@ class _WindowsKernel:
 
     def _run(self, q: Value, begin: Value, end: Value) -> None:
         """The lines of the output that differ along the last dimension with a window alone."""
-        body, shape, arg = self.body, self.shape, self._argument
-        last = shape.taps - 1
+        body, key, arg = self.body, self.key, self._argument
+        last = key.taps - 1
         per = arg(f"to{last}")
         done = q * per
         low = body.chosen(begin.compared("ugt", done), begin - done, 0)
@@ -90,13 +90,13 @@ class _WindowsKernel:
         high = body.chosen(high.compared("ult", per), high, per)
         left = q
         places: dict[str, Value] = {}
-        dims = [*(f"pn{j}" for j in range(shape.plain)), *(f"to{d}" for d in range(last))]
+        dims = [*(f"pn{j}" for j in range(key.plain)), *(f"to{d}" for d in range(last))]
         for name in reversed(dims):
             places[name] = self._rest(left, arg(name))
             left = self._over(left, arg(name))
         base = body.constant(WORD, 0)
         offsets = dict.fromkeys("xyzw", base)
-        for j in range(shape.plain):
+        for j in range(key.plain):
             for s in offsets:
                 offsets[s] = offsets[s] + places[f"pn{j}"] * arg(f"p{s}{j}")
         ranges = []
@@ -104,12 +104,12 @@ class _WindowsKernel:
             o = places[f"to{d}"]
             for s in "yz":
                 offsets[s] = offsets[s] + o * arg(f"t{s}{d}")
-            ranges.append(ranged(body, d, o, padded=shape.padded, dense=shape.dense))
+            ranges.append(ranged(body, d, o, padded=key.padded, dense=key.dense))
         x, y, z = (body.at(f"%{s}", offsets[s].name) for s in "xyz")
         parameters = {}
-        for p in present(shape):
+        for p in present(key):
             offset = base
-            for j in range(shape.plain):
+            for j in range(key.plain):
                 offset = offset + places[f"pn{j}"] * arg(f"gp{p}_{j}")
             parameters[p] = body.at(f"%g{p}", offset.name)
         self.finish.parameters = parameters
@@ -118,8 +118,8 @@ class _WindowsKernel:
 
     def _bands(self, low: Value, high: Value, done: Value, x: str, weight: Value, out: list[str], ranges: list[Range]) -> None:
         """Lines of the output, some of them at a time. done: the number of all lines before."""
-        body, shape, arg = self.body, self.shape, self._argument
-        last = shape.taps - 1
+        body, key, arg = self.body, self.key, self._argument
+        last = key.taps - 1
         stride, size = arg(f"ts{last}"), arg(f"tn{last}")
         count = self._over(high - low + arg("band") - 1, arg("band"))
 
@@ -146,7 +146,7 @@ class _WindowsKernel:
                 return self._each(ranges, read, self.lines.unknown())
 
             def reduced() -> None:
-                if shape.slides:
+                if key.slides:
 
                     def along(slot: Value, at: Value, values: list[Value]) -> list[Value]:
                         def one(j: str, values: list[Value]) -> list[Value]:
@@ -163,13 +163,13 @@ class _WindowsKernel:
                     at = Value(body, o, WORD)
                     self.finish.row = done + at
                     self.columns.at = at - start
-                    if shape.listed:
+                    if key.listed:
                         self._stop_if_due()
                     to = [body.at(p, (at * arg(f"t{s}{last}")).name) for s, p in zip("yz", out, strict=True)]
 
                     def met() -> Met:
                         return self._met(
-                            [*ranges, ranged(body, last, at, padded=shape.padded, dense=shape.dense)], x, weight, first
+                            [*ranges, ranged(body, last, at, padded=key.padded, dense=key.dense)], x, weight, first
                         )
 
                     finish(at, met, to)
@@ -183,18 +183,18 @@ class _WindowsKernel:
                 reduced()
 
             def usual() -> None:
-                each(self.columns.along) if shape.down else reduced()
+                each(self.columns.along) if key.down else reduced()
 
-            values = self._plainly(lambda: self.columns.down(x, start, end, self.lines.unknown())) if shape.down else copied()
+            values = self._plainly(lambda: self.columns.down(x, start, end, self.lines.unknown())) if key.down else copied()
             noted = self.lines.noted(values)
             if noted is None:
                 usual()
-            elif shape.ranged:
+            elif key.ranged:
                 when(body, noted.name, usual)
                 when(body, (~noted).name, lambda: each(lambda _, met, to: self.finish.careful(met(), to)))
             else:
                 when(body, noted.name, lambda: self._plainly(usual))
-                when(body, (~noted).name, anew if shape.down else reduced)
+                when(body, (~noted).name, anew if key.down else reduced)
             return []
 
         body.loop("0", count.name, 1, [], band)
@@ -243,14 +243,14 @@ class _WindowsKernel:
 
     def _met(self, ranges: list[Range], x: str, weight: Value, first: Value) -> Met:
         """The lines that the windows of a line of the output meet."""
-        body, arg, shape = self.body, self._argument, self.shape
+        body, arg, key = self.body, self._argument, self.key
         terms, counted = ranges[0].terms, ranges[0].counted
         for r in ranges[1:]:
             terms, counted = terms * r.terms, counted * r.counted
         none = terms.compared("eq", 0)
         # the line that stands for none is behind the others
         blank = arg("slots") * arg("pitch")
-        if shape.taps == 1:
+        if key.taps == 1:
             (r,) = ranges
             y = r.first + r.low * arg("td0")
             offset = body.chosen(none, blank, (y - first) * arg("pitch"))
@@ -279,8 +279,8 @@ class _WindowsKernel:
 
     def _listed(self, ranges: list[Range], x: str, weight: Value, first: Value) -> None:
         """Put the lines that windows meet on lists, where they are none that are equally far from one another."""
-        body, arg, shape = self.body, self._argument, self.shape
-        last = shape.taps - 1
+        body, arg, key = self.body, self._argument, self.key
+        last = key.taps - 1
 
         def descend(d: int, slot: Value, at: Value, place: Value, values: list[Value]) -> list[Value]:
             r = ranges[d]
@@ -294,9 +294,9 @@ class _WindowsKernel:
                 to = (values[0] * 8).name
                 offset = (slot * arg("ring") + y - first) * arg("pitch")
                 body.store("i64", offset.name, body.at("%offsets", to))
-                if shape.indices is not None:
+                if key.indices is not None:
                     body.store("i64", where.name, body.at("%positions", to))
-                if shape.ranged or shape.between or shape.kind == LENGTH:
+                if key.ranged or key.between or key.kind == LENGTH:
                     body.store("ptr", body.at(x, here.name), body.at("%rows_at", to))
                 return [values[0] + 1]
 

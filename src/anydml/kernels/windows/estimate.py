@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from anydml.kernels.contract.quantised.bounds import elements_of, quantised
 from anydml.kernels.match.between import QuantisedMeans
-from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
+from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED
 from anydml.tensor import DataType, limits
 
 DIGITS = 24  # of float32
@@ -78,7 +78,7 @@ def numbers(p: QuantisedMeans, x: DataType, y: DataType, counts: Counts, slack: 
     ratio = x_scale / y_scale
     exact = off == 0 and not slack and counts.all_of and all(_exact(x_scale, y_scale, n) for n in counts.shares)
     limit = NEVER if exact else float(np.nextafter(np.float32(0.5 - bound - slack), np.float32(-1)))
-    shares = {n: 0.0 if exact else part * _open(ratio / n, bound) for n, part in counts.shares.items()}
+    shares = {n: 0.0 if exact else part * _undecided_share(ratio / n, bound) for n, part in counts.shares.items()}
     # in cycles: one that is open takes some 25, and six an element; sums of float64 a half more, and one for four elements
     pays = bound < MOST and sum(share * (25 + 6 * n) for n, share in shares.items()) < 0.5 + counts.read / 4
     ends = [quantised(end, y_scale, y_zero, y) - y_zero for end in p.bounds]
@@ -87,7 +87,7 @@ def numbers(p: QuantisedMeans, x: DataType, y: DataType, counts: Counts, slack: 
     return Numbers(record.view(np.uint8), ESTIMATED if pays else DEQUANTIZED, sum(shares.values()))
 
 
-def _open(factor: float, bound: float) -> float:
+def _undecided_share(factor: float, bound: float) -> float:
     """The share of sums whose estimates are left open."""
     sums = np.arange(1, min(LOOKED_AT, math.ceil(TYPICAL / factor)) + 1) * factor
     return float((np.abs(sums - np.floor(sums) - 0.5) <= bound).mean())

@@ -20,8 +20,8 @@ from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, WindowReduction, 
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.windows import emit, narrow, whole
+from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, argument_names, raw
 from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
-from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, names, raw
 from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
 from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
@@ -102,32 +102,32 @@ def _lowered_lines(
     if max(length_of(line, 0), line.size, line.output) > LONGEST:
         return Refused(f"lines are longer than {LONGEST} elements")
     work = prod(a.output * a.window for a in w.axes)
-    shape = _shape(target, w, tensors, layout)
+    key = _key(target, w, tensors, layout)
     if work < GENERAL:
-        shape = _for_any_size(shape)
+        key = _for_any_size(key)
     with guard:
-        code = engine.compiled(emit.emitted, target, shape)
-    memory = memory_of(w, layout, shape)
+        code = engine.compiled(emit.emitted, target, key)
+    memory = memory_of(w, layout, key)
     if memory.size > ROOM:
         return Refused("windows meet too many lines at once")
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
     threads = min(threads if work >= ALONE else 1, count)
     most = max(1, BUDGET // _cost(w, layout))
-    lies = sizes_and_strides(w, tensors, layout, shape)
+    strides = sizes_and_strides(w, tensors, layout, key)
 
     def pieces(first: int, end: int) -> list[list[Step]]:
         found = []
         for k, (begin, behind) in enumerate(shares(first, end, threads)):
-            given = {**memory.arguments(At("scratch", memory.size * k)), **lies}
+            given = {**memory.arguments(At("scratch", memory.size * k)), **strides}
             given |= {"first": begin, "rows": behind - begin, "room": memory.room, "budget": most, "rule": RULE}
-            found.append([Step(code, tuple(given[name] for name in names(shape)))])
+            found.append([Step(code, tuple(given[name] for name in argument_names(key)))])
         return found
 
     dims = (*layout.plain, *layout.taps)
     order = Order(dims, tuple(w.axes[d].output for d in dims), layout.line)
     return Lowered(
         target,
-        [Rounds([pieces(0, count)])] if shape.listed else in_rounds(count, most * threads, pieces),
+        [Rounds([pieces(0, count)])] if key.listed else in_rounds(count, most * threads, pieces),
         scratch=memory.size * threads,
         short=work < SHORT,
         decide=deciding(
@@ -136,7 +136,7 @@ def _lowered_lines(
             Decision(statement[w.output], output.data_type, target),
             [memory.size // 8 * k for k in range(threads)],
         )
-        if shape.listed
+        if key.listed
         else None,
     )
 
@@ -206,14 +206,14 @@ def _lowered_images(
     lanes = _power_below(images.size, target.vector_bytes // (size if w.kind == MAX else 4))
     threads = min(threads if images.number * images.size >= ALONE else 1, images.number)
     together = _power_below(images.number // threads, min(lanes, target.vector_bytes // 8))
-    shape = WindowsKey(
+    key = WindowsKey(
         w.kind, (data_type, output.data_type), None, True, 1, 0, 0, 0, 0, lanes, lanes,
         (True, images.output == 1 or images.number == 1, True), False, True, False, 0,
         tuple(p is not None for p in w.parameters), 1,
     )  # fmt: skip
     with guard:
-        code = engine.compiled(whole.emitted, target, shape, together)
-    room = 2 * together + LISTED if shape.listed else 0
+        code = engine.compiled(whole.emitted, target, key, together)
+    room = 2 * together + LISTED if key.listed else 0
     words = -(-(STATE_WORDS + 2 * (room + 1)) // STATE_WORDS) * STATE_WORDS
 
     def pieces(first: int, end: int) -> list[list[Step]]:
@@ -222,14 +222,14 @@ def _lowered_images(
             state = At("scratch", 8 * words * k)
             numbers: tuple[At | int, ...] = (room, begin, behind - begin, images.size, images.size.bit_length())
             strides = images.source * size, images.output * size
-            rule = (RULE,) if shape.between else tuple(At(p.name) for p in w.parameters if p is not None)
+            rule = (RULE,) if key.between else tuple(At(p.name) for p in w.parameters if p is not None)
             numbers = (*numbers, At(w.source), At(w.output), *strides, *rule)
             found.append([Step(code, (state, state + 8 * STATE_WORDS, *numbers))])
         return found
 
     most = max(together, BUDGET // images.size) * threads
     number = images.number
-    if shape.listed or number <= most:
+    if key.listed or number <= most:
         rounds = [Rounds([pieces(0, number)])]
     else:  # each round has as many images as are reduced together, at least: the last one takes some again
         rounds = [*in_rounds(number // most * most, most, pieces), Rounds([pieces(number - most, number)])]
@@ -241,7 +241,7 @@ def _lowered_images(
         scratch=8 * words * threads,
         short=images.number * images.size < SHORT,
         decide=deciding(order, w.output, Decision(statement[w.output], output.data_type, target), starts)
-        if shape.listed
+        if key.listed
         else None,
     )
 
@@ -252,9 +252,9 @@ def _lowered_narrow(w: WindowReduction, tiles: narrow.Narrow, data_type: DataTyp
     lines = tiles.total // tiles.width
     shares = min(threads if work >= ALONE else 1, tiles.total // lanes)
     types = data_type, data_type
-    shape = WindowsKey(w.kind, types, None, True, 0, 0, 0, 0, 0, lanes, lanes, (True,) * 3, False, True, False, 0, (), 0)
+    key = WindowsKey(w.kind, types, None, True, 0, 0, 0, 0, 0, lanes, lanes, (True,) * 3, False, True, False, 0, (), 0)
     with guard:
-        code = engine.compiled(narrow.emitted, target, shape, tiles.lines, tiles.across, tiles.width)
+        code = engine.compiled(narrow.emitted, target, key, tiles.lines, tiles.across, tiles.width)
     pieces: list[list[Step]] = []
     for first, end in pairwise(lines * k // shares * tiles.width for k in range(shares + 1)):
         pieces.append([Step(code, (first, end - first, At(w.source), At(w.output)))])
@@ -288,7 +288,7 @@ def _power_below(n: int, most: int) -> int:
     return min(1 << n.bit_length() - 1, most)
 
 
-def _shape(target: Target, w: WindowReduction, tensors: Mapping[str, TensorDesc], layout: WindowsLayout) -> WindowsKey:
+def _key(target: Target, w: WindowReduction, tensors: Mapping[str, TensorDesc], layout: WindowsLayout) -> WindowsKey:
     source, output = tensors[w.source], tensors[w.output]
     indices = None if w.indices is None else tensors[w.indices]
     line = w.axes[layout.line]
@@ -300,7 +300,7 @@ def _shape(target: Target, w: WindowReduction, tensors: Mapping[str, TensorDesc]
     most = target.vector_bytes // widest
     lines = prod(w.axes[d].window for d in layout.taps)
     lanes = _power_below(line.output, most)
-    shape = WindowsKey(
+    key = WindowsKey(
         w.kind,
         (source.data_type, output.data_type),
         None if indices is None else indices.data_type,
@@ -320,15 +320,15 @@ def _shape(target: Target, w: WindowReduction, tensors: Mapping[str, TensorDesc]
         tuple(p is not None for p in w.parameters),
         down=0,
     )
-    down = slides and line.dilation == 1 and shape.step in (1, 2) and shape.lanes_in >= shape.step and shape.contiguous[0]
-    if down and len(layout.taps) == 1 and shape.dense and shape.width and shape.lines and not indices and len(raw(shape)) == 1:
-        return shape._replace(down=min(lines, w.axes[layout.taps[0]].stride))
-    return shape
+    down = slides and line.dilation == 1 and key.step in (1, 2) and key.lanes_in >= key.step and key.contiguous[0]
+    if down and len(layout.taps) == 1 and key.dense and key.width and key.lines and not indices and len(raw(key)) == 1:
+        return key._replace(down=min(lines, w.axes[layout.taps[0]].stride))
+    return key
 
 
-def _for_any_size(shape: WindowsKey) -> WindowsKey:
-    """The shape with nothing written out for its sizes and strides."""
-    return shape._replace(
+def _for_any_size(key: WindowsKey) -> WindowsKey:
+    """The key with nothing written out for its sizes and strides."""
+    return key._replace(
         step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False,
         additions=2 * GENERAL, down=0,
     )  # fmt: skip

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.gather import gathered
-from anydml.kernels.code.values import Body, Kind, Value, opened, opened_exactly
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import LENGTH, MAX, MEAN
 from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.windows import results
 from anydml.kernels.windows.counts import within
+from anydml.kernels.windows.key import WindowsKey
 from anydml.kernels.windows.kinds import Reduction, Total
 from anydml.kernels.windows.lines import Lines
-from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
@@ -37,19 +37,19 @@ class Met(NamedTuple):
 class Finish:
     """row: the number of the line of the output that the kernel is at. parameters: where its scales and zero points begin."""
 
-    def __init__(self, body: Body, shape: WindowsKey, kind: Reduction, lines: Lines) -> None:
-        self.body, self.shape, self.kind, self.lines = body, shape, kind, lines
+    def __init__(self, body: Body, key: WindowsKey, kind: Reduction, lines: Lines) -> None:
+        self.body, self.key, self.kind, self.lines = body, key, kind, lines
         self.row = body.constant(WORD, 0)
         self.parameters: dict[int, str] = {}
         self.inverted = ""  # where it is noted for which line's windows `inverses` are
 
     def begin(self) -> None:
         """Note for each element of a line how many elements of the input its window has along the line."""
-        body, shape = self.body, self.shape
-        if shape.divides:
+        body, key = self.body, self.key
+        if key.divides:
             self.inverted = body.at("%state", 24)
             body.store("i64", "-1", self.inverted)
-        if shape.kind == MAX and shape.indices is None:
+        if key.kind == MAX and key.indices is None:
             return
         size, stride, window, dilation, start, limit = (
             Value(body, f"%{name}", WORD) for name in ("n", "stride", "window", "dilation", "start", "limit")
@@ -57,7 +57,7 @@ class Finish:
 
         def one(i: str, _: list[Value]) -> list[Value]:
             o = Value(body, i, WORD)
-            r = within(body, o, size, stride, window, dilation, start, limit, padded=shape.padded, dense=False)
+            r = within(body, o, size, stride, window, dilation, start, limit, padded=key.padded, dense=False)
             for name, value in (("counts", r.terms), ("divisors", r.counted)):
                 body.stored(value.converted("trunc", Kind("i32")), body.at(f"%{name}", (o * 4).name))
             return []
@@ -66,14 +66,14 @@ class Finish:
 
     def line(self, met: Met, out: list[str]) -> None:
         """Take the lines that are met together, and store what that comes to."""
-        body, few = self.body, self.shape.lines
-        if self.shape.divides:
+        body, few = self.body, self.key.lines
+        if self.key.divides:
             self.invert(met)
         if few <= 1:
             self._line(met, None, out)
             return
         usual = met.terms.compared("eq", few)
-        if self.shape.divides:
+        if self.key.divides:
             assert isinstance(self.kind, Total)
             usual = usual & self.kind.close
         when(body, usual.name, lambda: self._line(met, few, out))
@@ -81,7 +81,7 @@ class Finish:
 
     def _line(self, met: Met, few: int | None, out: list[str]) -> None:
         """few: how many lines there are, where that is known, and sums are of numbers that are close."""
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         known = [self._one(met, body.constant(WORD, t)) for t in range(few or 1)]
 
         def group(i: Value, _: list[Value]) -> list[Value]:
@@ -97,17 +97,17 @@ class Finish:
             self.finished(met, made, i, out, close=few is not None)
             return []
 
-        self.lines.groups("%m", shape.lanes, [], group)
+        self.lines.groups("%m", key.lanes, [], group)
 
     def _one(self, met: Met, t: Value) -> tuple[Value, Value]:
         """Where the t-th line is kept, and the position of its first element."""
         offset = met.offset(t)
-        return offset, met.place(t) if self.shape.indices is not None else offset
+        return offset, met.place(t) if self.key.indices is not None else offset
 
     def _with(self, line: tuple[Value, Value], i: Value) -> list[Value]:
         offset, place = line
         parts = self.lines.load(offset + i)
-        if self.shape.indices is not None:
+        if self.key.indices is not None:
             kind = parts[-1].kind
             parts[-1] = parts[-1] + self.body.splat(place.converted("trunc", Kind(kind.element)), kind.lanes)
         return parts
@@ -120,9 +120,9 @@ class Finish:
 
     def invert(self, met: Met) -> None:
         """Note what sums are divided and multiplied by, if that has changed since the line before."""
-        body, lanes = self.body, self.shape.lanes
-        key = self.key(met.counted, met.terms)
-        known = body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {key.name}")
+        body, lanes = self.body, self.key.lanes
+        code = self.line_code(met.counted, met.terms)
+        known = body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {code.name}")
 
         def group(i: Value, _: list[Value]) -> list[Value]:
             for name, value in zip(("numbers", "inverses"), self.noted(met, i, lanes), strict=True):
@@ -130,7 +130,7 @@ class Finish:
             return []
 
         def anew() -> None:
-            body.store("i64", key.name, self.inverted)
+            body.store("i64", code.name, self.inverted)
             self.lines.groups("%m", lanes, [], group)
 
         when(body, body.op(f"xor i1 {known}, true"), anew)
@@ -139,10 +139,10 @@ class Finish:
         """Whether that is noted for windows of lines that count so many."""
         body = self.body
         lines = body.constant(WORD, counted)
-        key = self.key(lines, lines)
-        return Value(body, body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {key.name}"), Kind("i1"))
+        code = self.line_code(lines, lines)
+        return Value(body, body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {code.name}"), Kind("i1"))
 
-    def key(self, counted: Value, terms: Value) -> Value:
+    def line_code(self, counted: Value, terms: Value) -> Value:
         """A number of what is noted for lines: how many of these are counted, and whether there are any."""
         return counted * 2 + Value(self.body, self.body.op(f"zext i1 {terms.compared('eq', 0).name} to i64"), WORD)
 
@@ -155,50 +155,50 @@ class Finish:
 
     def finished(self, met: Met, parts: list[Value], i: Value, out: list[str], *, close: bool) -> None:
         """Store the results of a group of windows, from what their elements come to. close: see `results.mean`."""
-        body, shape = self.body, self.shape
-        lanes = shape.lanes
-        if shape.kind == MAX:
+        body, key = self.body, self.key
+        lanes = key.lanes
+        if key.kind == MAX:
             values = parts[: len(self.kind.raw)]
             self._store(values[-1].bits() if values[-1].kind.floating else values[-1], i, out[0], 1)
-            if shape.indices is not None:
+            if key.indices is not None:
                 none = self._count("counts", met.terms, i, lanes).compared("eq", 0)
                 self._store(body.chosen(none, 0, parts[-1]), i, out[1], 2)
             return
-        if shape.kind == MEAN:
+        if key.kind == MEAN:
             kind, at = parts[0].kind, (i * 8).name
             number, inverse = (body.loaded(kind, body.at(f"%{name}", at)) for name in ("numbers", "inverses"))
-            self._store(results.mean(shape, parts[0], number, inverse, close=close), i, out[0], 1)
+            self._store(results.mean(key, parts[0], number, inverse, close=close), i, out[0], 1)
             return
         terms = self._count("counts", met.terms, i, lanes)
         divisors = self._count("divisors", met.counted, i, lanes)
-        made, undecided = results.line(shape, parts[0], terms, divisors, self._parameters(i))
+        made, undecided = results.line(key, parts[0], terms, divisors, self._parameters(i))
         self._store(made, i, out[0], 1)
         if undecided is not None:
-            undecided = opened(undecided)
-            if shape.kind == LENGTH:
+            undecided = left_by_first_stage(undecided)
+            if key.kind == LENGTH:
                 self._any(undecided, lambda: self._ties(met, parts[0], made, undecided, i, out))
             else:
                 self._note(undecided, i)
 
     def _parameters(self, i: Value) -> list[Value | None]:
         """Scales and zero points of a group."""
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         found: list[Value | None] = []
-        for q, there in enumerate(shape.parameters):
+        for q, there in enumerate(key.parameters):
             if not there:
                 found.append(None)
                 continue
             element = Kind("float") if q in (0, 2) else Kind("i8")
-            if shape.slides:  # along a line, the channel is the same
-                vector = body.splat(body.loaded(element, self.parameters[q]), shape.lanes)
+            if key.slides:  # along a line, the channel is the same
+                vector = body.splat(body.loaded(element, self.parameters[q]), key.lanes)
             else:
                 at = body.at(self.parameters[q], (i * Value(body, f"%gs{q}", WORD)).name)
-                vector = body.undefined(Kind(element.element, shape.lanes))
-                for lane in range(shape.lanes):
+                vector = body.undefined(Kind(element.element, key.lanes))
+                for lane in range(key.lanes):
                     vector = vector.replaced(lane, body.loaded(element, at))
                     at = body.at(at, f"%gs{q}")
             if q not in (0, 2):
-                signed = shape.types[0 if q == 1 else 1].dtype.kind == "i"
+                signed = key.types[0 if q == 1 else 1].dtype.kind == "i"
                 vector = vector.converted("sext" if signed else "zext", vector.kind.of("i32"))
             found.append(vector)
         return found
@@ -206,7 +206,7 @@ class Finish:
     def _store(self, made: Value, i: Value, line: str, which: int) -> None:
         """Store a group of results; which: the stream, 1 or 2."""
         body, size = self.body, made.kind.bits // 8
-        if self.shape.contiguous[which]:
+        if self.key.contiguous[which]:
             body.stored(made, body.at(line, (i * size).name))
             return
         stride = "%ys" if which == 1 else "%zs"
@@ -224,9 +224,9 @@ class Finish:
 
         def note() -> None:
             def one(lane: str, _: list[Value]) -> list[Value]:
-                open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+                bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
                 place = i + Value(body, lane, WORD)
-                when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self._append(place))
+                when(body, body.op(f"icmp ne i64 {bit}, 0"), lambda: self._append(place))
                 return []
 
             body.loop("0", str(undecided.kind.lanes), 1, [], one)
@@ -250,11 +250,11 @@ class Finish:
             self._closely(met, i, out)
             return []
 
-        self.lines.groups("%m", self.shape.lanes, [], group)
+        self.lines.groups("%m", self.key.lanes, [], group)
 
     def _closely(self, met: Met, i: Value, out: list[str]) -> None:
         """A group of results of a line, from their sums with what each addition leaves over."""
-        body, shape, kind, lanes = self.body, self.shape, self.kind, self.shape.lanes
+        body, key, kind, lanes = self.body, self.key, self.kind, self.key.lanes
         assert isinstance(kind, Total)
         neutral, zero = (body.constant(Kind("double", lanes), x) for x in (kind.neutral[0], 0.0))
 
@@ -271,19 +271,19 @@ class Finish:
 
         total, left, lost = body.loop("0", met.terms.name, 1, [neutral, zero, zero], line)[1]
         total = body.chosen(self._count("counts", met.terms, i, lanes).compared("eq", 0), 0.0, total)
-        made, undecided = results.careful(shape, total, left, lost, self._count("divisors", met.counted, i, lanes))
+        made, undecided = results.careful(key, total, left, lost, self._count("divisors", met.counted, i, lanes))
         self._store(made, i, out[0], 1)
-        self._note(opened_exactly(undecided), i)
+        self._note(left_by_second_stage(undecided), i)
 
     def _ties(self, met: Met, total: Value, made: Value, undecided: Value, i: Value, out: list[str]) -> None:
         """A group of lengths next to what is half between two results: most are just that, of sums that are exact."""
         body = self.body
-        if self.shape.types[0] == DataType.FLOAT16 and not body.target.exact:
+        if self.key.types[0] == DataType.FLOAT16 and not body.target.exact:
             # squares are multiples of 2^-48, and so are their sums, of which those below 2^5 have 53 bits
             known = total.compared("olt", 32.0)
-            root, open_ = results.root(self.shape, total, total.lift(0.0), total.lift(0.0))
+            root, unknown = results.root(self.key, total, total.lift(0.0), total.lift(0.0))
             self._store(body.chosen(undecided & known, root, made), i, out[0], 1)
-            undecided = undecided & (~known | open_)
+            undecided = undecided & (~known | unknown)
         self._any(undecided, lambda: self._closely(met, i, out))
 
     def _any(self, lanes: Value, do: Callable[[], None]) -> None:
@@ -292,23 +292,23 @@ class Finish:
 
     def _elements(self, met: Met, t: Value, i: Value, neutral: Value) -> Iterator[tuple[Value, Callable[[Value], Value]]]:
         """The k-th elements of a group of windows in the t-th line that they meet: one way up to a number, then another."""
-        body, shape, lines, lanes = self.body, self.shape, self.lines, self.shape.lanes
+        body, key, lines, lanes = self.body, self.key, self.lines, self.key.lanes
         names = ("n", "stride", "dilation", "start", "window", "xs")
         size, stride, dilation, start, window, step = (Value(body, f"%{name}", WORD) for name in names)
-        if not shape.slides:
+        if not key.slides:
             yield body.constant(WORD, 1), lambda _: lines.load(met.offset(t) + i)[0]
             return
-        if not shape.down:  # the line is kept
+        if not key.down:  # the line is kept
             kept = Value(body, body.op(f"udiv i64 {met.offset(t).name}, %pitch"), WORD) * Value(body, "%length", WORD)
             yield window, lambda k: lines.windowed(kept, i, k)[0]
             return
         row, first = met.row(t), i * stride - start
         # where all windows are inside, elements side by side are loaded as one
-        inside = first.compared("sge", 0) & (first + window + (shape.step * lanes - 1)).compared("sle", size)
-        mask = ", ".join(f"i32 {shape.step * lane}" for lane in range(lanes))
+        inside = first.compared("sge", 0) & (first + window + (key.step * lanes - 1)).compared("sle", size)
+        mask = ", ".join(f"i32 {key.step * lane}" for lane in range(lanes))
 
         def beside(k: Value) -> Value:
-            both = lines.bits(row, first + k, shape.step * lanes)
+            both = lines.bits(row, first + k, key.step * lanes)
             kind = both.kind._replace(lanes=lanes)
             picked = f"shufflevector {both!r}, {both.kind.text} poison, <{lanes} x i32> <{mask}>"
             return self.kind.read(body.value(picked, kind))[0]

@@ -6,8 +6,8 @@ from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.windows import results
 from anydml.kernels.windows.between import Between
 from anydml.kernels.windows.finish import WORD, Finish, Met
+from anydml.kernels.windows.key import DEQUANTIZED
 from anydml.kernels.windows.kinds import OfBytes
-from anydml.kernels.windows.shape import DEQUANTIZED
 from anydml.tensor import DataType
 
 SINGLE = Kind("double", 1)
@@ -20,34 +20,34 @@ class FinishBytes(Finish):
         self._between().begin()
         super().begin()
 
-    def key(self, counted: Value, terms: Value) -> Value:
-        return super().key(counted, terms) if self.shape.kind == DEQUANTIZED else (counted << 32) | terms
+    def line_code(self, counted: Value, terms: Value) -> Value:
+        return super().line_code(counted, terms) if self.key.kind == DEQUANTIZED else (counted << 32) | terms
 
     def noted(self, met: Met, i: Value, lanes: int) -> tuple[Value, Value]:
         """For means of dequantised elements as for others; for an estimate the sums of zero points, and the factors."""
-        if self.shape.kind == DEQUANTIZED:
+        if self.key.kind == DEQUANTIZED:
             return super().noted(met, i, lanes)
         number = results.number_of(self._count("divisors", met.counted, i, lanes))
         between = self._between()
         return between.centre(self._count("counts", met.terms, i, lanes)), between.factors(number)
 
     def finished(self, met: Met, parts: list[Value], i: Value, out: list[str], *, close: bool) -> None:
-        shape, between = self.shape, self._between()
+        key, between = self.key, self._between()
         total, *_ = parts
-        if shape.kind == DEQUANTIZED:
-            floats = shape._replace(types=(DataType.FLOAT32,) * 2)
+        if key.kind == DEQUANTIZED:
+            floats = key._replace(types=(DataType.FLOAT32,) * 2)
             number, inverse = (self._noted(name, total.kind, i) for name in ("numbers", "inverses"))
             mean = results.mean(floats, total, number, inverse, close=True)  # 47 bits
             self._store(between.stated(mean.cast(total.kind.of("float"))), i, out[0], 1)
             return
         centre, factor = self._noted("numbers", total.kind, i), self._noted("inverses", total.kind.of("float"), i)
-        made, open_ = between.estimated(total - centre, factor)
+        made, undecided = between.estimated(total - centre, factor)
         self._store(made, i, out[0], 1)
 
         def decide(lane: Value) -> None:
             self._again(met, i + lane, out[0])
 
-        between.decided(open_, decide)
+        between.decided(undecided, decide)
 
     def _again(self, met: Met, o: Value, out: str) -> None:
         """One result, of what is dequantised."""

@@ -9,7 +9,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.windows import LENGTH, MAX, QUANTIZED, SUM
 from anydml.kernels.numbers import halves
 from anydml.kernels.windows.between import Between
-from anydml.kernels.windows.shape import DEQUANTIZED, WindowsKey, parts, raw
+from anydml.kernels.windows.key import DEQUANTIZED, WindowsKey, parts, raw
 from anydml.tensor import DataType, limits
 
 NAN_OR_NEGATIVE_ZERO = 0x23  # classes of floats, as LLVM numbers them
@@ -24,10 +24,10 @@ class Reduction(ABC):
     neutral: tuple[float, ...]
     plain = False
 
-    def __init__(self, body: Body, shape: WindowsKey) -> None:
-        self.body, self.shape = body, shape
-        self.raw = [Kind(element, shape.lanes) for element in raw(shape)]
-        self.parts = [Kind(element, shape.lanes) for element in parts(shape)]
+    def __init__(self, body: Body, key: WindowsKey) -> None:
+        self.body, self.key = body, key
+        self.raw = [Kind(element, key.lanes) for element in raw(key)]
+        self.parts = [Kind(element, key.lanes) for element in parts(key)]
 
     @abstractmethod
     def read(self, bits: Value) -> list[Value]:
@@ -67,9 +67,9 @@ class WindowMaximum(Reduction):
 
     Of FLOAT16 two parts are kept: an integer in the order of the numbers, zeros equal and NaN above all, and the bits."""
 
-    def __init__(self, body: Body, shape: WindowsKey) -> None:
-        super().__init__(body, shape)
-        data_type = shape.types[0]
+    def __init__(self, body: Body, key: WindowsKey) -> None:
+        super().__init__(body, key)
+        data_type = key.types[0]
         if data_type == DataType.FLOAT16:
             self.neutral = (-0x7C00, 0xFC00 - (1 << 16))
         elif data_type == DataType.FLOAT32:
@@ -79,7 +79,7 @@ class WindowMaximum(Reduction):
         self.signed = data_type.dtype.kind == "i"
 
     def read(self, bits: Value) -> list[Value]:
-        data_type, kind = self.shape.types[0], bits.kind
+        data_type, kind = self.key.types[0], bits.kind
         if data_type == DataType.FLOAT32:
             return [bits.cast(kind.of("float"))]
         if data_type != DataType.FLOAT16:
@@ -89,14 +89,14 @@ class WindowMaximum(Reduction):
         return [self.body.chosen(size.compared("ugt", 0x7C00), 0x7FFF, key), bits]
 
     def unknown(self, lanes: int) -> list[Value]:
-        if self.shape.types[0] != DataType.FLOAT32:
+        if self.key.types[0] != DataType.FLOAT32:
             return []
         return [self.body.constant(Kind("i1", lanes), False)]
 
     def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
         if not values:
             return []
-        if not self.shape.down:
+        if not self.key.down:
             return [values[0] | x[0].compared("uno", x[0])]
         # in another order, the first of equal zeros could be one of the other sign
         kind = values[0].kind
@@ -140,26 +140,26 @@ class WindowMaximum(Reduction):
 class Total(Reduction):
     """A sum in float64, of elements, magnitudes or squares; or of integers."""
 
-    def __init__(self, body: Body, shape: WindowsKey) -> None:
-        super().__init__(body, shape)
+    def __init__(self, body: Body, key: WindowsKey) -> None:
+        super().__init__(body, key)
         self.close = body.constant(Kind("i1"), False)
         # the sum of zeros is -0 where all of them are
-        self.neutral = (0,) if shape.kind in (QUANTIZED, LENGTH, SUM) else (-0.0,)
+        self.neutral = (0,) if key.kind in (QUANTIZED, LENGTH, SUM) else (-0.0,)
 
     def read(self, bits: Value) -> list[Value]:
-        data_type, kind = self.shape.types[0], bits.kind
-        if self.shape.kind == QUANTIZED:
+        data_type, kind = self.key.types[0], bits.kind
+        if self.key.kind == QUANTIZED:
             return [bits.converted("sext" if data_type == DataType.INT8 else "zext", kind.of("i32"))]
         x = self.single(bits)
-        wide = (x.magnitude() if self.shape.kind == SUM else x).converted("fpext", kind.of("double"))
-        return [wide * wide if self.shape.kind == LENGTH else wide]
+        wide = (x.magnitude() if self.key.kind == SUM else x).converted("fpext", kind.of("double"))
+        return [wide * wide if self.key.kind == LENGTH else wide]
 
     def single(self, bits: Value) -> Value:
         """The elements as float32."""
-        return bits.cast(bits.kind.of("float")) if self.shape.types[0] == DataType.FLOAT32 else halves.widened(bits)
+        return bits.cast(bits.kind.of("float")) if self.key.types[0] == DataType.FLOAT32 else halves.widened(bits)
 
     def unknown(self, lanes: int) -> list[Value]:
-        if not self.shape.ranged:
+        if not self.key.ranged:
             return []
         return [self.body.constant(Kind("i32", lanes), 0), self.body.constant(Kind("i32", lanes), -1)]
 
@@ -202,20 +202,20 @@ class Total(Reduction):
 class OfBytes(Total):
     """A sum of integers that are bytes, or in float64 of what bytes stand for, which is exact."""
 
-    def __init__(self, body: Body, shape: WindowsKey) -> None:
-        super().__init__(body, shape)
+    def __init__(self, body: Body, key: WindowsKey) -> None:
+        super().__init__(body, key)
         self.neutral = (0,)
         self.close = body.constant(Kind("i1"), True)
-        self.between = Between(body, shape)
+        self.between = Between(body, key)
 
     def nothing(self, kind: Kind) -> Value:
-        return self.between.nothing() if self.shape.kind == DEQUANTIZED else super().nothing(kind)
+        return self.between.nothing() if self.key.kind == DEQUANTIZED else super().nothing(kind)
 
     def read(self, bits: Value) -> list[Value]:
-        return [self.between.dequantised(bits) if self.shape.kind == DEQUANTIZED else self.between.wide(bits)]
+        return [self.between.dequantised(bits) if self.key.kind == DEQUANTIZED else self.between.wide(bits)]
 
 
-def reduction(body: Body, shape: WindowsKey) -> Reduction:
-    if shape.between:
-        return OfBytes(body, shape)
-    return WindowMaximum(body, shape) if shape.kind == MAX else Total(body, shape)
+def reduction(body: Body, key: WindowsKey) -> Reduction:
+    if key.between:
+        return OfBytes(body, key)
+    return WindowMaximum(body, key) if key.kind == MAX else Total(body, key)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.windows.key import WindowsKey
 from anydml.kernels.windows.kinds import Reduction
-from anydml.kernels.windows.shape import WindowsKey
 
 WORD = Kind("i64")
 
@@ -14,9 +14,9 @@ WORD = Kind("i64")
 class Lines:
     """A line of the input is copied with padding on both sides, so that all windows along it are alike."""
 
-    def __init__(self, body: Body, shape: WindowsKey, kind: Reduction) -> None:
-        self.body, self.shape, self.kind = body, shape, kind
-        self.itemsize = shape.types[0].dtype.itemsize
+    def __init__(self, body: Body, key: WindowsKey, kind: Reduction) -> None:
+        self.body, self.key, self.kind = body, key, kind
+        self.itemsize = key.types[0].dtype.itemsize
         self.first = body.constant(WORD, 0)
 
     def begin(self) -> None:
@@ -25,7 +25,7 @@ class Lines:
         for j, neutral in enumerate(kind.neutral):
             element = Kind(kind.raw[j].element)
             value = body.constant(element, neutral)
-            if self.shape.slides:
+            if self.key.slides:
                 self.fill(f"%line{j}", body.op("mul i64 %length, %slots"), value)
             self.fill(f"%blank{j}", "%m", value)
         for j in range(len(kind.neutral), len(kind.parts)):
@@ -59,7 +59,7 @@ class Lines:
         """The bits of elements of a line of the input."""
         body = self.body
         kind = Kind(f"i{8 * self.itemsize}", lanes)
-        if self.shape.contiguous[0]:
+        if self.key.contiguous[0]:
             return body.loaded(kind, body.at(row, (i * self.itemsize).name))
         vector = body.undefined(kind)
         at = body.at(row, (i * Value(body, "%xs", WORD)).name)
@@ -73,18 +73,18 @@ class Lines:
 
         slot: its number among those that are kept. values: what is known of all elements so far, see `noted`.
         """
-        shape = self.shape
-        lanes = shape.lanes_in if shape.slides else shape.lanes
-        start = slot * self._argument("length") + self._argument("start") if shape.slides else slot * self._argument("pitch")
+        key = self.key
+        lanes = key.lanes_in if key.slides else key.lanes
+        start = slot * self._argument("length") + self._argument("start") if key.slides else slot * self._argument("pitch")
 
         def one(i: Value, values: list[Value]) -> list[Value]:
             bits = self.bits(row, i, lanes)
             read = self.kind.read(bits)
-            if shape.slides:
+            if key.slides:
                 for j, value in enumerate(read):
                     self._put(f"%line{j}", start + i, value)
             else:
-                at = None if shape.indices is None else self._places(i) * self._index("weight")
+                at = None if key.indices is None else self._places(i) * self._index("weight")
                 for j, value in enumerate(self.kind.begun(read, at, None)):
                     self._put(f"%slot{j}", start + i, value)
             return self.kind.noted(bits, read, values)
@@ -99,7 +99,7 @@ class Lines:
 
     def unknown(self) -> list[Value]:
         """The values that `noted` begins with."""
-        return self.kind.unknown(self.shape.lanes_in if self.shape.slides else self.shape.lanes)
+        return self.kind.unknown(self.key.lanes_in if self.key.slides else self.key.lanes)
 
     def noted(self, values: list[Value]) -> Value | None:
         """Whether what is known of the elements lets them be reduced the usual way; None where nothing needs to be known."""
@@ -122,13 +122,13 @@ class Lines:
     def along(self, slot: Value) -> None:
         """Reduce a line along the width of the windows, and keep it."""
         length, pitch = slot * self._argument("length"), slot * self._argument("pitch")
-        self.groups("%m", self.shape.lanes, [], lambda i, _: self._along(i, length, pitch + i))
+        self.groups("%m", self.key.lanes, [], lambda i, _: self._along(i, length, pitch + i))
 
     def _along(self, i: Value, line: Value, to: Value) -> list[Value]:
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         window = Value(body, "%window", WORD)
         dilation = Value(body, "%dilation", WORD)
-        indexed = shape.indices is not None
+        indexed = key.indices is not None
         starts = self._places(i) * self._index("stride") - self._index("start") if indexed else None
 
         def element(k: Value) -> tuple[list[Value], Value | None, Value | None]:
@@ -141,8 +141,8 @@ class Lines:
             return x, at * self._index("weight"), there
 
         made = self.kind.begun(*element(body.constant(WORD, 0)))
-        if shape.width:
-            for k in range(1, shape.width):
+        if key.width:
+            for k in range(1, key.width):
                 made = self.kind.along(made, *element(body.constant(WORD, k)))
         else:
 
@@ -156,20 +156,20 @@ class Lines:
 
     def windowed(self, line: Value, i: Value, k: Value) -> list[Value]:
         """The k-th elements of a group of windows. line: where the padded line begins."""
-        stride = self.shape.step or Value(self.body, "%stride", WORD)
+        stride = self.key.step or Value(self.body, "%stride", WORD)
         return self._strided(line + i * stride + k * Value(self.body, "%dilation", WORD))
 
     def _strided(self, first: Value) -> list[Value]:
         """Elements of the padded line, a stride apart."""
-        body, shape = self.body, self.shape
+        body, key = self.body, self.key
         found = []
         for j, kind in enumerate(self.kind.raw):
             size = kind.bits // 8
             at = body.at(f"%line{j}", (first * size).name)
-            if shape.step == 1:
+            if key.step == 1:
                 found.append(body.loaded(kind, at))
                 continue
-            if shape.step == 2:
+            if key.step == 2:
                 double = Kind(kind.element, 2 * kind.lanes)
                 both = body.loaded(double, at)
                 mask = ", ".join(f"i32 {2 * lane}" for lane in range(kind.lanes))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from anydml.kernels.call.steps import At
 from anydml.kernels.match.windows import MAX, QUANTIZED, WindowAxis, WindowReduction
-from anydml.kernels.windows.shape import WindowsKey, WindowsLayout, parts, present, raw
+from anydml.kernels.windows.key import WindowsKey, WindowsLayout, parts, present, raw
 from anydml.kernels.windows.undecided import STATE_WORDS
 from anydml.tensor import DataType, TensorDesc
 
@@ -36,32 +36,32 @@ class Memory(NamedTuple):
         return {**self.numbers, **{name: scratch + place for name, place in self.places.items()}}
 
 
-def memory_of(w: WindowReduction, layout: WindowsLayout, shape: WindowsKey) -> Memory:
+def memory_of(w: WindowReduction, layout: WindowsLayout, key: WindowsKey) -> Memory:
     line = w.axes[layout.line]
     *apart, last = (w.axes[d] for d in layout.taps)
     extent = (last.window - 1) * last.dilation + 1
     each = prod(a.window for a in apart)
-    grain = CACHE_LINE // min(map(_bytes, raw(shape)))
-    length = -(-length_of(line, shape.lanes) // grain) * grain if shape.slides else 0
+    grain = CACHE_LINE // min(map(_bytes, raw(key)))
+    length = -(-length_of(line, key.lanes) // grain) * grain if key.slides else 0
     pitch = -(-line.output // grain) * grain
     # where the columns of the padded line begin that are a multiple of the stride, and those between them
     before = across = 0
-    if shape.down:
-        before = -(-line.start // shape.step // grain) * grain
-        across = before + -(-length_of(line, shape.lanes) // shape.step // grain) * grain + grain
-        columns, read = shape.step * across * _bytes(raw(shape)[0]), line.size * shape.types[0].dtype.itemsize
+    if key.down:
+        before = -(-line.start // key.step // grain) * grain
+        across = before + -(-length_of(line, key.lanes) // key.step // grain) * grain + grain
+        columns, read = key.step * across * _bytes(raw(key)[0]), line.size * key.types[0].dtype.itemsize
         # lines of the output that are made together: the first of them are reduced down while the last are not, and then along
         most = NEAR // 2 // (columns + last.stride * read) if last.stride <= extent else 1
     else:
-        bytes_ = sum(map(_bytes, raw(shape))) * length + sum(map(_bytes, parts(shape))) * pitch
+        bytes_ = sum(map(_bytes, raw(key))) * length + sum(map(_bytes, parts(key))) * pitch
         # those of the input that they share are read once
         most = NEAR // (bytes_ * each * last.stride) if last.stride < extent else 1
     band = max(1, min(most, BAND, last.output))
     ring = (band - 1) * last.stride + extent
     slots = ring * each
     met = prod(w.axes[d].window for d in layout.taps)
-    groups = -(-line.output // shape.lanes)
-    room = 2 * groups * shape.lanes + LISTED if shape.listed else 0
+    groups = -(-line.output // key.lanes)
+    room = 2 * groups * key.lanes + LISTED if key.listed else 0
     places: dict[str, int] = {}
     size = 8 * STATE_WORDS
     places["state"] = 0
@@ -78,15 +78,15 @@ def memory_of(w: WindowReduction, layout: WindowsLayout, shape: WindowsKey) -> M
         take(name, 4 * line.output)
     for name in ("numbers", "inverses"):
         take(name, 8 * line.output)
-    kept = not shape.down or (shape.kind, shape.types[0]) == (MAX, DataType.FLOAT32)  # in lines that are copied
-    for j, element in enumerate(raw(shape)):
+    kept = not key.down or (key.kind, key.types[0]) == (MAX, DataType.FLOAT32)  # in lines that are copied
+    for j, element in enumerate(raw(key)):
         take(f"line{j}", kept * slots * length * _bytes(element) + CACHE_LINE)
         places[f"line{j}"] += -line.start * _bytes(element) % CACHE_LINE  # so that what is copied there is aligned
-    for j, element in enumerate(parts(shape)):
+    for j, element in enumerate(parts(key)):
         take(f"slot{j}", kept * (slots + 1) * pitch * _bytes(element))
         places[f"blank{j}"] = places[f"slot{j}"] + kept * slots * pitch * _bytes(element)
     numbers: dict[str, int] = {}
-    if shape.down:
+    if key.down:
         take("columns", band * columns)
         take("nothing", read)
         numbers |= dict(column=before, across=across)
@@ -100,7 +100,7 @@ def _bytes(element: str) -> int:
 
 
 def sizes_and_strides(
-    w: WindowReduction, tensors: Mapping[str, TensorDesc], layout: WindowsLayout, shape: WindowsKey
+    w: WindowReduction, tensors: Mapping[str, TensorDesc], layout: WindowsLayout, kernel_key: WindowsKey
 ) -> dict[str, At | int]:
     """Where tensors lie, and the sizes and strides of every dimension, in bytes."""
     tensors = tensors
@@ -129,7 +129,7 @@ def sizes_and_strides(
         found |= {f"t{key}{j}": value for key, value in values.items()}
         found |= {f"t{s}{j}": strides[s][d] for s in "xyz"}
     if w.kind == QUANTIZED:
-        for q in present(shape):
+        for q in present(kernel_key):
             p = w.parameters[q]
             assert p is not None
             t = tensors[p.name]

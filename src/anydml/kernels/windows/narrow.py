@@ -14,8 +14,8 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.windows import MAX, WindowAxis, WindowReduction
+from anydml.kernels.windows.key import WindowsKey
 from anydml.kernels.windows.kinds import reduction
-from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import TensorDesc
 
 NAMES = ("first", "count", "x", "y")
@@ -64,21 +64,21 @@ def _runs_on(t: TensorDesc) -> bool:
     return True
 
 
-def emitted(target: Target, shape: WindowsKey, lines: int, across: int, width: int) -> str:
+def emitted(target: Target, key: WindowsKey, lines: int, across: int, width: int) -> str:
     """The kernel; arguments: `NAMES`. count: of the output's elements, at least a vector's, in whole lines of so many."""
-    return _NarrowKernel(target, shape, lines, across, width).text()
+    return _NarrowKernel(target, key, lines, across, width).text()
 
 
 class _NarrowKernel:
-    def __init__(self, target: Target, shape: WindowsKey, lines: int, across: int, width: int) -> None:
-        self.body, self.shape = Body(target), shape
+    def __init__(self, target: Target, key: WindowsKey, lines: int, across: int, width: int) -> None:
+        self.body, self.key = Body(target), key
         self.lines, self.across, self.width = lines, across, width
-        self.kind = reduction(self.body, shape)
+        self.kind = reduction(self.body, key)
 
     def text(self) -> str:
-        body, lanes = self.body, self.shape.lanes
+        body, lanes = self.body, self.key.lanes
         arguments(body, NAMES, {"x", "y"})
-        size = self.shape.types[0].dtype.itemsize
+        size = self.key.types[0].dtype.itemsize
         last = Value(body, body.op(f"sub i64 %count, {lanes}"), WORD)
         groups = body.op(f"udiv i64 {body.op(f'add i64 %count, {lanes - 1}')}, {lanes}")
 
@@ -99,7 +99,7 @@ class _NarrowKernel:
 
     def _reduced(self, elements: list[Parts]) -> Parts:
         """The windows' largest elements."""
-        lanes, across, width = self.shape.lanes, self.across, self.width
+        lanes, across, width = self.key.lanes, self.across, self.width
         rows = []
         for k in range(0, len(elements), across):
             first, *others = (self._picked(elements[k : k + across], range(j, lanes * across, across)) for j in range(across))
@@ -118,7 +118,7 @@ class _NarrowKernel:
         return [self._of_part([s[part] for s in sources], places) for part in range(len(sources[0]))]
 
     def _of_part(self, vectors: Sequence[Value], places: Sequence[int]) -> Value:
-        lanes = self.shape.lanes
+        lanes = self.key.lanes
         if len(vectors) == 1:
             return self._shuffled(vectors[0], vectors[0], places)
         # from the first two; what comes from others, from these one by one

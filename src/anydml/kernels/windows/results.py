@@ -22,7 +22,7 @@ from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.numbers.floats.rounding import rounded_to_whole, stored
 from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.numbers.known import Known
-from anydml.kernels.windows.shape import WindowsKey
+from anydml.kernels.windows.key import WindowsKey
 from anydml.tensor import DataType, limits
 
 
@@ -40,20 +40,20 @@ def number_of(counts: Value) -> Value:
     return least.converted("sitofp", counts.kind.of("double"))
 
 
-def mean(shape: WindowsKey, total: Value, number: Value, inverse: Value, *, close: bool) -> Value:
+def mean(key: WindowsKey, total: Value, number: Value, inverse: Value, *, close: bool) -> Value:
     """The bits of exact sums divided by a number of elements; inverse: what is nearest to its reciprocal.
 
     close: of sums of up to 47 bits no quotient is nearer to what is half between two float32 than 2^-47 of itself, unless it is
     just that. The product by the reciprocal is within 2 u of it, and then without its last four bits it is just that, too.
     """
-    if shape.halves and shape.types[1] == DataType.FLOAT32:  # the product is exact
-        return as_bits(total * inverse, shape.types[1])
-    if close and shape.types[1] == DataType.FLOAT32:  # an infinity stays one, and so does NaN
-        return as_bits((((total * inverse).bits() + 8) & -16).cast(total.kind), shape.types[1])
-    return as_bits(total / number, shape.types[1])
+    if key.halves and key.types[1] == DataType.FLOAT32:  # the product is exact
+        return as_bits(total * inverse, key.types[1])
+    if close and key.types[1] == DataType.FLOAT32:  # an infinity stays one, and so does NaN
+        return as_bits((((total * inverse).bits() + 8) & -16).cast(total.kind), key.types[1])
+    return as_bits(total / number, key.types[1])
 
 
-def careful(shape: WindowsKey, total: Value, left: Value, lost: Value, counts: Value) -> tuple[Value, Value]:
+def careful(key: WindowsKey, total: Value, left: Value, lost: Value, counts: Value) -> tuple[Value, Value]:
     """The bits of what a sum comes to that is known with what its additions left over, and the lanes that are open.
 
     lost: the magnitudes of what the additions of that left over.
@@ -64,9 +64,9 @@ def careful(shape: WindowsKey, total: Value, left: Value, lost: Value, counts: V
     high = body.chosen(finite & left.compared("une", 0.0), high, total)  # which may be -0
     low, lost = (body.chosen(finite, x, 0.0) for x in (low, lost))
     inexact = lost.compared("une", 0.0)
-    if shape.kind == LENGTH:
-        return root(shape, high, low, lost)
-    if shape.kind == MEAN:
+    if key.kind == LENGTH:
+        return root(key, high, low, lost)
+    if key.kind == MEAN:
         made = v = high / number_of(counts)
         inexact = inexact | low.compared("une", 0.0)
     else:
@@ -75,19 +75,19 @@ def careful(shape: WindowsKey, total: Value, left: Value, lost: Value, counts: V
     e = body.fused(v.magnitude(), 4 * U, lost)
     if body.target.probe is not None:
         bound = body.chosen(inexact, e, v.magnitude() * (-2 * U))  # of exact sums, v is rounded once
-        return recorded.claimed(v, v.lift(0.0), bound, None, shape.types[1].element_bits)
-    ends = [as_bits(end, shape.types[1]) for end in (v - e, v + e)]
-    return as_bits(made, shape.types[1]), inexact & ends[0].compared("ne", ends[1])
+        return recorded.claimed(v, v.lift(0.0), bound, None, key.types[1].element_bits)
+    ends = [as_bits(end, key.types[1]) for end in (v - e, v + e)]
+    return as_bits(made, key.types[1]), inexact & ends[0].compared("ne", ends[1])
 
 
-def root(shape: WindowsKey, high: Value, low: Value, lost: Value) -> tuple[Value, Value]:
+def root(key: WindowsKey, high: Value, low: Value, lost: Value) -> tuple[Value, Value]:
     """The bits of the root of high + low, known up to `lost`, and the lanes that are open.
 
     The root of high is off by u of itself, and by as much for low. If the ends of that round to two results, their middle b has
     25 digits at most, so that its square is exact in float64, and so is the difference to high, which is next to it. On which
     side of b the root is, or that it is b, says the sign of (high - b^2) + low, which one rounding keeps.
     """
-    near, data_type, share = high.root(), shape.types[1], 4 * U
+    near, data_type, share = high.root(), key.types[1], 4 * U
     if high.body.target.probe is not None:
         return recorded.claimed(near, near.lift(0.0), near * share, None, data_type.element_bits)
     ends = [as_bits(end, data_type) for end in (near * (1 - share), near * (1 + share))]
@@ -106,15 +106,15 @@ def _number(bits: Value, data_type: DataType) -> Value:
     return single.converted("fpext", bits.kind.of("double"))
 
 
-def length(shape: WindowsKey, total: Value) -> tuple[Value, Value | None]:
+def length(key: WindowsKey, total: Value) -> tuple[Value, Value | None]:
     """The bits of the root of a sum of squares, and the lanes that are open."""
     root = total.root()
-    rel = (shape.additions / 2 + 2) * U * SLACK
-    return stored(Number(total.body, lambda: root, Known(0.0), rel=rel), shape.types[1], integral=False)
+    rel = (key.additions / 2 + 2) * U * SLACK
+    return stored(Number(total.body, lambda: root, Known(0.0), rel=rel), key.types[1], integral=False)
 
 
 def quantized(
-    shape: WindowsKey, total: Value, terms: Value, counts: Value, parameters: list[Value | None]
+    key: WindowsKey, total: Value, terms: Value, counts: Value, parameters: list[Value | None]
 ) -> tuple[Value, Value | None]:
     """The bits of a mean that is quantised, and the lanes that are open; parameters: as `Windows` has them, float32 or i32."""
     body = total.body
@@ -127,7 +127,7 @@ def quantized(
     n = total.converted("sitofp", wide) * x_scale.converted("fpext", wide)
     d = number_of(counts) * y_scale.converted("fpext", wide)
     v = n / d
-    low, high = limits(shape.types[1])
+    low, high = limits(key.types[1])
     none = v.compared("uno", v)
     far = 1024.0
     v = body.chosen(v.compared("olt", far), v, far)
@@ -139,19 +139,19 @@ def quantized(
     steps = body.chosen(steps.compared("sgt", high), high, steps)
     steps = body.chosen(none, low, steps)
     # a sum of infinite terms is not the sum of the elements times infinity
-    open_ = ~x_scale.magnitude().compared("olt", math.inf)
-    return steps.converted("trunc", total.kind.of("i8")), open_
+    undecided = ~x_scale.magnitude().compared("olt", math.inf)
+    return steps.converted("trunc", total.kind.of("i8")), undecided
 
 
 def line(
-    shape: WindowsKey, total: Value, terms: Value, counts: Value, parameters: list[Value | None]
+    key: WindowsKey, total: Value, terms: Value, counts: Value, parameters: list[Value | None]
 ) -> tuple[Value, Value | None]:
     """The bits of a group of results, and the lanes that are open.
 
     terms: how many elements each has; counts: how many a mean divides by.
     """
-    if shape.kind == LENGTH:
-        return length(shape, total)
-    if shape.kind == QUANTIZED:
-        return quantized(shape, total, terms, counts, parameters)
-    return as_bits(total, shape.types[1]), None
+    if key.kind == LENGTH:
+        return length(key, total)
+    if key.kind == QUANTIZED:
+        return quantized(key, total, terms, counts, parameters)
+    return as_bits(total, key.types[1]), None

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
 from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.windows import results
+from anydml.kernels.windows.key import DEQUANTIZED, WindowsKey, present
 from anydml.kernels.windows.kinds import OfBytes, reduction
-from anydml.kernels.windows.shape import DEQUANTIZED, WindowsKey, present
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
@@ -25,25 +25,25 @@ Parts = list[Value]
 Merge = Callable[[Parts, Parts], Parts]
 
 
-def names(shape: WindowsKey) -> tuple[str, ...]:
+def argument_names(key: WindowsKey) -> tuple[str, ...]:
     """The arguments of the kernel, in order."""
-    return (*NAMES, *(["rule"] if shape.between else []), *(f"g{q}" for q in present(shape)))
+    return (*NAMES, *(["rule"] if key.between else []), *(f"g{q}" for q in present(key)))
 
 
-def emitted(target: Target, shape: WindowsKey, together: int) -> str:
-    """The kernel; arguments: `names`. It returns 1 where it stopped, or has something on its list.
+def emitted(target: Target, key: WindowsKey, together: int) -> str:
+    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list.
 
     together: images, at most so many as there are, and as a vector has lanes; a power of two.
     """
-    return _WholeImagesKernel(target, shape, together).text()
+    return _WholeImagesKernel(target, key, together).text()
 
 
 class _WholeImagesKernel:
-    def __init__(self, target: Target, shape: WindowsKey, together: int) -> None:
-        self.body, self.shape, self.together = Body(target), shape, together
-        self.kind = reduction(self.body, shape)
+    def __init__(self, target: Target, key: WindowsKey, together: int) -> None:
+        self.body, self.key, self.together = Body(target), key, together
+        self.kind = reduction(self.body, key)
         self.kind.plain = True
-        self.itemsize = shape.types[0].dtype.itemsize
+        self.itemsize = key.types[0].dtype.itemsize
         self.image = self.body.constant(WORD, 0)
         self.sources: list[str] = []
 
@@ -52,7 +52,7 @@ class _WholeImagesKernel:
 
     def text(self) -> str:
         body, together = self.body, self.together
-        arguments(body, names(self.shape), {"state", "list", "x", "y", *names(self.shape)[len(NAMES) :]})
+        arguments(body, argument_names(self.key), {"state", "list", "x", "y", *argument_names(self.key)[len(NAMES) :]})
         if isinstance(self.kind, OfBytes):
             self.kind.between.begin()
         groups = body.op(f"udiv i64 {(self._argument('rows') + (together - 1)).name}, {together}")
@@ -87,29 +87,29 @@ class _WholeImagesKernel:
         when(body, body.op(f"icmp ugt i64 {body.load('i64', '%state', 16)}, {half}"), stop)
 
     def _group(self) -> None:
-        body, shape, kind = self.body, self.shape, self.kind
+        body, key, kind = self.body, self.key, self.kind
         self.sources = [body.at("%x", (self.image * self._argument("px")).name)]
         while len(self.sources) < self.together:
             self.sources.append(body.at(self.sources[-1], "%px"))
         neutral = body.constant(kind.raw[0], kind.neutral[0])
-        known = kind.unknown(shape.lanes)
+        known = kind.unknown(key.lanes)
         made, known = self._reduced([neutral], known, lambda a, x: kind.across(a, [x]), kind.across)
         usual = kind.usual(known)
-        if shape.kind == MEAN:
+        if key.kind == MEAN:
             assert usual is not None
             number = self._number("double")
-            when(body, usual.name, lambda: self._store(results.mean(shape, made[0], number, number, close=False)))
+            when(body, usual.name, lambda: self._store(results.mean(key, made[0], number, number, close=False)))
             when(body, (~usual).name, self._careful)
             return
-        if shape.between:
+        if key.between:
             self._between(made[0])
             return
-        if shape.kind == QUANTIZED:
+        if key.kind == QUANTIZED:
             number = self._number("i32")
-            found, undecided = results.quantized(shape, made[0], number, number, self._parameters())
+            found, undecided = results.quantized(key, made[0], number, number, self._parameters())
             self._store(found)
             assert undecided is not None
-            self._note(opened(undecided))
+            self._note(left_by_first_stage(undecided))
             return
         self._store(made[0].bits() if made[0].kind.floating else made[0])
         if usual is not None:
@@ -120,10 +120,10 @@ class _WholeImagesKernel:
         body, kind = self.body, self.kind
         assert isinstance(kind, OfBytes)
         number = self._number("double")
-        if self.shape.kind == DEQUANTIZED:
+        if self.key.kind == DEQUANTIZED:
             self._store(kind.between.exactly(total, number))
             return
-        made, open_ = kind.between.estimated(total - kind.between.centre(self._number("i32")), kind.between.factors(number))
+        made, undecided = kind.between.estimated(total - kind.between.centre(self._number("i32")), kind.between.factors(number))
         self._store(made)
 
         def decide(lane: Value) -> None:
@@ -137,16 +137,16 @@ class _WholeImagesKernel:
             one = self._argument("n").converted("sitofp", Kind("double"))
             body.stored(kind.between.exactly(exact, body.splat(one, 1)).lane(0), self._place(image))
 
-        kind.between.decided(open_, decide)
+        kind.between.decided(undecided, decide)
 
     def _parameters(self) -> list[Value | None]:
         """Scales and zero points, which are the same for all images."""
-        body, shape = self.body, self.shape
-        found: list[Value | None] = [None] * len(shape.parameters)
-        for q in present(shape):
+        body, key = self.body, self.key
+        found: list[Value | None] = [None] * len(key.parameters)
+        for q in present(key):
             value = body.loaded(Kind("float" if q in (0, 2) else "i8"), f"%g{q}")
             if q not in (0, 2):
-                value = value.converted("sext" if shape.types[q // 2] == DataType.INT8 else "zext", Kind("i32"))
+                value = value.converted("sext" if key.types[q // 2] == DataType.INT8 else "zext", Kind("i32"))
             found[q] = body.splat(value, self.together)
         return found
 
@@ -159,7 +159,7 @@ class _WholeImagesKernel:
 
     def _reduced(self, starts: Parts, known: Parts, step: Callable[[Parts, Value], Parts], merge: Merge) -> tuple[Parts, Parts]:
         """The images' results, a lane each, and what is known of all elements, see `Reduction.noted`."""
-        body, lanes, count = self.body, self.shape.lanes, len(starts)
+        body, lanes, count = self.body, self.key.lanes, len(starts)
         n = self._argument("n")
 
         def several(i: Value, values: Parts, counted: Value | None) -> Parts:
@@ -169,7 +169,7 @@ class _WholeImagesKernel:
                 bits = body.loaded(Kind(f"i{8 * self.itemsize}", lanes), body.at(source, (i * self.itemsize).name))
                 x = self.kind.read(bits)[0]
                 known = self.kind.noted(bits, [x], known)
-                if counted is not None and self.shape.kind != MAX:
+                if counted is not None and self.key.kind != MAX:
                     x = body.chosen(counted, x, self.kind.neutral[0])
                 found += step(values[count * r : count * (r + 1)], x)
             return found + known
@@ -184,15 +184,15 @@ class _WholeImagesKernel:
         counted = places.compared("uge", body.splat(lanes - left, lanes))
         _, values = body.loop("0", some.name, 1, values, lambda _, v: several(n - lanes, v, counted))
         images = [values[count * r : count * (r + 1)] for r in range(self.together)]
-        return turned(body, images, merge), values[count * self.together :]
+        return merged_lanes(body, images, merge), values[count * self.together :]
 
     def _careful(self) -> None:
         """Sums with what each addition leaves over."""
-        body, shape, kind = self.body, self.shape, self.kind
+        body, key, kind = self.body, self.key, self.kind
         zero = body.constant(kind.raw[0], 0.0)
         starts = [body.constant(kind.raw[0], kind.neutral[0]), zero, zero]
         (total, left, lost), _ = self._reduced(starts, [], lambda a, x: _united(a, [x]), _united)
-        made, undecided = results.careful(shape, total, left, lost, self._number("i32"))
+        made, undecided = results.careful(key, total, left, lost, self._number("i32"))
         self._store(made)
         assert undecided is not None
         self._note(undecided)
@@ -203,8 +203,8 @@ class _WholeImagesKernel:
         bits = lanes_as_bits(undecided)
 
         def one(lane: str, _: Parts) -> Parts:
-            open_ = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-            when(body, body.op(f"icmp ne i64 {open_}, 0"), lambda: self._append(self.image + Value(body, lane, WORD)))
+            bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
+            when(body, body.op(f"icmp ne i64 {bit}, 0"), lambda: self._append(self.image + Value(body, lane, WORD)))
             return []
 
         body.loop("0", str(self.together), 1, [], one)
@@ -236,7 +236,7 @@ class _WholeImagesKernel:
         return self.body.at("%y", (image * self._argument("py")).name)
 
     def _store(self, made: Value) -> None:
-        if self.shape.contiguous[1]:
+        if self.key.contiguous[1]:
             self.body.stored(made, self._place(self.image))
             return
         for lane in range(self.together):
@@ -254,7 +254,7 @@ def _united(a: Parts, b: Sequence[Value]) -> Parts:
     return [total, left, lost + rest.magnitude()]
 
 
-def turned(body: Body, images: Sequence[Parts], merge: Merge) -> Parts:
+def merged_lanes(body: Body, images: Sequence[Parts], merge: Merge) -> Parts:
     """Lanes merged, of images with as many lanes or more: one vector with a lane for each image."""
 
     def picked(a: Value, b: Value, mask: Sequence[int]) -> Value:

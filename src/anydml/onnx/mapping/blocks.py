@@ -20,7 +20,7 @@ from anydml.onnx.nodes import Node
 from anydml.onnx.values import Array, Value, axis_of, expand, known, reshape, transpose
 
 
-def spread(packed: Array, bits: int) -> Array:
+def unpacked(packed: Array, bits: int) -> Array:
     """The elements of bytes along the last dimension, as UINT8."""
     if bits == 8:
         return packed
@@ -66,9 +66,9 @@ def matmul_n_bits(
     packed = known(b)
     if packed.size != rows * blocks * size * bits // 8:
         raise Refused(f"packed weights of sizes {packed.shape} do not hold {rows} x {k} in blocks of {size}", INVALID)
-    weights = spread(packed.reshape(rows, blocks, -1), bits)
+    weights = unpacked(packed.reshape(rows, blocks, -1), bits)
     if zeros is not None and zeros.dtype == np.uint8:
-        zeros = spread(known(zeros).reshape(rows, -1), bits)[:, :blocks]
+        zeros = unpacked(known(zeros).reshape(rows, -1), bits)[:, :blocks]
     scale = reshape(converted(scales, a.dtype), (rows, blocks))
     if groups is not None:
         if groups.ndim != 1 or groups.shape[0] not in (k, blocks * size):
@@ -105,7 +105,7 @@ def gather_block_quantized(n: Node, x: Value, indices: Value, scales: Value, zer
     own = data.dtype.itemsize == 1 and data.dtype.kind == "u"
     middle = 1 << (bits - 1)
     if own and bits != 8:
-        data, zeros = spread(data, bits), None if zeros is None else spread(known(zeros), bits)
+        data, zeros = unpacked(data, bits), None if zeros is None else unpacked(known(zeros), bits)
     elif not own:  # INT4 and UINT4 elements have a zero point of 0
         sign = 8 if data.dtype.name == "int4" else 0
         data = (data.astype(np.int8) + np.int8(sign)).view(np.uint8)

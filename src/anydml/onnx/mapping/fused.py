@@ -106,7 +106,7 @@ def _parameters(n: Node) -> list[float]:
     return [x for x in found if x is not None]
 
 
-def _turned(x: Value, swap: bool, batch: bool) -> Value:
+def _transposed(x: Value, swap: bool, batch: bool) -> Value:
     """A factor as FusedMatMul reads it.
 
     batch: the first dimension becomes the last but one, after those of the batches. swap: the last two dimensions are swapped.
@@ -123,8 +123,8 @@ def _turned(x: Value, swap: bool, batch: bool) -> Value:
 
 def fused_matmul(n: Node, a: Value, b: Value) -> Value:
     """FusedMatMul, TransposeMatMul and FusedMatMulActivation: GEMM of permuted factors, with alpha and an activation."""
-    left = _turned(a, bool(n.get("transA", 0)), bool(n.get("transBatchA", 0)))
-    right = _turned(b, bool(n.get("transB", 0)), bool(n.get("transBatchB", 0)))
+    left = _transposed(a, bool(n.get("transA", 0)), bool(n.get("transBatchA", 0)))
+    right = _transposed(b, bool(n.get("transB", 0)), bool(n.get("transBatchB", 0)))
     alpha = n.get("alpha", 1.0)
 
     def made(desc: Any) -> Value:

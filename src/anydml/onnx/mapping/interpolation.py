@@ -21,7 +21,7 @@ def cubic(distance: Array, a: float) -> Array:
     return np.where(d <= 1, near, np.where(d < 2, far, 0))
 
 
-def weights(axis: Any, mode: str, a: float, exclude: bool, spread: bool) -> Array:
+def weights(axis: Any, mode: str, a: float, exclude: bool, antialias: bool) -> Array:
     """The matrix {results, elements} of a dimension, in float64.
 
     exclude: elements outside of the tensor have no weight, instead of being the nearest element inside. spread: if the result
@@ -29,7 +29,7 @@ def weights(axis: Any, mode: str, a: float, exclude: bool, spread: bool) -> Arra
     """
     if axis.size * axis.result > MOST:
         raise Refused(f"it needs a matrix of {axis.size * axis.result} elements, more than {MOST}", NOT_YET)
-    scale = min(axis.scale, 1.0) if spread else 1.0
+    scale = min(axis.scale, 1.0) if antialias else 1.0
     reach = int(np.ceil((2 if mode == "cubic" else 1) / scale)) + 1
     at = (np.arange(axis.result) - axis.after) / axis.scale - axis.before
     taps = np.floor(at)[:, None] + np.arange(-reach, reach + 2)
@@ -38,7 +38,7 @@ def weights(axis: Any, mode: str, a: float, exclude: bool, spread: bool) -> Arra
     outside = (taps < 0) | (taps >= axis.size)
     if exclude:
         found = np.where(outside, 0, found)
-    if exclude or spread:
+    if exclude or antialias:
         found = found / found.sum(1, keepdims=True)
     matrix = np.zeros((axis.result, axis.size))
     rows = np.broadcast_to(np.arange(axis.result)[:, None], taps.shape)
@@ -46,13 +46,13 @@ def weights(axis: Any, mode: str, a: float, exclude: bool, spread: bool) -> Arra
     return matrix
 
 
-def interpolated(x: Value, axes: Sequence[Any], mode: str, a: float, exclude: bool, spread: bool) -> Value:
+def interpolated(x: Value, axes: Sequence[Any], mode: str, a: float, exclude: bool, antialias: bool) -> Value:
     """A GEMM for every dimension that changes, from the last to the first. Weights and the results of each GEMM are rounded."""
     for i in reversed(range(x.ndim)):
         axis = axes[i]
         if axis.kept:
             continue
-        matrix = weights(axis, mode, a, exclude, spread).T.astype(x.dtype)
+        matrix = weights(axis, mode, a, exclude, antialias).T.astype(x.dtype)
         order = [*(j for j in range(x.ndim) if j != i), i]
         moved = transpose(x, order)
         rows = reshape(moved, (int(np.prod(moved.shape[:-1], dtype=np.int64)), axis.size))

@@ -18,7 +18,7 @@ from anydml.onnx.mapping.attention import INT32, after, attend, both, heads_firs
 from anydml.onnx.mapping.maths import converted
 from anydml.onnx.mapping.moves import part
 from anydml.onnx.mapping.quantised import matmul_integer_to_float
-from anydml.onnx.mapping.rotary import at_places, counted, turned
+from anydml.onnx.mapping.rotary import at_places, counted, rotated
 from anydml.onnx.nodes import Node
 from anydml.onnx.values import Value, expand, number, reshape, symbolic, transpose
 
@@ -214,7 +214,7 @@ def group_query_attention(
         cosine, sine = at_places(cosines, found), at_places(sines, found)
         beside = bool(n.get("rotary_interleaved", 0))
         query, key = (
-            reshape(turned(reshape(x, (batch, length, count, size)), cosine, sine, beside), x.shape)
+            reshape(rotated(reshape(x, (batch, length, count, size)), cosine, sine, beside), x.shape)
             for x, count in ((query, heads), (key, own))
         )
     seen = None

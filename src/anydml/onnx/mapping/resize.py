@@ -55,10 +55,10 @@ def resize(n: Node, x: Value, *inputs: Value) -> Value:
         result = math.floor(size * given[i]) if wanted is None else wanted[i]
         width = size * given[i] if wanted is None else float(result)  # ONNX does not round this size down
         axes[a] = _placed(place, size, result, width, given[i], window[i], window[len(along) + i])
-    spread = mode != "nearest" and bool(n.get("antialias", 0)) and any(axis.scale < 1 for axis in axes)
-    if mode == "cubic" or spread:
+    antialias = mode != "nearest" and bool(n.get("antialias", 0)) and any(axis.scale < 1 for axis in axes)
+    if mode == "cubic" or antialias:
         fits([axis.result for axis in axes])
-        return interpolated(x, axes, mode, n.get("cubic_coeff_a", -0.75), bool(n.get("exclude_outside", 0)), spread)
+        return interpolated(x, axes, mode, n.get("cubic_coeff_a", -0.75), bool(n.get("exclude_outside", 0)), antialias)
     return _resampled(x, axes, mode, n.get("nearest_mode", "round_prefer_floor" if n.opset >= 11 else "floor"))
 
 

@@ -14,7 +14,7 @@ from anydml.onnx.nodes import Node
 from anydml.onnx.values import Value, reshape, symbolic, transpose
 
 
-def turned(x: Value, cosines: Value, sines: Value, interleaved: bool) -> Value:
+def rotated(x: Value, cosines: Value, sines: Value, interleaved: bool) -> Value:
     """A tensor {batch, length, heads, size} whose first elements are rotated in pairs; the rest is unchanged.
 
     cosines, sines: {batch or 1, length, 1, pairs}. The elements of a pair are neighbours if interleaved, else in two halves.
@@ -71,7 +71,7 @@ def rotary_embedding(n: Node, x: Value, at: Value, cosines: Value, sines: Value)
     if at.ndim == 2 and at.shape[0] not in (1, x.shape[0]):
         raise Refused(f"positions of sizes {tuple(at.shape)} do not fit a batch of {x.shape[0]}", INVALID)
     found = counted(at, four.shape[1]) if at.ndim < 2 else at
-    made = turned(four, at_places(cosines, found), at_places(sines, found), bool(n.get("interleaved", 0)))
+    made = rotated(four, at_places(cosines, found), at_places(sines, found), bool(n.get("interleaved", 0)))
     return transpose(made, (0, 2, 1, 3)) if x.ndim == 4 else reshape(made, x.shape)
 
 

@@ -234,13 +234,14 @@ def resampled(d: Any, x: Tensor, rounding: Rounding, *, antialiased: bool = Fals
     return nest(i, body if x.data_type in FLOATS else half_to_even(body))
 
 
-def spread(d: Any, g: Tensor, rounding: Rounding) -> Nest:
+def scattered(d: Any, g: Tensor, rounding: Rounding) -> Nest:
     """The statement of the gradients: each element of InputGradient is added where the forward operator read its output."""
     i = each(d.output_gradient_tensor.sizes)
     dimensions = axes(d, d.output_gradient_tensor.sizes, g.sizes)
     same = [axis.is_same and axis.outputs == axis.size for axis in dimensions]
     o = [
-        p if alike else each([size], name)[0] for p, alike, size, name in zip(i, same, g.sizes, "uvwxyz"[: len(i)], strict=True)
+        p if unchanged else each([size], name)[0]
+        for p, unchanged, size, name in zip(i, same, g.sizes, "uvwxyz"[: len(i)], strict=True)
     ]
     body = g[o]
     for at in reversed(range(len(i))):

@@ -17,7 +17,7 @@ from anydml.kernels.code.emit import Text, arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.packed.plan import PackedPlan
-from drawn_contractions import Bound, left_open, named, rows_times_columns
+from drawn_contractions import Bound, left_undecided, named, rows_times_columns
 from guard_pages import AVAILABLE
 from tuned import tuned
 
@@ -34,7 +34,7 @@ def test_sums_that_four_float64_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> 
     """
     powers, signs = np.array([126, 66, 6, -54, -114, 126, 66, 6, -54]), np.array([1] * 5 + [-1] * 4, np.float32)
     row = np.ldexp(signs, powers)
-    with left_open(monkeypatch) as counts:
+    with left_undecided(monkeypatch) as counts:
         bound = Bound(rows_times_columns(3, 9, 30), Device(threads=1), at_end=True)
         bound.arrays["a_tensor"][...] = [row, np.ones(9), row]
         bound.arrays["b_tensor"][...] = 1
@@ -63,7 +63,7 @@ FUNCTIONS_LEFT = {"ties": 0.02}  # large sums, of which GELU is all but the sum 
 def left_of(kind: str, patch: pytest.MonkeyPatch, **fields: Any) -> float:
     """The share of elements that machine code leaves open."""
     size, c = 48, TensorDesc(DataType.FLOAT32, (48, 48)) if "beta" in fields else None
-    with left_open(patch) as counts:
+    with left_undecided(patch) as counts:
         bound = Bound(rows_times_columns(size, size, size, c_tensor=c, **fields), Device(threads=1), at_end=True)
         for seed in range(2):
             rng = np.random.default_rng(seed)

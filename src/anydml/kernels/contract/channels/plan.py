@@ -41,8 +41,8 @@ class ByChannel(NamedTuple):
 
     def serves(self, target: Target) -> bool:
         x = self.windows.axes[2]
-        lies = x.step == 1 or x.size == 1
-        return places.serves(target) and lies and x.stride in STRIDES and self.problem.k <= WRAPS and x.outputs <= LONGEST
+        contiguous = x.step == 1 or x.size == 1
+        return places.serves(target) and contiguous and x.stride in STRIDES and self.problem.k <= WRAPS and x.outputs <= LONGEST
 
 
 def by_channel(p: Convolution, estimated: Estimated | None = None) -> ByChannel | None:

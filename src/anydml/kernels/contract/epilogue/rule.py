@@ -38,8 +38,8 @@ def rule_of_row(text: Text, signed: bool, a_scale: str, output_scale: str, zero_
     negative = text.op(f"fcmp olt double {y}, 0.0")
     for x, field in ((a, A_SCALE), (y, OUTPUT_SCALE)):
         scaled = text.op(f"fmul double {x}, {SCALED}")
-        turned = text.op(f"fneg double {scaled}")
-        text.store("double", text.op(f"select i1 {negative}, double {turned}, double {scaled}"), record, field)
+        negated = text.op(f"fneg double {scaled}")
+        text.store("double", text.op(f"select i1 {negative}, double {negated}, double {scaled}"), record, field)
     for bound, field in zip(limits(signed), (LOW, HIGH), strict=True):
         text.store("double", text.op(f"sitofp i32 {text.op(f'sub i32 {bound}, {zero_point}')} to double"), record, field)
 

@@ -12,11 +12,11 @@ def split(body: Body, c: str, n1: str, n2: str) -> tuple[str, str, str]:
     return body.op(f"udiv i64 {line}, {n1}"), body.op(f"urem i64 {line}, {n1}"), x
 
 
-def streams(body: Body, shape: EpilogueKey, lanes: int, row: str, c: str) -> tuple[dict[int, Value], str]:
+def streams(body: Body, key: EpilogueKey, lanes: int, row: str, c: str) -> tuple[dict[int, Value], str]:
     """The streams' elements of a row and a column, in every lane, and where the output's is."""
-    s, at = shape.stored, split(body, c, "%f1", "%f2")
+    s, at = key.stored, split(body, c, "%f1", "%f2")
     found = []
-    for k in range(OWN, OWN + len(shape.lies)):
+    for k in range(OWN, OWN + len(key.layouts)):
         offset = body.op(f"mul i64 {row}, %r{k}")
         for value, stride in zip(at, "zys", strict=True):
             offset = body.op(f"add i64 {offset}, {body.op(f'mul i64 {value}, %{stride}{k}')}")

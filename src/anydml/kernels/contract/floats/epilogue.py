@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value, opened
+from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.contract.floats.few.sums import LEAST
 from anydml.kernels.contract.floats.formula import Stored, bounded, stored, stored_rounded, walked
 from anydml.kernels.contract.floats.packed.doubled import lost
@@ -43,23 +43,23 @@ POINTERS = {"sums", "a_norms", "b_norms", "list", "counter", "rests", "a_low", "
 
 
 class EpilogueKey(NamedTuple):
-    """lies: how each stream that is read lies along a run of columns, and the output, last. padded: some norms are negative,
-    where terms do not count.
+    """layouts: of each stream that is read along a run of columns, and of the output, last. padded: some norms are
+    negative, where terms do not count.
     measured: each sum has one of its terms' magnitudes, in rows as far apart, in the norms' place. mixed: sums are made of
     others, whose infinities they have, and whose zeros have lost their signs. again: what there is beside each sum, where the
     counter says so; nothing is done elsewhere."""
 
     stored: Stored
-    lies: tuple[str, ...]
+    layouts: tuple[str, ...]
     padded: bool
     measured: bool = False
     mixed: bool = False
     again: str = ""
 
 
-def names(shape: EpilogueKey) -> list[str]:
+def argument_names(key: EpilogueKey) -> list[str]:
     """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *places(len(shape.lies))]
+    return [*ARGUMENTS, *places(len(key.layouts))]
 
 
 def places(count: int) -> list[str]:
@@ -67,28 +67,28 @@ def places(count: int) -> list[str]:
     return [f"{x}{k}" for k in range(OWN, OWN + count) for x in "przys"]
 
 
-def block(target: Target, shape: EpilogueKey) -> str:
-    """A block of elements from their sums; arguments: `names`."""
-    return _Block(target, shape).text()
+def block(target: Target, key: EpilogueKey) -> str:
+    """A block of elements from their sums; arguments: `argument_names`."""
+    return _Block(target, key).text()
 
 
 class _Block:
-    def __init__(self, target: Target, shape: EpilogueKey) -> None:
-        self.body, self.shape = Body(target), shape
+    def __init__(self, target: Target, key: EpilogueKey) -> None:
+        self.body, self.key = Body(target), key
         self.lanes = target.vector_bytes // 4
-        s = shape.stored
+        s = key.stored
         types = (
-            [DataType.FLOAT64, DataType.FLOAT32 if shape.measured else DataType.FLOAT64]
+            [DataType.FLOAT64, DataType.FLOAT32 if key.measured else DataType.FLOAT64]
             + [s.types[k] for k in s.others]
             + [s.types[-1]]
         )
         self.kinds = [Kind(f"i{t.element_bits}", self.lanes) for t in types]
-        self.lies = ("contiguous",) * OWN + shape.lies
-        self.streams = Streams(self.body, self.kinds, self.lies)
+        self.layouts = ("contiguous",) * OWN + key.layouts
+        self.streams = Streams(self.body, self.kinds, self.layouts)
 
     def text(self) -> str:
         body = self.body
-        arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, len(self.lies))})
+        arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, len(self.layouts))})
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.streams.begin()
         self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # of every row
@@ -97,7 +97,7 @@ class _Block:
             body.store("i64", "0", "%counter")
             body.loop("0", "%rows", 1, [], self._row)
 
-        if self.shape.again:
+        if self.key.again:
             when(body, body.op(f"icmp ne i64 {body.load('i64', '%counter', DENSE)}, 0"), rows)
         else:
             when(body, body.op(f"icmp eq i64 {body.load('i64', '%done')}, 0"), rows)
@@ -111,7 +111,7 @@ class _Block:
         factor = Value(body, body.op("bitcast i64 %factor to double"), wide)
         sums = body.at("%sums", body.op(f"mul i64 {r}, %sums_row"))
         sizes = "%b_norms"
-        if self.shape.measured:
+        if self.key.measured:
             factor = factor * body.loaded(wide, "%counter", BOUND)
             self.factor = body.splat(factor * (1 + 2.0**-2), lanes)  # the magnitudes' own roundings
             self.least = body.splat(Value(body, "%terms", Kind("i64")).converted("uitofp", wide) * LEAST, lanes)
@@ -119,22 +119,22 @@ class _Block:
         else:
             size = body.loaded(wide, "%a_norms", body.op(f"mul i64 {r}, 8")) * factor
             self.small = body.splat(factor, lanes)
-            if self.shape.again:
+            if self.key.again:
                 self.rests = body.at("%rests", body.op(f"mul i64 {r}, %sums_row"))
-                if self.shape.again == PAIRS:
+                if self.key.again == PAIRS:
                     self.low = body.splat(body.loaded(wide, "%a_low", body.op(f"mul i64 {r}, 8")), lanes)
-            elif not self.shape.mixed:
+            elif not self.key.mixed:
                 size = size * body.loaded(wide, "%counter", BOUND)
             self.factor = body.splat(size, lanes)
-        self.later = body.op(f"mul i64 %r{len(self.lies) - 1}, {AHEAD}")
-        starts = [body.at(f"%p{k}", body.op(f"mul i64 {r}, %r{k}")) for k in range(OWN, len(self.lies))]
+        self.later = body.op(f"mul i64 %r{len(self.layouts) - 1}, {AHEAD}")
+        starts = [body.at(f"%p{k}", body.op(f"mul i64 {r}, %r{k}")) for k in range(OWN, len(self.layouts))]
 
         def run(_: str, done: str, length: str, z: str, y: str, x: str) -> None:
             offset = body.op(f"mul i64 {done}, 8")
             of_sizes = body.op(f"mul i64 {done}, {self.kinds[1].bits // 8}")
             bases = [body.at(sums, offset), body.at(sizes, of_sizes)]
             self.run = offset
-            for k, row in zip(range(OWN, len(self.lies)), starts, strict=True):
+            for k, row in zip(range(OWN, len(self.layouts)), starts, strict=True):
                 offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %z{k}')}, {body.op(f'mul i64 {y}, %y{k}')}")
                 bases.append(body.at(row, body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s{k}')}")))
             self.streams.bases = bases
@@ -145,7 +145,7 @@ class _Block:
 
     def _elements(self, done: str, length: str) -> None:
         body, lanes, streams = self.body, self.lanes, self.streams
-        constants = streams.constants(k for k in range(len(self.lies) - 1) if self.lies[k] == CONSTANT)
+        constants = streams.constants(k for k in range(len(self.layouts) - 1) if self.layouts[k] == CONSTANT)
 
         up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
 
@@ -155,7 +155,7 @@ class _Block:
             quick, store, careful, after = (body.name(x) for x in ("quick", "store", "careful", "after"))
             body.branch(whole, quick, careful)
             body.label(quick)
-            if self.lies[-1] == CONTIGUOUS:
+            if self.layouts[-1] == CONTIGUOUS:
                 prefetch(body, 1, streams.place(streams.last, i), self.later)
             made, doubtful = self._quick(i, {**streams.whole(i), **constants})
             body.branch(body.op(f"icmp eq i64 {lanes_as_bits(doubtful)}, 0"), store, careful)
@@ -178,7 +178,7 @@ class _Block:
 
     def _quick(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value]:
         """The bits of elements, and lanes where these may be others: if there are any, the group is looked at with care."""
-        found = self._between(*self._loaded(loaded)) if not (self.shape.again or self.body.target.later) else None
+        found = self._between(*self._loaded(loaded)) if not (self.key.again or self.body.target.later) else None
         if found is None:
             made, undecided = self._group(i, loaded)
             return made, self.body.constant(Kind("i1", self.lanes), False) if undecided is None else undecided
@@ -186,17 +186,17 @@ class _Block:
 
     def _between(self, total: Value, size: Value, read: dict[int, Value]) -> tuple[Value, Value] | None:
         """The bits that both ends of where the formula lies are stored as, and the lanes where they differ."""
-        shape, odd = self.shape, None
-        if shape.measured or shape.mixed:
+        key, odd = self.key, None
+        if key.measured or key.mixed:
             number = self._number(total, size, read)
         else:
             number = bounded(total, self.factor * size.magnitude(), None)
-            if shape.padded:
-                odd = size.bits().compared("slt", 0) & exactly.signed(shape.stored, total, read)  # -0 is negative, too
-        place, limited = shape.stored.rounded(), None
-        first = shape.stored if place is None else shape.stored.until(place)
-        if place is None and (limited := shape.stored.limited()) is not None:
-            place, first = limited, shape.stored.before(limited)
+            if key.padded:
+                odd = size.bits().compared("slt", 0) & exactly.signed(key.stored, total, read)  # -0 is negative, too
+        place, limited = key.stored.rounded(), None
+        first = key.stored if place is None else key.stored.until(place)
+        if place is None and (limited := key.stored.limited()) is not None:
+            place, first = limited, key.stored.before(limited)
         item = walked(self.body, first, read, number, self.lanes)
         if not isinstance(item, Number):
             return None
@@ -205,10 +205,10 @@ class _Block:
         found = between_ends(replace(item, guard=either(item.guard, odd)), first.types[-1])
         if found is None or place is None:
             return found
-        made, open_ = stored_rounded(self.body, shape.stored, read, place, found[0], self.lanes)
+        made, undecided = stored_rounded(self.body, key.stored, read, place, found[0], self.lanes)
         if limited is not None:
-            open_ = either(open_, found[0].compared("eq", -(1 << 31)))
-        return made, found[1] if open_ is None else found[1] | open_
+            undecided = either(undecided, found[0].compared("eq", -(1 << 31)))
+        return made, found[1] if undecided is None else found[1] | undecided
 
     def _ends(self, total: Value, size: Value) -> tuple[Value, Value]:
         """The two ends that a sum lies between; sizes may be negative."""
@@ -218,49 +218,49 @@ class _Block:
         """Sums, what their bounds are made of, and the formula's other streams."""
         wide = Kind("double", self.lanes)
         total = loaded[0].cast(wide)
-        read = {k: loaded[OWN + n] for n, k in enumerate(self.shape.stored.others)}
-        if self.shape.measured:
+        read = {k: loaded[OWN + n] for n, k in enumerate(self.key.stored.others)}
+        if self.key.measured:
             return total, loaded[1].cast(wide.of("float")).converted("fpext", wide) + self.least, read
         return total, loaded[1].cast(wide), read
 
     def _group(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
         made, undecided = self._bounded(i, loaded)
-        return made, None if undecided is None else opened(undecided)
+        return made, None if undecided is None else left_by_first_stage(undecided)
 
     def _bounded(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
         """The bits of elements, and the lanes that their bounds leave open."""
         total, size, read = self._loaded(loaded)
-        shape, number = self.shape, self._number(total, size, read)
-        if shape.again:
+        key, number = self.key, self._number(total, size, read)
+        if key.again:
             offset = self.body.op(f"add i64 {self.run}, {self.body.op(f'mul i64 {i}, 8')}")
             beside = self.body.loaded(total.kind, self.rests, offset)
-            if shape.again == PAIRS:
+            if key.again == PAIRS:
                 low = self.low * self.body.loaded(total.kind, "%b_low", offset)
                 values = [total, beside, beside.lift(0.0), lost(number.error(), self.small, low)]
-                return exactly.paired(self.body, shape.stored, values, read, number.guard)
-            if shape.again == ERRORS:  # a norm is of the whole row: what is no number there may be no factor of any term
+                return exactly.paired(self.body, key.stored, values, read, number.guard)
+            if key.again == ERRORS:  # a norm is of the whole row: what is no number there may be no factor of any term
                 spoilt = ~beside.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
                 number = bounded(total, beside, spoilt)
-                return exactly.added(shape.stored, number, read, *stored(self.body, shape.stored, read, number, self.lanes))
+                return exactly.added(key.stored, number, read, *stored(self.body, key.stored, read, number, self.lanes))
             number = bounded(total, self.small * beside, number.guard)
-        found = stored(self.body, shape.stored, read, number, self.lanes)
-        return found if shape.again or shape.measured or shape.mixed else exactly.added(shape.stored, number, read, *found)
+        found = stored(self.body, key.stored, read, number, self.lanes)
+        return found if key.again or key.measured or key.mixed else exactly.added(key.stored, number, read, *found)
 
     def _number(self, total: Value, size: Value, read: dict[int, Value]) -> Number:
         """A sum with its bound."""
         guard = None
-        if self.shape.measured:
-            if self.shape.padded:  # the sum of nothing is +0
+        if self.key.measured:
+            if self.key.padded:  # the sum of nothing is +0
                 guard = total.bits().compared("eq", -(1 << 63))
             return bounded(total, size * self.factor, guard)
-        if self.shape.padded:
+        if self.key.padded:
             # zeros and infinities beside what does not count: the sum's sign, or NaN, may come from there
-            odd = exactly.signed(self.shape.stored, total, read) | total.compared("uno", total)
+            odd = exactly.signed(self.key.stored, total, read) | total.compared("uno", total)
             guard = size.bits().compared("slt", 0) & odd  # which -0 is, too
             size = size.magnitude()
-        if self.shape.mixed:
+        if self.key.mixed:
             error = self.factor * size
-            guard = exactly.signed(self.shape.stored, total, read) | ~((total.magnitude() + error).compared("olt", math.inf))
+            guard = exactly.signed(self.key.stored, total, read) | ~((total.magnitude() + error).compared("olt", math.inf))
             return bounded(total, error, guard)
         return bounded(total, self.factor * size, guard)
 

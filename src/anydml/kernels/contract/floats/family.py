@@ -48,7 +48,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
         return Refused("the factors are no floats of 32 or 16 bits")
     memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables())
-    plans, opens, work = [], [], 0
+    plans, undecided, work = [], [], 0
     for c in found:
         if not all(v.size for v in c.variables):
             continue
@@ -76,11 +76,11 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
             plan = _plan(p, memory, (owned[0], owned[1]), square)
             plan.plan_phases()
         plans.append(plan)
-        opens.append(ContractionBits(c, made.order, plan.bits.offset // 8, plan.open))
+        undecided.append(ContractionBits(c, made.order, plan.bits.offset // 8, plan.undecided_counts))
         work += prod(made.batches) * made.rows * made.columns * made.terms
-    counters = np.array([at.offset for plan in plans for at in plan.open], np.int64)
+    counters = np.array([at.offset for plan in plans for at in plan.undecided_counts], np.int64)
     with guard:
-        ending = Step(engine.compiled(any_open, target), (memory.constants.add(counters), len(counters), At("scratch")))
+        ending = Step(engine.compiled(any_undecided, target), (memory.constants.add(counters), len(counters), At("scratch")))
     phases = [phase for plan in plans for phase in plan.phases]
     return Lowered(
         target,
@@ -91,7 +91,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         packing=[step for plan in plans for step in plan.packing],
         packed=memory.packed.size,
         short=work < SHORT,
-        decide=deciding(opens, name, Decision(nest, output, target)),
+        decide=deciding(undecided, name, Decision(nest, output, target)),
         once=True,
         interruptible=any(len(plan.phases) > 1 for plan in plans),
     )
@@ -107,7 +107,7 @@ def _plan(p: FloatProblem, memory: FloatMemory, owned: tuple[bool, bool], square
     return FewRowsPlan(p, memory) if found is None else PlanesPlan(p, memory, found)
 
 
-def any_open(target: Target) -> str:
+def any_undecided(target: Target) -> str:
     """1 if a counter is not 0; arguments: a table of where they are, how many, and what that counts from."""
     text = Text()
     arguments(text, ("table", "count", "base"), {"table", "base"})

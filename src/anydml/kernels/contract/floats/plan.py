@@ -95,8 +95,10 @@ class FloatPlan:
         self.packing: list[Step | Repeat] = []
         last = len(self.places) - 1
         types = [formula.types[k] for k in (*formula.others, -1)]
-        lies = (_lies(place, t, found, last=k == last) for k, (place, t) in enumerate(zip(self.places, types, strict=True)))
-        self.shape = EpilogueKey(formula, tuple(lies), found.padded)
+        layouts = (
+            _layout_of(place, t, found, last=k == last) for k, (place, t) in enumerate(zip(self.places, types, strict=True))
+        )
+        self.key = EpilogueKey(formula, tuple(layouts), found.padded)
         self.lanes = p.target.vector_bytes // 8
         self.width = tile.width(p.target)
         self.table = self.constants.add(found.table)
@@ -108,13 +110,13 @@ class FloatPlan:
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(self.threads if work >= self.tuning.alone else 1)
         count = max(1, -(-work // (self.tuning.long * len(shares))))
-        self.open = [self.kept.take(64) for _ in shares]
+        self.undecided_counts = [self.kept.take(64) for _ in shares]
         mark = top = scratch.size
         self.phases: list[list[list[Step | Repeat]]] = []
         for turn in zip_longest(*(self._turns(piece, count) for piece in shares)):
             scratch.size = mark
             phase = []
-            for piece, at in zip(turn, self.open, strict=True):
+            for piece, at in zip(turn, self.undecided_counts, strict=True):
                 if piece is not None:
                     self.undecided = at
                     phase.append(self._piece(piece))
@@ -191,14 +193,14 @@ class FloatPlan:
         batch: tuple[int, ...],
         some: range,
         columns: range,
-        shape: EpilogueKey,
+        key: EpilogueKey,
         known: Sequence[At | int],
         streams: Sequence[At | int],
         kernel: Callable[[Target, EpilogueKey, tuple[DataType, DataType]], str] = refine.refined,
     ) -> Step:
         """A step that decides listed elements, or some of them."""
         found = self.layout
-        code = engine.compiled(kernel, self.target, shape, self.factors)
+        code = engine.compiled(kernel, self.target, key, self.factors)
         bit = (self._number(batch) * found.rows + some.start) * found.columns
         left = (found.a.of(batch, some.start), found.a.row, found.a_term)
         right = (found.b.of(batch), *found.sizes[1:], *found.b.columns, found.b_term)
@@ -212,7 +214,7 @@ def bound_factor(additions: int) -> int:
     return int(np.float64((additions + 8) * 2.0**-53).view(np.int64))
 
 
-def _lies(p: StreamPlace, data_type: DataType, found: FloatLayout, *, last: bool) -> str:
+def _layout_of(p: StreamPlace, data_type: DataType, found: FloatLayout, *, last: bool) -> str:
     stride = p.columns[2]
     if stride == data_type.dtype.itemsize or (found.flat[2] == 1 and last):
         return CONTIGUOUS

@@ -24,7 +24,7 @@ class Reader:
             place = body.at(from_, body.op(f"mul i64 {i}, {2 * size}"))
             double = Kind(kind.element, 2 * lanes)
             if active is None:
-                active = self._spread(body.constant(kind.of("i1"), True))
+                active = self._dilated(body.constant(kind.of("i1"), True))
             both = body.masked(double, place, active)
             return Value(body, shuffle(body, both.name, "poison", double.text, range(0, 2 * lanes, 2)), kind)
         active = body.constant(kind.of("i1"), True) if active is None else active
@@ -39,9 +39,9 @@ class Reader:
 
     def to_read(self, active: Value) -> Value:
         """The elements that columns read."""
-        return self._spread(active) if self.step == 2 else active
+        return self._dilated(active) if self.step == 2 else active
 
-    def _spread(self, active: Value) -> Value:
+    def _dilated(self, active: Value) -> Value:
         """The lanes of every second element, and no others."""
         body, lanes = self.body, self.lanes
         none = body.constant(active.kind, False)

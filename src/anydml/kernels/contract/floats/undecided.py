@@ -32,16 +32,18 @@ class ContractionBits(NamedTuple):
         return -(-count // 64)
 
 
-def deciding(opens: Sequence[ContractionBits], name: str, decision: Decision) -> Callable[[NDArray[np.int64], Arrays], None]:
+def deciding(
+    undecided: Sequence[ContractionBits], name: str, decision: Decision
+) -> Callable[[NDArray[np.int64], Arrays], None]:
     """A function that decides the elements whose bits are set in a scratch."""
-    return partial(_decide, opens, name, decision)
+    return partial(_decide, undecided, name, decision)
 
 
 def _decide(
-    opens: Sequence[ContractionBits], name: str, decision: Decision, scratch: NDArray[np.int64], arrays: Arrays
+    undecided: Sequence[ContractionBits], name: str, decision: Decision, scratch: NDArray[np.int64], arrays: Arrays
 ) -> None:
     places = []
-    for found in opens:
+    for found in undecided:
         bits = np.unpackbits(scratch[found.bits : found.bits + found.words].view(np.uint8), bitorder="little")
         sizes = tuple(v.size for v in found.order) or (1,)
         for n in np.flatnonzero(bits):

@@ -37,4 +37,4 @@ def mapped(
     product = of_product(found.product)
     product = product._replace(c=product.c._replace(at=sums))
     plan = PanelPlan(product, target, machine.threads, reserved=sums.offset + desc.element_bytes)
-    return plan, based(Rounds(run.phases), lambda _: {SUMS: sums}), None if run.open is None else run.open.decide
+    return plan, based(Rounds(run.phases), lambda _: {SUMS: sums}), None if run.undecided is None else run.undecided.decide

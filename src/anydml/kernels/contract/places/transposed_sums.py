@@ -155,14 +155,14 @@ def _in_fours(
 ) -> None:
     """Store a tile's bytes, made of four places' sums at a time. bytes_of: of each of some places, two vectors of them."""
     slots, each = _slotted(places)
-    turned: list[list[str]] = [[], []]
+    transposed: list[list[str]] = [[], []]
     for group in range(0, SLOTS, 4):
         there = [at for at in slots[group : group + 4] if at is not None]
         outputs = dict(zip(there, bytes_of(there), strict=True)) if there else {}
         chosen = [there[0] if at is None else at for at in slots[group : group + 4] if there]
-        for n, of in enumerate(turned):
+        for n, of in enumerate(transposed):
             of.append(_four(text, target, kind, [outputs[at][n] for at in chosen], zero_points) if there else "poison")
-    _lines(text, turned, into, places, each)
+    _lines(text, transposed, into, places, each)
 
 
 def _place(text: Text, first: str, at: str, places: list[tuple[int, int]]) -> str:
@@ -181,9 +181,9 @@ def _four(text: Text, target: Target, kind: TileKey, values: list[str], zero_poi
     return text.op(f"bitcast {bytes_} {shuffle(text, packed, packed, bytes_, order)} to <{width // 4} x i32>")
 
 
-def _lines(text: Text, turned: list[list[str]], into: list[str], places: list[tuple[int, int]], each: int) -> None:
+def _lines(text: Text, transposed: list[list[str]], into: list[str], places: list[tuple[int, int]], each: int) -> None:
     """Bytes of four places each, stored as lines of every filter."""
-    for of in turned:
+    for of in transposed:
         # four places' bytes of a filter are a lane, and then sixteen are four
         pairs = [_unpacked(text, of[i], of[i + 1], high, 1) for i in (0, 2) for high in (0, 1)]
         fours = [_unpacked(text, pairs[i], pairs[i + 2], high, 2) for i in (0, 1) for high in (0, 1)]

@@ -83,10 +83,10 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
             else:
                 text.store(f"<{step} x i8>", bytes_, spare)
                 _copied(text, spare, text.at("%output", at), most, step)
-            some_open = masks[0]
+            some_undecided = masks[0]
             for mask in masks[1:]:
-                some_open = text.op(f"or <{lanes} x i1> {some_open}, {mask}")
-            bits = text.op(f"bitcast <{lanes} x i1> {some_open} to i{lanes}")
+                some_undecided = text.op(f"or <{lanes} x i1> {some_undecided}, {mask}")
+            bits = text.op(f"bitcast <{lanes} x i1> {some_undecided} to i{lanes}")
             _seldom(text, text.op(f"icmp ne i{lanes} {bits}, 0"), lambda: listed(at, masks, most))
 
         def listed(at: str, masks: list[str], most: str | None) -> None:

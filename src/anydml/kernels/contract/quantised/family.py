@@ -17,7 +17,7 @@ from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.estimates import STATE, begun
 from anydml.kernels.contract.epilogue.rule import fused
 from anydml.kernels.contract.family import SHORT, contraction, planned
-from anydml.kernels.contract.floats.family import any_open
+from anydml.kernels.contract.floats.family import any_undecided
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
@@ -272,7 +272,7 @@ class _Rounding:
         """The last steps of all pieces, and whether something is still open."""
         counters = [states.offset + STATE * i + OPEN_WORD for i in range(len(pieces))]
         table = self.constants.add(np.array(counters, np.int64))
-        ending = Step(engine.compiled(any_open, self.target), (table, len(counters), At("scratch")))
+        ending = Step(engine.compiled(any_undecided, self.target), (table, len(counters), At("scratch")))
         if len(pieces) == 1:
             return [Rounds([[[*pieces[0], ending]]])]
         return [Rounds([pieces, [[ending]]])]

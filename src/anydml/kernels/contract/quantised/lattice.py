@@ -73,10 +73,12 @@ def _with(
     middle = np.where(at == 0, 1.0, most / np.maximum(at, 1)).astype(np.float32)
     scales, done = middle.copy(), np.zeros(len(rows), bool)
     for scale in (middle, np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.finfo(np.float32).max))):
-        open_ = np.flatnonzero(fits & ~done)
+        remaining = np.flatnonzero(fits & ~done)
         # most rows that are not such products differ at the largest element
-        open_ = open_[products_in_float32(found[open_, largest[open_]], scale[open_]) == rows[open_, largest[open_]]]
-        same = open_[(products_in_float32(found[open_], scale[open_, None]) == rows[open_]).all(1)]
+        remaining = remaining[
+            products_in_float32(found[remaining, largest[remaining]], scale[remaining]) == rows[remaining, largest[remaining]]
+        ]
+        same = remaining[(products_in_float32(found[remaining], scale[remaining, None]) == rows[remaining]).all(1)]
         scales[same], done[same] = scale[same], True
     return done, found, scales
 

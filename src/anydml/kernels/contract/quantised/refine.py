@@ -176,16 +176,16 @@ def refine(target: Target, signed: bool, adds: bool, few: bool = False) -> str:
         bound = text.op(f"fpext float {known} to double")
         stored(*(_stated(text, text.op(f"f{how} double {total}, {bound}"), other) for how in ("sub", "add")))
         when(text, text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0"), exactly)
-        open_ = text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0")
+        undecided = text.op(f"icmp ne i32 {text.op(f'load i32, ptr {differ}, align 4')}, 0")
 
         def left() -> None:
             text.store("i32", text.op(f"trunc i64 {number} to i32"), along(text, list_, "4", carried[0]))
 
         when(text, text.op(f"icmp ult i64 {carried[0]}, {room}"), left)
-        return [text.op(f"add i64 {carried[0]}, {text.op(f'zext i1 {open_} to i64')}")]
+        return [text.op(f"add i64 {carried[0]}, {text.op(f'zext i1 {undecided} to i64')}")]
 
-    _, (open_,) = fold(text, "0", count, 1, [("i64", "0")], output)
-    text.store("i64", open_, "%state", OPEN)
+    _, (undecided,) = fold(text, "0", count, 1, [("i64", "0")], output)
+    text.store("i64", undecided, "%state", OPEN)
     text.do("ret i64 0")
     return kernel(text, ["declare double @llvm.fabs.f64(double)"])
 

@@ -36,7 +36,7 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
     if x.err is None:
         return high, low.compared("one", high)  # both have the sign of v
     # what is decided is what v rounds to
-    return x.wide().converted("fptrunc", single), _open(x, low.bits().compared("ne", high.bits()))
+    return x.wide().converted("fptrunc", single), _undecided(x, low.bits().compared("ne", high.bits()))
 
 
 def nearest_half(x: Number) -> tuple[Value, Value | None]:
@@ -49,7 +49,7 @@ def nearest_half(x: Number) -> tuple[Value, Value | None]:
     undecided = low.compared("ne", high)
     if x.err is None:
         return high, undecided
-    return halves.narrowed(halves.odd_single(x.wide())), _open(x, undecided)
+    return halves.narrowed(halves.odd_single(x.wide())), _undecided(x, undecided)
 
 
 def _ends(x: Number) -> tuple[Value, Value]:
@@ -70,7 +70,7 @@ def _finite(x: Number) -> Value:
     return x.wide().magnitude().compared("one", math.inf)
 
 
-def _open(x: Number, differ: Value) -> Value:
+def _undecided(x: Number, differ: Value) -> Value:
     """The lanes of a number with an absolute bound that stay open: finite ones whose ends differ, or that have no bound."""
     e = x.error()
     # of a bound of 0, the ends are v but for the sign of a zero
@@ -131,7 +131,7 @@ def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
     else:
         ends = [rounded_to_whole(op, end) for end in _ends(x)]
         differ = ends[0].bits().compared("ne", ends[1].bits())
-        guard = either(guard, differ & _finite(x) if x.err is None else _open(x, differ))
+        guard = either(guard, differ & _finite(x) if x.err is None else _undecided(x, differ))
         value = once(lambda: rounded_to_whole(op, x.wide()))
     near_half = op.startswith("half")  # of which half a unit has to be told from what is beside it
     far = 2.0**51 if near_half else 2.0**52
@@ -201,7 +201,7 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
             ends = [at_most(at_least(end, float(low)), float(high)) for end in ends]
         ends = [rounded_to_whole("truncate", end) for end in ends]
         differ = ends[0].compared("one", ends[1])
-        guard = either(guard, differ if x.err is None else _open(x, differ))
+        guard = either(guard, differ if x.err is None else _undecided(x, differ))
         value = rounded_to_whole("truncate", x.wide())
     if integral:
         if x.exact and low <= x.known.low and x.known.high <= high and data_type != DataType.UINT32:

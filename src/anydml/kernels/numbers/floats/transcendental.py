@@ -126,8 +126,8 @@ def function(op: str, args: list[Number], level: str) -> Number:
     if op in far_angles.FUNCTIONS and args[0].single is not None and args[0].known.largest >= FARTHEST:
         found = far_angles.completed(op, args[0].single, found)
     # of infinity, functions are known
-    open_ = found.guard and found.guard & args[0].wide().magnitude().compared("one", math.inf)
-    guard = either(open_, *(a.guard for a in args))
+    undecided = found.guard and found.guard & args[0].wide().magnitude().compared("one", math.inf)
+    guard = either(undecided, *(a.guard for a in args))
     made = Number(
         args[0].body,
         lambda: found.value,

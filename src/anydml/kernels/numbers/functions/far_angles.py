@@ -59,7 +59,7 @@ def _signed(d: Value) -> Value:
     return (upper - (2.0**84 + 2.0**63 + 2.0**52)) + lower
 
 
-def _open(value: Value, d: Value, least: float) -> Value:
+def _nan_if_near(value: Value, d: Value, least: float) -> Value:
     """A value, and NaN where the argument is too near to a multiple to be known."""
     return value.body.chosen(d.magnitude().compared("olt", least), math.nan, value)
 
@@ -67,7 +67,7 @@ def _open(value: Value, d: Value, least: float) -> Value:
 def _sine(turns: Value) -> Value:
     d = _signed(turns << 1)
     value = of_half_turn(d * (math.pi * 2.0**-64), (turns + (1 << 62)).shifted_right(63, signed=False))
-    return _open(value, d, _LEAST_OF_HALF)
+    return _nan_if_near(value, d, _LEAST_OF_HALF)
 
 
 def _with_sign(value: Value, x: Value) -> Value:
@@ -89,7 +89,7 @@ def _tan(x: Value) -> Value:
     turns = _turns(x)
     d = _signed(turns << 2)
     value = of_quarter_turn(d * (math.pi * 2.0**-65), (turns + (1 << 61)).shifted_right(62, signed=False))
-    return _with_sign(_open(value, d, _LEAST_OF_QUARTER), x)
+    return _with_sign(_nan_if_near(value, d, _LEAST_OF_QUARTER), x)
 
 
 FUNCTIONS: Mapping[str, Callable[[Value], Value]] = {"sin": _sin, "cos": _cos, "tan": _tan}
@@ -125,13 +125,13 @@ def completed(op: str, x: Value, near: Approximate) -> Approximate:
     body.branch(any_, some, after, seldom=True)
     body.label(some)
     found = body.chosen(far, of_far(op, x), value)
-    open_ = (near.guard & ~far) | (far & found.compared("uno", found))
+    undecided = (near.guard & ~far) | (far & found.compared("uno", found))
     body.jump(made)
     body.label(made)
     body.jump(after)
     body.label(after)
     value, guard = (
         body.value(f"phi {a.kind.text} [ {a.name}, %{before} ], [ {b.name}, %{made} ]", a.kind)
-        for a, b in ((value, found), (near.guard, open_))
+        for a, b in ((value, found), (near.guard, undecided))
     )
     return Approximate(value, near.rel, guard)

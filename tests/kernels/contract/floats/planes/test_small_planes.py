@@ -16,7 +16,7 @@ from anydml.kernels.code import llvm
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.packed import flat_panels
 from anydml.kernels.windows import family, narrow
-from drawn_contractions import Bound, Rng, activation, left_open, named, pick, run, some
+from drawn_contractions import Bound, Rng, activation, left_undecided, named, pick, run, some
 from every_kernel import SOAK, Ran, without_dot_products
 from guard_pages import AVAILABLE
 from tuned import tuned
@@ -102,7 +102,7 @@ def test_exact_sums_with_a_bias(isa: str, flat: list[bool], ran: Ran, monkeypatc
         output_tensor=TensorDesc(F32, (3, 8, 8, 8)), dilations=(1, 1), start_padding=(1, 1), end_padding=(1, 1),
         fused_activation=relu,
     )  # fmt: skip
-    with left_open(monkeypatch) as counts:
+    with left_undecided(monkeypatch) as counts:
         bound = Bound(desc, dml.Device(isa=isa, threads=1), at_end=True)
         for zeros in (0, 0.7):
             image = np.where(rng.random((3, 1, 8, 8)) < zeros, 0, rng.integers(0, 17, (3, 1, 8, 8))) / 16

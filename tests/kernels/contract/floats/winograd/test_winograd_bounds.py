@@ -30,7 +30,7 @@ def noted(target: Target, shape: EpilogueKey, sums: int, errors: int) -> str:
     """In place of `epilogue.block`: the sums and their bounds, to arrays of rows and columns. Nothing is listed."""
     assert shape.mixed or shape.again == epilogue.ERRORS
     body = Body(target)
-    arguments(body, epilogue.names(shape), epilogue.POINTERS)
+    arguments(body, epilogue.argument_names(shape), epilogue.POINTERS)
     wide = Kind("double")
     body.store("i64", "0", "%counter")
 

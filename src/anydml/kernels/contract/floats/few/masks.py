@@ -41,8 +41,8 @@ class Masks:
             if self.step == 1:
                 body.store("i16", bits, place)
             else:
-                spread = self._bits([n // 2 if n % 2 == 0 else -1 for n in range(2 * LANES)], start, end)
-                body.store("i32", spread, place)
+                dilated = self._bits([n // 2 if n % 2 == 0 else -1 for n in range(2 * LANES)], start, end)
+                body.store("i32", dilated, place)
                 body.store("i16", bits, place, 4)
             return []
 

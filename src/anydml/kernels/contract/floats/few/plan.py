@@ -61,11 +61,11 @@ class FewRowsPlan(FloatPlan):
             yield self._matrix(kinds, batch, rows, columns)
             additions = kinds.additions(found.terms, target)
         factor = bound_factor(additions)
-        shape = self.shape._replace(measured=True)
+        key = self.key._replace(measured=True)
         streams = [x for p in self.places for x in (p.of(batch, rows.start), p.row, *p.columns)]
         none = self.counter  # of what the epilogue of other sums reads
         where = (len(rows), columns.start, len(columns), *found.flat[1:], self.sums, self.block_row, factor)
-        code = engine.compiled(epilogue.block, target, shape)
+        code = engine.compiled(epilogue.block, target, key)
         yield Step(
             code,
             (
@@ -83,7 +83,7 @@ class FewRowsPlan(FloatPlan):
             ),
         )
         known = (self.sums, self.block_row, none, none, 0, 0, none, 0, 0)
-        yield self.refine(batch, rows, columns, self.shape, known, streams)
+        yield self.refine(batch, rows, columns, self.key, known, streams)
 
     def _matrix(self, kinds: matrix.FewKey, batch: tuple[int, ...], rows: range, columns: range) -> Step:
         """The sums of some columns of a matrix that lies side by side."""

@@ -42,59 +42,61 @@ WIDE = Kind("double")
 Differ = list[tuple[Value, Value | None]]
 
 
-def serves(target: Target, found: FloatLayout, shape: EpilogueKey, most: int) -> bool:
+def serves(target: Target, found: FloatLayout, key: EpilogueKey, most: int) -> bool:
     """Whether elements are stored so: they are contiguous, of sums of at most so many terms, and along a row only sums differ.
 
     What is read beside them could be stored where they are.
     """
     if found.terms > most or found.flat[:2] != (1, 1):
         return False
-    *read, written = shape.lies
-    return written == CONTIGUOUS and all(how == CONSTANT for how in read) and _emits(target, shape)
+    *read, written = key.layouts
+    return written == CONTIGUOUS and all(how == CONSTANT for how in read) and _emits(target, key)
 
 
 @lru_cache(maxsize=256)
-def _emits(target: Target, shape: EpilogueKey) -> bool:
+def _emits(target: Target, key: EpilogueKey) -> bool:
     """Whether the formula has an interval for a vector of elements."""
     try:
-        stored(target, 1, 1, False, shape)
+        stored(target, 1, 1, False, key)
     except engine.Uncompilable:
         return False
     return True
 
 
-def names(shape: EpilogueKey) -> list[str]:
+def argument_names(key: EpilogueKey) -> list[str]:
     """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *places(len(shape.lies))]
+    return [*ARGUMENTS, *places(len(key.layouts))]
 
 
-def stored(target: Target, rows: int, across: int, cut: bool, shape: EpilogueKey) -> str:
-    """Tiles of so many rows and panels of so many vectors, stored; arguments: `names`. The counter says whether all are.
+def stored(target: Target, rows: int, across: int, cut: bool, key: EpilogueKey) -> str:
+    """Tiles of so many rows and panels of so many vectors, stored; arguments: `argument_names`.
+
+    The counter says whether all are stored.
 
     begun, twice: room for what a row's sums begin with, and for twice their bound. sums: as `tile` has them; of what is on the
     list, and may be a sum of nothing, NaN. cut: whether the last panel has more columns than there are.
     """
-    return _Tiles(target, rows, across, cut, shape).text()
+    return _Tiles(target, rows, across, cut, key).text()
 
 
 class _Tiles:
-    def __init__(self, target: Target, rows: int, across: int, cut: bool, shape: EpilogueKey) -> None:
-        self.body, self.rows, self.across, self.cut, self.shape = Body(target), rows, across, cut, shape
+    def __init__(self, target: Target, rows: int, across: int, cut: bool, key: EpilogueKey) -> None:
+        self.body, self.rows, self.across, self.cut, self.key = Body(target), rows, across, cut, key
         self.lanes = target.vector_bytes // 8
-        s = shape.stored
+        s = key.stored
         added = s.added()
         self.added = None if added is None or s.types[added[1]].dtype.kind != "f" else added[1]
 
     def text(self) -> str:
-        body, shape, lanes = self.body, self.shape, self.lanes
-        arguments(body, names(shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(shape.lies))})
+        body, key, lanes = self.body, self.key, self.lanes
+        arguments(body, argument_names(key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(key.layouts))})
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.kept = body.op(f"alloca [{self.rows * self.across * lanes} x double], align 64")
         for at in (0, DONE):
             body.store("i64", "0", "%counter", at)
         body.stored(body.constant(WIDE, 1.0), "%counter", BOUND)  # sums that are on the list are not said to be exact
         self.factor = Value(body, body.op("bitcast i64 %factor to double"), WIDE)
-        self.last = OWN + len(shape.lies) - 1
+        self.last = OWN + len(key.layouts) - 1
         most = self._largest() * self.factor
 
         def bounds(t: str, _: list[Value]) -> list[Value]:
@@ -119,7 +121,7 @@ class _Tiles:
         def tile(t: str, _: list[Value]) -> list[Value]:
             row = body.op(f"mul i64 {t}, {self.rows}")
             a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
-            begun = [self._spread("%begun", row, m) for m in range(self.rows) for _ in range(self.across)]
+            begun = [self._splat("%begun", row, m) for m in range(self.rows) for _ in range(self.across)]
             fetched = body.at(b, "%b_panel"), t
             self.done = body.op(f"add i64 {body.op(f'mul i64 {p}, %tiles')}, {body.op(f'add i64 {t}, 1')}")  # tiles
             self._store(row, column, multiplied(body, self.rows, self.across, "%terms", a, a_next, b, fetched, begun))
@@ -145,8 +147,8 @@ class _Tiles:
 
     def _read(self, row: str, m: int | str, k: int) -> Value:
         """The element of a stream that is read for a row."""
-        body, kind = self.body, Kind(f"i{self.shape.stored.types[k].element_bits}")
-        n = OWN + self.shape.stored.others.index(k)
+        body, kind = self.body, Kind(f"i{self.key.stored.types[k].element_bits}")
+        n = OWN + self.key.stored.others.index(k)
         return body.loaded(kind, body.at(f"%p{n}", body.op(f"mul i64 {self._number(row, m)}, %r{n}")))
 
     def _bounds(self, row: str, most: Value) -> None:
@@ -158,17 +160,17 @@ class _Tiles:
         if self.added is not None:
             added = body.undefined(rows.of("float"))
             for m in range(self.rows):
-                added = added.replaced(m, single(self._read(row, m, self.added), self.shape.stored.types[self.added]))
+                added = added.replaced(m, single(self._read(row, m, self.added), self.key.stored.types[self.added]))
             begun = added.converted("fpext", rows)
             error = body.fused(begun.magnitude(), body.splat(self.factor, self.rows), error)
         usual = error.compared("olt", math.inf)
-        if self.shape.padded:  # a zero may come from what does not count
+        if self.key.padded:  # a zero may come from what does not count
             usual = usual & error.compared("ogt", 0.0)
         self._unless(~usual)
         body.stored(begun - error, body.at("%begun", offset))
         body.stored(error * 2.0, body.at("%twice", offset))
 
-    def _spread(self, place: str, row: str, m: int | str) -> Value:
+    def _splat(self, place: str, row: str, m: int | str) -> Value:
         body = self.body
         at = body.at(place, body.op(f"mul i64 {self._number(row, m)}, 8"))
         return body.splat(body.loaded(WIDE, at), self.lanes)
@@ -186,7 +188,7 @@ class _Tiles:
     def _store(self, row: str, column: str, sums: list[Value]) -> None:
         """A tile's elements: what is stored before all is decided is stored again later."""
         body, lanes = self.body, self.lanes
-        size = self.shape.stored.types[-1].element_bits // 8
+        size = self.key.stored.types[-1].element_bits // 8
         first = body.op(f"mul i64 {body.op(f'add i64 %first, {column}')}, {size}")
         noted = body.constant(Kind("i64"), 0)
         for m in range(self.rows):
@@ -247,14 +249,14 @@ class _Tiles:
             for n in range(across):
                 at = body.op(f"mul i64 {m}, {8 * lanes * across}")
                 total = body.loaded(beside[0].kind, body.at(self.kept, at), 8 * lanes * n)
-                open_ = body.constant(Kind("i1", lanes), False)
+                undecided = body.constant(Kind("i1", lanes), False)
                 for x, y in self._element(total, *beside)[1]:
-                    open_ = open_ | (x if y is None else x.compared("ne", y))
+                    undecided = undecided | (x if y is None else x.compared("ne", y))
                 if self.inside is not None:
-                    open_ = open_ & self.inside[n]
+                    undecided = undecided & self.inside[n]
                 r, c = self._number(row, m), body.op(f"add i64 {column}, {n * lanes}")
-                listed(body, r, c, lanes_as_bits(open_))
-                if self.shape.padded:  # the second stage looks whether the sum may be one of nothing
+                listed(body, r, c, lanes_as_bits(undecided))
+                if self.key.padded:  # the second stage looks whether the sum may be one of nothing
                     place = body.at(body.at("%sums", body.op(f"mul i64 {r}, %sums_row")), body.op(f"mul i64 {c}, 8"))
                     body.stored(body.constant(beside[0].kind, math.nan), place)
             return []
@@ -267,15 +269,15 @@ class _Tiles:
 
     def _beside(self, row: str, m: int | str) -> tuple[Value, dict[int, Value]]:
         """Twice the bound of a row's sums, and what is read for it."""
-        read = {k: self.body.splat(self._read(row, m, k), self.lanes) for k in self.shape.stored.others}
-        return self._spread("%twice", row, m), read
+        read = {k: self.body.splat(self._read(row, m, k), self.lanes) for k in self.key.stored.others}
+        return self._splat("%twice", row, m), read
 
     def _element(self, total: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, Differ]:
         """The bits of a vector of elements, and what tells the lanes in which these may be others: masks, or pairs that differ.
 
         total: the lower end of the sum.
         """
-        body, s = self.body, self.shape.stored
+        body, s = self.body, self.key.stored
         high = total + twice
         number = bounded(high, twice, None)
         place = s.rounded()
@@ -292,5 +294,5 @@ class _Tiles:
             raise engine.Uncompilable("elements that no interval decides")
         if place is None:
             return bits, differ
-        made, open_ = stored_rounded(body, s, read, place, bits, self.lanes, number=item is number)
-        return made, differ if open_ is None else [*differ, (open_, None)]
+        made, undecided = stored_rounded(body, s, read, place, bits, self.lanes, number=item is number)
+        return made, differ if undecided is None else [*differ, (undecided, None)]

@@ -33,7 +33,7 @@ class PackedPlan(FloatPlan):
         self.packed, self.packed_columns = (memory.packed if own else None for own in once)
         self.shared: dict[tuple[str, range], PackedFactor] = {}
         self.pack = FactorPacking(p, self.table)
-        self.at_once = not p.target.later and at_once.serves(p.target, p.layout, self.shape, p.tuning.at_once_terms)
+        self.at_once = not p.target.later and at_once.serves(p.target, p.layout, self.key, p.tuning.at_once_terms)
 
     def _shares(self, count: int) -> list[ThreadShare]:
         once = self.packed is not None, self.packed_columns is not None
@@ -140,7 +140,7 @@ class PackedPlan(FloatPlan):
         longest = bound_factor(additions)
         if self.at_once:
             stored = self.counter + at_once.DONE
-            code = engine.compiled(at_once.stored, target, height, across, len(columns) % width > 0, self.shape)
+            code = engine.compiled(at_once.stored, target, height, across, len(columns) % width > 0, self.key)
             blocks = (a, a_tile, tiles, b, b_panel, panels_, found.terms, len(columns), columns.start, next_ * a_tile)
             room = (
                 self.entries,
@@ -156,20 +156,20 @@ class PackedPlan(FloatPlan):
         yield Step(engine.compiled(tile.sums, target, height, across), (*packed, tuning.depth, next_ * a_tile, stored))
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         rest = (*norms, self.entries, self.counter, found.terms, self.rests, self.a_low, self.b_low, stored, *streams)
-        yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
-        lie = (a, a_tile, height, b, b_panel, width)
-        known = (self.sums, sums_row, norms[1], *lie)
+        yield Step(engine.compiled(epilogue.block, target, self.key), (*where, longest, *rest))
+        memory = (a, a_tile, height, b, b_panel, width)
+        known = (self.sums, sums_row, norms[1], *memory)
         if target.later:
-            yield self.refine(batch, some, columns, self.shape, known, streams)
+            yield self.refine(batch, some, columns, self.key, known, streams)
             return
-        if self.shape.padded:
-            yield self.refine(batch, some, columns, self.shape, (norms[0], 8, norms[1], *lie), streams, zeros.decided)
+        if self.key.padded:
+            yield self.refine(batch, some, columns, self.key, (norms[0], 8, norms[1], *memory), streams, zeros.decided)
         code = engine.compiled(magnitudes.sums, target, height, across)
         yield Step(code, (*packed, self.rests, elements // tuning.many, elements, longest))
-        code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
+        code = engine.compiled(epilogue.block, target, self.key._replace(again=MAGNITUDES))
         yield Step(code, (*where, longest, *rest))
         code = engine.compiled(doubled.sums, target, height, across)
         yield Step(code, (*packed, self.rests, elements // tuning.very_many, *norms, self.a_low, self.b_low))
-        code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
+        code = engine.compiled(epilogue.block, target, self.key._replace(again=PAIRS))
         yield Step(code, (*where, bound_factor(found.terms), *rest))
-        yield self.refine(batch, some, columns, self.shape, known, streams)
+        yield self.refine(batch, some, columns, self.key, known, streams)

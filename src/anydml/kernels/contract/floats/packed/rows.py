@@ -18,7 +18,7 @@ NORM_SLACK = 1 + 2.0**-20  # for the roundings of a sum of squares, and of its r
 CHANNELS, ROWS, APART = "channels", "rows", "apart"  # what lies side by side
 
 
-def packed(target: Target, data_type: DataType, height: int, lies: str) -> str:
+def packed(target: Target, data_type: DataType, height: int, layout: str) -> str:
     """Pack so many rows; arguments: ARGUMENTS. rows: a multiple of the height.
 
     term: bytes from one channel to the next; table: of each position, the bytes that it adds, `step` bytes apart. norms: of
@@ -39,7 +39,7 @@ def packed(target: Target, data_type: DataType, height: int, lies: str) -> str:
 
     def term(from_: str) -> Value:
         """A channel's elements of all rows of a tile."""
-        if lies == ROWS:
+        if layout == ROWS:
             return read(from_, height)
         vector = body.undefined(wide.of("float"))
         for m in range(height):
@@ -78,7 +78,7 @@ def packed(target: Target, data_type: DataType, height: int, lies: str) -> str:
                 return put([term(body.at(at, body.op(f"mul i64 {c}, %term")))], place, squares)
 
             begin, squares = "0", carried
-            if lies == CHANNELS:
+            if layout == CHANNELS:
                 begin, squares = body.loop("0", "%channels", AT_ONCE, squares, several)
             return body.loop(begin, "%channels", 1, squares, single)[1]
 

@@ -63,9 +63,9 @@ class Careful:
         guard = total.bits().compared("eq", -(1 << 63))  # the sum of nothing is +0
         number = bounded(total, body.chosen(lost.compared("eq", 0), 0.0, size * kinds.error), guard)
         added = kinds.stored.added() is not None
-        made, open_ = stored(body, kinds.stored, self.filter.streams, number, lanes, added=added)
-        assert open_ is not None
-        return made, open_
+        made, undecided = stored(body, kinds.stored, self.filter.streams, number, lanes, added=added)
+        assert undecided is not None
+        return made, undecided
 
     def zeros(self, y: str, x: str) -> tuple[Value, Value]:
         """The elements from a column of a line on, where all that a window sees is 0, and the lanes where it is so.
@@ -96,9 +96,9 @@ class Careful:
         total = body.chosen(negative.compared("slt", 0) & some, body.constant(wide, -0.0), 0.0)
         number = bounded(body.splat(self.filter.start, lanes) + total, body.constant(wide, 0.0), None)
         added = kinds.stored.added() is not None
-        made, open_ = stored(body, kinds.stored, self.filter.streams, number, lanes, added=added)
+        made, undecided = stored(body, kinds.stored, self.filter.streams, number, lanes, added=added)
         zero = (seen & ((1 << (kind.bits - 1)) - 1)).compared("eq", 0)
-        return made, zero if open_ is None else zero & ~open_
+        return made, zero if undecided is None else zero & ~undecided
 
     def _line(self, y: str, u: str) -> tuple[str, Value]:
         """The line that a line of the filter meets, and whether it is there, in all lanes."""

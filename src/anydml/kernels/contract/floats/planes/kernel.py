@@ -32,20 +32,20 @@ ARGUMENTS = (
 POINTERS = {"a", "b", "taps", "noted", "list", "counter", "to"}
 
 
-def names(kinds: FilterKey) -> list[str]:
+def argument_names(kinds: FilterKey) -> list[str]:
     """The arguments of the kernel, in order; of a stream: where it is, and bytes from one plane to the next."""
     return [*ARGUMENTS, *(f"{x}{k}" for k in kinds.stored.others for x in "pr")]
 
 
 def summed(target: Target, kinds: FilterKey) -> str:
-    """Planes of the output, `lines` of each from the first one on; arguments: `names`."""
+    """Planes of the output, `lines` of each from the first one on; arguments: `argument_names`."""
     return _Planes(target, kinds).text()
 
 
 class _Planes(Strips):
     def text(self) -> str:
         body, kinds = self.body, self.kinds
-        arguments(body, names(kinds), POINTERS | {f"p{k}" for k in kinds.stored.others})
+        arguments(body, argument_names(kinds), POINTERS | {f"p{k}" for k in kinds.stored.others})
         body.store("i64", "0", "%counter")
         taps = kinds.high * kinds.wide
         self.offsets = [body.load("i64", "%taps", 8 * k) for k in range(taps)]
@@ -84,10 +84,10 @@ class _Planes(Strips):
                     return [Value(body, left, Kind("i1")).converted("zext", I64)]
 
                 def sums(_: str, __: list[Value]) -> list[Value]:
-                    made, open_ = careful.vector(y, x)
+                    made, undecided = careful.vector(y, x)
                     masked_store(body, made, self._out(y, x), inside)
                     place = body.op(f"add i64 {self.column}, {body.op(f'mul i64 {y}, %column_line')}")
-                    listed(body, n, body.op(f"add i64 {place}, {x}"), lanes_as_bits(open_ & inside))
+                    listed(body, n, body.op(f"add i64 {place}, {x}"), lanes_as_bits(undecided & inside))
                     return []
 
                 maybe = body.op(f"zext i1 {body.op(f'icmp ne i64 {some}, 0')} to i64")

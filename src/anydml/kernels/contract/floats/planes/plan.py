@@ -83,8 +83,8 @@ def _windows(found: FloatLayout) -> Slide | None:
         if rest or wide > MOST:
             continue
         for grid in ([entries[u * wide : (u + 1) * wide] for u in range(high)], [entries[u::high] for u in range(high)]):
-            for turned in (grid, grid[::-1]):
-                made = _slide(found, turned)
+            for transposed in (grid, grid[::-1]):
+                made = _slide(found, transposed)
                 if made is not None:
                     return made
     return None
@@ -218,7 +218,7 @@ class PlanesPlan(FewRowsPlan):
         streams = self.places[:-1]
         arguments += [x for p in streams for x in (at(p), next_(p))]
         yield Step(engine.compiled(planes.summed, self.target, self.kinds), tuple(arguments))
-        code = engine.compiled(refine.refined, self.target, self.shape, self.factors)
+        code = engine.compiled(refine.refined, self.target, self.key, self.factors)
         left = (found.a.of(batch, row), next_(found.a), found.a_term)
         right = (b, count, width, next_(found.b), pitch, apart, found.b_term)
         terms = (found.channels, len(found.table), self.whole)

@@ -186,24 +186,24 @@ class Strips(FilterReads):
         # vectors that are noted without need are few
         some = body.op(f"or i1 {self.odd}, {self.special}")
         found = self._elements_of(sums)
-        opens, sides = [], []
-        for k, (made, open_, both) in enumerate(found):
+        undecided_lanes, sides = [], []
+        for k, (made, undecided, both) in enumerate(found):
             lanes = made.kind.lanes
             to = body.at(self._out(y, x), k * lanes * made.kind.bits // 8)
             if inside is None:
                 body.stored(made, to)
             else:
                 masked_store(body, made, to, inside[k])
-                open_ = open_ & inside[k]
-            opens.append(open_)
+                undecided = undecided & inside[k]
+            undecided_lanes.append(undecided)
             sides.append(both)
-            some = body.op(f"or i1 {some}, {body.op(f'icmp ne i64 {lanes_as_bits(open_)}, 0')}")
+            some = body.op(f"or i1 {some}, {body.op(f'icmp ne i64 {lanes_as_bits(undecided)}, 0')}")
         before, note, after = (body.name(w) for w in ("before", "note", "after"))
         body.jump(before)
         body.label(before)
         body.branch(some, note, after, seldom=True)
         body.label(note)
-        more = self._noted(sums, opens, sides, y, x, noted)
+        more = self._noted(sums, undecided_lanes, sides, y, x, noted)
         last = body.name("noted")
         body.jump(last)
         body.label(last)
@@ -212,12 +212,18 @@ class Strips(FilterReads):
         return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{last} ]", I64)
 
     def _noted(
-        self, sums: list[Value], opens: list[Value], ends: list[tuple[Value, Value] | None], y: str, x: str, noted: Value
+        self,
+        sums: list[Value],
+        undecided_lanes: list[Value],
+        ends: list[tuple[Value, Value] | None],
+        y: str,
+        x: str,
+        noted: Value,
     ) -> Value:
         """Note a vector, unless there is no need: where it is, and lanes that may be sums of zeros, if that is all."""
         body = self.body
-        open_, others, strange = self._word("0"), self._word("0"), body.constant(Kind("i1"), False)
-        for k, (lanes, both) in enumerate(zip(opens, ends, strict=True)):
+        undecided, others, strange = self._word("0"), self._word("0"), body.constant(Kind("i1"), False)
+        for k, (lanes, both) in enumerate(zip(undecided_lanes, ends, strict=True)):
             # both ends of a sum that may be 0 have different signs
             if both is not None:
                 around = (both[0] ^ both[1]).compared("slt", 0)
@@ -225,20 +231,20 @@ class Strips(FilterReads):
                 around = self._whole(sums).magnitude().compared("ole", self._whole([self.error] * len(sums)))
             rest = lanes & ~around
             by = str(k * lanes.kind.lanes)
-            open_, others = (
-                v | self._word(body.op(f"shl i64 {lanes_as_bits(w)}, {by}")) for v, w in ((open_, lanes), (others, rest))
+            undecided, others = (
+                v | self._word(body.op(f"shl i64 {lanes_as_bits(w)}, {by}")) for v, w in ((undecided, lanes), (others, rest))
             )
         for v in sums:
             infinite = lanes_as_bits(~v.magnitude().compared("olt", math.inf))
             strange = strange | Value(body, body.op(f"icmp ne i64 {infinite}, 0"), Kind("i1"))
         odd = Value(body, self.odd, Kind("i1"))
         careful = odd | strange | others.compared("ne", 0)
-        zeros = body.op(f"select i1 {careful.name}, i64 0, i64 {open_.name}")
+        zeros = body.op(f"select i1 {careful.name}, i64 0, i64 {undecided.name}")
         zeros = body.op(f"select i1 {self.blank}, i64 -1, i64 {zeros}")
         at = (noted * 16).name
         body.store("i64", body.op(f"or i64 {body.op(f'shl i64 {y}, 32')}, {x}"), "%noted", at)
         body.store("i64", zeros, body.at("%noted", at), 8)
-        return noted + (careful | open_.compared("ne", 0)).converted("zext", I64)
+        return noted + (careful | undecided.compared("ne", 0)).converted("zext", I64)
 
     def _elements_of(self, sums: list[Value]) -> list[tuple[Value, Value, tuple[Value, Value] | None]]:
         """The bits of elements, in halves or as a whole, the lanes that are left open, and the ends between which sums lie."""
@@ -256,8 +262,8 @@ class Strips(FilterReads):
         high, low = self._whole(highs), self._whole(lows)
         # where one is NaN, the band's bound is of no use, and the vector is summed again
         made, left = stored_rounded(body, s, self.filter.streams, self.rounded, high, self.lanes, number=True)
-        open_ = high.compared("ne", low)
-        return [(made, open_ if left is None else open_ | left, (high, low))]
+        differ = high.compared("ne", low)
+        return [(made, differ if left is None else differ | left, (high, low))]
 
     def _rounded(self, total: Value) -> Value:
         """The bits of elements from sums in float64."""

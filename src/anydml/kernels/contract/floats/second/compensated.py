@@ -61,7 +61,7 @@ def result(values: list[Value]) -> tuple[Value, Value, Value, Value, Value]:
     low, least = two_sum(low, rest)
     head, low = two_sum(head, low)
     remainder = low + least
-    open_ = remainder.magnitude().compared("ole", lost * 4.0) & lost.compared("une", 0.0)
+    undecided = remainder.magnitude().compared("ole", lost * 4.0) & lost.compared("une", 0.0)
     # zeros keep their sign, and infinities leave NaN over
     alone = (left.compared("oeq", 0.0) & rest.compared("oeq", 0.0)) | ~total.magnitude().compared("olt", math.inf)
     zero = remainder.lift(0.0)
@@ -69,4 +69,4 @@ def result(values: list[Value]) -> tuple[Value, Value, Value, Value, Value]:
     tail, lack = two_sum(low, least)
     # a sum that left nothing over lacks what is lost as well
     tails = (body.chosen(alone, zero, tail), body.chosen(ends, (lack.magnitude() + lost) * SLACK, zero))
-    return body.chosen(alone, total, head), body.chosen(alone, zero, remainder), open_ & ends, *tails
+    return body.chosen(alone, total, head), body.chosen(alone, zero, remainder), undecided & ends, *tails

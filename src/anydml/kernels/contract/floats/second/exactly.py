@@ -46,10 +46,10 @@ def paired(body: Body, s: Stored, values: list[Value], read: Streams, guard: Val
     lanes = total.kind.lanes
     if term is not None:
         values = compensated.plus(values, term)
-    head, remainder, open_, tail, lack = compensated.result(values)
+    head, remainder, undecided, tail, lack = compensated.result(values)
     none = ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
     none = none if guard is None else none | guard
-    made, left = stored(body, s, read, rounded(head, remainder, open_ | none), lanes, added=term is not None)
+    made, left = stored(body, s, read, rounded(head, remainder, undecided | none), lanes, added=term is not None)
     if left is None or not s.linear:
         return made, left
     exact = Precise(Pair(head, tail), lack, none)

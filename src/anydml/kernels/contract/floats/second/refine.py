@@ -30,25 +30,25 @@ ARGUMENTS = (
 POINTERS = {"a", "b", "table", "list", "counter", "bits", "open", "sums", "b_norms", "rows_at", "panels_at"}
 
 
-def names(shape: EpilogueKey) -> list[str]:
+def argument_names(key: EpilogueKey) -> list[str]:
     """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *places(len(shape.lies))]
+    return [*ARGUMENTS, *places(len(key.layouts))]
 
 
-def refined(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
-    """Decide listed elements; arguments: `names`. open: a number, to which those that stay open are added."""
-    return Refining(target, shape, factors).text()
+def refined(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
+    """Decide listed elements; arguments: `argument_names`. open: a count, to which those left are added."""
+    return Refining(target, key, factors).text()
 
 
 class Refining:
     """The kernel that decides listed elements, and the base of the one that decides zeros."""
 
-    def __init__(self, target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType]) -> None:
-        self.body, self.shape, self.factors = Body(target), shape, factors
+    def __init__(self, target: Target, key: EpilogueKey, factors: tuple[DataType, DataType]) -> None:
+        self.body, self.key, self.factors = Body(target), key, factors
 
     def text(self) -> str:
         body = self.body
-        arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
+        arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
         body.loop("0", body.load("i64", "%counter"), 1, [], self._entry)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
@@ -61,19 +61,19 @@ class Refining:
         if body.target.exact:
             self._mark(row, c)
             return []
-        read, output = streams(body, self.shape, LANES, row, c)
+        read, output = streams(body, self.key, LANES, row, c)
         values = self._known(row, column, c)
-        added = self.shape.stored.added()
+        added = self.key.stored.added()
         if added is not None:
-            kind = self.shape.stored.types[added[1]]
+            kind = self.key.stored.types[added[1]]
             values = plus(values, wide(read[added[1]].lane(0), kind))
         total, remainder, guard, tail, err = result(values)
         number = rounded(body.splat(total, LANES), body.splat(remainder, LANES), body.splat(guard, LANES))
-        made, undecided = stored(body, self.shape.stored, read, number, LANES, added=added is not None)
+        made, undecided = stored(body, self.key.stored, read, number, LANES, added=added is not None)
         assert undecided is not None
         pair = Pair(body.splat(total, LANES), body.splat(tail, LANES))
         exact = Precise(pair, body.splat(err, LANES), ~pair.head.magnitude().compared("olt", math.inf))
-        second = stored_precisely(body, self.shape.stored, read, exact, LANES, added=added is not None)
+        second = stored_precisely(body, self.key.stored, read, exact, LANES, added=added is not None)
         if second is not None:
             made = body.chosen(undecided, second[0], made)
             undecided = undecided if second[1] is None else undecided & second[1]
@@ -109,7 +109,7 @@ class Refining:
         def position(p: str, carried: list[Value]) -> list[Value]:
             entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
             counts = body.constant(Kind("i1"), True)
-            if self.shape.padded:
+            if self.key.padded:
                 for k, value in enumerate((z, y, x)):
                     low, high = body.load("i64", entry, 16 + 16 * k), body.load("i64", entry, 24 + 16 * k)
                     at = Value(body, value, Kind("i64"))
@@ -147,7 +147,7 @@ class Refining:
         """The sum of the terms, packed or not."""
         body = self.body
         places, after = (body.name("packed"), body.name("apart")), body.name("after")
-        body.branch(self._lies_packed(row, column), *places)
+        body.branch(self._is_packed(row, column), *places)
         made = []
         for place in places:
             body.label(place)
@@ -163,11 +163,11 @@ class Refining:
             found.append(body.value(f"phi {v.kind.text} {ways}", v.kind))
         return found
 
-    def _lies_packed(self, row: str, column: str) -> str:
+    def _is_packed(self, row: str, column: str) -> str:
         """Whether the terms may be taken from what is packed: zeros stand there for what does not count."""
         body = self.body
         there = body.op("icmp ne i64 %height, 0")
-        if not self.shape.padded:
+        if not self.key.padded:
             return there
         # such a zero may make a sum's sign, or NaN
         unpacked, look, after = (body.name(x) for x in ("unpacked", "look", "looked"))

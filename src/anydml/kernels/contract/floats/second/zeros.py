@@ -16,24 +16,24 @@ from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey
 from anydml.kernels.contract.floats.formula import rounded, stored
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.second.compensated import wide
-from anydml.kernels.contract.floats.second.refine import LANES, POINTERS, Refining, names
+from anydml.kernels.contract.floats.second.refine import LANES, POINTERS, Refining, argument_names
 from anydml.tensor import DataType
 
 I64 = Kind("i64")
 
 
-def decided(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
+def decided(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
     """Decide what has zeros alone, and keep the rest of the list; arguments: `refine.names`.
 
     In place of the sums, there are the rows' norms.
     """
-    return _Zeros(target, shape, factors).text()
+    return _Zeros(target, key, factors).text()
 
 
 class _Zeros(Refining):
     def text(self) -> str:
         body = self.body
-        arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
+        arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
         begun = Value(body, "0", I64)
         _, (kept,) = body.loop("0", body.load("i64", "%counter"), 1, [begun], self._entry)
         body.stored(kept, "%counter")
@@ -48,24 +48,24 @@ class _Zeros(Refining):
         of_row = body.loaded(norm.kind, "%sums", body.op(f"mul i64 {row}, 8"))
         zeros = norm.compared("oeq", 0.0) & of_row.compared("olt", math.inf)
         body.store("i64", entry, "%list", body.op(f"mul i64 {carried[0].name}, 8"))
-        look, open_, after = (body.name(x) for x in ("look", "open", "after"))
+        look, deciding, after = (body.name(x) for x in ("look", "open", "after"))
         before = body.name("before")
         body.jump(before)
         body.label(before)
         body.branch(zeros.name, look, after)
         body.label(look)
         undecided = self._decided(row, body.op(f"add i64 %first, {column}"))
-        body.jump(open_)
-        body.label(open_)
+        body.jump(deciding)
+        body.label(deciding)
         body.jump(after)
         body.label(after)
-        return [carried[0] + body.value(f"phi i64 [ 1, %{before} ], [ {undecided.name}, %{open_} ]", I64)]
+        return [carried[0] + body.value(f"phi i64 [ 1, %{before} ], [ {undecided.name}, %{deciding} ]", I64)]
 
     def _decided(self, row: str, c: str) -> Value:
         """Store an element, if nothing else is open about it; 1 if there is."""
-        body, s = self.body, self.shape.stored
+        body, s = self.body, self.key.stored
         total = body.chosen(self._negative(row, c), body.constant(Kind("double"), -0.0), 0.0)
-        read, output = streams(body, self.shape, LANES, row, c)
+        read, output = streams(body, self.key, LANES, row, c)
         added = s.added()
         if added is not None:
             total = total + wide(read[added[1]].lane(0), s.types[added[1]])
@@ -73,9 +73,9 @@ class _Zeros(Refining):
         guard = body.constant(Kind("i1", LANES), False)
         number = rounded(body.splat(total, LANES), nothing, guard)
         made, undecided = stored(body, s, read, number, LANES, added=added is not None)
-        open_ = body.constant(Kind("i1"), False) if undecided is None else undecided.lane(0)
-        when(body, (~open_).name, lambda: body.stored(made.lane(0), output))
-        return open_.converted("zext", I64)
+        is_undecided = body.constant(Kind("i1"), False) if undecided is None else undecided.lane(0)
+        when(body, (~is_undecided).name, lambda: body.stored(made.lane(0), output))
+        return is_undecided.converted("zext", I64)
 
     def _negative(self, row: str, c: str) -> Value:
         """Whether there are terms that count, all of them with a sign."""

@@ -229,29 +229,29 @@ class WinogradPlan(FloatPlan):
         streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         _, norms, plain = self._filters(batch, at)
-        shape = self.shape._replace(padded=False, mixed=True)
+        key = self.key._replace(padded=False, mixed=True)
         factor = _bits(self.roundings * transform.SLACK * 2.0**-53)
         yield Step(
-            engine.compiled(epilogue.block, target, shape),
+            engine.compiled(epilogue.block, target, key),
             (*where, factor, norms, self.b_norms, self.entries, self.counter, 0, 0, 0, 0, self.constants.none, *streams),
         )
         if not target.later:
-            shape = self.shape._replace(padded=False)
+            key = self.key._replace(padded=False)
             a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
             b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
             inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
-            lie = (*a, *b, found.channels, *inside)
+            memory = (*a, *b, found.channels, *inside)
             few = (_bits(redo.factor(found.channels)), plain, self.b_norms, len(some) * len(columns) // self.tuning.many_listed)
-            code = engine.compiled(redo.summed, target, shape, self.factors, self._contiguous)
-            yield Step(code, (*lie, self.entries, self.counter, columns.start, *found.flat[1:], *few, *streams))
+            code = engine.compiled(redo.summed, target, key, self.factors, self._contiguous)
+            yield Step(code, (*memory, self.entries, self.counter, columns.start, *found.flat[1:], *few, *streams))
             code = engine.compiled(again.summed, target, self.factors, self._contiguous)
             many = (len(some), columns.start, len(columns) // found.sizes[2], _bits(again.factor(found.terms)), plain)
-            yield Step(code, (*lie, *many, self.packed_rows, self.sums, sums_row, self.errors, self.counter))
-            code = engine.compiled(epilogue.block, target, shape._replace(again=epilogue.ERRORS))
+            yield Step(code, (*memory, *many, self.packed_rows, self.sums, sums_row, self.errors, self.counter))
+            code = engine.compiled(epilogue.block, target, key._replace(again=epilogue.ERRORS))
             rest = (norms, self.b_norms, self.entries, self.counter, 0, self.errors, 0, 0, self.constants.none)
             yield Step(code, (*where, factor, *rest, *streams))
         known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
-        yield self.refine(batch, some, columns, self.shape, known, streams)
+        yield self.refine(batch, some, columns, self.key, known, streams)
 
 
 def _evenly(count: int, most: int) -> list[tuple[int, int]]:

@@ -37,9 +37,9 @@ BLOCK = 16  # channels that are added up before they are added to others
 LANES = 2  # an element in all of them, where it is stored
 
 
-def names(shape: EpilogueKey) -> list[str]:
+def argument_names(key: EpilogueKey) -> list[str]:
     """The arguments of the kernel, in order."""
-    return [*ARGUMENTS, *places(len(shape.lies))]
+    return [*ARGUMENTS, *places(len(key.layouts))]
 
 
 def factor(channels: int) -> float:
@@ -48,23 +48,23 @@ def factor(channels: int) -> float:
     return (1 + min(channels, BLOCK) + -(-channels // BLOCK) + FILTER * FILTER + 4) * 2.0**-53
 
 
-def summed(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> str:
-    """Decide listed elements, or leave them on the list; arguments: `names`. contiguous: the windows' lines have no gaps.
+def summed(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> str:
+    """Decide listed elements, or leave them on the list; arguments: `argument_names`.
 
-    A longer list stays as it is; the counter says so.
+    contiguous: the windows' lines have no gaps. A longer list stays as it is; the counter says so.
     """
-    return _Redoing(target, shape, factors, contiguous).text()
+    return _Redoing(target, key, factors, contiguous).text()
 
 
 class _Redoing:
-    def __init__(self, target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> None:
-        self.body, self.shape, self.factors = Body(target), shape, factors
+    def __init__(self, target: Target, key: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> None:
+        self.body, self.key, self.factors = Body(target), key, factors
         self.step = None if contiguous else "%b_place"
         self.lanes = target.vector_bytes // 8 if contiguous else 2  # that are gathered are not many
 
     def text(self) -> str:
         body = self.body
-        arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
+        arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
         # the elements whose sums are there: their row, the first one's column, and a bit for each
         self.there = body.op("alloca [3 x i64], align 64")
         body.store("i64", "0", self.there, 16)
@@ -89,18 +89,18 @@ class _Redoing:
         at = body.op(f"sub i64 {column}, {body.load('i64', self.there, 8)}")
         at = body.op(f"mul i64 {at}, 8")
         total, error = (body.loaded(Kind("double"), x, at) for x in (self.totals, self.errors))
-        read, output = streams(body, self.shape, LANES, row, c)
+        read, output = streams(body, self.key, LANES, row, c)
         # a norm is of the whole filter: what is no number there may be no factor of any term
         spoilt = ~error.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
         number = bounded(body.splat(total, LANES), body.splat(error, LANES), body.splat(spoilt, LANES))
-        found = stored(body, self.shape.stored, read, number, LANES)
-        made, undecided = exactly.added(self.shape.stored, number, read, *found)
+        found = stored(body, self.key.stored, read, number, LANES)
+        made, undecided = exactly.added(self.key.stored, number, read, *found)
         assert undecided is not None
-        open_ = undecided.lane(0)
+        is_undecided = undecided.lane(0)
         # it stays where it is written over, if it is not the next one that does
         body.store("i64", entry, "%list", body.op(f"mul i64 {left.name}, 8"))
-        when(body, body.op(f"xor i1 {open_.name}, true"), lambda: body.stored(made.lane(0), output))
-        return [left + open_.converted("zext", left.kind)]
+        when(body, body.op(f"xor i1 {is_undecided.name}, true"), lambda: body.stored(made.lane(0), output))
+        return [left + is_undecided.converted("zext", left.kind)]
 
     def _missing(self, row: str, column: str) -> str:
         """Whether an element is none of those whose sums are there."""

@@ -13,7 +13,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.irregular.emit import moved_row
 from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts, walk
 from anydml.kernels.kernel import Lowered
-from anydml.kernels.match.reversed import Turned
+from anydml.kernels.match.reversed import ReversedLines
 from anydml.tensor import TensorDesc
 
 LINES = ("source", "target", "lengths", "place", "n", "source_step", "target_step", "bytes")
@@ -114,7 +114,7 @@ def elements(target: Target, itemsize: int, bits: int) -> str:
     return kernel(text)
 
 
-def lowered(found: Turned, target: Target, tensors: Mapping[str, TensorDesc], threads: int) -> Lowered:
+def lowered(found: ReversedLines, target: Target, tensors: Mapping[str, TensorDesc], threads: int) -> Lowered:
     """A single phase: lines, or elements if neighbouring lines are contiguous and each has a length of its own."""
     source, into, lengths = (tensors[name] for name in (found.source, found.target, found.lengths))
     itemsize, bits = source.data_type.dtype.itemsize, lengths.data_type.element_bits

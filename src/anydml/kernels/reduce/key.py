@@ -14,7 +14,7 @@ ALL = -1  # a place in a row that means every one
 
 
 class ReductionKey(NamedTuple):
-    """Rows, but for their sizes and strides. lies: how each stream lies along a row, the output last.
+    """Rows, but for their sizes and strides. layouts: how each stream is stored along a row, the output last.
 
     outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
     two, at least a row's length; additions: one that is at least those of a lane's sum in a line; inner: dimensions within
@@ -27,7 +27,7 @@ class ReductionKey(NamedTuple):
     mapped: bool
     integral: bool
     types: tuple[DataType, ...]
-    lies: tuple[str, ...]
+    layouts: tuple[str, ...]
     outer: int
     lanes: int
     unroll: int
@@ -65,29 +65,29 @@ class ReductionKey(NamedTuple):
         return of_line + times + self.lines + self.lanes.bit_length() + 2
 
 
-def same_along(shape: ReductionKey) -> frozenset[int]:
+def same_along(key: ReductionKey) -> frozenset[int]:
     """The streams that are the same along a row."""
-    return frozenset(k for k, lies in enumerate(shape.lies[:-1]) if lies in (CONSTANT, PLACE))
+    return frozenset(k for k, layout in enumerate(key.layouts[:-1]) if layout in (CONSTANT, PLACE))
 
 
-def names(shape: ReductionKey) -> list[str]:
+def argument_names(key: ReductionKey) -> list[str]:
     """The arguments of the kernel, in order."""
-    count = len(shape.types)
+    count = len(key.types)
     found = ["state", "list", "memory", "room", "first", "rows", "between", "n"]
     found += [f"p{k}" for k in range(count)]
     found += [f"s{k}" for k in range(count)]
-    for d in range(shape.outer):
+    for d in range(key.outer):
         found += [f"n{d}", *(f"o{d}_{k}" for k in range(count))]
-    if shape.inner:
+    if key.inner:
         found.append("lines")
-    for d in range(shape.inner):
+    for d in range(key.inner):
         found += [f"m{d}", *(f"q{d}_{k}" for k in range(count))]
-    for k in shape.staged:
+    for k in key.staged:
         found += [f"t{k}", f"w{k}"]
     return found
 
 
-def pointers(shape: ReductionKey) -> set[str]:
+def pointers(key: ReductionKey) -> set[str]:
     """Those of the arguments that are pointers."""
-    found = {"state", "list", "memory", *(f"p{k}" for k, lies in enumerate(shape.lies) if lies not in (POSITION, PLACE))}
-    return found | {f"t{k}" for k in shape.staged}
+    found = {"state", "list", "memory", *(f"p{k}" for k, layout in enumerate(key.layouts) if layout not in (POSITION, PLACE))}
+    return found | {f"t{k}" for k in key.staged}

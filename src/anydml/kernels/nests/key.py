@@ -1,4 +1,4 @@
-"""The shape of a nest: all that its code depends on."""
+"""The key of a nest's kernel: all that its code depends on."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class AttentionKey(NamedTuple):
         return [*addressed(self.tensors), *COUNTS, *WORK, *MEMORY]
 
 
-class KeptShape(NamedTuple):
+class KeptKey(NamedTuple):
     """Joined rows that are an output. moves: whether their bits are stored, not the numbers that they are."""
 
     data_type: DataType

@@ -12,17 +12,17 @@ STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goe
 
 
 class MapKey(NamedTuple):
-    """A map, but for its sizes and strides. lies: how each stream lies along a row, the output last; outer: dimensions of rows.
+    """A map, but for its sizes and strides. layouts: of each stream along a row, the output last; outer: dimensions of rows.
 
-    stream: whether stores go past the cache. levels: how elements are computed, and how those that this leaves open are,
-    one after the other (`formula.LEVELS`); listed: whether the first leaves any open.
+    stream: whether stores go past the cache. levels: how elements are computed, then how those are that this leaves undecided,
+    one after the other (`formula.LEVELS`); listed: whether the first leaves any undecided.
     """
 
     formula: Formula
     moves: bool
     integral: bool
     types: tuple[DataType, ...]
-    lies: tuple[str, ...]
+    layouts: tuple[str, ...]
     outer: int
     lanes: int
     stream: bool
@@ -35,12 +35,12 @@ def lanes_in_pairs(target: Target) -> int:
     return target.vector_bytes
 
 
-def names(shape: MapKey) -> list[str]:
+def argument_names(key: MapKey) -> list[str]:
     """The arguments of the kernel, in order."""
-    count = len(shape.types)
+    count = len(key.types)
     found = ["state", "list", "room", "first", "rows", "n"]
     found += [f"p{k}" for k in range(count)]
     found += [f"s{k}" for k in range(count)]
-    for d in range(shape.outer):
+    for d in range(key.outer):
         found += [f"n{d}", *(f"o{d}_{k}" for k in range(count))]
     return found

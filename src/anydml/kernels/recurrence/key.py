@@ -1,4 +1,4 @@
-"""The shape of a kernel of steps: what its text depends on, its arguments by name, and how sums are cut into tiles."""
+"""The key of a kernel of steps: what its text depends on, its arguments by name, and how sums are cut into tiles."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class RecurrenceKey(NamedTuple):
         return found
 
 
-def names(shape: RecurrenceKey) -> list[str]:
+def argument_names(key: RecurrenceKey) -> list[str]:
     """The arguments of the kernel, in order; distances are in bytes.
 
     most: operations of a call. row, slot: from one sequence, and from one step, of a
@@ -89,19 +89,19 @@ def names(shape: RecurrenceKey) -> list[str]:
     codes: for each stage, where the code is that looks at what it leaves open; 0 where there is none yet.
     """
     found = ["state", "steps", "sequences", "units", "most", "row", "slot", "chunk", "made", "codes"]
-    if shape.lengths:
+    if key.lengths:
         found += ["lengths", "length_step"]
-    for n, given in enumerate(shape.starts):
+    for n, given in enumerate(key.starts):
         found += [f"history{n}"]
         if given:
             found += [f"start{n}", f"start{n}_sequence", f"start{n}_unit"]
-    for n in range(shape.parameters):
+    for n in range(key.parameters):
         found += [f"parameter{n}", f"parameter{n}_unit", f"kept{n}"]
-    for n, source in enumerate(shape.sources):
+    for n, source in enumerate(key.sources):
         found += [f"{x}{n}" for x in _OF_SOURCE]
         found += [f"{x}{n}_{k}" for k in range(source.blocks) for x in ("weights", "unit")]
         found += [f"{x}{n}" for x in {INPUT: _OF_INPUT, NUMBERS: _OF_NUMBERS}.get(source.kind, ())]
-    for n, _ in enumerate(shape.results):
+    for n, _ in enumerate(key.results):
         found += [f"result{n}", f"result{n}_step", f"result{n}_sequence", f"result{n}_unit"]
     return found
 
@@ -119,9 +119,9 @@ _POINTERS = {"state", "lengths", "history", "start", "parameter", "kept", "packe
              "input", "numbers", "lost", "open", "result", "made", "fine", "pairs", "codes", "weights"}  # fmt: skip
 
 
-def pointers(shape: RecurrenceKey) -> set[str]:
+def pointers(key: RecurrenceKey) -> set[str]:
     """The arguments that are addresses."""
-    return {name for name in names(shape) if name.rstrip("_0123456789") in _POINTERS}
+    return {name for name in argument_names(key) if name.rstrip("_0123456789") in _POINTERS}
 
 
 def lanes_of(target: Target) -> int:

@@ -10,38 +10,38 @@ from collections.abc import Callable
 from anydml.kernels.code.emit import arguments, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.reduce.key import ALL, ReductionKey, argument_names, pointers, same_along
 from anydml.kernels.reduce.lines import Row
-from anydml.kernels.reduce.shape import ALL, ReductionKey, names, pointers, same_along
 
 NAME = "finer"
 
 
-class OpenRow:
+class UndecidedRow:
     """`i64 @finer(ptr arguments, i64 r, i64 staged, i64 noted, i64 count)`: decide the row's entries on the list.
 
     r: the row, counted from the kernel's first; staged: the first of those in memory of the kernel's own; noted, count: where
     its entries begin and end. It returns where those end that are left. read: the streams' values of a group of elements.
     """
 
-    def __init__(self, target: Target, shape: ReductionKey) -> None:
+    def __init__(self, target: Target, key: ReductionKey) -> None:
         self.body = Body(target)
         self.lanes = target.vector_bytes // 8
-        self.shape = shape._replace(lanes=self.lanes)
-        self.row = Row(self.body, self.shape)
+        self.key = key._replace(lanes=self.lanes)
+        self.row = Row(self.body, self.key)
         self.streams = self.row.streams
         self.read: list[Value] = [self.body.undefined(kind) for kind in self.row.kinds[:-1]]
 
     def begin(self) -> None:
         """The row's place, and what is the same along it."""
-        body, shape, streams = self.body, self.shape, self.streams
-        arguments(body, names(shape), pointers(shape))
+        body, key, streams = self.body, self.key, self.streams
+        arguments(body, argument_names(key), pointers(key))
         streams.begin()
         self.row.number = body.op("add i64 %r, %first")
         streams.bases = self.row.starts("%r")
-        for k in shape.staged:
+        for k in key.staged:
             number = body.op("sub i64 %r, %staged")
             streams.bases[k] = body.at(f"%t{k}", body.op(f"mul i64 {number}, %w{k}"))
-        for k, value in streams.constants(sorted(same_along(shape))).items():
+        for k, value in streams.constants(sorted(same_along(key))).items():
             self.read[k] = value
 
     def ended(self, left: str) -> tuple[str, list[str]]:
@@ -70,11 +70,11 @@ class OpenRow:
 
     def decided(self, made: Callable[[], tuple[Value, Value | None]]) -> str:
         """Where the entries end that are left; made: the bits of the element that is read, and the lanes that stay open."""
-        body, streams, shape = self.body, self.streams, self.shape
+        body, streams, key = self.body, self.streams, self.key
         row = streams.bases
         length = "1"
-        if shape.mapped:
-            length = body.op("mul i64 %n, %lines") if shape.inner else "%n"
+        if key.mapped:
+            length = body.op("mul i64 %n, %lines") if key.inner else "%n"
 
         def entry(e: str, kept: list[Value]) -> list[Value]:
             slot = body.at("%list", body.op(f"mul i64 {e}, 16"))
@@ -82,23 +82,23 @@ class OpenRow:
             all_ = body.op(f"icmp eq i64 {place}, {ALL}")
             first = body.op(f"select i1 {all_}, i64 0, i64 {place}")
             behind = body.op(f"select i1 {all_}, i64 {length}, i64 {body.op(f'add i64 {first}, 1')}")
-            _, (open_,) = body.loop(first, behind, 1, [Value(body, "0", Kind("i64"))], element)
+            _, (entries,) = body.loop(first, behind, 1, [Value(body, "0", Kind("i64"))], element)
             to = body.at("%list", body.op(f"mul i64 {kept[0].name}, 16"))
             body.store("i64", self.row.number, to)
             body.store("i64", place, to, 8)
-            stays = body.op(f"icmp ne i64 {open_.name}, 0")
+            stays = body.op(f"icmp ne i64 {entries.name}, 0")
             return [kept[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
 
-        def element(at: str, open_: list[Value]) -> list[Value]:
-            if shape.inner:
+        def element(at: str, entries: list[Value]) -> list[Value]:
+            if key.inner:
                 streams.bases = self.row.line_starts(row, body.op(f"udiv i64 {at}, %n"))
                 at = body.op(f"urem i64 {at}, %n")
             self.put(at, streams.alone(at))
             bits, undecided = made()
             stays = "false" if undecided is None else undecided.lane(0).name
-            target = streams.place(streams.last, at) if shape.mapped else row[-1]
+            target = streams.place(streams.last, at) if key.mapped else row[-1]
             when(body, body.op(f"xor i1 {stays}, true"), lambda: body.stored(bits.lane(0), target))
-            return [open_[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
+            return [entries[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
 
         _, (left,) = body.loop("%noted", "%count", 1, [Value(body, "%noted", Kind("i64"))], entry)
         return left.name

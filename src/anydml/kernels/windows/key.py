@@ -78,24 +78,24 @@ class WindowsKey(NamedTuple):
 MEMORY = ("offsets", "positions", "rows_at", "counts", "divisors", "numbers", "inverses")
 
 
-def parts(shape: WindowsKey) -> tuple[str, ...]:
+def parts(key: WindowsKey) -> tuple[str, ...]:
     """LLVM's types of what is kept for each element of a line that is reduced along the window's width."""
-    return (*raw(shape), *(() if shape.indices is None else (f"i{shape.indices.element_bits}",)))
+    return (*raw(key), *(() if key.indices is None else (f"i{key.indices.element_bits}",)))
 
 
-def raw(shape: WindowsKey) -> tuple[str, ...]:
+def raw(key: WindowsKey) -> tuple[str, ...]:
     """LLVM's types of what is kept for each element of a line that is read."""
-    data_type = shape.types[0]
-    if shape.kind in (QUANTIZED, ESTIMATED):
+    data_type = key.types[0]
+    if key.kind in (QUANTIZED, ESTIMATED):
         return ("i32",)
-    if shape.kind != MAX:
+    if key.kind != MAX:
         return ("double",)
     if data_type == DataType.FLOAT16:
         return ("i16", "i16")  # see `kinds.Largest`
     return ("float",) if data_type == DataType.FLOAT32 else (f"i{data_type.element_bits}",)
 
 
-def names(shape: WindowsKey) -> list[str]:
+def argument_names(key: WindowsKey) -> list[str]:
     """The arguments of the kernel, in order."""
     found = [
         "state",
@@ -113,31 +113,31 @@ def names(shape: WindowsKey) -> list[str]:
         "extent",
         "terms",
     ]
-    found += [f"line{j}" for j in range(len(raw(shape)))]
-    for j in range(len(parts(shape))):
+    found += [f"line{j}" for j in range(len(raw(key)))]
+    for j in range(len(parts(key))):
         found += [f"slot{j}", f"blank{j}"]
-    if shape.down:
+    if key.down:
         found += ["columns", "column", "across", "nothing"]
     found += ["n", "m", "x", "y", "z", "xs", "ys", "zs", "weight", "stride", "window", "dilation", "start", "limit"]
-    for j in range(shape.plain):
+    for j in range(key.plain):
         found += [f"pn{j}", f"px{j}", f"py{j}", f"pz{j}", f"pw{j}"]
-    for d in range(shape.taps):
+    for d in range(key.taps):
         found += [f"to{d}", f"tn{d}", f"ts{d}", f"tk{d}", f"td{d}", f"tp{d}", f"tc{d}", f"tx{d}", f"ty{d}", f"tz{d}", f"tw{d}"]
-    if shape.between:
+    if key.between:
         found.append("rule")
-    for q in present(shape):
-        found += [f"g{q}", f"gs{q}", *(f"gp{q}_{j}" for j in range(shape.plain))]
+    for q in present(key):
+        found += [f"g{q}", f"gs{q}", *(f"gp{q}_{j}" for j in range(key.plain))]
     return found
 
 
-def present(shape: WindowsKey) -> list[int]:
+def present(key: WindowsKey) -> list[int]:
     """The scales and zero points that are there."""
-    return [q for q, there in enumerate(shape.parameters) if there]
+    return [q for q, there in enumerate(key.parameters) if there]
 
 
-def pointers(shape: WindowsKey) -> set[str]:
+def pointers(key: WindowsKey) -> set[str]:
     """The arguments that are addresses."""
-    found = {"state", "list", *MEMORY, "x", "y", "z", *(f"g{q}" for q in present(shape))}
-    found |= {"rule"} if shape.between else set()
-    found |= {f"line{j}" for j in range(len(raw(shape)))} | ({"columns", "nothing"} if shape.down else set())
-    return found | {f"{name}{j}" for j in range(len(parts(shape))) for name in ("slot", "blank")}
+    found = {"state", "list", *MEMORY, "x", "y", "z", *(f"g{q}" for q in present(key))}
+    found |= {"rule"} if key.between else set()
+    found |= {f"line{j}" for j in range(len(raw(key)))} | ({"columns", "nothing"} if key.down else set())
+    return found | {f"{name}{j}" for j in range(len(parts(key))) for name in ("slot", "blank")}
