@@ -35,12 +35,12 @@ soak-rows: .venv/test
 # sums of products of floats: 10^7 outputs of up to 64 terms, 10^6 of longer sums; and every other way that sums are computed
 soak-contractions: .venv/test
 	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/kernels/contract/floats/test_float_contractions.py -k "test_generated or test_long_sums"
-	ANYDML_SOAK=7 $(BIN)/python $(SOAK) tests/kernels/contract/floats/test_float_contractions.py tests/operators/test_contractions.py tests/kernels/contract/floats/test_direct_contractions.py tests/kernels/contract/floats/test_winograd.py tests/kernels/windows/test_windows.py tests/operators/test_pooling.py tests/kernels/reduce/test_rows.py tests/kernels/reduce/test_staged.py tests/kernels/reduce/test_normalization.py tests/kernels/irregular/test_irregular.py tests/kernels/scan/test_scans.py tests/kernels/numpy/test_float_sums.py tests/kernels/contract/floats/test_block_sums.py -k "not test_generated and not test_long_sums"
+	ANYDML_SOAK=7 $(BIN)/python $(SOAK) tests/kernels/contract/floats/test_float_contractions.py tests/operators/test_contractions.py tests/kernels/contract/floats/few/test_direct_contractions.py tests/kernels/contract/floats/winograd/test_winograd.py tests/kernels/windows/test_windows.py tests/operators/test_pooling.py tests/kernels/reduce/test_rows.py tests/kernels/reduce/test_staged.py tests/kernels/reduce/test_normalization.py tests/kernels/irregular/test_irregular.py tests/kernels/scan/test_scans.py tests/kernels/numpy/test_float_sums.py tests/kernels/contract/floats/test_block_sums.py -k "not test_generated and not test_long_sums"
 
 # products and convolutions of integers: 10^7 outputs of each kernel
 soak-products: .venv/test
 	ANYDML_MATMUL_OUTPUTS=10000000 $(BIN)/python $(SOAK) tests/kernels/contract/test_matmul_exact.py -k test_generated_products
-	ANYDML_SOAK=2 $(BIN)/python $(SOAK) tests/kernels/contract/test_matmul_*.py tests/devices/test_memory.py tests/operators/test_slice_and_matmul.py tests/kernels/contract/test_convolutions_by*.py tests/kernels/contract/test_integer_*.py tests/kernels/test_integer_sums.py -k "not test_generated_products"
+	ANYDML_SOAK=2 $(BIN)/python $(SOAK) tests/kernels/contract/test_matmul_*.py tests/kernels/contract/panels/*.py tests/devices/test_memory.py tests/operators/test_slice_and_matmul.py tests/kernels/contract/*/test_convolutions_by*.py tests/kernels/contract/test_integer_*.py tests/kernels/contract/winograd/*.py tests/kernels/test_integer_sums.py -k "not test_generated_products"
 
 # programs: a million mutated texts
 soak-programs: .venv/test

@@ -17,6 +17,7 @@ import numpy as np
 
 import anydml
 from benchmarks import (
+    asserts,
     calls,
     cliffs,
     compiling,
@@ -40,6 +41,7 @@ from benchmarks.matmul_peers import HELD
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "overview": overview.run,
     "calls": calls.run,
+    "asserts": asserts.run,
     "compile": compiling.run,
     "start": starting.run,
     "slice": slices.run,

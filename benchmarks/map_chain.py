@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from anydml.devices.link import link
 from anydml.graphs.fusion import Producer, fused
 from anydml.kernels.elementwise.family import lower
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
 from anydml.schema.statement import Nest, stated
 from benchmarks.map_cases import Array
@@ -48,8 +48,7 @@ def fused_call(steps: tuple[Step, ...], x: Array, y: Array, out: Array) -> Calla
         assert isinstance(made, Nest), made
         nest = made
     assert nest is not None
-    tensors = cast(Any, SimpleNamespace(tensors={"x": t, "y": t, "output": t}))
-    lowered = lower({"output": nest}, tensors, Machine(None, 1))
+    lowered = lower(Problem({"output": nest}, {"x": t, "y": t, "output": t}), Machine(None, 1))
     assert isinstance(lowered, Lowered), lowered
     return link(lowered).bind({"x": x, "y": y, "output": out})
 

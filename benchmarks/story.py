@@ -22,9 +22,10 @@ from anydml.fork_safety import guard
 from anydml.kernels.code import engine
 from anydml.kernels.code.llvm import binding
 from anydml.kernels.code.targets import Target, named
-from anydml.kernels.contract import work as matmul_work
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import records as matmul_records
+from anydml.kernels.contract.panels import work as matmul_work
 from anydml.kernels.contract.tile import TileKey, multiply
 from benchmarks.limits import dots
 from benchmarks.matmul_cases import Array, Case, Data, bound, data
@@ -149,9 +150,9 @@ def story(target: Target, seconds: float) -> None:
 def blocks(target: Target, seconds: float) -> None:
     """4096 cubed, with all of A passing by each panel of B, and a block of it at a time."""
     case, steps = Case(4096, 4096, 4096, ("u8", "s8", "u8")), []
-    for name, nbytes in (("all of A for each panel of B", 1 << 40), ("blocks of A", matmul_work.BLOCK)):
+    for name, nbytes in (("all of A for each panel of B", 1 << 40), ("blocks of A", tuning.TUNING.block)):
         for rows in (dot_of(target).rows, 14):
-            with patched(matmul_work, BLOCK=nbytes), dot_with(target, rows=rows):
+            with patched(tuning, TUNING=tuning.TUNING._replace(block=nbytes)), dot_with(target, rows=rows):
                 call, output, _ = bound(data(case), dml.Device(threads=1, isa=target.name))
             steps.append(Step(f"{name}, tiles of {rows} rows", call, case.macs))
             call()

@@ -1,8 +1,7 @@
-"""Where the constants of `matmul_dot` and `matmul_work` come from: python -m benchmarks.tiles [--isa ISA] [PART ..]
+"""Where the tiles of `contract/dot.py` and thresholds of `contract/tuning.py` come from: python -m benchmarks.tiles [PART ..]
 
 tiles: rows by vectors of a tile, against the bare dot products, operands in cache. heights: rows, in the whole quantised
-product. chains: sums under way where a tile is low. block, chunk, alone: BLOCK and CHUNK of `matmul_work`, ALONE of
-`matmul_partition`.
+product. chains: sums under way where a tile is low. block, chunk, alone: of the tuning.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import anydml as dml
 from anydml.kernels.code.targets import Target, named, targets
-from anydml.kernels.contract import partition as matmul_partition
-from anydml.kernels.contract import work as matmul_work
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.tile import panel_columns
 from benchmarks.limits import dots, instruction_sets
@@ -107,14 +105,14 @@ def chains(target: Target, seconds: float) -> None:
 def block(target: Target, seconds: float) -> None:
     sizes = (100, 200, 300, 400, 500, 600, 700, 800, 1000, 1500, 1 << 20)
     cases = [Case(2048, 2048, 2048, TYPES), Case(1024, 4096, 4096, TYPES), Case(4096, 512, 1024, TYPES)]
-    _constant(target, "BLOCK", sizes, cases, seconds)
+    _constant(target, "block", sizes, cases, seconds)
 
 
 def chunk(target: Target, seconds: float) -> None:
     sizes = (16, 32, 64, 128, 192, 256, 384, 512, 768)
     cases = [Case(m, 1024, 1024, TYPES, owned=False) for m in (1, 4, 16, 64, 128, 512)]
     cases += [Case(m, 4096, 1024, TYPES, owned=False) for m in (1, 16, 128, 512)]
-    _constant(target, "CHUNK", sizes, cases, seconds)
+    _constant(target, "chunk", sizes, cases, seconds)
 
 
 def _constant(target: Target, constant: str, kilobytes: tuple[int, ...], cases: list[Case], seconds: float) -> None:
@@ -122,7 +120,7 @@ def _constant(target: Target, constant: str, kilobytes: tuple[int, ...], cases: 
     calls: Calls = {}
     macs: dict[str, int] = {}
     for value in kilobytes:
-        with patched(matmul_work, **{constant: value * KIB}):
+        with patched(tuning, TUNING=tuning.TUNING._replace(**{constant: value * KIB})):
             for case in cases:
                 name = f"{value}, {case}"
                 calls[name], macs[name] = _bound(case, target), case.macs
@@ -138,7 +136,7 @@ def alone(target: Target, seconds: float) -> None:
     print(f"\n{target.name}: products in 2^20, two threads against one, M = 32 and cubes")
     for n in (64, 96, 128, 160, 192, 224, 256, 320, 384):
         for case in (Case(n, n, n, TYPES), Case(32, n, max(64, n * n // 32), TYPES)):
-            with patched(matmul_partition, ALONE=0):
+            with patched(tuning, TUNING=tuning.TUNING._replace(alone=0)):
                 calls = {str(threads): _bound(case, target, threads) for threads in (1, 2)}
             t = best(calls, seconds=seconds)
             print(f"{case.macs / 2**20:8.2f}  {case.shape:20} {t['1'] / t['2']:5.2f}  {t['1'] * 1e6:8.1f} us", flush=True)

@@ -28,6 +28,7 @@ from anydml.kernels.code.llvm import unavailable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.reduce import undecided
 from every_kernel import CallsOf, Compared, Kernel, Ran
+from tuned import tuned
 
 try:
     import resource
@@ -252,3 +253,5 @@ def _any_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         for limit in ("SMALL", "ALONE"):
             if hasattr(module, limit):
                 monkeypatch.setattr(module, limit, 0)
+        if hasattr(module, "TUNING"):
+            tuned(monkeypatch, module, alone=0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from anydml.kernels.code.targets import targets
-from anydml.kernels.elementwise.functions import paired, wide
+from anydml.kernels.numbers.functions import paired, wide
 from every_kernel import Ran
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))

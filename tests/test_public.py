@@ -129,14 +129,15 @@ def test_an_import_takes_no_operator_and_a_copy_takes_what_copies_need() -> None
     later = ("anydml.operators.", "anydml.kernels.c", "anydml.kernels.numpy", "anydml.schema.statement", "anydml.functional")
     assert not [name for name in modules_after("import anydml") if name.startswith(later)]
     copied = modules_after("import anydml, numpy; anydml.slice1(numpy.zeros((8, 8)), (0, 0), (8, 8))")
-    assert {name for name in copied if name.startswith("anydml.operators.")} == {"anydml.operators.slice"}
+    files = {name for name in copied if name.startswith("anydml.operators.") and ".shared" not in name}
+    assert files == {"anydml.operators.slice"}
     assert {"anydml.kernels.copy.family", "anydml.kernels.numpy.copy"} & copied
     others = ("anydml.kernels.contract", "anydml.kernels.numpy.contract", "anydml.exact.re", "anydml.functional.faults")
     assert not [name for name in copied if name.startswith(others)]
 
 
 def test_tables_of_onnx_operators_define_no_function() -> None:
-    taken = {name for name in modules_after("import anydml.onnx") if name.startswith("anydml.operators.")}
+    taken = [name for name in modules_after("import anydml.onnx") if name.startswith("anydml.operators.")]
     assert not [name for name in taken if "element_wise" in name or "activation" in name or "reduce" in name]
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from flint import arb, arb_mat, arb_poly, arb_series, ctx
 
-from anydml.kernels.elementwise.functions.polynomials import Polynomial, Quotient, U, evaluated
+from anydml.kernels.numbers.functions.polynomials import Polynomial, Quotient, U, evaluated
 
 TARGET = Path(__file__).parent.parent / "src" / "anydml" / "kernels" / "elementwise" / "functions" / "coefficients.py"
 HEAD = '''"""Polynomials of the elementary functions with proven bounds.
@@ -26,7 +26,7 @@ HEAD = '''"""Polynomials of the elementary functions with proven bounds.
 Made by tools/approximations.py (`make approximations`): change that, not this file.
 """
 
-from anydml.kernels.elementwise.functions.polynomials import Polynomial, Quotient
+from anydml.kernels.numbers.functions.polynomials import Polynomial, Quotient
 
 '''
 ORDER = 14  # terms of a Taylor series

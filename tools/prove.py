@@ -22,7 +22,7 @@ import prove_halves
 import prove_pairs
 from anydml.kernels.code.targets import Target, named
 from anydml.kernels.code.values import Body
-from anydml.kernels.elementwise.functions import paired, wide
+from anydml.kernels.numbers.functions import paired, wide
 
 ROOT = Path(__file__).parent.parent
 STATE = ROOT / ".prove.json"

@@ -23,10 +23,10 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target, named
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.functions import circular, doubled, far_angles, wide
-from anydml.kernels.elementwise.functions.angles import near_angle, sin_cos, sin_cos_of
-from anydml.kernels.elementwise.functions.approximate import Approximate
-from anydml.kernels.elementwise.functions.pairs import Pair
+from anydml.kernels.numbers.functions import circular, doubled, far_angles, wide
+from anydml.kernels.numbers.functions.angles import near_angle, sin_cos, sin_cos_of
+from anydml.kernels.numbers.functions.approximate import Approximate
+from anydml.kernels.numbers.functions.pairs import Pair
 
 BLOCK = 1 << 20
 BLOCKS = (1 << 32) // BLOCK

@@ -20,14 +20,14 @@ from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import EXACT, Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit
-from anydml.kernels.elementwise.functions import paired
-from anydml.kernels.elementwise.functions.wide import UNARY
 from anydml.kernels.elementwise.levels import finer_kernel
 from anydml.kernels.elementwise.shape import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.elementwise.undecided import exactly
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers.functions import paired
+from anydml.kernels.numbers.functions.wide import UNARY
 from anydml.tensor import DataType
 
 BLOCK = 1 << 20

@@ -23,8 +23,8 @@ from anydml.kernels.code.targets import targets
 from anydml.kernels.copy import copies
 from anydml.kernels.kernel import Built, Machine
 from anydml.kernels.numpy import contract as numpy_contract
+from anydml.kernels.problem import problem_of
 from anydml.schema.operator import example_desc
-from anydml.schema.statement import stated
 from anydml.tensor import DataType
 from every_kernel import plan_of
 
@@ -173,7 +173,7 @@ def test_binding_properties_are_bytes() -> None:
     assert matmul.temporary_resource_size > 0
     assert matmul.persistent_resource_size == 0
     checked = dml.check(example_desc(dml.MatrixMultiplyInteger))
-    in_blocks = numpy_contract.lower(stated(checked.desc), checked, Machine(None, 1))
+    in_blocks = numpy_contract.lower(problem_of(checked), Machine(None, 1))
     assert isinstance(in_blocks, Built)
     assert in_blocks.temporary_resource_size == 4 * (4 * 3 + 3 * 2 + 4 * 2) + 8 * 4 * 2
 

@@ -57,7 +57,7 @@ def test_an_operator_is_written(folder: Path) -> None:
     ):
         assert line in text, line
     called = CALLED.findall(text)
-    assert any(name.startswith("contract.floats.tile.sums.") for name in called), "the name tells the algorithm"
+    assert any(name.startswith("contract.floats.packed.tile.sums.") for name in called), "the name tells the algorithm"
     for name in called:
         assert "define i64 @kernel(" in (folder / "kernels" / f"{name}.ll").read_text()
         assert "kernel" in (folder / "kernels" / f"{name}.s").read_text()
@@ -69,8 +69,10 @@ def test_graphs_are_written_and_their_regions(folder: Path) -> None:
     made = dml.Device(threads=1).compile(case.desc)
     (path,) = (folder / "graphs").iterdir()
     assert repr(made) in path.read_text()
-    (path,) = (folder / "operators").glob("REGION.contract.quantised.compiled.*")
-    assert CALLED.findall(path.read_text())
+    (path,) = (folder / "operators").glob("FUSED.contract.quantised.compiled.*")
+    text = path.read_text()
+    assert "QuantisedSums" in text, "what the pattern makes of the statement"
+    assert CALLED.findall(text)
 
 
 def test_refusals_of_regions_are_written(folder: Path) -> None:

@@ -29,7 +29,7 @@ from agreement import bits
 from anydml.devices.device import NAMES as DEVICES
 from anydml.exact.float32 import products_in_float32, round_to_float32
 from anydml.functional import parameters
-from anydml.graphs.quantised_parts import norms
+from anydml.kernels.contract.quantised.norms import norms
 from anydml.kernels.elementwise import family
 from anydml.kernels.kernel import Machine
 from anydml.kernels.reference import evaluated

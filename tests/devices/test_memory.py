@@ -23,10 +23,10 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.functional import run
 from anydml.kernels.call.steps import Step
 from anydml.kernels.code import llvm
-from anydml.kernels.contract import partition as matmul_partition
-from anydml.kernels.contract import source as matmul_source
-from anydml.kernels.contract import work as matmul_work
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.epilogue import plan as matmul_records_plan
+from anydml.kernels.contract.panels import source as matmul_source
+from anydml.kernels.contract.panels import work as matmul_work
 from anydml.schema.operator import Desc, example_desc
 from every_kernel import SOAK
 
@@ -232,7 +232,7 @@ def test_many_batches_at_an_uneven_pace_are_computed_by_code() -> None:
 @needs_code
 @pytest.mark.parametrize("threads", [1, 3])
 def test_many_rows_are_computed_by_code_a_part_at_a_time(threads: int) -> None:
-    m = 20 * matmul_partition.MOST_ROWS + 5
+    m = 20 * tuning.TUNING.most_rows + 5
     a = (np.arange(3 * m) % 251).astype(np.uint8).reshape(m, 3)
     b = np.array([[1], [2], [3]], np.uint8)
     output = np.empty((m, 1), np.int32)

@@ -19,7 +19,7 @@ import anydml as dml
 from anydml import DataType, OptimizationWarning, PerformanceWarning, TensorDesc, optional
 from anydml.devices import graph as graphs
 from anydml.devices import slow
-from anydml.devices.families import DEVICES, FUSED, IN_GRAPHS, MEANS, REGIONS
+from anydml.devices.families import BETWEEN, DEVICES, FUSED, IN_GRAPHS
 from anydml.kernels.code import llvm
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Refused
@@ -33,11 +33,11 @@ Sample = tuple[dml.GraphDesc, dict[str, Array]]
 SOURCE = Path(dml.__file__).parent
 REASON = "nobody expected this"
 PASSES = {
-    *("Largest elements between bytes are", "Means between bytes are", "Sums between bytes are", "Regions between bytes are"),
-    *("Moves that strides can say are", "Maps that are fused are", "Places that tensors share are", "All that is fused is"),
+    *("Regions between bytes are", "Moves that strides can say are", "Maps that are fused are"),
+    *("Places that tensors share are", "All that is fused is"),
 }
 # where optional work is attempted; the last one is that of the cache, which has its own tests
-SITES = {"devices/device.py": 1, "devices/graph.py": 5, "kernels/lower.py": 1, "kernels/code/engine.py": 1}
+SITES = {"devices/device.py": 1, "devices/graph.py": 3, "kernels/lower.py": 1, "kernels/code/engine.py": 1}
 
 
 def _network(x: Any) -> Any:
@@ -130,7 +130,7 @@ def test_the_stages_are_all_that_there_are(stages: dict[str, set[str]]) -> None:
     sites = {name: len(re.findall(r"\battempted\(", text)) for name, text in texts.items() if name != "optional.py"}
     assert {name: count for name, count in sites.items() if count} == SITES
     seen = set().union(*stages.values())
-    kernels = {f"The kernels {name} are" for families in (FUSED["cpu"], REGIONS, MEANS) for name in families}
+    kernels = {f"The kernels {name} are" for families in (FUSED["cpu"], BETWEEN) for name in families}
     assert seen >= PASSES | kernels
     assert not [stage for stage in seen - PASSES if not re.fullmatch(r"The kernels [\w.]+:\w+ are", stage)]
 
@@ -151,13 +151,12 @@ def test_a_stage_that_fails_is_left_out(
             assert told[0].startswith(f"{stage} left out: RuntimeError: {REASON} (")
             assert "report" in told[0]
             count += 1
-    ran(count, 40)
+    ran(count, 32)
 
 
-PLACES = ["selections", "poolings", "regions", "with_regions", "moves", "laid", "fuse", "laid_in_scratch"]
+PLACES = ["between_bytes", "with_regions", "moves", "laid", "fuse", "laid_in_scratch"]
 TABLES: list[tuple[Any, str]] = [
-    *((MEANS, name) for name in MEANS),
-    *((REGIONS, name) for name in REGIONS),
+    *((BETWEEN, name) for name in BETWEEN),
     *((FUSED["cpu"], name) for name in FUSED["cpu"]),
     *((IN_GRAPHS["cpu"], name) for name in ("copy:compiled", "elementwise:compiled", "contract.floats:compiled")),
     (IN_GRAPHS["cpu"], "reduce:compiled"),
@@ -276,15 +275,31 @@ def test_dispatch_tells_who_refused_regions_and_why(
     def uncompilable(*arguments: Any) -> Any:
         raise Uncompilable("no code for once")
 
-    (name,) = MEANS
+    name = "windows.quantised:compiled"
     monkeypatch.setenv("ANYDML_VERBOSE", "dispatch")
-    monkeypatch.setitem(cast(dict[str, Any], MEANS), name, lambda: uncompilable)
+    monkeypatch.setitem(cast(dict[str, Any], BETWEEN), name, lambda: uncompilable)
     computed(SAMPLES["means"])
     (line,) = (line for line in capsys.readouterr().err.splitlines() if '"compile"' in line)
     told = json.loads(line)["refused"]
     nodes = "average_pooling + element_wise_quantize_linear"
     assert {"nodes": nodes, "kernel": name, "reason": "no code for once"} in told
     assert any(one["nodes"] == "average_pooling" and one["kernel"] == "copy:compiled" for one in told)
+
+
+def test_dispatch_tells_what_passes_left_and_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def function(x: Any) -> Any:
+        y = dml.gemm(dml.slice1(x, (0, 0), (6, 4)), np.eye(4, dtype=np.float32))
+        z = dml.element_wise_quantize_linear(dml.activation_tanh(y), np.float32(0.1), np.uint8(3))
+        return z, dml.slice1(x, (0, 4), (6, 4)), y
+
+    monkeypatch.setenv("ANYDML_VERBOSE", "dispatch")
+    dml.Device("cpu", threads=1).compile(dml.graph(function, x=TensorDesc("FLOAT32", (6, 8))).desc)
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if '"compile"' in line)
+    told = {(one["pass"], one["nodes"]): one["reason"] for one in json.loads(line)["refused"] if "pass" in one}
+    between = "what gemm computes has other readers, or is an output of the graph"
+    assert told["Regions between bytes", "element_wise_quantize_linear"] == between
+    moves = [reason for (name, _), reason in told.items() if name == "Moves that strides can say"]
+    assert any(reason.startswith("what it moves is an output of the graph") for reason in moves)
 
 
 # --- calls that are slow ---

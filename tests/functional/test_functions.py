@@ -31,15 +31,26 @@ REFERENCE = dml.Device("reference")
 X = np.array([1, 2, 3], np.float32)
 
 
-def test_what_is_made_from_the_operator_files_is_as_they_say() -> None:
-    path = Path(__file__).parents[2] / "tools" / "functions.py"
-    spec = importlib.util.spec_from_file_location("make_functions", path)
+def tool(name: str) -> Any:
+    """A module of the folder `tools`."""
+    path = Path(__file__).parents[2] / "tools" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", path)
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
-    for file, text in made.files().items():
+    return made
+
+
+def test_what_is_made_from_the_operator_files_is_as_they_say() -> None:
+    for file, text in tool("functions").files().items():
         assert file.read_text(encoding="utf-8") == text, f"{file.name} is not what the operator files say: make functions"
+
+
+def test_editors_show_the_signatures_and_docstrings_that_python_shows() -> None:
+    editors = tool("editors")
+    assert editors.differing() == []
+    assert not editors.same("slice1", editors.stubs() | {"slice1": editors.stubs()["slice"]})
 
 
 @for_each(OPERATORS, at_least=177)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from anydml.kernels.contract.floats import family as contractions
 from anydml.kernels.elementwise import family as maps
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.kernel import Lower, Lowered, Machine
+from anydml.kernels.problem import Problem
 from anydml.kernels.reduce import family as rows
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Tensor
@@ -70,8 +70,7 @@ def run(
     isa: str | None = None,
 ) -> NDArray[Any]:
     """The elements of a statement by machine code."""
-    checked = cast(Any, SimpleNamespace(tensors={**tensors, "output": output}))
-    lowered = lower({"output": nest}, checked, Machine(isa, 1))
+    lowered = lower(Problem({"output": nest}, {**tensors, "output": output}), Machine(isa, 1))
     assert isinstance(lowered, Lowered), lowered
     made = np.empty(output.sizes, output.data_type.dtype)
     link(lowered).bind({**arrays, "output": made})()

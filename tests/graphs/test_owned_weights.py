@@ -11,12 +11,12 @@ import pytest
 
 import anydml as dml
 from anydml import TensorDesc
-from anydml.devices.families import REGIONS
+from anydml.devices.families import BETWEEN
 from anydml.devices.graph import CompiledGraph
-from anydml.graphs.quantised_parts import most_norms, norms
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.quantised import family
+from anydml.kernels.contract.quantised.norms import most_norms, norms
 from every_kernel import SOAK
 from quantised_graphs import sure_of_nothing
 
@@ -87,7 +87,7 @@ def test_what_is_open_is_decided_with_the_weights_themselves(
     """An estimate that is sure of nothing: by machine code, and by Python."""
     sure_of_nothing(monkeypatch)
     if in_python:
-        monkeypatch.setitem(cast(dict[str, Any], REGIONS), NAME, lambda: partial(family.lower, slack=1.0))
+        monkeypatch.setitem(cast(dict[str, Any], BETWEEN), NAME, lambda: partial(family.lower, slack=1.0))
     layer, x, w = draw(np.int8, np.random.default_rng(2))
     x = np.ascontiguousarray(x[:1] if x.ndim == 2 else x[:1, :, :4, :5])
     np.testing.assert_array_equal(result(layer, x, w), result(layer, x, w, fuse=False))

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 import anydml as dml
 from anydml import DataType, TensorDesc
-from anydml.devices.families import MEANS
+from anydml.devices.families import BETWEEN
 from anydml.devices.graph import CompiledGraph
 from anydml.exact.float32 import round_to_float32
-from anydml.graphs.plan import Pooling
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.kernel import Refused
+from anydml.kernels.match.between import QuantisedMeans
 from anydml.kernels.windows import estimate, quantised
 from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
 from anydml.schema.expression import Mean, Tensor, each, over
@@ -254,12 +254,12 @@ def test_tensors_of_few_dimensions(ran: Ran) -> None:
     ran(count, 28)
 
 
-def pooling(x: tuple[float, int], rounding: tuple[float, int]) -> Pooling:
+def pooling(x: tuple[float, int], rounding: tuple[float, int]) -> QuantisedMeans:
     """A region of means over rows."""
     t = Tensor("x", (1, 1, 4), DataType.FLOAT32)
     i = each((1, 1, 1))
     k = over(i, t.sizes, (2,))
-    return Pooling(nest(i, Mean(k, t[k])), x, (-np.inf, np.inf), rounding)
+    return QuantisedMeans(nest(i, Mean(k, t[k])), "x", x, (-np.inf, np.inf), rounding)
 
 
 def test_bounds_hold(ran: Ran) -> None:
@@ -384,7 +384,7 @@ def test_floats_that_others_read_are_kept() -> None:
 
 
 def test_families_that_refuse_leave_floats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(cast(dict[str, Any], MEANS), NAME, lambda: lambda *_: Refused("for once"))
+    monkeypatch.setitem(cast(dict[str, Any], BETWEEN), NAME, lambda: lambda *_: Refused("for once"))
     x = bytes_of((1, 3, 6, 6))
     names, _ = executed(graph_of(x, (0.1, 0.1), (np.uint8(3), np.uint8(9)), over_all(2, 3)), x, fuse=True)
     assert NAME not in names

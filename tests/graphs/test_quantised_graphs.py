@@ -13,20 +13,19 @@ import pytest
 
 import anydml as dml
 from anydml import TensorDesc
-from anydml.devices.families import REGIONS
+from anydml.devices.families import BETWEEN
 from anydml.devices.graph import CompiledGraph
 from anydml.exact.float32 import round_to_float32
 from anydml.graphs.check import check_graph
-from anydml.graphs.lattice import integers_of
-from anydml.graphs.plan import Region, works_of
-from anydml.graphs.quantised import regions
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
 from anydml.kernels.contract.quantised import bounds, family
+from anydml.kernels.contract.quantised.lattice import integers_of
+from anydml.kernels.contract.quantised.sums import quantised_sums
 from anydml.kernels.kernel import Refused
 from every_kernel import SOAK, Ran
 from guard_pages import AVAILABLE, place
-from quantised_graphs import INT8, UINT8, Array, Building, Case, Recipe, make, random_recipe, real, sure_of_nothing
+from quantised_graphs import INT8, UINT8, Array, Building, Case, Recipe, make, problems_of, random_recipe, real, sure_of_nothing
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 NAME = "contract.quantised:compiled"
@@ -59,8 +58,8 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of outputs that estimates leave open, call by call, as a call that cannot decide them reports."""
     found: list[int] = []
 
-    def lowered(region: Any, tensors: Any, machine: Any) -> Any:
-        made = family.lower(region, tensors, machine, slack=1.0)
+    def lowered(problem: Any, machine: Any) -> Any:
+        made = family.lower(problem, machine, slack=1.0)
         if isinstance(made, Refused):
             return made
         decide = made.decide
@@ -73,7 +72,7 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return made._replace(decide=counted)
 
-    monkeypatch.setitem(cast(dict[str, Any], REGIONS), NAME, lambda: lowered)
+    monkeypatch.setitem(cast(dict[str, Any], BETWEEN), NAME, lambda: lowered)
     return found
 
 
@@ -129,7 +128,7 @@ def test_all_outputs_are_decided_as_stated(recipe: Recipe, listed: list[int], mo
         np.testing.assert_array_equal(outputs(case, threads=threads), wanted)
     assert len(listed) == 4
     assert min(listed) >= wanted.size  # where columns are computed twice, they are listed twice
-    monkeypatch.setitem(cast(dict[str, Any], REGIONS), NAME, lambda: family.lower)
+    monkeypatch.setitem(cast(dict[str, Any], BETWEEN), NAME, lambda: family.lower)
     np.testing.assert_array_equal(outputs(case), wanted)
     assert len(np.unique(wanted)) > 5
 
@@ -139,14 +138,12 @@ def test_bounds_hold_and_are_no_wider_than_that(ran: Ran) -> None:
     count, most = 0, 0.0
     for seed in range(4):
         recipe = Recipe(UINT8, INT8, UINT8, (1, 400), (8,), bias="int32", zero="any", spread=100.0)
-        (work,) = regions(checked := check_graph(make(recipe, seed).desc), works_of(checked))
-        region = work.region
-        assert isinstance(region, Region)
+        (problem,) = problems_of(make(recipe, seed).desc)
+        region = quantised_sums(problem)
+        assert not isinstance(region, str)
         numbers = bounds.estimate(region, dml.DataType.UINT8, None, dml.DataType.UINT8)
         assert not isinstance(numbers, str)
-        constant = checked.constant(work.reads["weights"].buffer)
-        assert constant is not None
-        weights = constant.data.view(np.int8)[: 400 * 8].reshape(400, 8)
+        weights = problem.promises.constants[region.names[1]].reshape(400, 8)
         integers, rounded = bounds.elements_of(dml.DataType.UINT8, *region.x)
         (scales, zeros), y_scale = region.weights, Fraction(region.rounding[0])
         for channel in range(8):

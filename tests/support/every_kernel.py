@@ -18,7 +18,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.family import contraction
-from anydml.kernels.contract.plan import IntegerPlan
+from anydml.kernels.contract.panels.plan import PanelPlan
 from anydml.kernels.contract.problem import of_convolution, of_product
 from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
@@ -42,6 +42,7 @@ from anydml.kernels.match.scans import scan
 from anydml.kernels.match.several import several
 from anydml.kernels.match.staged import staged
 from anydml.kernels.match.windows import windows
+from anydml.kernels.problem import problem_of
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import Statement, stated
 
@@ -70,7 +71,7 @@ class Kernel:
 
     def lower(self, checked: Checked[Desc], machine: Machine) -> Answer:
         try:
-            return self.family()(stated(checked.desc), checked, machine)
+            return self.family()(problem_of(checked), machine)
         except Uncompilable as error:
             return Refused(str(error))
 
@@ -80,11 +81,11 @@ def newest_of(checked: Checked[Desc]) -> Checked[Desc]:
     return checked if newest is checked.desc else replace(checked, desc=newest)
 
 
-def plan_of(checked: Checked[Any], target: Target, threads: int) -> IntegerPlan:
+def plan_of(checked: Checked[Any], target: Target, threads: int) -> PanelPlan:
     """The plan of a product or a convolution of integers, whatever it takes."""
-    found = contraction(stated(checked.desc), checked)
+    found = contraction(problem_of(checked))
     assert isinstance(found, MatrixProduct | Convolution), found
-    return IntegerPlan(of_product(found) if isinstance(found, MatrixProduct) else of_convolution(found), target, threads)
+    return PanelPlan(of_product(found) if isinstance(found, MatrixProduct) else of_convolution(found), target, threads)
 
 
 @lru_cache(maxsize=4096)
@@ -162,8 +163,8 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         copies = in_order
     patterns: dict[str, object] = {
         "copy": copies,
-        "contract": product(statement, checked),
-        "contract:compiled": contraction(statement, checked),
+        "contract": product(problem_of(checked)),
+        "contract:compiled": contraction(problem_of(checked)),
         "contract.floats": products_of_floats(statement),
         "attention": attention(statement),
         "elementwise": one_map(statement),

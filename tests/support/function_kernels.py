@@ -12,7 +12,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.functions.approximate import Approximate
+from anydml.kernels.numbers.functions.approximate import Approximate
 
 Doubles = NDArray[np.float64]
 Function = Callable[..., Approximate]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 import hostile_data
 from anydml import DataType, DescError, FeatureLevel, TensorDesc, check, operators
 from anydml.devices.device import Device
-from anydml.kernels.elementwise.functions import wide
 from anydml.kernels.match.maps import Map, maps
 from anydml.kernels.match.moves import moves
+from anydml.kernels.numbers.functions import wide
 from anydml.schema import field
 from anydml.schema.kinds import Scalar, ScaleBias, stored_in
 from anydml.schema.operator import Desc

@@ -15,14 +15,14 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.formula import computed
+from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import number_of
 from anydml.kernels.elementwise.levels import element
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.rounding import nearest_half, nearest_single
 from anydml.kernels.elementwise.shape import MapKey
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.floats.rounding import nearest_half, nearest_single
 
 Array = NDArray[Any]
 LANES = 8
@@ -48,7 +48,7 @@ DTYPES = (np.float64, np.float64, bool, np.float64, np.float32, bool, np.float16
 
 
 def _number(body: Body, formula: Formula, types: Types, streams: list[Value]) -> Number:
-    return number_of(body, computed(body, formula, streams, DataType.FLOAT32, LANES, "wide", False), LANES)
+    return number_of(body, FormulaWalk(body, formula, streams, DataType.FLOAT32, LANES, "wide", False).run(), LANES)
 
 
 @cache

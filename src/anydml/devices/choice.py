@@ -15,9 +15,9 @@ from anydml.devices.slow import InPython, left_open, not_compiled
 from anydml.fork_safety import guard
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
+from anydml.kernels.problem import problem_of
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
-from anydml.schema.statement import meaning
 
 Refusals = list[dict[str, str]]
 
@@ -29,9 +29,9 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
     """
     as_newest = checked.desc.as_newest()
     newest = checked if as_newest is checked.desc else replace(checked, desc=as_newest)
-    refused: Refusals = []
+    problem, refused = problem_of(newest), list[dict[str, str]]()
     least: int | None = None
-    for name, made in lowerings(families, meaning(as_newest), newest, machine):
+    for name, made in lowerings(families, problem, machine):
         what = type(as_newest).__name__
         built: Built | Refused
         if isinstance(made, Lowered):
@@ -46,7 +46,7 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
             compiled = CompiledOperator(checked, name, built)
             if (needed := compiled.most_bytes) <= memory_bytes():
                 if not isinstance(made, Refused) and (files := dumping()):
-                    files.operator(newest, meaning(as_newest), name, made, refused)
+                    files.operator(newest.desc, problem, name, made, refused)
                 return compiled, refused
             least = min(needed, least or needed)
             reason = f"{needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"

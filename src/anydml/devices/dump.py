@@ -15,8 +15,10 @@ import numpy as np
 
 from anydml.kernels.call.steps import At, Phases, Repeat, Rounds, Step
 from anydml.kernels.code import dump
+from anydml.kernels.contract.quantised.sums import quantised_sums
 from anydml.kernels.kernel import Built, Lowered
 from anydml.kernels.match.attention import attention
+from anydml.kernels.match.between import quantised_means, selected
 from anydml.kernels.match.contraction import contractions
 from anydml.kernels.match.convolution import convolution
 from anydml.kernels.match.displaced import displaced
@@ -30,8 +32,10 @@ from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.match.rows import rows
 from anydml.kernels.match.scans import scan
 from anydml.kernels.match.staged import staged
+from anydml.kernels.match.summed import summed
 from anydml.kernels.match.windows import windows
-from anydml.schema.check import Checked
+from anydml.kernels.problem import Problem
+from anydml.schema.desc import Desc
 from anydml.schema.expression import Tensor
 from anydml.schema.formula import formula
 from anydml.schema.node import Expr, Variable
@@ -42,31 +46,25 @@ Refusals = Sequence[Mapping[str, str]]
 WIDTH = 116  # of a line, beyond which the parts of a value stand below one another
 
 
-def operator(checked: Checked[Any], statement: Statement, name: str, made: Lowered | Built, refused: Refusals) -> None:
+def operator(desc: Desc, problem: Problem, name: str, made: Lowered | Built, refused: Refusals) -> None:
     """Write how an operator came to its kernel."""
-    document = json.dumps(checked.desc.document(), indent=1, default=_document)
-    head = f"{checked.desc.spec.name}\nkernel: {name}\n"
+    document = json.dumps(desc.document(), indent=1, default=_document)
+    head = f"{desc.spec.name}\nkernel: {name}\n"
     parts = {
         "refused": _refusals(refused),
-        "statement": _statement(statement),
-        "normalised form": shown(_form(name, statement, checked)),
+        "statement": _statement(problem.statement),
+        "normalised form": shown(_form(name, problem)),
         "steps": _made(made),
         "desc": document,
     }
-    _write("operators", f"{checked.desc.spec.name}.{name.replace(':', '.')}", head, parts)
+    _write("operators", f"{desc.spec.name}.{name.replace(':', '.')}", head, parts)
 
 
-def fused(title: str, statement: Statement, name: str, made: Lowered | Built) -> None:
+def fused(title: str, problem: Problem, name: str, made: Lowered | Built) -> None:
     """Write the kernel of nodes of a graph that are one statement."""
-    form = shown(_form(name, statement, None))
-    parts = {"statement": _statement(statement), "normalised form": form, "steps": _made(made)}
+    form = shown(_form(name, problem))
+    parts = {"statement": _statement(problem.statement), "normalised form": form, "steps": _made(made)}
     _write("operators", f"FUSED.{name.replace(':', '.')}", f"{title}\nkernel: {name}\n", parts)
-
-
-def region(title: str, found: object, name: str, made: Lowered) -> None:
-    """Write the kernel of a region of a graph between bytes."""
-    parts = {"region": shown(found), "steps": _made(made)}
-    _write("operators", f"REGION.{name.replace(':', '.')}", f"{title}\nkernel: {name}\n", parts)
 
 
 def graph(summary: str, kernels: Sequence[tuple[str, str]], refused: Refusals) -> None:
@@ -81,34 +79,35 @@ def _write(folder: str, name: str, head: str, parts: Mapping[str, str]) -> None:
 
 
 def _refusals(refused: Refusals) -> str:
-    return "".join(f"{one['nodes'] + ', ' if 'nodes' in one else ''}{one['kernel']}: {one['reason']}\n" for one in refused)
+    found = [
+        (one["nodes"] + ", " if "nodes" in one else "", one.get("kernel") or one["pass"], one["reason"]) for one in refused
+    ]
+    return "".join(f"{nodes}{name}: {reason}\n" for nodes, name, reason in found)
 
 
 def _statement(statement: Statement) -> str:
     return "\n".join(formula(name, nest) for name, nest in statement.items())
 
 
-def _form(name: str, statement: Statement, checked: Checked[Any] | None) -> object:
+def _form(name: str, problem: Problem) -> object:
     """What the family's pattern makes of the statement; where a family has several, the one that takes it."""
-
-    def nests_() -> object:
-        types = [checked.tensors[output].data_type for output in statement] if checked else []
-        return together([*statement.values()], types) if checked else "there is none of graphs"
-
+    statement, tensors = problem.statement, problem.tensors
     patterns: dict[str, Sequence[Callable[[], object]]] = {
         "copy": [lambda: moves(statement)],
         "elementwise": [lambda: maps(statement)],
-        "contract": [lambda: product(statement, checked), lambda: convolution(statement, checked)] if checked else [],
+        "contract": [lambda: product(problem), lambda: convolution(problem), lambda: summed(problem)],
         "contract.floats": [lambda: contractions(statement)],
         "attention": [lambda: attention(statement)],
         "reduce": [lambda: rows(statement), lambda: staged(statement)],
-        "windows": [lambda: windows(statement)],
+        "windows": [lambda: windows(statement), lambda: selected(problem)],
+        "windows.quantised": [lambda: quantised_means(problem)],
+        "contract.quantised": [lambda: quantised_sums(problem)],
         "irregular": [lambda: displaced(statement)],
         "scan": [lambda: scan(statement)],
         "order": [lambda: ranked(statement)],
         "recurrence": [lambda: recurrence(statement)],
         "random": [lambda: random_words(statement)],
-        "nests": [nests_],
+        "nests": [lambda: together([*statement.values()], [tensors[name].data_type for name in statement])],
     }
     found: object = "the statement itself"
     for pattern in patterns.get(name.partition(":")[0], ()):
@@ -149,9 +148,9 @@ def _steps(steps: Sequence[Step | Repeat], indent: str) -> Iterator[str]:
             yield from _steps(step.first, indent + "  ")
             continue
         arguments = ", ".join(f"{x.base}+{x.offset}" if isinstance(x, At) else str(x) for x in step.arguments)
-        yield f"{indent}{dump.name_of(step.code)}({arguments})"
+        yield f"{indent}{dump.name_of(step.code.made)}({arguments})"
         if step.aligned is not None:
-            yield f"{indent}  or, where aligned, {dump.name_of(step.aligned.code)}"
+            yield f"{indent}  or, where aligned, {dump.name_of(step.aligned.code.made)}"
 
 
 def shown(value: object, indent: int = 0) -> str:

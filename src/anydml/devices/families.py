@@ -2,18 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 from anydml.fork_safety import guard
-from anydml.kernels.kernel import Lower, Lowered, Machine, Refused
-from anydml.tensor import TensorDesc
-
-if TYPE_CHECKING:
-    from anydml.graphs.plan import Pooling, Region
+from anydml.kernels.kernel import Lower
 
 Families = Mapping[str, Callable[[], Lower]]
-LowerRegion = Callable[["Region", Mapping[str, TensorDesc], Machine], Lowered | Refused]
-LowerPooling = Callable[["Pooling", Mapping[str, TensorDesc], Machine], Lowered | Refused]
 
 
 @cache
@@ -150,14 +143,14 @@ def reference() -> Lower:
 
 
 @cache
-def windows_quantised() -> LowerPooling:
+def windows_quantised() -> Lower:
     with guard:
         from anydml.kernels.windows.quantised import lower
     return lower
 
 
 @cache
-def contract_quantised() -> LowerRegion:
+def contract_quantised() -> Lower:
     with guard:
         from anydml.kernels.contract.quantised.family import lower
     return lower
@@ -194,5 +187,9 @@ FUSED: Mapping[str, Families] = {
     "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},
     "reference": {},
 }
-REGIONS: Mapping[str, Callable[[], LowerRegion]] = {"contract.quantised:compiled": contract_quantised}
-MEANS: Mapping[str, Callable[[], LowerPooling]] = {"windows.quantised:compiled": windows_quantised}
+# those that take fused statements between bytes, with constants
+BETWEEN: Families = {
+    "contract.quantised:compiled": contract_quantised,
+    "windows.quantised:compiled": windows_quantised,
+    "windows:compiled": windows_compiled,
+}

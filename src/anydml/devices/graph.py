@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from anydml import optional
 from anydml.devices.binding import Slot
 from anydml.devices.choice import Refusals, chosen, dumping, linked
 from anydml.devices.compiled import CompiledOperator, Counters, counters_of
-from anydml.devices.families import MEANS, REGIONS, Families
+from anydml.devices.families import BETWEEN, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
-from anydml.devices.slow import InPython, left_open
+from anydml.devices.slow import left_open
+from anydml.graphs.between import between_bytes, with_regions
 from anydml.graphs.checked import CheckedGraph
-from anydml.graphs.fusing import OUTPUT, fuse, read_at_index
+from anydml.graphs.fusing import fuse, read_at_index
 from anydml.graphs.layouts import laid
 from anydml.graphs.memory import laid_apart, laid_in_scratch
-from anydml.graphs.plan import Selection, Work, fixed_buffers, spelled, split, works_of
-from anydml.graphs.pooled import poolings
-from anydml.graphs.quantised import regions, with_regions
-from anydml.graphs.selected import selections
+from anydml.graphs.plan import OUTPUT, Passed, Use, Work, fixed_buffers, spelled, split, works_of
 from anydml.graphs.show import called, summary
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
 from anydml.kernels.match.moves import Move, moves
-from anydml.kernels.match.windows import MAX, windows
+from anydml.kernels.problem import Problem, Promises
 from anydml.lazy import computed_once
-from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
-from anydml.schema.statement import Nest, meaning
+from anydml.schema.statement import meaning
 from anydml.tensor import TensorDesc, TensorFlags
 
-OfRegion = Callable[[Any, Mapping[str, TensorDesc], Machine], Lowered | Refused]
+Pass = Callable[[CheckedGraph, Sequence[Work]], Passed]
+REGIONS, MOVES, MAPS = "Regions between bytes are", "Moves that strides can say are", "Maps that are fused are"
 
 
 class CompiledGraph(CompiledOperator):
@@ -97,25 +97,23 @@ def compiled_graph(
     refused: gets the kernels that refused a call, and their reasons.
     MemoryError if the graph would take more scratch and persistent memory than this machine has.
     """
-    works = works_of(checked)
+    works = every_work = works_of(checked)
     kernels = _Kernels(families, fusing, checked, machine, refused)
     summed: dict[int, Part] = {}
-    if fusing and (found := _regions(checked, works, kernels)):
-        summed, works = optional.attempted(
-            "Regions between bytes are", partial(_with_regions, checked, works, found), lambda _: ({}, works)
-        )
+    if fusing:
+        summed, works = optional.attempted(REGIONS, lambda: _between(checked, every_work, kernels), lambda _: ({}, every_work))
     fixed = fixed_buffers(checked, works)
     first, every = split(works, fixed)
     once = [
-        kernels.part(work, frozenset()) if work.region is None else _renamed(summed[work.node], work, checked) for work in first
+        kernels.part(work, frozenset()) if work.nest is None else _renamed(summed[work.node], work, checked) for work in first
     ]
     parts: list[Part] = []
     if fusing:
-        every = moved(checked, every)
+        every = kernels.noted(MOVES, passed(MOVES, moved, checked, every))
     alone = {work.node: work for work in every}
     at = {node: k for k, node in enumerate(checked.order)}
-    for work in fused(checked, every) if fusing else every:
-        if work.region is not None:
+    for work in kernels.noted(MAPS, passed(MAPS, fuse, checked, every)) if fusing else every:
+        if work.node in summed:
             parts.append(_renamed(summed[work.node], work, checked))
         elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
             parts.append(part)
@@ -148,6 +146,12 @@ class _Kernels:
         self._operators: dict[Desc, CompiledOperator] = {}
         self._statements: dict[Hashable, tuple[str, Built] | None] = {}
 
+    def noted(self, stage: str, made: Passed) -> tuple[Work, ...]:
+        """What a pass has made; its reasons are kept beside those of kernels."""
+        name = stage.removesuffix(" are")
+        self._refused += [{"nodes": called(self._checked, node), "pass": name, "reason": text} for node, text in made.reasons]
+        return made.works
+
     def part(self, work: Work, fixed: frozenset[int]) -> Part:
         """The call of one node with its kernel. fixed: buffers that kernels may pack once."""
         operator = self._checked.nodes[work.node]
@@ -162,43 +166,10 @@ class _Kernels:
             self._refused += [{"nodes": called(self._checked, work.node), **one} for one in refused]
         return Part(work, compiled.kernel_name, compiled.built, compiled, called(self._checked, work.node))
 
-    def region(self, families: Mapping[str, Callable[[], OfRegion]], work: Work, fixed: frozenset[int]) -> Part | None:
-        """The call of a region with its kernel; None if no family takes it."""
-        title = _title(self._checked, work)
-        for name, family in families.items():
-            built = tried(name, partial(self._of_region, name, family, work, fixed, left_open(title, name)))
-            if not isinstance(built, Refused):
-                return Part(work, name, built, None, title)
-            self._refused.append({"nodes": title, "kernel": name, "reason": built.reason})
-        return None
-
-    def _of_region(
-        self, name: str, family: Callable[[], OfRegion], work: Work, fixed: frozenset[int], slow: InPython
-    ) -> Built | Refused:
-        answer = family()(work.region, _tensors(work, fixed), self._machine)
-        if isinstance(answer, Refused):
-            return answer
-        if files := dumping():
-            files.region(slow.what, work.region, name, answer)
-        return linked(answer, slow)
-
-    def selected(self, work: Work) -> Part | None:
-        """The call and the kernel of a region that selects the largest bytes of windows; None for other regions."""
-        assert isinstance(work.region, Selection)
-        operator = self._checked.nodes[work.region.node]
-        assert operator is not None
-        tensors = {name: use.tensor for name, use in (*work.reads.items(), *work.writes.items())}
-        asked = replace(operator, desc=operator.desc.with_tensors(tensors))
-        of_floats, of_bytes = (windows(meaning(desc.as_newest())) for desc in (operator.desc, asked.desc))
-        if isinstance(of_floats, str) or isinstance(of_bytes, str) or of_floats != of_bytes or of_bytes.kind != MAX:
-            return None
-        if (compiled := self._operators.get(asked.desc)) is None:
-            compiled, refused = chosen(self._families, asked, self._machine)
-            self._refused += [{"nodes": _title(self._checked, work), **one} for one in refused]
-        if not compiled.kernel_name.endswith(":compiled"):
-            return None
-        self._operators[asked.desc] = compiled
-        return Part(work, compiled.kernel_name, compiled.built, compiled, _title(self._checked, work))
+    def between(self, work: Work, fixed: frozenset[int]) -> Part | None:
+        """The call of a region between bytes with its kernel; None if no family takes it."""
+        found = self._linked(BETWEEN, problem_between(self._checked, work, fixed), _title(self._checked, work))
+        return None if found is None else Part(work, *found, None, _title(self._checked, work))
 
     def fused(self, work: Work, fixed: frozenset[int]) -> Part | None:
         """The call of a fused statement with its kernel; None if no family takes it."""
@@ -206,29 +177,36 @@ class _Kernels:
         tensors = _tensors(work, fixed)
         key = (spelled(work.nest), *tensors.items())
         if key not in self._statements:
-            self._statements[key] = self._linked(work.nest, tensors, _title(self._checked, work))
+            self._statements[key] = self._linked(
+                self._fusing, Problem({OUTPUT: work.nest}, tensors), _title(self._checked, work)
+            )
         if (found := self._statements[key]) is None:
             return None
         return Part(work, *found, None, _title(self._checked, work))
 
-    def _linked(self, nest: Nest, tensors: Mapping[str, TensorDesc], title: str) -> tuple[str, Built] | None:
-        of_no_operator = cast(Checked[Any], SimpleNamespace(tensors=tensors))
-        for name, answer in lowerings(self._fusing, {OUTPUT: nest}, of_no_operator, self._machine):
+    def _linked(self, families: Families, problem: Problem, title: str) -> tuple[str, Built] | None:
+        for name, answer in lowerings(families, problem, self._machine):
             built = tried(name, partial(linked, answer, left_open(title, name))) if isinstance(answer, Lowered) else answer
             if not isinstance(built, Refused):
                 if files := dumping():
-                    files.fused(title, {OUTPUT: nest}, name, answer)
+                    files.fused(title, problem, name, answer)
                 return name, built
             self._refused.append({"nodes": title, "kernel": name, "reason": built.reason})
         return None
 
 
-def moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+def passed(stage: str, run: Pass, checked: CheckedGraph, works: Sequence[Work]) -> Passed:
+    """What a pass makes of calls; these as they are if it fails unexpectedly."""
+    return optional.attempted(stage, lambda: run(checked, works), lambda _: Passed((*works,)))
+
+
+def fused(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+    """The calls with moves left out and maps fused."""
+    return passed(MAPS, fuse, checked, passed(MOVES, moved, checked, works).works).works
+
+
+def moved(checked: CheckedGraph, works: Sequence[Work]) -> Passed:
     """The calls without those that only move elements which other calls can read or write in place."""
-    return optional.attempted("Moves that strides can say are", lambda: _moved(checked, works), lambda _: (*works,))
-
-
-def _moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     found = {}
     known: dict[Desc, list[Move] | str] = {}
     for work in works:
@@ -241,32 +219,30 @@ def _moved(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     return laid(checked, works, found)
 
 
-def fused(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
-    """The calls with each map fused with the operators whose only reader it is."""
-    return optional.attempted("Maps that are fused are", lambda: fuse(checked, works), lambda _: (*works,))
-
-
-def _regions(checked: CheckedGraph, works: Sequence[Work], kernels: _Kernels) -> list[Part]:
-    """The regions that a kernel computes as a whole."""
+def _between(checked: CheckedGraph, works: Sequence[Work], kernels: _Kernels) -> tuple[dict[int, Part], tuple[Work, ...]]:
+    """The regions between bytes that a kernel computes as a whole, by their last nodes, and the calls with these regions."""
     fixed = fixed_buffers(checked, works)
-
-    def sought(stage: str, find: Callable[[], list[Part | None]]) -> list[Part | None]:
-        return optional.attempted(stage, find, lambda _: [])
-
-    found = [
-        *sought("Largest elements between bytes are", lambda: [kernels.selected(w) for w in selections(checked, works)]),
-        *sought("Means between bytes are", lambda: [kernels.region(MEANS, w, frozenset()) for w in poolings(checked, works)]),
-        *sought("Sums between bytes are", lambda: [kernels.region(REGIONS, w, fixed) for w in regions(checked, works)]),
-    ]
-    return [part for part in found if part is not None]
+    found = kernels.noted(REGIONS, between_bytes(checked, works))
+    taken = {work.node: part for work in found if (part := kernels.between(work, fixed)) is not None}
+    return taken, with_regions(checked, works, [part.work for part in taken.values()])
 
 
-def _with_regions(
-    checked: CheckedGraph, works: Sequence[Work], found: Sequence[Part]
-) -> tuple[dict[int, Part], tuple[Work, ...]]:
-    """The regions by their last nodes, and the calls with the regions."""
-    summed = {part.work.node: part for part in found}
-    return summed, with_regions(checked, works, [part.work for part in summed.values()])
+def problem_between(checked: CheckedGraph, work: Work, fixed: frozenset[int]) -> Problem:
+    """The problem of a region between bytes."""
+    assert work.nest is not None
+    constants = {name: made for name, use in work.reads.items() if (made := _known(checked, use)) is not None}
+    return Problem({OUTPUT: work.nest}, _tensors(work, fixed), Promises(constants=constants))
+
+
+def _known(checked: CheckedGraph, use: Use) -> NDArray[Any] | None:
+    """The elements of a constant; a dimension of stride 0 has size 1. None for other tensors."""
+    t = use.tensor
+    if (constant := checked.constant(use.buffer)) is None or t.data_type.element_bits < 8:
+        return None
+    sizes = [1 if stride == 0 else n for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
+    strides = [stride * t.data_type.dtype.itemsize for stride in t.explicit_strides]
+    elements: NDArray[Any] = np.ndarray(sizes, t.data_type.dtype, constant.data, use.offset, strides)
+    return elements
 
 
 def _renamed(part: Part, work: Work, checked: CheckedGraph) -> Part:
@@ -281,7 +257,6 @@ def _title(checked: CheckedGraph, work: Work) -> str:
 def _tensors(work: Work, fixed: frozenset[int]) -> dict[str, TensorDesc]:
     """The tensors of a call; those that never change are OWNED_BY_DML."""
     tensors = {name: _owned(use.tensor) if use.buffer in fixed else use.tensor for name, use in work.reads.items()}
-    tensors |= {name: _owned(TensorDesc.of(x)) for name, x in work.arrays.items()}
     return tensors | {name: use.tensor for name, use in work.writes.items()}
 
 

@@ -96,8 +96,6 @@ class GraphCall:
         kept = sum(self._checked.buffers[use.buffer].bytes for part in self._once for use in part.work.writes.values())
         kept += sum(part.built.persistent_resource_size for part in self.parts)
         kept += sum(self._checked.buffers[i].bytes for i in self._fixed if self._checked.constant(i))
-        kept += sum(x.nbytes for part in self.parts for x in part.work.arrays.values())
-        kept += sum(self._checked.buffers[i].bytes for i in self._seen())
         once = [
             part.built.initialize_resource_size
             + part.built.temporary_resource_size
@@ -118,7 +116,6 @@ class GraphCall:
                 found[f"{BUFFER}{use.buffer}"] = memory[use.buffer] = zeros
             views = self._views(part, memory)
             part.prepared({**views, **part.packed(views)})()
-        found |= {f"{BUFFER}{i}": memory[i].copy() for i in self._seen()}
         for k, part in enumerate(self.parts):
             views = self._views(part, memory)
             for judge in part.judged(views, self._of(part, self._fixed)):
@@ -130,11 +127,6 @@ class GraphCall:
         """The bytes of memory that all kernels use in turn, and whose contents no kernel relies on."""
         most = max((part.built.passing for part in self.parts), default=0)
         return most + LINE if most else 0
-
-    def _seen(self) -> set[int]:
-        """The owned inputs that each call reads although they are packed: regions read them to decide undecided elements."""
-        read = {use.buffer for part in self.parts if part.work.region is not None for use in part.work.reads.values()}
-        return {bound.buffer for bound in self._checked.inputs if bound.buffer in read & self._fixed}
 
     def bind(self, arrays: Arrays) -> Execute:
         """The call that computes the outputs, with its own scratch.
@@ -217,10 +209,9 @@ class GraphCall:
     def _views(self, part: Part, memory: Mapping[int, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The arrays of a part's tensors, as far as their buffers have memory."""
         uses: dict[str, Use] = {**part.work.reads, **part.work.writes}
-        views = {
+        return {
             name: laid_over(memory[use.buffer][use.offset :], use.tensor) for name, use in uses.items() if use.buffer in memory
         }
-        return {**views, **part.work.arrays}
 
 
 def _taking_turns(parts: Sequence[Part]) -> list[int]:

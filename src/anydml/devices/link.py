@@ -32,6 +32,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
     sheets = [Sheet(rounds.phases, rounds.moved) for rounds in lowered.rounds]
     # a kernel may have no constants; an address is never 0
     fixed = {} if lowered.constants is None else {"constants": address_of(lowered.constants)}
+    fixed |= {name: address_of(array) for name, array in lowered.own.items()}
     single = len(sheets) == 1 and not lowered.rounds[0].times
     cut = len(sheets) > 1 or lowered.interruptible
     status = lowered.fails or lowered.decide is not None
@@ -50,6 +51,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
     def settling(words: NDArray[np.int64], arrays: Arrays) -> Callable[[Callable[[], int]], None]:
         """A function that decides the undecided elements of a call, and repeats both until none are left."""
         assert lowered.decide is not None
+        arrays = {**lowered.own, **arrays} if lowered.own else arrays
         return partial(slow.settle, partial(lowered.decide, words, arrays), once=lowered.once)
 
     def tables() -> Tables:
@@ -92,12 +94,14 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
 
         return execute
 
+    brought = sum(array.nbytes for array in lowered.own.values())
     alone = single and not lowered.fails and [len(phase) for phase in lowered.rounds[0].phases] == [1]
     repeated = any(rounds.times for rounds in lowered.rounds)
     tabled = None if repeated else place
     if not lowered.packing:
         direct = None if repeated else partial(_direct, lowered, settling, sheets, tables)
-        made = Built(bind, scratch, judges=lowered.judges, bare=alone and not (scratch or passing), direct=direct)
+        bare = alone and not (scratch or passing)
+        made = Built(bind, scratch, None, brought, judges=lowered.judges, bare=bare, direct=direct)
         return made._replace(rounds=lowered.rounds, passing=passing, place=tabled, counted=slow.counted)
     packing = Sheet([[lowered.packing]])
 
@@ -107,7 +111,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
         prepared(phases, target, (arrays, memory, spare))()
         return {"packed": memory[packed - address_of(memory) :]}
 
-    kept = lowered.packed, lowered.spare
+    kept = lowered.packed + brought, lowered.spare
     made = Built(bind, scratch, initialize, *kept, judges=lowered.judges)
     return made._replace(rounds=lowered.rounds, passing=passing, place=tabled, counted=slow.counted)
 

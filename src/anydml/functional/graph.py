@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from anydml.devices.binding import as_array
 from anydml.devices.device import Device, device_of
-from anydml.devices.graph import CompiledGraph, fused, moved
+from anydml.devices.graph import CompiledGraph, fused
 from anydml.devices.graph_call import laid_over
 from anydml.errors import BindingError, DescError, Fault
 from anydml.functional import graph_files
@@ -63,7 +63,7 @@ class Graph:
     def _planned(self) -> tuple[CheckedGraph, Sequence[Work], Sequence[Work]]:
         checked = check_graph(self.desc)
         once, every = split(works := works_of(checked), fixed_buffers(checked, works))
-        return checked, once, fused(checked, moved(checked, every))
+        return checked, once, fused(checked, every)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the graph to a folder: graph.json, and an .npy file for each constant."""

@@ -8,14 +8,13 @@ from typing import Any
 
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusion import Producer, fused
-from anydml.graphs.plan import Use, Work, lie_alike
+from anydml.graphs.plan import OUTPUT, Passed, Reason, Use, Work, lie_alike
 from anydml.schema.desc import Desc
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, meaning, stated
 from anydml.schema.traversal import bound_by, walk
 
-OUTPUT = "output"
 MOST = 100  # nodes of an expression: a longer one needs more registers than there are
 # operations that are free in the epilogue of a sum of products; other functions are faster in a kernel of their own
 BESIDE_SUMS = {
@@ -24,7 +23,7 @@ BESIDE_SUMS = {
 }
 
 
-def fuse(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+def fuse(checked: CheckedGraph, works: Sequence[Work]) -> Passed:
     """The operators, with each map fused with the maps and sums whose only reader it is.
 
     A map must read the other operator's elements at its own index and with the same layout. A tensor stays if it is an output
@@ -38,19 +37,25 @@ def fuse(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
     before: dict[int, Work] = {}  # operators that may be fused with their reader, by the buffer that they write
     tensors: dict[str, Tensor] = {}
     found: dict[int, Work] = {}
+    reasons: list[Reason] = []
+    given = {work.node for work in works if work.nest is not None}  # regions, whose kernels name their tensors
     for work in works:
         found[work.node] = work
-        if work.region is not None or (consumer := _stated(checked, work, tensors)) is None:
+        if work.nest is not None or (consumer := _stated(checked, work, tensors)) is None:
             continue
         for buffer in sorted({use.buffer for use in work.reads.values()} & before.keys()):
             producer = before[buffer]
-            if (both := _both(consumer, producer, buffer)) is not None:
-                del found[producer.node]
-                found[work.node] = consumer = both
+            both = _both(consumer, producer, buffer)
+            if isinstance(both, str):
+                reasons.append(Reason(work.node, both))
+                continue
+            del found[producer.node]
+            found[work.node] = consumer = both
         (use,) = consumer.writes.values()
         if use.buffer not in kept and readers.get(use.buffer) == 1:
             before[use.buffer] = consumer
-    return tuple(by_order(work) if work.nest is not None else work for work in found.values())
+    calls = tuple(work if work.nest is None or work.node in given else by_order(work) for work in found.values())
+    return Passed(calls, tuple(reasons))
 
 
 def _stated(checked: CheckedGraph, work: Work, tensors: dict[str, Tensor]) -> Work | None:
@@ -90,22 +95,24 @@ def _length(nest: Nest) -> int:
     return len(walk(nest.body))
 
 
-def _both(consumer: Work, producer: Work, buffer: int) -> Work | None:
-    """The producer and the consumer fused; None if the result would differ or cost more."""
+def _both(consumer: Work, producer: Work, buffer: int) -> Work | str:
+    """The producer and the consumer fused, or the reason why the result would differ or cost more."""
     (written,) = producer.writes.values()
     between = [name for name, use in consumer.reads.items() if use.buffer == buffer]
     assert consumer.nest is not None
     assert producer.nest is not None
     if len(between) != 1 or not lie_alike(consumer.reads[between[0]], written):
-        return None
+        return "a tensor is read in another layout than it is written with"
     at_index = consumer.nest.index
     if any(e.op == "read" and e.data[0].name == between[0] and e.args != at_index for e in walk(consumer.nest.body)):
-        return None
+        return "elements are read at other indices than the output's"
     if any(map(bound_by, walk(producer.nest.body))) and not _goes_on(consumer.nest, producer.nest):
-        return None
+        return "the map behind a sum of products is not arithmetic alone"
     nest = fused(consumer.nest, {between[0]: Producer(producer.nest, written.tensor.data_type)})
-    if not isinstance(nest, Nest) or _length(nest) > MOST:
-        return None
+    if isinstance(nest, str):
+        return nest
+    if _length(nest) > MOST:
+        return f"the expression would have {_length(nest)} nodes, more than {MOST}"
     reads = {name: use for name, use in consumer.reads.items() if name != between[0]}
     nodes = (*sorted((*producer.nodes, *consumer.nodes[:-1])), consumer.node)
     return Work(nodes, {**producer.reads, **reads}, consumer.writes, nest)

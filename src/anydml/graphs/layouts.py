@@ -12,7 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from anydml.graphs.checked import CheckedGraph
-from anydml.graphs.plan import Use, Work
+from anydml.graphs.plan import Passed, Reason, Use, Work
+from anydml.graphs.show import called
 from anydml.schema.operator import Desc
 from anydml.schema.statement import meaning
 from anydml.schema.traversal import bound_by, walk
@@ -43,20 +44,21 @@ class Lies(NamedTuple):
         return all(a == b for n, a, b in zip(t.sizes, t.explicit_strides, self.strides, strict=True) if n > 1)
 
 
-def laid(checked: CheckedGraph, works: Sequence[Work], moves: Mapping[int, Sequence[Move]]) -> tuple[Work, ...]:
+def laid(checked: CheckedGraph, works: Sequence[Work], moves: Mapping[int, Sequence[Move]]) -> Passed:
     """The operators, without those of `moves` (by node) whose input or output can share the memory of the other one.
 
     A move is removed only if every other operator that uses the tensor can use it there without loss of speed: only maps and
     moves take tensors that are not packed, and these need long contiguous rows. An output of the graph keeps its own memory.
     """
     plan = _Plan(checked, works)
+    reasons = dict[int, str]()
     for work in works:
         if work.node in moves:
-            plan.leave_out(work.node, plan.read_in_place(work.node, moves[work.node]))
+            reasons[work.node] = plan.leave_out(work.node, plan.read_in_place(work.node, moves[work.node]))
     for work in reversed(works):
         if work.node in moves and work.node in plan:
-            plan.leave_out(work.node, plan.written_in_place(work.node, moves[work.node]))
-    return plan.works()
+            reasons[work.node] += "; " + plan.leave_out(work.node, plan.written_in_place(work.node, moves[work.node]))
+    return Passed(plan.works(), tuple(Reason(node, text) for node, text in reasons.items() if node in plan))
 
 
 class _User(NamedTuple):
@@ -94,39 +96,46 @@ class _Plan:
             for node, work in self._works.items()
         )
 
-    def read_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | None:
+    def read_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | str:
         """The place of each output of a move within its source, where it can be read instead."""
         reads, writes = self._uses[node]
         by_output = {move.target: move for move in moves}
         if len(by_output) != len(moves) or by_output.keys() != writes.keys():
-            return None
+            return "an output is moved from several places"
         placed = {}
         for name, use in writes.items():
             lies = _source_of(by_output[name], reads[by_output[name].source], use)
-            if lies is None or use.buffer in self._kept:
-                return None
+            if use.buffer in self._kept:
+                return "what it moves is an output of the graph"
+            if lies is None:
+                return "no strides say where its elements are read"
             placed[use.buffer] = lies
         return placed
 
-    def written_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | None:
+    def written_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | str:
         """The place of each input of a move within its target, where it can be written instead."""
         reads, writes = self._uses[node]
         if len(writes) != 1 or len({use.buffer for use in reads.values()}) != len(moves):
-            return None
+            return "it reads a tensor twice"
         (target,) = writes.values()
         placed: dict[int, Lies] = {}
         for move in moves:
             source = reads[move.source]
             lies = _target_of(move, source, target)
-            if lies is None or source.buffer in self._kept or source.buffer not in self._written or source.buffer in placed:
-                return None
+            if source.buffer in self._kept or source.buffer not in self._written or source.buffer in placed:
+                return "it moves an input or an output of the graph, or a constant"
+            if lies is None:
+                return "no strides say where its elements are written"
             placed[source.buffer] = lies
         return placed
 
-    def leave_out(self, node: int, placed: Mapping[int, Lies] | None) -> None:
-        """Remove a move, if every other operator that uses the buffers in `placed` can use them at their new places."""
-        if placed is None:
-            return
+    def leave_out(self, node: int, placed: Mapping[int, Lies] | str) -> str:
+        """Remove a move, if every other operator that uses the buffers in `placed` can use them at their new places.
+
+        placed: may be the reason why there are none. Returns the reason why the move stays, or "".
+        """
+        if isinstance(placed, str):
+            return placed
         made: dict[_User, Use] = {}
         for buffer, lies in placed.items():
             for user in self._users[buffer]:
@@ -135,7 +144,7 @@ class _Plan:
                 use = self._uses[user.node][user.written][user.name]
                 there = within(lies, use)
                 if there is None or not (there.tensor is use.tensor or self._serves(user.node, there.tensor)):
-                    return
+                    return f"{called(self._checked, user.node)} would be slower with its elements in another layout"
                 made[user] = there
         del self._works[node]
         for written, uses in enumerate(self._uses.pop(node)):
@@ -147,10 +156,11 @@ class _Plan:
             self._uses[user.node][user.written][user.name] = use
             self._users.setdefault(use.buffer, {})[user] = None
             self._changed.add(user.node)
+        return ""
 
     def _serves(self, node: int, t: TensorDesc) -> bool:
         """Whether an operator takes a tensor that is not packed without loss of speed."""
-        if self._works[node].region is not None:  # a region is already compiled for the layouts of its tensors
+        if self._works[node].nest is not None:  # a region is already compiled for the layouts of its tensors
             return False
         operator = self._checked.nodes[node]
         assert operator is not None

@@ -6,15 +6,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from anydml.graphs.checked import CheckedGraph
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest
 from anydml.schema.traversal import walk
 from anydml.tensor import TensorDesc
+
+OUTPUT = "output"  # of a fused statement
 
 
 class Use(NamedTuple):
@@ -25,52 +24,18 @@ class Use(NamedTuple):
     offset: int = 0
 
 
-class Region(NamedTuple):
-    """Sums of products of two dequantised tensors, x and constant weights, that are quantised.
-
-    sums: the statement of the sums of centred integers (integer - zero point), on the tensors of the call. desc: the tensor of
-    these sums, in INT32. channel: the output's dimension along which the weights differ. x: its scale and zero point. weights:
-    scales and zero points by channel. norms: upper bounds, by channel, of the sums of |weight| and of
-    |weight - scale * integer|. lean: the sums of weight - scale * integer by channel, if they are known. bias: by channel,
-    added to a sum before it is rounded. other: scale and zero point of a dequantised tensor that is added to the rounded sum,
-    if any. bounds: what the result is clamped to. rounding: scale and zero point of the output. arrays: tensors that are in
-    no buffer, by name.
-    """
-
-    sums: Nest
-    desc: TensorDesc
-    channel: int | None
-    x: tuple[float, int]
-    weights: tuple[NDArray[np.float32], NDArray[np.int32]]
-    norms: tuple[NDArray[np.float64], NDArray[np.float64]]
-    lean: NDArray[np.float64] | None
-    bias: NDArray[np.float32]
-    other: tuple[float, int] | None
-    bounds: tuple[float, float]
-    rounding: tuple[float, int]
-    arrays: Mapping[str, NDArray[np.int8]]
-
-
-class Selection(NamedTuple):
-    """Elements of a dequantised tensor that are selected and quantised with the same scale: the bytes can be selected instead.
-
-    node: the operator that selects; its statement then applies to the tensors of the call.
-    """
+class Reason(NamedTuple):
+    """The reason why a pass has left an operator as it is. node: that operator."""
 
     node: int
+    text: str
 
 
-class Pooling(NamedTuple):
-    """Means of a dequantised tensor that are quantised.
+class Passed(NamedTuple):
+    """What a pass of a graph has made of its calls. reasons: for each call that the pass concerns and has left as it is."""
 
-    means: their statement, on float tensors with the names of the call's tensors. x: scale and zero point of the input.
-    bounds: what the means are clamped to. rounding: scale and zero point of the output.
-    """
-
-    means: Nest
-    x: tuple[float, int]
-    bounds: tuple[float, float]
-    rounding: tuple[float, int]
+    works: tuple[Work, ...]
+    reasons: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,25 +43,19 @@ class Work:
     """One call of a graph: an operator, or several that were fused.
 
     nodes: the nodes that it computes; only the result of the last one is written. reads, writes: its tensors, by name.
-    nest: the fused statement of several nodes; None for a single node, which has its own statement. region: what several
-    nodes compute together if it is not a statement. floats: the buffers of dequantised tensors that it replaces.
+    nest: the fused statement of several nodes; None for a single node, which has its own statement. floats: the buffers of
+    dequantised tensors that the statement replaces.
     """
 
     nodes: tuple[int, ...]
     reads: Mapping[str, Use]
     writes: Mapping[str, Use]
     nest: Nest | None = field(default=None, compare=False)
-    region: Region | Selection | Pooling | None = field(default=None, compare=False)
     floats: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def node(self) -> int:
         return self.nodes[-1]
-
-    @property
-    def arrays(self) -> Mapping[str, NDArray[np.int8]]:
-        """The tensors that are in no buffer, by name."""
-        return self.region.arrays if isinstance(self.region, Region) else {}
 
 
 def works_of(checked: CheckedGraph) -> tuple[Work, ...]:

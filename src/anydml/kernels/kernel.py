@@ -1,6 +1,6 @@
 """Kernels: the forms in which a family returns a statement's implementation, which a device links to arrays.
 
-A family is a module with a function `lower(statement, checked, machine)` that returns `Lowered`, `Built` or `Refused`.
+A family is a module with a function `lower(problem, machine)` that returns `Lowered`, `Built` or `Refused`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from anydml.kernels.call.steps import Repeat, Rounds, Step, StepTable
     from anydml.kernels.code.targets import Target
     from anydml.kernels.evaluate.tally import Counted
-    from anydml.schema.check import Checked
-    from anydml.schema.statement import Statement
+    from anydml.kernels.problem import Problem
 
 Arrays = Mapping[str, NDArray[Any]]
 Execute = Callable[[], object]
@@ -53,6 +52,7 @@ class Lowered(NamedTuple):
     short: the call is so short that it may keep the GIL. decide: if a call's status is not 0, it stopped or has undecided
     elements; `decide` is then called with the scratch, as words, and the arrays, and the call is repeated. once: the call is
     not repeated after `decide`. interruptible: the call is long, and signals are handled between its phases.
+    own: arrays that the kernel brings, by the names that addresses are relative to.
     """
 
     target: Target
@@ -69,6 +69,7 @@ class Lowered(NamedTuple):
     decide: Decide | None = None
     once: bool = False
     interruptible: bool = False
+    own: Mapping[str, NDArray[Any]] = {}
 
 
 class Placed(NamedTuple):
@@ -124,7 +125,7 @@ class Built(NamedTuple):
 
 
 Answer: TypeAlias = Lowered | Built | Refused
-Lower: TypeAlias = "Callable[[Statement, Checked[Any], Machine], Answer]"
+Lower: TypeAlias = "Callable[[Problem, Machine], Answer]"
 
 
 class Unfit(Exception):

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from anydml import optional
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.kernel import Answer, Lower, Machine, Refused
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.kernels.problem import Problem
 
 T = TypeVar("T")
 LAST = "reference"  # takes every statement, so its errors are not caught
 
 
-def lowerings(
-    families: Mapping[str, Callable[[], Lower]], statement: Statement, checked: Checked[Any], machine: Machine
-) -> Iterator[tuple[str, Answer]]:
-    """The name and the answer of each family, in order, for the statement of a checked desc."""
+def lowerings(families: Mapping[str, Callable[[], Lower]], problem: Problem, machine: Machine) -> Iterator[tuple[str, Answer]]:
+    """The name and the answer of each family, in order, to a problem."""
     for name, family in families.items():
-        answer = partial(_answer, family, statement, checked, machine)
+        answer = partial(_answer, family, problem, machine)
         yield name, answer() if name == LAST else tried(name, answer)
 
 
-def _answer(family: Callable[[], Lower], statement: Statement, checked: Checked[Any], machine: Machine) -> Answer:
-    return family()(statement, checked, machine)
+def _answer(family: Callable[[], Lower], problem: Problem, machine: Machine) -> Answer:
+    return family()(problem, machine)
 
 
 def tried(name: str, work: Callable[[], T]) -> T | Refused:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from anydml.fork_safety import guard
 from anydml.int4_tensors import pack, unpacked
 from anydml.kernels.kernel import Arrays, Built, Machine
-from anydml.schema.check import Checked
+from anydml.kernels.problem import Problem
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Statement, stated
 from anydml.tensor import TensorDesc
@@ -44,10 +44,11 @@ def _evaluated(statement: Statement, tensors: Mapping[str, TensorDesc], arrays: 
     return {name: found.all(tensors[name].sizes) for name, found in evaluators(statement, types, arrays).items()}
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built:
+def lower(problem: Problem, machine: Machine) -> Built:
     """The statement evaluated element by element, in Python."""
+    statement = problem.statement
 
-    tensors = checked.tensors
+    tensors = problem.tensors
 
     def bind(arrays: Arrays) -> Callable[[], None]:
         def execute() -> None:

@@ -21,7 +21,7 @@ _LONGEST = 60  # characters of a name in a message, and of one that is compared 
 @lru_cache(maxsize=1)
 def lineages() -> tuple[str, ...]:
     """The name of every operator file. ImportError if one ends in a digit, since its operators would never be found."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
     if numbered := [name for name in names if _VERSION.search(name)]:
         files = ", ".join(f"operators/{name}.py" for name in numbered)
         raise ImportError(

@@ -5,20 +5,7 @@ Sources: ns-directml-dml_activation_hardmax1_operator_desc, ns-directml-dml_acti
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Tensor, each, equal, first_largest, over, row_major, select
-from anydml.schema.operator import Desc, Example, defaults, like, operator
-from anydml.schema.rules import axes as axis_rules
-from anydml.schema.rules import effective_rank_at_most_two, same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 CUBE = TensorDesc(DataType.FLOAT32, (2, 2, 2))

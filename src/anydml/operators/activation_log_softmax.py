@@ -5,18 +5,7 @@ Sources: ns-directml-dml_activation_log_softmax1_operator_desc, ns-directml-dml_
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Max, Sum, Tensor, each, exp, log, over
-from anydml.schema.operator import Desc, Example, defaults, like, operator
-from anydml.schema.rules import axes as axis_rules
-from anydml.schema.rules import effective_rank_at_most_two, same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 ROWS = TensorDesc(DataType.FLOAT32, (1, 1, 2, 3))

@@ -5,17 +5,7 @@ Source: ns-directml-dml_activation_relu_grad_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import select
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS, SIGNED
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "InputTensor InputGradientTensor OutputGradientTensor"
 THREE = TensorDesc(DataType.FLOAT32, (3,))

@@ -5,20 +5,8 @@ Source: ns-directml-dml_adam_optimizer_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Tensor, each, pow, sqrt
-from anydml.schema.node import lift
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same, single_element
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
+from anydml.operators.shared.vocabulary import *
 from anydml.spelling import snake_case
-from anydml.tensor import DataType, TensorDesc
 
 INPUTS = "InputParametersTensor InputFirstMomentTensor InputSecondMomentTensor GradientTensor"
 OUTPUTS = "OutputParametersTensor OutputFirstMomentTensor OutputSecondMomentTensor"

@@ -5,23 +5,8 @@ Source: ns-directml-dml_argmax_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.reduce import reduced
-from anydml.schema import field
-from anydml.schema.constraint import Constraint
-from anydml.schema.enumerations import AxisDirection
-from anydml.schema.expression import Tensor, each, first_largest, over
-from anydml.schema.operator import Desc, Example, Outputs, defaults, operator
-from anydml.schema.rules import axes as axis_rules
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, INDICES, TEN
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 INCREASING, DECREASING = AxisDirection.INCREASING, AxisDirection.DECREASING

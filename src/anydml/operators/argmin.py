@@ -5,16 +5,8 @@ Source: ns-directml-dml_argmin_operator_desc.
 
 from __future__ import annotations
 
-from anydml.feature_level import FeatureLevel
 from anydml.operators.argmax import BOTH, DECREASING, EAGER, ERRATA, INCREASING, ROWS, along, output_sizes, places, ties
-from anydml.schema import field
-from anydml.schema.enumerations import AxisDirection
-from anydml.schema.expression import Tensor, each, first_smallest, over
-from anydml.schema.operator import Desc, operator
-from anydml.schema.rules import axes as axis_rules
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.tensor import TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 
 @operator("DML_OPERATOR_ARGMIN", 137, since=FeatureLevel.FL_3_0)

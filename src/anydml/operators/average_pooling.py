@@ -5,19 +5,7 @@ Sources: ns-directml-dml_average_pooling1_operator_desc, ns-directml-dml_average
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Sum, Tensor, each
-from anydml.schema.operator import Desc, Example, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
+from anydml.operators.shared.vocabulary import *
 from anydml.schema.windows import (
     COUNT,
     DILATED,
@@ -35,7 +23,6 @@ from anydml.schema.windows import (
     undilated,
     window_rules,
 )
-from anydml.tensor import DataType, TensorDesc
 
 BOTH = "InputTensor OutputTensor"
 ERRATA = (

@@ -5,23 +5,9 @@ Source: ns-directml-dml_batch_normalization_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_relu import ActivationRelu
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.expression import Tensor, each
-from anydml.schema.normalization import broadcast, normalized
-from anydml.schema.operator import Desc, Example, like, operator, rejects
-from anydml.schema.rules import fusable_activation, same
-from anydml.schema.statement import Nest, activated, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.normalization import broadcast, normalized
+from anydml.operators.shared.vocabulary import *
 
 PARAMETERS = "MeanTensor VarianceTensor ScaleTensor BiasTensor"
 ALL = f"InputTensor {PARAMETERS} OutputTensor"

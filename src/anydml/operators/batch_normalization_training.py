@@ -5,16 +5,8 @@ Source: ns-directml-dml_batch_normalization_training_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_relu import ActivationRelu
-from anydml.schema import field
-from anydml.schema.expression import Tensor, each, sqrt
-from anydml.schema.normalization import (
+from anydml.operators.shared.normalization import (
     BATCH_ERRATA,
     EPSILON,
     averaged,
@@ -23,12 +15,7 @@ from anydml.schema.normalization import (
     mean_of,
     variance_of,
 )
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import fusable_activation
-from anydml.schema.statement import Nest, activated, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 IMAGES = "InputTensor FusedAddTensor OutputTensor"
 PARAMETERS = "ScaleTensor BiasTensor OutputMeanTensor OutputVarianceTensor"

@@ -5,15 +5,7 @@ Source: ns-directml-dml_batch_normalization_training_grad_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Mean, Tensor, each, over, sqrt
-from anydml.schema.normalization import (
+from anydml.operators.shared.normalization import (
     BATCH_ERRATA,
     EPSILON,
     averaged,
@@ -22,12 +14,8 @@ from anydml.schema.normalization import (
     mean_of,
     parameter_gradients,
 )
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
+from anydml.operators.shared.vocabulary import *
 from anydml.spelling import snake_case
-from anydml.tensor import DataType, TensorDesc
 
 IMAGES = "InputTensor InputGradientTensor OutputGradientTensor"
 PARAMETERS = "MeanTensor VarianceTensor ScaleTensor OutputScaleGradientTensor OutputBiasGradientTensor"

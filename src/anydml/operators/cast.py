@@ -5,21 +5,11 @@ Source: ns-directml-dml_cast_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Tensor, each
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, move, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN, TEN
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 FIVE = TensorDesc(DataType.FLOAT32, (5,))
-WORDS = TensorDesc(DataType.INT32, (4,))
+FOUR_WORDS = TensorDesc(DataType.INT32, (4,))
 
 
 @operator("DML_OPERATOR_CAST", 61, since=FeatureLevel.FL_1_0)
@@ -57,13 +47,13 @@ class Cast(Desc):
         ),
         Example(
             "Integers wrap",
-            dict(input_tensor=WORDS, output_tensor=TensorDesc(DataType.INT8, (4,))),
+            dict(input_tensor=FOUR_WORDS, output_tensor=TensorDesc(DataType.INT8, (4,))),
             dict(input_tensor=np.array([127, 128, 256, -129], np.int32)),
             np.array([127, -128, 0, 127], np.int8),
         ),
         Example(
             "Integers are rounded half to even where a float has no room for them",
-            dict(input_tensor=WORDS, output_tensor=TensorDesc(DataType.FLOAT32, (4,))),
+            dict(input_tensor=FOUR_WORDS, output_tensor=TensorDesc(DataType.FLOAT32, (4,))),
             dict(input_tensor=np.array([-1, 2**24, 2**24 + 1, 2**24 + 3], np.int32)),
             np.array([-1, 2**24, 2**24, 2**24 + 4], np.float32),
         ),

@@ -5,26 +5,10 @@ Source: ns-directml-dml_convolution_operator_desc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_relu import ActivationRelu
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.enumerations import ConvolutionDirection, ConvolutionMode
-from anydml.schema.expression import Sum, Tensor, both, each, equal
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
-from anydml.schema.rules import fusable_activation, same, sizes_are
-from anydml.schema.statement import Nest, activated, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "InputTensor FilterTensor BiasTensor OutputTensor"
 FORWARD, BACKWARD = ConvolutionDirection.FORWARD, ConvolutionDirection.BACKWARD

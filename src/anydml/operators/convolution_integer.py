@@ -5,25 +5,11 @@ Source: ns-directml-dml_convolution_integer_operator_desc.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.convolution import Convolution, channel, extent, padded, positions, window
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.expression import Indices, Sum, Tensor, each
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
-from anydml.schema.rules import same, single_element
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT_BIT
+from anydml.operators.shared.vocabulary import *
 from anydml.spelling import snake_case
-from anydml.tensor import DataType, TensorDesc
 
 DATA = "InputTensor FilterTensor OutputTensor"
 

@@ -5,20 +5,7 @@ Source: ns-directml-dml_cumulative_product_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.enumerations import AxisDirection
-from anydml.schema.expression import Product, Tensor, each, over
-from anydml.schema.operator import Desc, Example, defaults, like, operator
-from anydml.schema.rules import axis_in_range, same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import SIXTY_FOUR, WORDS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 INCREASING = AxisDirection.INCREASING

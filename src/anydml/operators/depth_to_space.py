@@ -6,22 +6,7 @@ ne-directml-dml_depth_space_order.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.enumerations import DepthSpaceOrder
-from anydml.schema.expression import Tensor, each
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import Support, support
-from anydml.schema.types import EIGHT, ELEVEN, FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 DEPTH_FIRST = DepthSpaceOrder.DEPTH_COLUMN_ROW

@@ -5,9 +5,6 @@ Source: ns-directml-dml_dequantize_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.quantize import (
     FLOAT32,
     INTEGERS,
@@ -22,15 +19,7 @@ from anydml.operators.quantize import (
     quantization_rules,
     tensor,
 )
-from anydml.schema import field
-from anydml.schema.enumerations import QuantizationType
-from anydml.schema.expression import Tensor, each
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 SCALES = np.array([[1, 0.5], [2, 0.25]], np.float32)
 

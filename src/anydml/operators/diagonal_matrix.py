@@ -5,22 +5,7 @@ Sources: ns-directml-dml_diagonal_matrix1_operator_desc, ns-directml-dml_diagona
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Tensor, both, each, either, select
-from anydml.schema.kinds import stored_in
-from anydml.schema.node import lift
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import same, scalar_type
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN, FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 BEFORE_ALL = -(2**31)

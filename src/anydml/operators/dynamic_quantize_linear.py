@@ -5,36 +5,11 @@ Source: ns-directml-dml_dynamic_quantize_linear_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import (
-    Max,
-    Min,
-    Tensor,
-    clamp,
-    each,
-    equal,
-    half_to_even,
-    is_nan,
-    maximum,
-    minimum,
-    rounded,
-    select,
-)
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same, single_element
-from anydml.schema.statement import Nest, nest, stored
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT_BIT, FLOATS
-from anydml.tensor import DataType, TensorDesc, limits
+from anydml.operators.shared.vocabulary import *
 
 FLOAT32, UINT8 = DataType.FLOAT32, DataType.UINT8
 QUANTIZED = "OutputTensor OutputZeroPointTensor"
-SIX = np.array([0, 2, -3, -2.5, 1.34, 0.5], np.float32)
+OF_SIX = np.array([0, 2, -3, -2.5, 1.34, 0.5], np.float32)
 
 
 def case(data_type: DataType, count: int) -> dict[str, Any]:
@@ -112,13 +87,13 @@ class DynamicQuantizeLinear(Desc):
         Example(
             "ONNX's DynamicQuantizeLinear",
             case(UINT8, 6),
-            dict(input_tensor=SIX),
+            dict(input_tensor=OF_SIX),
             made(UINT8, [153, 255, 0, 26, 221, 179], 0.019607844, 153),
         ),
         Example(
             "The same in INT8",
             case(DataType.INT8, 6),
-            dict(input_tensor=SIX),
+            dict(input_tensor=OF_SIX),
             made(DataType.INT8, [25, 127, -128, -102, 93, 51], 0.019607844, 25),
         ),
         Example(

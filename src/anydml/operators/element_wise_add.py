@@ -5,17 +5,8 @@ Sources: ns-directml-dml_element_wise_add1_operator_desc, ns-directml-dml_elemen
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_relu import ActivationRelu
-from anydml.schema import field
-from anydml.schema.operator import Desc, Example, like, operator, rejects
-from anydml.schema.rules import fusable_activation, same
-from anydml.schema.statement import activated, elementwise
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS, SIXTY_FOUR, TEN, WORDS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "ATensor BTensor OutputTensor"
 PAIR = TensorDesc(DataType.FLOAT32, (2,))

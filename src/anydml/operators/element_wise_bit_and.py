@@ -5,17 +5,8 @@ Source: ns-directml-dml_element_wise_bit_and_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
+from anydml.operators.shared.vocabulary import *
 from anydml.schema.bits import bit_and
-from anydml.schema.operator import Desc, Example, like, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import ELEVEN, UNSIGNED
-from anydml.tensor import DataType, TensorDesc
 
 ALL = "ATensor BTensor OutputTensor"
 TRIPLE = TensorDesc(DataType.UINT8, (3,))

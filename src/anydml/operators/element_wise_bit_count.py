@@ -5,20 +5,11 @@ Source: ns-directml-dml_element_wise_bit_count_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
+from anydml.operators.shared.vocabulary import *
 from anydml.schema.bits import bit_count
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import ELEVEN, UNSIGNED
-from anydml.tensor import DataType, TensorDesc
 
 COUNTS = (DataType.UINT32, DataType.UINT8)
-WORDS = TensorDesc(DataType.UINT32, (2, 2))
+FOUR_WORDS = TensorDesc(DataType.UINT32, (2, 2))
 BYTES = TensorDesc(DataType.UINT8, (2, 2))
 PAIR = TensorDesc(DataType.FLOAT32, (2,))
 COUNTED = TensorDesc(DataType.UINT32, (2,))
@@ -49,7 +40,7 @@ class ElementWiseBitCount(Desc):
     examples = (
         Example(
             "Page: ones in integers",
-            dict(input_tensor=WORDS, output_tensor=BYTES),
+            dict(input_tensor=FOUR_WORDS, output_tensor=BYTES),
             dict(input_tensor=np.array([[0, 123], [456, 789]], np.uint32)),
             np.array([[0, 6], [4, 5]], np.uint8),
         ),

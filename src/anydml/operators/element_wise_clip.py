@@ -7,18 +7,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import clamp
-from anydml.schema.kinds import ScaleBias, stored_in
-from anydml.schema.operator import Desc, Example, defaults, like, operator, rejects
-from anydml.schema.rules import same, scalar_type
-from anydml.schema.statement import elementwise, scaled
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, FLOATS, TEN
-from anydml.tensor import DataType, TensorDesc, limits
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 FIVE = TensorDesc(DataType.FLOAT16, (5,))

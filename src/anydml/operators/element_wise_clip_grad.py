@@ -5,19 +5,7 @@ Sources: ns-directml-dml_element_wise_clip_grad1_operator_desc, ns-directml-dml_
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import either, select
-from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
-from anydml.schema.rules import same, scalar_type
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, TEN
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "InputTensor InputGradientTensor OutputGradientTensor"
 INPUTS = ("InputTensor", "InputGradientTensor")

@@ -5,17 +5,7 @@ Source: ns-directml-dml_element_wise_dequantize_linear_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import same
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS, SIGNED, UNSIGNED
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "InputTensor ScaleTensor ZeroPointTensor OutputTensor"
 QUANTIZED, REAL = "InputTensor ZeroPointTensor", "ScaleTensor OutputTensor"

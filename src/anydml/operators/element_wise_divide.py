@@ -5,17 +5,7 @@ Source: ns-directml-dml_element_wise_divide_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import equal, select, truncate
-from anydml.schema.operator import Desc, Example, like, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, FLOATS, TEN, WORDS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "ATensor BTensor OutputTensor"
 FOUR = TensorDesc(DataType.FLOAT32, (4,))

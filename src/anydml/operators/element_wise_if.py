@@ -5,22 +5,12 @@ Source: ns-directml-dml_element_wise_if_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import is_true, select
-from anydml.schema.operator import Desc, Example, like, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN, FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "ATensor BTensor OutputTensor"
 UINT8 = DataType.UINT8
 SQUARE = TensorDesc(DataType.FLOAT32, (2, 2))
-TRUTHS = TensorDesc(UINT8, (2, 2))
+FOUR_TRUTHS = TensorDesc(UINT8, (2, 2))
 
 
 @operator("DML_OPERATOR_ELEMENT_WISE_IF", 88, since=FeatureLevel.FL_2_0)
@@ -52,7 +42,7 @@ class ElementWiseIf(Desc):
     examples = (
         Example(
             "Page: elements of A where the condition is 1",
-            dict(condition_tensor=TRUTHS, a_tensor=SQUARE, b_tensor=SQUARE, output_tensor=SQUARE),
+            dict(condition_tensor=FOUR_TRUTHS, a_tensor=SQUARE, b_tensor=SQUARE, output_tensor=SQUARE),
             dict(
                 condition_tensor=np.array([[1, 0], [1, 1]], np.uint8),
                 a_tensor=np.array([[1, 2], [3, 4]], np.float32),

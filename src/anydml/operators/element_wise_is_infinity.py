@@ -6,25 +6,12 @@ Sources: ns-directml-dml_element_wise_is_infinity_operator_desc, ne-directml-dml
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.enumerations import IsInfinityMode
-from anydml.schema.expression import absolute, equal, select
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 FOUR = TensorDesc(DataType.FLOAT32, (4,))
-TRUTHS = TensorDesc(DataType.UINT8, (4,))
+FOUR_TRUTHS = TensorDesc(DataType.UINT8, (4,))
 ELEMENTS: dict[str, Any] = {"input_tensor": np.array([-np.inf, 1, np.inf, np.nan], np.float32)}
 
 
@@ -61,13 +48,13 @@ class ElementWiseIsInfinity(Desc):
     examples = (
         Example(
             "Either infinity",
-            dict(input_tensor=FOUR, output_tensor=TRUTHS),
+            dict(input_tensor=FOUR, output_tensor=FOUR_TRUTHS),
             ELEMENTS,
             np.array([1, 0, 1, 0], np.uint8),
         ),
         Example(
             "The negative one alone",
-            dict(input_tensor=FOUR, output_tensor=TRUTHS, infinity_mode="NEGATIVE"),
+            dict(input_tensor=FOUR, output_tensor=FOUR_TRUTHS, infinity_mode="NEGATIVE"),
             ELEMENTS,
             np.array([1, 0, 0, 0], np.uint8),
         ),

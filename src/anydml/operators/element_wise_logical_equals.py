@@ -5,17 +5,7 @@ Source: ns-directml-dml_element_wise_logical_equals_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import as_number, equal
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, FLOATS, TEN, TRUTHS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 INPUTS = "ATensor BTensor"
 FIVE = TensorDesc(DataType.FLOAT32, (5,))

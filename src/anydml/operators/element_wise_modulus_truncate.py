@@ -5,20 +5,10 @@ Source: ns-directml-dml_element_wise_modulus_truncate_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import equal, fmod, select
-from anydml.schema.operator import Desc, Example, like, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, FLOATS, TEN
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "ATensor BTensor OutputTensor"
-SIX = TensorDesc(DataType.FLOAT32, (6,))
+OF_SIX = TensorDesc(DataType.FLOAT32, (6,))
 BYTES = TensorDesc(DataType.INT8, (6,))
 
 
@@ -50,7 +40,7 @@ class ElementWiseModulusTruncate(Desc):
     examples = (
         Example(
             "Remainders of all signs, modulo an infinity, modulo 0, and a zero",
-            dict(a_tensor=SIX, b_tensor=SIX, output_tensor=SIX),
+            dict(a_tensor=OF_SIX, b_tensor=OF_SIX, output_tensor=OF_SIX),
             dict(a_tensor=np.array([7, -7, 7, -3, 1, -6], np.float32), b_tensor=np.array([3, 3, -3, np.inf, 0, 3], np.float32)),
             np.array([1, -1, 1, -3, np.nan, -0.0], np.float32),
         ),

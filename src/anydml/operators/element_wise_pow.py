@@ -5,19 +5,7 @@ Source: ns-directml-dml_element_wise_pow_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.expression import Tensor, each, integer_power, pow
-from anydml.schema.kinds import ScaleBias
-from anydml.schema.operator import Desc, Example, like, operator, rejects
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest, scaled
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "InputTensor ExponentTensor OutputTensor"
 FOUR = TensorDesc(DataType.FLOAT32, (1, 1, 1, 4))

@@ -5,23 +5,12 @@ Source: ns-directml-dml_element_wise_quantize_linear_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.expression import Tensor, clamp, each, half_to_even, is_nan, rounded, select
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT_BIT, FLOATS
-from anydml.tensor import DataType, TensorDesc, limits
+from anydml.operators.shared.vocabulary import *
 
 ALL = "InputTensor ScaleTensor ZeroPointTensor OutputTensor"
 QUANTIZED = "ZeroPointTensor OutputTensor"
 FLOAT32, INT32 = DataType.FLOAT32, DataType.INT32
-SIX = TensorDesc(FLOAT32, (6,))
+OF_SIX = TensorDesc(FLOAT32, (6,))
 BYTES = TensorDesc(DataType.UINT8, (6,))
 
 
@@ -80,7 +69,7 @@ class ElementWiseQuantizeLinear(Desc):
     examples = (
         Example(
             "onnxruntime's QuantizeLinear: ties go to even, and what lies outside saturates",
-            dict(input_tensor=SIX, scale_tensor=SIX, zero_point_tensor=BYTES, output_tensor=BYTES),
+            dict(input_tensor=OF_SIX, scale_tensor=OF_SIX, zero_point_tensor=BYTES, output_tensor=BYTES),
             dict(
                 input_tensor=np.array([0, 2, 3, 1000, -254, -1000], np.float32),
                 scale_tensor=np.full(6, 2, np.float32),
@@ -91,8 +80,8 @@ class ElementWiseQuantizeLinear(Desc):
         Example(
             "The quotient is rounded before the zero point is added: halves, with a zero point of 1",
             dict(
-                input_tensor=SIX,
-                scale_tensor=SIX,
+                input_tensor=OF_SIX,
+                scale_tensor=OF_SIX,
                 zero_point_tensor=TensorDesc(DataType.INT8, (6,)),
                 output_tensor=TensorDesc(DataType.INT8, (6,)),
             ),
@@ -105,7 +94,7 @@ class ElementWiseQuantizeLinear(Desc):
         ),
         Example(
             "Without a zero point",
-            dict(input_tensor=SIX, scale_tensor=SIX, output_tensor=BYTES),
+            dict(input_tensor=OF_SIX, scale_tensor=OF_SIX, output_tensor=BYTES),
             dict(input_tensor=np.array([3, 5, 7, 9, 11, -3], np.float32), scale_tensor=np.full(6, 2, np.float32)),
             np.array([2, 2, 4, 4, 6, 0], np.uint8),
         ),

@@ -5,18 +5,7 @@ Source: ns-directml-dml_element_wise_quantized_linear_add_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Tensor, clamp, each, half_to_even, is_nan, select
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same, single_element
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT_BIT
-from anydml.tensor import DataType, TensorDesc, limits
+from anydml.operators.shared.vocabulary import *
 
 DATA = "ATensor BTensor OutputTensor"
 SCALES = "AScaleTensor BScaleTensor OutputScaleTensor"

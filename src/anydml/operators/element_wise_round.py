@@ -5,20 +5,7 @@ Sources: ns-directml-dml_element_wise_round_operator_desc, ne-directml-dml_round
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.enumerations import RoundingMode
-from anydml.schema.expression import half_away, half_to_even, truncate
-from anydml.schema.operator import Desc, Example, like, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import elementwise
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 NINE = TensorDesc(DataType.FLOAT32, (9,))

@@ -5,17 +5,7 @@ Source: ns-directml-dml_fill_value_constant_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import each
-from anydml.schema.operator import Desc, Example, operator, rejects
-from anydml.schema.rules import scalar_type
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 
 @operator("DML_OPERATOR_FILL_VALUE_CONSTANT", 103, since=FeatureLevel.FL_2_1)

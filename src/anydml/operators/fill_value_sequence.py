@@ -5,17 +5,7 @@ Source: ns-directml-dml_fill_value_sequence_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import each, equal, row_major, select
-from anydml.schema.operator import Desc, Example, operator, rejects
-from anydml.schema.rules import scalar_type
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, TEN
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BYTES = TensorDesc(DataType.UINT8, (3,))
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
+from anydml.operators.shared.vocabulary import *
 from anydml.operators.unfold import (
     BOTH,
     COUNT,
@@ -26,15 +24,7 @@ from anydml.operators.unfold import (
     fold_rules,
     square,
 )
-from anydml.schema import field
-from anydml.schema.expression import Sum, Tensor, each, row_major
-from anydml.schema.operator import Desc, Example, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import ELEVEN
 from anydml.schema.windows import places
-from anydml.tensor import TensorDesc
 
 
 @operator("DML_OPERATOR_FOLD", 176, since=FeatureLevel.FL_6_4)

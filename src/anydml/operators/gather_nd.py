@@ -6,23 +6,9 @@ Sources: ns-directml-dml_gather_nd1_operator_desc, ns-directml-dml_gather_nd_ope
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.gather_elements import levels, out_of_range, wrapped
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, DataRule, constraint, data_rule
-from anydml.schema.expression import Tensor, each
-from anydml.schema.node import Operand
-from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN, INDICES
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH, ALL = "InputTensor OutputTensor", "InputTensor IndicesTensor OutputTensor"
 COUNTED_INPUT = "How many dimensions of Input count, the last ones; those before have size 1."

@@ -5,26 +5,10 @@ Source: ns-directml-dml_gemm_operator_desc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_relu import ActivationRelu
 from anydml.operators.activation_softmax import ActivationSoftmax, ActivationSoftmax1
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.enumerations import MatrixTransform
-from anydml.schema.expression import Sum, Tensor, each
-from anydml.schema.node import Expr, Operand
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import fusable_activation, same, sizes_are
-from anydml.schema.statement import Computed, Nest, activated, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "ATensor BTensor CTensor OutputTensor"
 TRANSPOSE = MatrixTransform.TRANSPOSE

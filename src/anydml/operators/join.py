@@ -6,20 +6,9 @@ Source: ns-directml-dml_join_operator_desc.
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Any
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Tensor, each, pieces
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.part_rules import parts
-from anydml.schema.rules import axis_in_range, same
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN, SIX
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.part_rules import parts
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensors OutputTensor"
 

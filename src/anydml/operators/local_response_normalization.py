@@ -6,21 +6,8 @@ Source: ns-directml-dml_local_response_normalization_operator_desc.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.expression import Sum, Tensor, each, pow
-from anydml.schema.node import lift
-from anydml.schema.operator import Desc, Example, like, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 FOUR, NINE = TensorDesc(DataType.FLOAT32, (1, 4, 1, 1)), TensorDesc(DataType.FLOAT32, (1, 1, 3, 3))

@@ -5,21 +5,7 @@ Source: ns-directml-dml_local_response_normalization_grad_operator_desc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.expression import Sum, Tensor, each, pow
-from anydml.schema.node import Expr, lift
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "InputTensor InputGradientTensor OutputGradientTensor"
 

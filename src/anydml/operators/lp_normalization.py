@@ -5,20 +5,7 @@ Source: ns-directml-dml_lp_normalization_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.expression import Sum, Tensor, absolute, each, equal, over, select, sqrt
-from anydml.schema.operator import Desc, Example, defaults, like, operator
-from anydml.schema.rules import axis_in_range, same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 LINES = TensorDesc(DataType.FLOAT32, (2, 3))

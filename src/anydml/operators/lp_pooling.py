@@ -7,19 +7,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.average_pooling import plane, squares
-from anydml.schema import field
-from anydml.schema.constraint import Constraint
-from anydml.schema.expression import Indices, Sum, Tensor, absolute, each, pow, sqrt
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
+from anydml.operators.shared.vocabulary import *
 from anydml.schema.windows import (
     COUNT,
     DILATED,
@@ -36,7 +25,6 @@ from anydml.schema.windows import (
     undilated,
     window_rules,
 )
-from anydml.tensor import TensorDesc
 
 BOTH = "InputTensor OutputTensor"
 ERRATA = (

@@ -5,23 +5,11 @@ Source: ns-directml-dml_lstm_operator_desc. Its equations are those of ONNX's LS
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_sigmoid import ActivationSigmoid
 from anydml.operators.activation_tanh import ActivationTanh
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.enumerations import RecurrentNetworkDirection
-from anydml.schema.expression import Indices, Tensor, clamp, select
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, defaults, operator, rejects
-from anydml.schema.recurrent import (
+from anydml.operators.shared.recurrent import (
     DIRECTION,
     HIDDEN_INIT,
     INPUT,
@@ -34,11 +22,7 @@ from anydml.schema.recurrent import (
     recurrent_outputs,
     recurrent_rules,
 )
-from anydml.schema.rules import fusable_activation, not_owned, same
-from anydml.schema.statement import Nest, named, stored
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 FLOAT_INPUTS = "InputTensor WeightTensor RecurrenceTensor BiasTensor HiddenInitTensor CellMemInitTensor PeepholeTensor"
 FLOAT_OUTPUTS = "OutputSequenceTensor OutputSingleTensor OutputCellSingleTensor"

@@ -5,19 +5,8 @@ Source: ns-directml-dml_matrix_multiply_integer_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.expression import Indices, Sum, Tensor, each
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.quantization_rules import granular
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT_BIT
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.quantization_rules import granular
+from anydml.operators.shared.vocabulary import *
 
 
 def uint8(*sizes: int) -> TensorDesc:

@@ -5,23 +5,9 @@ Source: ns-directml-dml_matrix_multiply_integer_to_float_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger, product_sum
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.expression import Tensor, each
-from anydml.schema.node import Operand
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.quantization_rules import granular
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.quantization_rules import granular
+from anydml.operators.shared.vocabulary import *
 
 INTEGERS = (DataType.INT32, DataType.INT16, DataType.INT8, DataType.UINT32, DataType.UINT16, DataType.UINT8)
 PARAMETERS = "AScaleTensor AZeroPointTensor BScaleTensor BZeroPointTensor"

@@ -8,20 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.average_pooling import float32, plane, squares
-from anydml.schema import field
-from anydml.schema.expression import Indices, Tensor, each, first_largest, row_major, select, unraveled
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, move, nest
-from anydml.schema.support import Support, support
-from anydml.schema.types import EIGHT_BIT, FLOATS, TEN
+from anydml.operators.shared.vocabulary import *
 from anydml.schema.windows import (
     COUNT,
     DILATED,
@@ -40,9 +29,8 @@ from anydml.schema.windows import (
     undilated,
     window_rules,
 )
-from anydml.tensor import DataType, TensorDesc, limits
 
-BOTH, INDICES, ALL = "InputTensor OutputTensor", "OutputIndicesTensor", "InputTensor OutputTensor OutputIndicesTensor"
+BOTH, PLACES, ALL = "InputTensor OutputTensor", "OutputIndicesTensor", "InputTensor OutputTensor OutputIndicesTensor"
 UINT32 = DataType.UINT32
 ERRATA = (
     *WINDOW_ERRATA,
@@ -60,11 +48,11 @@ def supported(since: str, *, indices: bool) -> tuple[Support, ...]:
     )
     if not indices:
         return rows
-    return (*rows, support(since, INDICES, (4, 5), (UINT32,)), support("5_0", INDICES, (4, 5), (DataType.UINT64, UINT32)))
+    return (*rows, support(since, PLACES, (4, 5), (UINT32,)), support("5_0", PLACES, (4, 5), (DataType.UINT64, UINT32)))
 
 
 def indices_sizes() -> Any:
-    return sizes_are(INDICES, "`OutputIndicesTensor.Sizes` must equal `OutputTensor.Sizes`.", lambda d: d.output_tensor.sizes)
+    return sizes_are(PLACES, "`OutputIndicesTensor.Sizes` must equal `OutputTensor.Sizes`.", lambda d: d.output_tensor.sizes)
 
 
 def both_outputs(d: Any) -> Outputs:

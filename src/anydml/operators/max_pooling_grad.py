@@ -5,15 +5,8 @@ Source: ns-directml-dml_max_pooling_grad_operator_desc.
 
 from __future__ import annotations
 
-from anydml.feature_level import FeatureLevel
 from anydml.operators.average_pooling import float32, plane
-from anydml.schema import field
-from anydml.schema.expression import Sum, Tensor, both, each, equal, first_largest, row_major
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
+from anydml.operators.shared.vocabulary import *
 from anydml.schema.windows import (
     COUNT,
     DILATIONS,
@@ -26,7 +19,6 @@ from anydml.schema.windows import (
     window_defaults,
     window_rules,
 )
-from anydml.tensor import TensorDesc
 
 IMAGES, ALL = "InputTensor OutputGradientTensor", "InputTensor InputGradientTensor OutputGradientTensor"
 

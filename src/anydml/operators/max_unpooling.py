@@ -6,23 +6,9 @@ Source: ns-directml-dml_max_unpooling_operator_desc.
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.gather_elements import out_of_range
-from anydml.schema import field
-from anydml.schema.constraint import data_rule
-from anydml.schema.expression import Tensor, as_number, each, equal, first_largest, row_major, select, unraveled
-from anydml.schema.node import Expr, number
-from anydml.schema.operator import Desc, Example, operator
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS, TEN
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 UINT32 = DataType.UINT32

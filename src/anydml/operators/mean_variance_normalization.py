@@ -7,25 +7,11 @@ ns-directml-dml_mean_variance_normalization_operator_desc.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.activation_relu import ActivationRelu
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, constraint
+from anydml.operators.shared.normalization import broadcast, normalized
+from anydml.operators.shared.vocabulary import *
 from anydml.schema.desc import AXES
-from anydml.schema.expression import Mean, Tensor, each, over
-from anydml.schema.node import Expr
-from anydml.schema.normalization import broadcast, normalized
-from anydml.schema.operator import Desc, Example, defaults, like, operator, rejects
-from anydml.schema.rules import axes as axis_rules
-from anydml.schema.rules import fusable_activation, same
-from anydml.schema.statement import Nest, activated, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
 
 BOTH, PARAMETERS = "InputTensor OutputTensor", "ScaleTensor BiasTensor"
 ALL = f"InputTensor {PARAMETERS} OutputTensor"

@@ -5,24 +5,9 @@ Sources: ns-directml-dml_multihead_attention1_operator_desc, ns-directml-dml_mul
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.attention import Attention, head_sizes
-from anydml.schema.attention_rules import Heads, attention_outputs, attention_rules
-from anydml.schema.constraint import constraint
-from anydml.schema.enumerations import MultiheadAttentionMaskType
-from anydml.schema.expression import Tensor
-from anydml.schema.operator import Desc, Example, Outputs, Rejects, defaults, operator, rejects
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest
-from anydml.schema.support import Support, support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.attention import Attention, head_sizes
+from anydml.operators.shared.attention_rules import Heads, attention_outputs, attention_rules
+from anydml.operators.shared.vocabulary import *
 
 PLAIN = "QueryTensor KeyTensor ValueTensor OutputTensor"
 STACKED = "StackedQueryKeyTensor StackedKeyValueTensor StackedQueryKeyValueTensor"

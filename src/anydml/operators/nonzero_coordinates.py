@@ -7,19 +7,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.expression import Sum, Tensor, as_number, each, is_true, pieces, rank, select, unraveled
-from anydml.schema.node import number
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import single_element
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 UINT32 = DataType.UINT32
 

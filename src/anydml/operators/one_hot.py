@@ -6,21 +6,8 @@ Source: ns-directml-dml_one_hot_operator_desc.
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.expression import Tensor, each, either, equal, select
-from anydml.schema.node import number
-from anydml.schema.operator import Desc, Example, defaults, operator
-from anydml.schema.rules import axis_in_range, same, sizes_are
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN, FLOATS, INDICES
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 VALUES = "ValuesTensor OutputTensor"
 UINT32, FLOAT32 = DataType.UINT32, DataType.FLOAT32

@@ -5,25 +5,7 @@ Sources: ns-directml-dml_padding1_operator_desc, ns-directml-dml_padding_operato
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import DIMENSION, Constraint, constraint
-from anydml.schema.enumerations import PaddingMode
-from anydml.schema.expression import Tensor, clamp, each, minimum
-from anydml.schema.kinds import stored_in
-from anydml.schema.node import Expr, lift
-from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
-from anydml.schema.rules import count_is_dimension_count, same, scalar_type
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN, FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 PAGE: dict[str, Any] = {

@@ -5,23 +5,7 @@ Source: ns-directml-dml_quantize_operator_desc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.enumerations import QuantizationType
-from anydml.schema.expression import Tensor, clamp, each, half_to_even, is_nan, rounded, select
-from anydml.schema.node import Expr, Operand
-from anydml.schema.operator import Desc, Example, Outputs, defaults, operator, rejects
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc, limits
+from anydml.operators.shared.vocabulary import *
 
 SCALE, SCALE_ZERO_POINT = QuantizationType.SCALE, QuantizationType.SCALE_ZERO_POINT
 INTEGERS = (DataType.INT8, DataType.INT4, DataType.UINT8, DataType.UINT4)

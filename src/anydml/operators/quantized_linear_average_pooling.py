@@ -5,20 +5,7 @@ Source: ns-directml-dml_quantized_linear_average_pooling_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import Constraint
-from anydml.schema.expression import Sum, Tensor, clamp, each, half_to_even, is_nan, select
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT_BIT
+from anydml.operators.shared.vocabulary import *
 from anydml.schema.windows import (
     COUNT,
     DILATED,
@@ -35,7 +22,6 @@ from anydml.schema.windows import (
     window_rules,
 )
 from anydml.spelling import snake_case
-from anydml.tensor import DataType, TensorDesc, limits
 
 DATA = "InputTensor OutputTensor"
 SCALES = "InputScaleTensor OutputScaleTensor"

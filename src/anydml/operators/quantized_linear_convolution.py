@@ -5,22 +5,10 @@ Source: ns-directml-dml_quantized_linear_convolution_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.convolution import Convolution, positions
 from anydml.operators.convolution_integer import ConvolutionInteger, by_channel, convolved, of_channel
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
-from anydml.schema import field
-from anydml.schema.expression import Tensor, clamp, each, half_to_even
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import same, single_element
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT_BIT
-from anydml.tensor import DataType, TensorDesc, limits
+from anydml.operators.shared.vocabulary import *
 
 DATA = "InputTensor FilterTensor OutputTensor"
 ZERO_POINTS = "InputZeroPointTensor FilterZeroPointTensor OutputZeroPointTensor"

@@ -5,23 +5,9 @@ Source: ns-directml-dml_quantized_linear_matrix_multiply_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.matrix_multiply_integer import product_sum
-from anydml.schema import field
-from anydml.schema.constraint import constraint, data_rule
-from anydml.schema.expression import Tensor, clamp, each, half_to_even
-from anydml.schema.node import Operand
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.quantization_rules import granular
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT_BIT
-from anydml.tensor import DataType, TensorDesc, limits
+from anydml.operators.shared.quantization_rules import granular
+from anydml.operators.shared.vocabulary import *
 
 MATRICES = "ATensor BTensor OutputTensor"
 ZERO_POINTS = "AZeroPointTensor BZeroPointTensor OutputZeroPointTensor"

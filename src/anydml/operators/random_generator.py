@@ -7,19 +7,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.enumerations import RandomGeneratorType
-from anydml.schema.expression import Tensor, each, index, philox, pieces, row_major
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "InputStateTensor OutputTensor OutputStateTensor"
 WORD = 2**32

@@ -5,44 +5,10 @@ Sources: ns-directml-dml_reduce_operator_desc, ne-directml-dml_reduce_function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
+from anydml.operators.shared.vocabulary import *
 from anydml.rule_messages import listed
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.enumerations import ReduceFunction
-from anydml.schema.expression import (
-    Indices,
-    Max,
-    Mean,
-    Min,
-    Product,
-    Sum,
-    Tensor,
-    absolute,
-    at_limits,
-    each,
-    exp,
-    first_largest,
-    first_smallest,
-    log,
-    over,
-    sqrt,
-)
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, Outputs, Rejects, defaults, operator, rejects
-from anydml.schema.rules import axes as axis_rules
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, FLOATS, INDICES, SIXTY_FOUR, TEN, WORDS
-from anydml.tensor import DataType, TensorDesc
 
 F = ReduceFunction
 BOTH = "InputTensor OutputTensor"

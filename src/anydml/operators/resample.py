@@ -6,17 +6,7 @@ ns-directml-dml_resample1_operator_desc, ns-directml-dml_resample_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.enumerations import AxisDirection, InterpolationMode
-from anydml.schema.expression import Tensor
-from anydml.schema.operator import Desc, Example, operator, rejects
-from anydml.schema.resampling import (
+from anydml.operators.shared.resampling import (
     COUNT,
     DIRECTION,
     INPUT_OFFSETS,
@@ -30,11 +20,7 @@ from anydml.schema.resampling import (
     resampled,
     sampling_rules,
 )
-from anydml.schema.rules import count_is_dimension_count, same
-from anydml.schema.statement import Nest
-from anydml.schema.support import Support, support
-from anydml.schema.types import EIGHT_BIT, FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 INPUT, OUTPUT = (

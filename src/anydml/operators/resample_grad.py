@@ -5,16 +5,7 @@ Sources: ns-directml-dml_resample_grad1_operator_desc, ns-directml-dml_resample_
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.enumerations import AxisDirection, InterpolationMode
-from anydml.schema.expression import Tensor
-from anydml.schema.operator import Desc, Example, operator, rejects
-from anydml.schema.resampling import (
+from anydml.operators.shared.resampling import (
     COUNT,
     DIRECTION,
     INPUT_OFFSETS,
@@ -28,11 +19,7 @@ from anydml.schema.resampling import (
     sampling_rules,
     spread,
 )
-from anydml.schema.rules import count_is_dimension_count, same
-from anydml.schema.statement import Nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputGradientTensor OutputGradientTensor"
 INPUT, OUTPUT = "The gradient of the elements read.", "The gradient of the elements that were read from."

@@ -5,19 +5,7 @@ Source: ns-directml-dml_reverse_subsequences_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Tensor, each, index, minimum, select
-from anydml.schema.operator import Desc, Example, like, operator
-from anydml.schema.rules import axis_in_range, same, sizes_are
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 UINT32 = DataType.UINT32

@@ -5,16 +5,7 @@ Sources: ns-directml-dml_roi_align1_operator_desc, ns-directml-dml_roi_align_ope
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.enumerations import InterpolationMode, ReduceFunction
-from anydml.schema.expression import Tensor
-from anydml.schema.operator import Desc, Example, operator, rejects
-from anydml.schema.region_rules import (
+from anydml.operators.shared.region_rules import (
     ALIGNED,
     BATCHES,
     INPUT_OFFSET,
@@ -30,12 +21,8 @@ from anydml.schema.region_rules import (
     region_data_rules,
     region_rules,
 )
-from anydml.schema.regions import pooled_regions
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest
-from anydml.schema.support import Support, support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.regions import pooled_regions
+from anydml.operators.shared.vocabulary import *
 
 ALL = "InputTensor ROITensor OutputTensor"
 IMAGES, OUTPUT = "The images, {BatchCount, ChannelCount, Height, Width}.", "The results, {R, ChannelCount, .., ..}."

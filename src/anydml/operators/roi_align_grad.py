@@ -5,18 +5,7 @@ Source: ns-directml-dml_roi_align_grad_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.enumerations import InterpolationMode, ReduceFunction
-from anydml.schema.expression import Tensor
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.region_rules import (
+from anydml.operators.shared.region_rules import (
     ALIGNED,
     BATCHES,
     INPUT_OFFSET,
@@ -32,12 +21,8 @@ from anydml.schema.region_rules import (
     region_data_rules,
     region_rules,
 )
-from anydml.schema.regions import image_gradient, region_gradient
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.regions import image_gradient, region_gradient
+from anydml.operators.shared.vocabulary import *
 
 IMAGES = "InputTensor InputGradientTensor OutputGradientTensor"
 REGION_TENSORS = "ROITensor OutputROIGradientTensor"

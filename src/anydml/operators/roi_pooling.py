@@ -7,23 +7,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint, data_rule
-from anydml.schema.expression import Tensor, both, clamp, each, first_largest, half_away, index, maximum, select, unraveled
-from anydml.schema.kinds import Size2D
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, move, named
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 ALL = "InputTensor ROITensor OutputTensor"
 SQUARE = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)

@@ -5,23 +5,8 @@ Source: ns-directml-dml_scatter_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.gather_elements import levels, out_of_range
-from anydml.schema import field
-from anydml.schema.constraint import constraint, data_rule
-from anydml.schema.expression import Tensor, as_number, each, equal, first_largest, select
-from anydml.schema.node import Expr, Operand, number
-from anydml.schema.operator import Desc, Example, defaults, like, operator
-from anydml.schema.rules import axis_in_range, same, sizes_are
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 MOVED = "InputTensor UpdatesTensor OutputTensor"
 UINT32 = DataType.UINT32

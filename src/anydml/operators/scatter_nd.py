@@ -7,20 +7,11 @@ from __future__ import annotations
 
 from functools import reduce
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.gather_elements import levels
 from anydml.operators.gather_nd import COUNTED_INDICES, COUNTED_INPUT, EAGER, float32, tuple_in_range, tuple_rules, uint32
 from anydml.operators.gather_nd import ERRATA as TUPLE_ERRATA
 from anydml.operators.scatter_elements import ERRATA, names
-from anydml.schema import field
-from anydml.schema.expression import Tensor, as_number, both, each, first_largest, select, unraveled
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, like, operator, rejects
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, move
-from anydml.tensor import TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 MOVED = "InputTensor UpdatesTensor OutputTensor"
 

@@ -5,18 +5,7 @@ Sources: ns-directml-dml_slice1_operator_desc, ns-directml-dml_slice_operator_de
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import DIMENSION, constraint
-from anydml.schema.expression import Tensor, each
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN, SIX
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 

@@ -7,19 +7,8 @@ from __future__ import annotations
 
 from functools import reduce
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
+from anydml.operators.shared.vocabulary import *
 from anydml.operators.slice import max_copied
-from anydml.schema import field
-from anydml.schema.constraint import DIMENSION, constraint
-from anydml.schema.expression import Tensor, both, each, equal, select
-from anydml.schema.operator import Desc, Example, operator, rejects
-from anydml.schema.rules import count_is_dimension_count, same
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN
-from anydml.tensor import DataType, TensorDesc
 
 BOTH = "InputGradientTensor OutputGradientTensor"
 TWO, FOUR = TensorDesc(DataType.FLOAT32, (1, 1, 2, 2)), TensorDesc(DataType.FLOAT32, (1, 1, 4, 4))

@@ -6,20 +6,8 @@ ne-directml-dml_depth_space_order.
 
 from __future__ import annotations
 
-from typing import Any
-
-from anydml.feature_level import FeatureLevel
 from anydml.operators.depth_to_space import BLOCKS, BOTH, COLUMNS, DEEP, DEPTH, DEPTH_FIRST, ERRATA, WIDE, at_least_one, levels
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.enumerations import DepthSpaceOrder
-from anydml.schema.expression import Tensor, each
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 INVERSE = (
     "The page gives the output the sizes that the inverse has; they are {BatchCount, ChannelCount * BlockSize^2, "

@@ -7,18 +7,8 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.expression import Tensor, each
-from anydml.schema.operator import Desc, Example, defaults, operator, rejects
-from anydml.schema.part_rules import parts
-from anydml.schema.rules import axis_in_range, same
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, ELEVEN, SIX
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.part_rules import parts
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensors"
 TWELVE = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 6, 2)  # the page's input, 1 to 12

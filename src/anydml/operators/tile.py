@@ -5,18 +5,7 @@ Source: ns-directml-dml_tile_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import DIMENSION, constraint
-from anydml.schema.expression import Tensor, each
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import count_is_dimension_count, same
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import EIGHT, FLOATS, TEN
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 

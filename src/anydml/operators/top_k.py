@@ -5,21 +5,7 @@ Sources: ns-directml-dml_top_k1_operator_desc, ns-directml-dml_top_k_operator_de
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.enumerations import AxisDirection
-from anydml.schema.expression import Tensor, each, over, rank
-from anydml.schema.operator import Desc, Example, Outputs, operator, rejects
-from anydml.schema.rules import axis_in_range, same
-from anydml.schema.statement import Nest, move, nest
-from anydml.schema.support import Support, support
-from anydml.schema.types import EIGHT, FLOATS, TEN
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 VALUES, INDEX, ALL = "InputTensor OutputValueTensor", "OutputIndexTensor", "InputTensor OutputValueTensor OutputIndexTensor"
 UINT32 = DataType.UINT32

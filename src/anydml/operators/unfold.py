@@ -6,24 +6,9 @@ Source: ns-directml-dml_unfold_operator_desc.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import Constraint, constraint
-from anydml.schema.expression import Tensor, each, unraveled
-from anydml.schema.node import Expr
-from anydml.schema.operator import Desc, Example, Outputs, defaults, operator
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, move
-from anydml.schema.support import support
-from anydml.schema.types import ELEVEN
+from anydml.operators.shared.vocabulary import *
 from anydml.spelling import snake_case
-from anydml.tensor import DataType, TensorDesc
 
 BOTH = "InputTensor OutputTensor"
 COUNT = "The number of spatial dimensions, and of entries of the arrays."

@@ -5,23 +5,7 @@ Source: ns-directml-dml_upsample_2d_operator_desc.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.enumerations import InterpolationMode
-from anydml.schema.expression import Sum, Tensor, clamp, each, equal, select
-from anydml.schema.kinds import Size2D
-from anydml.schema.node import Expr, number
-from anydml.schema.operator import Desc, Example, Outputs, operator
-from anydml.schema.rules import same, sizes_are
-from anydml.schema.statement import Nest, move, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 TWO, FOUR = TensorDesc(DataType.FLOAT32, (1, 1, 2, 2)), TensorDesc(DataType.FLOAT32, (1, 1, 4, 4))

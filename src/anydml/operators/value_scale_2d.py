@@ -5,19 +5,7 @@ Source: ns-directml-dml_value_scale_2d_operator_desc.
 
 from __future__ import annotations
 
-import numpy as np
-
-from anydml.feature_level import FeatureLevel
-from anydml.schema import field
-from anydml.schema.constraint import constraint
-from anydml.schema.expression import Tensor, each, pieces
-from anydml.schema.node import lift
-from anydml.schema.operator import Desc, Example, like, operator, rejects
-from anydml.schema.rules import same
-from anydml.schema.statement import Nest, nest
-from anydml.schema.support import support
-from anydml.schema.types import FLOATS
-from anydml.tensor import DataType, TensorDesc
+from anydml.operators.shared.vocabulary import *
 
 BOTH = "InputTensor OutputTensor"
 PIXEL = TensorDesc(DataType.FLOAT32, (1, 3, 1, 2))

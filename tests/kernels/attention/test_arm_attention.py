@@ -18,10 +18,10 @@ from agreement import bits_of
 from anydml.kernels.attention import family
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.problem import problem_of
 from anydml.kernels.reference import evaluated
 from anydml.schema.check import check
 from anydml.schema.operator import Desc
-from anydml.schema.statement import stated
 from emulated import Bytes, Case, steps_of
 from every_kernel import SOAK
 from tensors import laid_over
@@ -32,7 +32,7 @@ GENERIC = ARM[0]  # there is nothing in attention that the other rows of the tab
 
 def case_of(desc: Desc, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, NDArray[Any]]) -> Case:
     checked = check(desc)
-    lowered = family.lower(stated(desc), checked, Machine(None, 1))
+    lowered = family.lower(problem_of(checked), Machine(None, 1))
     assert isinstance(lowered, Lowered), lowered
     buffers = {name: memory_of(checked.tensors[name], x) for name, x in inputs.items()}
     wanted: dict[str, Bytes] = {}

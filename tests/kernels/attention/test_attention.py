@@ -20,9 +20,9 @@ from anydml.kernels.attention.function import Function
 from anydml.kernels.attention.shape import LEFT, AttentionKey
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import Target
-from anydml.kernels.elementwise.functions import doubled
 from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.match.attention import attention
+from anydml.kernels.numbers.functions import doubled
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Max, Sum, Tensor, each, equal, exp, negation
 from anydml.schema.operator import Desc

@@ -20,7 +20,7 @@ from test_attention import described, made
 import oracle
 from anydml.kernels.attention import weights
 from anydml.kernels.code import llvm, targets
-from anydml.kernels.elementwise.functions import doubled
+from anydml.kernels.numbers.functions import doubled
 from anydml.schema.operator import Desc
 from bound_probes import PRECISION, climbed, exactly, probed, ratios
 from every_kernel import SOAK, without_dot_products

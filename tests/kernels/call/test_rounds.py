@@ -24,10 +24,10 @@ from anydml.kernels.irregular.loops import rounds as rounds_of
 from anydml.kernels.kernel import Decide, Lowered, Machine
 from anydml.kernels.nests import family as nests
 from anydml.kernels.order import family as order
+from anydml.kernels.problem import problem_of
 from anydml.kernels.reduce import family as rows
 from anydml.kernels.windows import family as windows
 from anydml.schema.enumerations import ReduceFunction
-from anydml.schema.statement import stated
 from every_kernel import run
 
 
@@ -157,7 +157,7 @@ def test_long_calls_are_cut(monkeypatch: pytest.MonkeyPatch, name: str, threads:
             monkeypatch.setattr(family, limit, 0)
     for budget in (1, 600):
         monkeypatch.setattr(family, "BUDGET", budget)
-        lowered = family.lower(stated(desc), check(desc), Machine(None, threads))
+        lowered = family.lower(problem_of(check(desc)), Machine(None, threads))
         assert isinstance(lowered, Lowered)
         parts = sum(prod(rounds.times) for rounds in lowered.rounds)
         stops: list[int] = []

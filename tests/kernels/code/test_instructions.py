@@ -19,25 +19,26 @@ from anydml import operators
 from anydml.kernels.call import pool_emit, steps
 from anydml.kernels.code import detect, engine, llvm
 from anydml.kernels.code.targets import ARM, OTHER, X86, Target
-from anydml.kernels.contract import filters as matmul_filters
-from anydml.kernels.contract import fours_of_lines as matmul_fours
-from anydml.kernels.contract import image as matmul_image
-from anydml.kernels.contract import image_rows as matmul_rows
-from anydml.kernels.contract import lines as matmul_lines
-from anydml.kernels.contract import packing as matmul_pack
-from anydml.kernels.contract import places as matmul_places
-from anydml.kernels.contract import taps as matmul_taps
-from anydml.kernels.contract import thin as matmul_thin
-from anydml.kernels.contract import weights as matmul_weights
-from anydml.kernels.contract import wide as matmul_wide
-from anydml.kernels.contract import winograd as matmul_winograd
-from anydml.kernels.contract.by_winograd import HEIGHT
+from anydml.kernels.contract import tuning as integer_tuning
+from anydml.kernels.contract.channels import fours_of_lines as matmul_fours
+from anydml.kernels.contract.channels import lines as matmul_lines
+from anydml.kernels.contract.channels import taps as matmul_taps
+from anydml.kernels.contract.channels import weights as matmul_weights
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import filters as matmul_terms
 from anydml.kernels.contract.epilogue import records as matmul_records
+from anydml.kernels.contract.images import image as matmul_image
+from anydml.kernels.contract.images import rows as matmul_rows
+from anydml.kernels.contract.panels import packing as matmul_pack
+from anydml.kernels.contract.panels import thin as matmul_thin
+from anydml.kernels.contract.panels import wide as matmul_wide
+from anydml.kernels.contract.places import filters as matmul_filters
+from anydml.kernels.contract.places import tile as matmul_places
 from anydml.kernels.contract.quantised.estimate import estimate as region_estimate
 from anydml.kernels.contract.quantised.refine import refine as region_refine
 from anydml.kernels.contract.tile import TileKey, multiply
+from anydml.kernels.contract.winograd import kernels as matmul_winograd
+from anydml.kernels.contract.winograd.plan import HEIGHT
 from anydml.kernels.copy import emit as copy_emit
 from anydml.kernels.copy import groups as copy_groups
 from anydml.kernels.copy import interleaved as copy_interleaved
@@ -171,7 +172,7 @@ def kernels(row: Target, some: bool) -> dict[str, str]:
         add(matmul_records.columns, a, b, b, 4 if a else 0, 1 if b else 0)
         add(matmul_pack.widen, a)
         if matmul_thin.serves(row):
-            for height in (1, matmul_thin.MOST_ROWS):
+            for height in (1, integer_tuning.TUNING.thin_rows):
                 add(matmul_thin.thin, a, b, height, matmul_thin.ROWS)
     for output in ("i32", "u8", "i8"):
         add(matmul_records.parameters, True, output, output == "i8")

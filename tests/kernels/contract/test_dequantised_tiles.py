@@ -15,16 +15,12 @@ from test_quantised_graphs import outputs
 import anydml as dml
 import emulated
 from anydml import TensorDesc
-from anydml.graphs.check import check_graph
-from anydml.graphs.plan import Region, works_of
-from anydml.graphs.quantised import regions
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import ARM, Target, targets
 from anydml.kernels.contract.quantised import bounds, family
 from anydml.kernels.kernel import Lowered, Machine
-from anydml.tensor import TensorFlags
 from every_kernel import DOT_PRODUCTS, SOAK, Ran
-from quantised_graphs import INT8, UINT8, Array, Case, Recipe, make
+from quantised_graphs import INT8, UINT8, Array, Case, Recipe, make, problems_of
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 OFF = 0.04
@@ -142,21 +138,17 @@ def test_arm(row: Target, taken: list[bool], monkeypatch: pytest.MonkeyPatch, tm
     cases = []
     for kind, recipe in KINDS.items():
         case = make(recipe, 7)
-        (work,) = regions(checked := check_graph(case.desc), works_of(checked))
-        assert isinstance(work.region, Region)
-        reads = {name: checked.constant(use.buffer) for name, use in work.reads.items()}
-        tensors = {
-            name: use.tensor if reads[name] is None else TensorDesc(
-                use.tensor.data_type, use.tensor.sizes, strides=use.tensor.strides, flags=TensorFlags.OWNED_BY_DML
-            ).spelled_out()
-            for name, use in work.reads.items()
-        }  # fmt: skip
-        made = family.lower(work.region, {**tensors, "output": work.writes["output"].tensor}, Machine(None, 1))
+        (problem,) = problems_of(case.desc)
+        constants, made = problem.promises.constants, family.lower(problem, Machine(None, 1))
         assert isinstance(made, Lowered)
         buffers = {
-            name: case.inputs["x"].view(np.uint8).reshape(-1) if constant is None else constant.data.view(np.uint8)
-            for name, constant in reads.items()
+            name: constants[name].view(np.uint8).reshape(-1)
+            if name in constants
+            else case.inputs["x"].view(np.uint8).reshape(-1)
+            for name in problem.tensors
+            if name != "output"
         }
+        buffers |= {name: array.view(np.uint8).reshape(-1) for name, array in made.own.items()}
         output = wanted[kind].view(np.uint8).reshape(-1)
         assert made.constants is not None
         buffers |= {"output": np.full_like(output, 0xA5), "constants": made.constants}

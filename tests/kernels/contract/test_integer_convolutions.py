@@ -7,7 +7,6 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,13 @@ from anydml import DataError, DataType, Device, TensorDesc, TensorFlags, check, 
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.code.targets import targets
-from anydml.kernels.contract import partition
-from anydml.kernels.contract.plan import CONSTANTS, IntegerPlan
+from anydml.kernels.contract import tuning
+from anydml.kernels.contract.panels.plan import PanelPlan
+from anydml.kernels.contract.plan import CONSTANTS
 from anydml.kernels.contract.problem import of_convolution
 from anydml.kernels.kernel import Lowered
 from anydml.kernels.match.convolution import NO_CONVOLUTION, convolution
+from anydml.kernels.problem import Problem
 from anydml.schema.expression import Sum, Tensor, each
 from anydml.schema.node import Expr
 from anydml.schema.operator import Desc
@@ -30,6 +31,7 @@ from every_kernel import SOAK, run
 from integer_convolutions import EIGHT_BIT, Case, Recipe, make, random_recipe
 from matmul_cases import PLACES
 from oracle import contractions
+from tuned import tuned
 
 
 def named(name: str) -> Any:
@@ -135,13 +137,12 @@ def test_sums_beyond_int32_are_carried_and_rounded_with_their_bias() -> None:
 
 
 def test_long_convolutions_are_cut_into_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition, "LONG", 1 << 9)
-    monkeypatch.setattr(partition, "MOST_ROWS", 16)
+    tuned(monkeypatch, tuning, long=1 << 9, most_rows=16)
     for threads, quantized in product((1, 3), (False, True)):
         r = replace(
             PLAIN, batch=3, groups=2, written=20, quantized=quantized, windows=((20, 3, 1, 1, 1, 1), (9, 3, 2, 1, 1, 1))
         )
-        monkeypatch.setattr(partition, "ALONE", 0)
+        tuned(monkeypatch, tuning, alone=0)
         judge(make(r), threads=threads)
 
 
@@ -196,7 +197,7 @@ def test_what_looks_like_a_convolution() -> None:
         n, m, p, q = i = each(sizes["output_tensor"])
         c, u, v = terms = each(sizes["filter_tensor"][1:], "cuv")
         body = Sum(terms, x.skipped(read(n, m, c, p, q, u, v)) * f[weight(m, c, u, v)], where and where(p))
-        return convolution({"output_tensor": nest(i, body)}, checked)
+        return convolution(Problem({"output_tensor": nest(i, body)}, checked.tensors))
 
     def usual(n: Expr, m: Expr, c: Expr, p: Expr, q: Expr, u: Expr, v: Expr) -> tuple[Expr, ...]:
         return n, c, p + u - 1, q + v - 1
@@ -232,9 +233,9 @@ def test_three_spatial_dimensions() -> None:
         place = [p * s + u * d - q for p, u, s, d, q in zip(o, k, strides, dilations, starts, strict=True)]
         channel = m // 4 * 3 + c if at % 2 else c
         statement = {"output_tensor": nest(i, Sum(terms, x.skipped([n, channel, *place]) * f[[m, *terms]]))}
-        found = convolution(statement, SimpleNamespace(tensors=tensors))  # type: ignore[arg-type]  # all that is looked at
+        found = convolution(Problem(statement, tensors))
         assert not isinstance(found, str)
-        plan = IntegerPlan(of_convolution(found), targets()[-1], 1)
+        plan = PanelPlan(of_convolution(found), targets()[-1], 1)
         lowered = Lowered(targets()[-1], plan.rounds, plan.scratch.size, constants=CONSTANTS)
         link(lowered).bind({name: x.tensor for name, x in (*made.items(), ("output_tensor", case.output))})()
         sums = contractions.convolved(case.attributes, {name: x.tensor for name, x in made.items()}, case.expected.shape)

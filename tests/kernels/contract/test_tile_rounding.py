@@ -19,7 +19,7 @@ from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import records as matmul_records
 from anydml.kernels.contract.epilogue.rule import ROW
-from anydml.kernels.contract.tile import ARGUMENTS, TileKey, column_bytes, multiply, panel_columns
+from anydml.kernels.contract.tile import MULTIPLY, TileKey, column_bytes, multiply, panel_columns
 
 Array = NDArray[Any]
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="nothing can be compiled")
@@ -45,7 +45,7 @@ def run(
     _call(
         target,
         engine.compiled(matmul_records.parameters, target, kind.a_signed, kind.output),
-        matmul_records.PARAMETERS,
+        matmul_records.PARAMETERS.names,
         values,
     )
     cols = np.zeros((panels, column_bytes(target) // 4), np.uint32)
@@ -57,7 +57,7 @@ def run(
         "c_row": len(q), "groups": 1, "tiles": 1, "block": 1, "panels": panels, "rows": records, "columns": cols,
         "modes": modes, "last": len(q) - columns,
     }  # fmt: skip
-    _call(target, engine.compiled(multiply, target, kind, height), ARGUMENTS, values)
+    _call(target, engine.compiled(multiply, target, kind, height), MULTIPLY.names, values)
     return output, float(modes[:1].view(np.float32)[0]), int(modes[1])
 
 

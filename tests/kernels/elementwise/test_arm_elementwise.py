@@ -22,10 +22,10 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.elementwise import family, undecided
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.problem import problem_of
 from anydml.kernels.reference import evaluated
 from anydml.schema.field import INPUT
 from anydml.schema.operator import Desc
-from anydml.schema.statement import stated
 from emulated import Bytes, Case, Open, Recorder, steps_of
 from every_kernel import SOAK, newest_of
 from map_operators import MAPPED, drawn_for, variants
@@ -47,7 +47,7 @@ def case_of(desc: Desc, inputs: Arrays, seen: Open) -> Case | None:
     t: TensorDesc = getattr(desc, output.name)
     newest = newest_of(check(desc))
     try:
-        made = family.lower(stated(newest.desc), newest, Machine(None, 1))
+        made = family.lower(problem_of(newest), Machine(None, 1))
     except Uncompilable:
         return None
     assert isinstance(made, Lowered), made

@@ -16,9 +16,9 @@ import hostile_data
 from anydml import DataType
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
-from anydml.kernels.elementwise.numbers import FAR
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers.floats.numbers import FAR
 from anydml.schema.node import Constant
 from every_kernel import SOAK, Ran, without_dot_products
 from number_kernels import Shown, number, shown
@@ -190,15 +190,16 @@ def judge(
     x = number(target, formula, types)
     value, error = float(found.value[lane]), float(found.error[lane])
     told = f"{formula} of {types}: {t} ({float(t) if abs(t) < 10**300 else 'large'}) is {value!r} +- {error!r}; lane {lane}"
-    assert x.low <= t <= x.high, told
-    if x.quantum is not None and x.exact:
-        assert (t / Fraction(2) ** x.quantum).denominator == 1, told
-    if x.least is not None:
-        assert t == 0 or abs(t) >= Fraction(2) ** x.least, told
+    k = x.known
+    assert k.low <= t <= k.high, told
+    if k.quantum is not None:
+        assert (t / Fraction(2) ** k.quantum).denominator == 1, told
+    if k.least is not None:
+        assert t == 0 or abs(t) >= Fraction(2) ** k.least, told
     if x.exact:
         assert Fraction(value) == t, told
         n = abs(t.numerator)
-        assert not n or n.bit_length() - ((n & -n).bit_length() - 1) <= x.digits, told
+        assert not n or n.bit_length() - ((n & -n).bit_length() - 1) <= k.digits, told
         counts["exact"] += 1
     elif math.isfinite(error) and not x.saturated:
         assert abs(Fraction(value) - t) <= Fraction(error), told

@@ -18,9 +18,9 @@ from test_instructions import FORBIDDEN, PAGE, TRIPLES, frame, instructions
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM, X86, Target, targets
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions import doubled, wide
-from anydml.kernels.elementwise.functions.approximate import Approximate
-from anydml.kernels.elementwise.functions.pairs import Pair
+from anydml.kernels.numbers.functions import doubled, wide
+from anydml.kernels.numbers.functions.approximate import Approximate
+from anydml.kernels.numbers.functions.pairs import Pair
 from every_kernel import DOT_PRODUCTS, SOAK
 from function_kernels import Doubles, Function, applied, emitted
 

@@ -15,9 +15,9 @@ from gmpy2 import mpfr
 
 from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.code.values import Body, Kind
-from anydml.kernels.elementwise.functions import coefficients
-from anydml.kernels.elementwise.functions.polynomials import Polynomial, Quotient
-from anydml.kernels.elementwise.functions.wide import BINARY, UNARY
+from anydml.kernels.numbers.functions import coefficients
+from anydml.kernels.numbers.functions.polynomials import Polynomial, Quotient
+from anydml.kernels.numbers.functions.wide import BINARY, UNARY
 from every_kernel import SOAK, without_dot_products
 from function_kernels import Doubles, applied
 

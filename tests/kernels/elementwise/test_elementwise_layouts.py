@@ -23,6 +23,7 @@ from anydml.kernels.elementwise import emit, family
 from anydml.kernels.elementwise.shape import MapKey
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.problem import problem_of
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Indices, Tensor, each
 from anydml.schema.field import INPUT
@@ -230,7 +231,7 @@ def test_any_affine_index(name: str, threads: int, isa: str, monkeypatch: pytest
     checked = check(named("ELEMENT_WISE_ABS")(input_tensor=t, output_tensor=t))
     i = each(t.sizes)
     statement = {"output_tensor": nest(i, STATEMENTS[name](Tensor("input_tensor", t.sizes, F32), i))}
-    made = family.lower(statement, checked, Machine(isa, threads))
+    made = family.lower(problem_of(checked, statement), Machine(isa, threads))
     assert isinstance(made, Lowered)
     x = np.random.default_rng(0).integers(-100, 100, t.sizes).astype(np.float32)
     out = np.zeros_like(x)

@@ -19,6 +19,7 @@ from anydml.devices.compiled import BoundOperator, CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.elementwise import family, undecided
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.problem import problem_of
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Tensor, each
 from anydml.schema.expression import pow as power
@@ -156,7 +157,7 @@ def test_positions_are_listed_too(decided: Decided) -> None:
     x, y = inputs["input_tensor"], Tensor("exponent_tensor", t.sizes, F32)
     body = power(Tensor("input_tensor", t.sizes, F32)[i], y[i]) + number(i[1])
     checked = check(POW(input_tensor=t, exponent_tensor=t, output_tensor=t))
-    made = family.lower({"output_tensor": nest(i, body)}, checked, Machine(None, 1))
+    made = family.lower(problem_of(checked, {"output_tensor": nest(i, body)}), Machine(None, 1))
     assert isinstance(made, Lowered)
     out = np.zeros(t.sizes, np.float32)
     CompiledOperator(checked, COMPILED, link(made)).bind(**inputs, output_tensor=out).execute()

@@ -18,9 +18,9 @@ import hostile_data
 from anydml import DataType, TensorDesc
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
-from anydml.kernels.elementwise import halves
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers import halves
 from anydml.schema.node import Constant
 from anydml.schema.types import ELEVEN
 from anydml.tensor import limits

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from math import prod
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise import family, int4
 from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.problem import Problem
 from anydml.kernels.reference import evaluated
 from anydml.schema.expression import Tensor, each, exp, pow
 from anydml.schema.statement import Nest, move, nest
@@ -194,8 +194,7 @@ I = each(SIZES)  # noqa: E741  # an index
 def lowered(made: Nest, output: DataType, threads: int = 1, **inputs: TensorDesc) -> Lowered | Refused:
     """The family's answer to a statement of such tensors."""
     tensors = {**inputs, "output": TensorDesc(output, SIZES)}
-    checked: Any = SimpleNamespace(tensors=tensors)  # all that it looks at
-    return family.lower({"output": made}, checked, Machine(None, threads))
+    return family.lower(Problem({"output": made}, tensors), Machine(None, threads))
 
 
 @pytest.mark.parametrize("data_type", FOUR_BITS, ids=str)

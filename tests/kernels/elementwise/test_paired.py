@@ -15,10 +15,10 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import X86, Target
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise import emit
-from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.shape import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers.functions import paired
 from anydml.kernels.reference import evaluated
 from anydml.schema.node import Constant
 from every_kernel import without_dot_products

@@ -15,11 +15,11 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body
 from anydml.kernels.elementwise import emit
-from anydml.kernels.elementwise.functions import paired_powers
 from anydml.kernels.elementwise.shape import MapKey, lanes_in_pairs
 from anydml.kernels.elementwise.streams import CONTIGUOUS
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Node
+from anydml.kernels.numbers.functions import paired_powers
 from every_kernel import without_dot_products
 
 F32 = DataType.FLOAT32

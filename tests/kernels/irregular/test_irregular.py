@@ -21,6 +21,7 @@ from anydml.kernels.kernel import Machine, Refused
 from anydml.kernels.match.displaced import displaced
 from anydml.kernels.numpy.irregular import positions
 from anydml.kernels.numpy.random import words
+from anydml.kernels.problem import problem_of
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
 from every_kernel import SOAK
@@ -304,6 +305,6 @@ def test_indices_that_may_name_no_place_are_left_to_others() -> None:
     indices, values, output = (TensorDesc(t, n) for t, n in (("UINT32", (3, 1)), ("FLOAT32", (1, 2)), ("FLOAT32", (3, 4))))
     desc = dml.OneHot(indices_tensor=indices, values_tensor=values, output_tensor=output, axis=1)
     assert not isinstance(displaced(stated(desc)), str)
-    refused = family.lower(stated(desc), dml.check(desc), Machine(None, 1))
+    refused = family.lower(problem_of(dml.check(desc)), Machine(None, 1))
     assert isinstance(refused, Refused)
     assert "no data rule" in refused.reason

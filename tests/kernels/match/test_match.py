@@ -23,6 +23,7 @@ from anydml.kernels.match.affine import Affine, affine, below
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.match.product import NO_PRODUCT, NOT_REQUANTISED, product
 from anydml.kernels.match.rows import rows
+from anydml.kernels.problem import Problem, problem_of
 from anydml.schema.expression import Sum, Tensor, clamp, each, half_to_even, maximum, minimum, select
 from anydml.schema.node import Expr, Variable, lift, number
 from anydml.schema.operator import example_desc
@@ -122,7 +123,7 @@ def named(name: str) -> Any:
 
 def names_of(families: Any, desc: Any) -> dict[str, Lowered | Built | Refused]:
     checked = dml.check(desc)
-    return dict(lowerings(families, stated(checked.desc), checked, MACHINE))
+    return dict(lowerings(families, problem_of(checked), MACHINE))
 
 
 def moved(found: list[Move], inputs: dict[str, np.ndarray[Any, Any]], outputs: dict[str, Any]) -> None:
@@ -293,7 +294,7 @@ def checked_of(name: str, index: int = 0) -> Any:
 @pytest.mark.parametrize("name", ["MATRIX_MULTIPLY_INTEGER", "QUANTIZED_LINEAR_MATRIX_MULTIPLY"])
 def test_roles_are_found_by_structure(name: str, index: int) -> None:
     checked = checked_of(name, index)
-    found = product(stated(checked.desc), checked)
+    found = product(problem_of(checked))
     assert not isinstance(found, str)
     names = {f"{role}_tensor": getattr(found, role) for role in ("a", "b", "output", "a_zero_point", "b_zero_point")}
     if found.scales is not None:
@@ -333,7 +334,7 @@ def test_the_same_mathematics_in_another_order_is_the_same_product() -> None:
     found = []
     for form in forms:
         statement, checked = rewritten(lambda *given_parts, form=form: form(*parts(*given_parts)))
-        found.append(product(statement, checked))
+        found.append(product(problem_of(checked, statement)))
     assert not isinstance(found[0], str)
     # scales of one element each: by structure, either may be A's
     assert {x.scale_names for x in found if not isinstance(x, str)} == {found[0].scale_names}
@@ -353,7 +354,7 @@ def test_the_same_mathematics_in_another_order_is_the_same_product() -> None:
 )
 def test_other_mathematics_is_no_product(form: Any, reason: str) -> None:
     statement, checked = rewritten(lambda *given_parts: form(*parts(*given_parts)))
-    assert product(statement, checked) == reason
+    assert product(problem_of(checked, statement)) == reason
 
 
 def test_factors_that_do_not_lie_as_a_product_s_are_refused() -> None:
@@ -363,7 +364,7 @@ def test_factors_that_do_not_lie_as_a_product_s_are_refused() -> None:
                      -128, 127)  # fmt: skip
 
     statement, checked = rewritten(swapped)
-    assert product(statement, checked) == NO_PRODUCT
+    assert product(problem_of(checked, statement)) == NO_PRODUCT
 
 
 def test_scales_that_no_data_rule_is_about_are_left_to_the_reference() -> None:
@@ -376,7 +377,7 @@ def test_scales_that_no_data_rule_is_about_are_left_to_the_reference() -> None:
 
     bare = replace(checked, desc=Bare())
     bare.__dict__.update(fields=checked.fields, tensors=checked.tensors)
-    assert product(statement, bare) == "no data rule says that scales are finite and not 0"
+    assert product(Problem(statement, checked.tensors)) == "no data rule says that scales are finite and not 0"
 
 
 # --- who takes what ---
@@ -462,7 +463,7 @@ def test_many_copies_are_shared_among_the_threads(count: int, threads: int, monk
     whole = TensorDesc("UINT8", (3, sum(t.sizes[1] for t in parts), 5))
     desc = named("JOIN")(input_tensors=tuple(parts), output_tensor=whole, axis=1)
     checked = dml.check(desc)
-    made = family.lower(stated(desc), checked, Machine(None, threads))
+    made = family.lower(problem_of(checked), Machine(None, threads))
     assert isinstance(made, Lowered)
     ((rounds,), (phase,)) = made.rounds, made.rounds[0].phases
     assert rounds.times == ()

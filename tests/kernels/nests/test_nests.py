@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from anydml.kernels.code import engine, targets
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family, undecided
+from anydml.kernels.problem import Problem, problem_of
 from anydml.kernels.reduce import family as rows
 from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index
@@ -216,7 +216,7 @@ def test_integers_of_64_bits_are_compared_as_what_they_are(data_type: str, how: 
     checked = check(operator(a_tensor=tensor, b_tensor=tensor, output_tensor=TensorDesc.of(made)))
     i, (x, y) = each(a.shape), (Tensor(name, a.shape, DataType[data_type]) for name in ("a_tensor", "b_tensor"))
     statement = {"output_tensor": nest(i, as_number(COMPARED[how][0](x[i], y[i])))}
-    lowered = family.lower(statement, checked, Machine(None, 1))
+    lowered = family.lower(problem_of(checked, statement), Machine(None, 1))
     assert isinstance(lowered, Lowered)
     CompiledOperator(checked, NAME, link(lowered)).bind(a_tensor=a, b_tensor=b, output_tensor=made).execute()
     pairs = zip(a.tolist(), b.tolist(), strict=True)
@@ -307,9 +307,7 @@ def test_sums_of_integers_under_conditions_that_may_be_open_are_refused() -> Non
     x, y = (Tensor(name, tensors[name].sizes, tensors[name].data_type) for name in "xy")
     (i,), k = each((4,)), each((40,), "k")
     for condition in (k[0] < index(y[[i]]), equal(k[0], index(y[[i]]))):
-        spec = SimpleNamespace(in_place=())
-        checked: Any = SimpleNamespace(tensors=tensors, fields={}, desc=SimpleNamespace(spec=spec))
-        made = family.lower({"z": nest((i,), Sum(k, x[[i, k[0]]], where=condition))}, checked, Machine(None, 1))
+        made = family.lower(Problem({"z": nest((i,), Sum(k, x[[i, k[0]]], where=condition))}, tensors), Machine(None, 1))
         assert made == Refused("a sum of integers modulo 2^64 has terms that may be open")
 
 

@@ -18,8 +18,8 @@ from anydml.kernels.code.targets import ARM
 from anydml.kernels.irregular import family as irregular
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.order import family as order
+from anydml.kernels.problem import problem_of
 from anydml.kernels.scan import family as scan
-from anydml.schema.statement import stated
 from emulated import Bytes, Case, Recorder, steps_of
 from tensors import laid_over
 
@@ -33,7 +33,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def case_of(family: Any, desc: Any, **inputs: NDArray[Any]) -> Case:
-    made = family.lower(stated(desc), check(desc), Machine(None, 1))
+    made = family.lower(problem_of(check(desc)), Machine(None, 1))
     assert isinstance(made, Lowered), made
     buffers: dict[str, Bytes] = {name: memory_of(getattr(desc, name), x) for name, x in inputs.items()}
     wanted: dict[str, Bytes] = {}

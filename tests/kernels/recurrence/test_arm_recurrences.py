@@ -15,9 +15,9 @@ from agreement import bits_of
 from anydml import check
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.problem import problem_of
 from anydml.kernels.recurrence import family
 from anydml.kernels.reference import evaluated
-from anydml.schema.statement import stated
 from emulated import Bytes, Case, Recorder, steps_of
 
 pytestmark = emulated.needed
@@ -35,7 +35,7 @@ def bytes_of(array: Any) -> Bytes:
 
 def case_of(desc: Any, seed: int) -> Case:
     """One of data that leave nothing open."""
-    made = family.lower(stated(desc), check(desc), Machine(None, 1))
+    made = family.lower(problem_of(check(desc)), Machine(None, 1))
     assert isinstance(made, Lowered), made
     inputs, outputs = filled(desc, np.random.default_rng(seed))
     wanted = {name: bytes_of(bits_of(x)) for name, x in evaluated(desc, inputs).items()}

@@ -20,6 +20,7 @@ from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.match.states import Before, Scaled
 from anydml.kernels.match.stepped import SteppedElement
+from anydml.kernels.problem import problem_of
 from anydml.kernels.recurrence import family
 from anydml.kernels.recurrence.plan import Planner
 from anydml.kernels.recurrence.shape import names
@@ -54,7 +55,7 @@ class Step:
         self.planner = Planner(found, 0, range(self.sequences), checked.tensors, target, Scratch("scratch"), At("constants"))
         opened = self.planner.piece().open
         self.numbers: dict[str, Any] = dict(zip(names(opened.shape), opened.arguments, strict=True))
-        made = family.lower(meaning(desc), checked, Machine(isa, 1))
+        made = family.lower(problem_of(checked), Machine(isa, 1))
         assert isinstance(made, Lowered)
         memory = np.zeros(made.scratch + 128, np.uint8)
         link(made).bind({**inputs, **outputs, "scratch": memory})()

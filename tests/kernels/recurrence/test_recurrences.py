@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from anydml.kernels.code.targets import ARM, X86, Target
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Machine, Refused
 from anydml.kernels.match.recurrences import recurrence
+from anydml.kernels.problem import Problem
 from anydml.kernels.recurrence import finer, plan
 from anydml.kernels.recurrence.undecided import Deciding
 from anydml.schema.check import check
@@ -416,6 +416,5 @@ def test_what_is_out_of_bounds_is_refused() -> None:
     desc = plain("RNN", 2, 1, 1, 1)
     checked = check(desc)
     short = {**checked.tensors, "bias_tensor": TensorDesc(F32, (1, 1, 1, 1)).spelled_out()}
-    with_short: Any = SimpleNamespace(tensors=short)
-    answer: Any = lower(meaning(desc), with_short, Machine(None, 1))
+    answer: Any = lower(Problem(meaning(desc), short), Machine(None, 1))
     assert answer == Refused("an element lies outside of an input")

@@ -20,12 +20,12 @@ from agreement import bits_of
 from anydml import DataType, TensorDesc, check, operators
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.problem import problem_of
 from anydml.kernels.reduce import family
 from anydml.kernels.reduce.shape import ALL
 from anydml.kernels.reduce.undecided import STATE_WORDS
 from anydml.kernels.reference import evaluated
 from anydml.schema.operator import Desc
-from anydml.schema.statement import stated
 from emulated import Bytes, Case, Open, Recorder, steps_of
 from every_kernel import SOAK
 from tensors import laid_over
@@ -42,7 +42,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 def case_of(desc: Any, x: NDArray[Any], seen: Open) -> Case:
     checked = check(desc)
-    made = family.lower(stated(desc), checked, Machine(None, 1))
+    made = family.lower(problem_of(checked), Machine(None, 1))
     assert isinstance(made, Lowered), made
     given, t = memory_of(desc.input_tensor, x), desc.output_tensor
     wanted: Bytes = np.full(t.element_bytes, 0xA5, np.uint8)

@@ -10,7 +10,7 @@ from test_rows import F32, FUNCTIONS, ISAS, check_between_pages, desc_of, drawn,
 
 from anydml import DataType
 from anydml.kernels.code import llvm
-from anydml.kernels.elementwise.numbers import Number
+from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.reduce import across, family, sums
 from every_kernel import SOAK, Ran
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from anydml.kernels.match.maps import Map
 from anydml.kernels.match.rows import Rows
 from anydml.kernels.match.several import several
 from anydml.kernels.match.staged import Staged, staged
+from anydml.kernels.problem import Problem, Promises
 from anydml.kernels.reduce import whole
 from anydml.kernels.reference import evaluated
 from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear
@@ -202,10 +202,9 @@ def test_the_range_of_many_elements(threads: int, monkeypatch: pytest.MonkeyPatc
 # --- other statements ---
 
 
-def lowered(statement: Statement, threads: int, in_place: tuple[str, ...] = ()) -> Lowered | Refused:
+def lowered(statement: Statement, threads: int, in_place: frozenset[str] = frozenset()) -> Lowered | Refused:
     tensors = {name: TensorDesc(F32, SIZES) for name in ("x", "y", *statement)}
-    checked: Any = SimpleNamespace(tensors=tensors, desc=SimpleNamespace(spec=SimpleNamespace(in_place=in_place)))
-    return whole.lower(statement, checked, Machine(None, threads))
+    return whole.lower(Problem(statement, tensors, Promises(in_place)), Machine(None, threads))
 
 
 @needs_code
@@ -267,5 +266,5 @@ def test_the_largest_element_alone_and_nan() -> None:
 
 @needs_code
 def test_in_place_the_stages_would_meet() -> None:
-    answer = lowered({"first": nest(I, X[I] - TOP), "second": nest(I, TOP)}, 1, ("InputTensor",))
+    answer = lowered({"first": nest(I, X[I] - TOP), "second": nest(I, TOP)}, 1, frozenset({"InputTensor"}))
     assert answer == Refused("an output that others come after may lie in an input's place")

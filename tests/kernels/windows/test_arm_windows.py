@@ -18,16 +18,15 @@ import anydml
 import emulated
 from agreement import bits_of, expected
 from anydml import check
-from anydml.graphs.check import check_graph
-from anydml.graphs.plan import Pooling, works_of
-from anydml.graphs.pooled import poolings
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.match.between import quantised_means
+from anydml.kernels.problem import problem_of
 from anydml.kernels.windows import family, quantised
 from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
 from anydml.kernels.windows.undecided import STATE_WORDS
-from anydml.schema.statement import stated
 from emulated import Bytes, Case, Recorder, steps_of
+from quantised_graphs import problems_of
 from tensors import laid_over
 
 pytestmark = emulated.needed
@@ -41,7 +40,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 def case_of(desc: Any, x: NDArray[Any], general: bool, monkeypatch: pytest.MonkeyPatch) -> Case:
     monkeypatch.setattr(family, "GENERAL", 1 << 30 if general else 0)
-    made = family.lower(stated(desc), check(desc), Machine(None, 1))
+    made = family.lower(problem_of(check(desc)), Machine(None, 1))
     assert isinstance(made, Lowered), made
     buffers: dict[str, Bytes] = {"input_tensor": memory_of(desc.input_tensor, x), "scratch": np.zeros(made.scratch, np.uint8)}
     wanted: dict[str, Bytes] = {}
@@ -101,15 +100,15 @@ def test_means_between_bytes(recorder: Recorder, tmp_path: Path, monkeypatch: py
                 (bytes_of((2, 4, 4, 18)), over_all(1, 2)),
             ):
                 graph = graph_of(x, (0.1, 0.1), (x.dtype.type(3), np.uint8(9)), averaged)
-                checked = check_graph(graph.desc)
-                (work,) = poolings(checked, works_of(checked))
-                assert isinstance(work.region, Pooling)
-                tensors = {name: use.tensor for name, use in (*work.reads.items(), *work.writes.items())}
-                made = quantised.lower(work.region, tensors, Machine(None, 1))
+                (problem,) = problems_of(graph.desc)
+                tensors, ((written,)) = problem.tensors, problem.statement
+                made = quantised.lower(problem, Machine(None, 1))
                 assert isinstance(made, Lowered), made
                 assert made.constants is not None
                 ((phase,),) = (rounds.phases for rounds in made.rounds)
-                (read,), (written,) = work.reads, work.writes
+                found = quantised_means(problem)
+                assert not isinstance(found, str)
+                read = found.source
                 buffers = {read: memory_of(tensors[read], x), "constants": made.constants}
                 buffers |= {"scratch": np.zeros(made.scratch, np.uint8)}
                 y = np.zeros(tensors[written].sizes, np.uint8)

@@ -14,7 +14,7 @@ from anydml.kernels.attention.shape import ABOUT, LARGEST_KEY, LIST, LOST, Atten
 from anydml.kernels.code.emit import module
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
-from anydml.kernels.contract.floats import tile
+from anydml.kernels.contract.floats.packed import tile
 
 BLOCK = weights.DEPTH  # keys whose values are added up before they are added to others
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -19,24 +18,24 @@ from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.floats.family import any_open
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.attention import attention
+from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 
 MOST = 1 << 20  # keys, and elements of a head; of more, bounds would be of no use
 SHORT = 1 << 16  # products so few that other threads can wait for them
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a statement of attention."""
+    statement = problem.statement
     found = attention(statement)
     if isinstance(found, str):
         return Refused(found)
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    tensors = checked.tensors
+    tensors = problem.tensors
     data_type = same_type(found, tensors)
     if data_type not in (DataType.FLOAT32, DataType.FLOAT16):
         return Refused("the elements are no floats of 32 or 16 bits, all of one type")

@@ -15,10 +15,10 @@ from anydml.kernels.attention.results import ENTRY
 from anydml.kernels.attention.shape import LIST, LOST, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.contract.floats import tile
-from anydml.kernels.elementwise.functions import doubled
-from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, two_sum
-from anydml.kernels.elementwise.numbers import U
+from anydml.kernels.contract.floats.packed import tile
+from anydml.kernels.numbers.floats.numbers import U
+from anydml.kernels.numbers.functions import doubled
+from anydml.kernels.numbers.functions.pairs import Pair, exact_product, lost_product, two_sum
 
 SLACK = 1 + 2.0**-20
 NONE = -690.0  # weights of scores so far below the top are taken as 0

@@ -10,10 +10,10 @@ from anydml.kernels.attention.shape import LOST, AttentionKey
 from anydml.kernels.code import probe
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import Number, U, odd_of
-from anydml.kernels.elementwise.rounding import stored
+from anydml.kernels.numbers.floats.numbers import Number, U, odd_of
+from anydml.kernels.numbers.floats.rounding import stored
+from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
 
 
 def elements(target: Target, shape: AttentionKey) -> Function:

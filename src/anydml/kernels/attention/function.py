@@ -8,7 +8,7 @@ from anydml.kernels.attention.shape import MEMORY, STRIDES, AttentionKey, KeptSh
 from anydml.kernels.code.emit import fold, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 DOUBLE, WORD = Kind("double"), Kind("i64")

@@ -9,9 +9,9 @@ from anydml.kernels.attention.shape import KeptShape
 from anydml.kernels.code.emit import module
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.items import stored_item
-from anydml.kernels.elementwise.numbers import Number, odd_of, once
+from anydml.kernels.numbers.floats.numbers import Number, odd_of, once
+from anydml.kernels.numbers.functions.pairs import two_sum
 
 
 def emitted(target: Target, shape: KeptShape) -> str:

@@ -13,7 +13,7 @@ from anydml.kernels.attention.results import ENTRY
 from anydml.kernels.attention.shape import ABOUT, BELOW, BETWEEN, STRIDES, TRUTHS, AttentionKey, KeptShape
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import tile
+from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.match.attention import Attention, Kept
 from anydml.kernels.match.joined import Joined, ReadElement
 from anydml.schema.node import Variable

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise.functions.approximate import ROUNDER, at_least
-from anydml.kernels.elementwise.functions.coefficients import EXP_NEAR
-from anydml.kernels.elementwise.functions.exponentials import EXP_REL, LOG2_E, LOWEST, exponential
-from anydml.kernels.elementwise.functions.paired_tables import SIXTEENTHS
-from anydml.kernels.elementwise.functions.picks import picked
-from anydml.kernels.elementwise.numbers import U
+from anydml.kernels.numbers.floats.numbers import U
+from anydml.kernels.numbers.functions.approximate import ROUNDER, at_least
+from anydml.kernels.numbers.functions.coefficients import EXP_NEAR
+from anydml.kernels.numbers.functions.exponentials import EXP_REL, LOG2_E, LOWEST, exponential
+from anydml.kernels.numbers.functions.paired_tables import SIXTEENTHS
+from anydml.kernels.numbers.functions.picks import picked
 from anydml.kernels.reduce.softmax import LN2
 
 ZEROED = -708.0  # what is below is 0

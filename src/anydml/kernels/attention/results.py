@@ -9,10 +9,10 @@ from anydml.kernels.attention.function import DOUBLE, Function
 from anydml.kernels.attention.shape import LEFT, LIST, NORMS, OWN, SIZES, SUM, VALUES, ZERO, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, opened
-from anydml.kernels.elementwise.functions.approximate import at_most
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.rounding import between_ends, stored
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.floats.rounding import between_ends, stored
+from anydml.kernels.numbers.functions.approximate import at_most
 from anydml.tensor import DataType
 
 LEAST = 2.0**-880  # the share of the largest value that weights below 2^-1000 are off by together

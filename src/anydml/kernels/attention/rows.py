@@ -14,7 +14,7 @@ from anydml.kernels.code.emit import shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.elementwise.functions.pairs import two_sum
+from anydml.kernels.numbers.functions.pairs import two_sum
 
 AHEAD = 4  # rows, which are not behind one another, before they are read
 NORM_SLACK = 1 + 2.0**-20  # for the roundings of norms themselves

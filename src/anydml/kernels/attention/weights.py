@@ -29,9 +29,9 @@ from anydml.kernels.attention.powers import ZEROED, error, power
 from anydml.kernels.attention.shape import BETWEEN, LARGEST_KEY, NORMS, OWN, SIZES, SUM, TRUTHS, VALUES, ZERO, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import U
+from anydml.kernels.numbers.floats.numbers import U
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
+from anydml.kernels.numbers.functions.pairs import two_sum
 
 AHEAD = 200.0  # how far a score is ahead of others that do not count
 SMALL = 2.0**-10  # errors of scores up to which e^x - 1 is x but for the slack

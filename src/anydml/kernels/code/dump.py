@@ -1,6 +1,7 @@
 """ANYDML_DUMP: a folder that gets the LLVM text and the assembly of each kernel, under the name that `perf` shows for it.
 
-A name is that of the emitter, the instruction set, and a digest of the text: `contract.floats.tile.sums.avx2.1f0c9ad2e4`.
+A name is that of the emitter, the instruction set, and a digest of the text, such as
+`contract.floats.packed.tile.sums.avx2.1f0c9ad2e4`.
 Kernels belong to no operator: the files of operators (`devices/dump.py`) say which they call. Imported where the variable is
 set, only.
 """
@@ -11,12 +12,14 @@ import hashlib
 import os
 import struct
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from anydml.errors import UnsupportedError
-from anydml.kernels.code import engine
+from anydml.kernels.code.sources import Made
+from anydml.kernels.code.targets import Target
 
 VARIABLE = "ANYDML_DUMP"
 _folders: dict[str, Path | None] = {}  # by what was asked for; None where nothing can be written, which was said
@@ -57,13 +60,12 @@ def _failed(error: Exception) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _text(made: engine.Made) -> str:
+def _text(made: Made) -> str:
     return made.emit(made.target, *made.arguments)
 
 
-def name_of(code: engine.Code) -> str:
+def name_of(made: Made | None) -> str:
     """The name of a kernel, as files and `perf` have it."""
-    made = code.made
     if made is None:
         return "unknown"
     module = made.emit.__module__.removeprefix("anydml.kernels.")
@@ -71,16 +73,16 @@ def name_of(code: engine.Code) -> str:
     return f"{module}.{getattr(made.emit, '__name__', 'emitted')}.{made.target.name}.{digest}"
 
 
-def kernel(code: engine.Code, binary: bytes) -> None:
+def kernel(made: Made | None, address: int, binary: bytes, assembly: Callable[[str, Target], str]) -> None:
     """Write what a kernel is made of, and its name for `perf`."""
-    if folder() is None or code.made is None:
+    if folder() is None or made is None:
         return
-    name, text = name_of(code), _text(code.made)
+    name, text = name_of(made), _text(made)
     write(f"kernels/{name}.ll", text)
-    write(f"kernels/{name}.s", engine.assembly(text, code.made.target))
+    write(f"kernels/{name}.s", assembly(text, made.target))
     if sys.platform == "linux":
         with suppress(OSError):
-            _tell_perf(name, code.address, binary)
+            _tell_perf(name, address, binary)
 
 
 def _tell_perf(name: str, address: int, binary: bytes) -> None:

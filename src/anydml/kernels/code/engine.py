@@ -12,12 +12,13 @@ import os
 from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from anydml import optional
 from anydml.fork_safety import guard
 from anydml.kernels.code import cache, llvm, sources, store
 from anydml.kernels.code.frames import taken
+from anydml.kernels.code.sources import Made
 from anydml.kernels.code.targets import Target
 
 T = TypeVar("T")
@@ -29,14 +30,6 @@ class Uncompilable(Exception):
 
 _engines: dict[int, Any] = {}  # by the id of each Code: in a cycle of garbage, Code and engine would be finalized in any order
 _unused: list[Any] = []  # engines that the next compilation disposes of
-
-
-class Made(NamedTuple):
-    """What a text is made of: `emit(target, *arguments)`."""
-
-    emit: Callable[..., str]
-    target: Target
-    arguments: tuple[Any, ...]
 
 
 class Code:
@@ -99,7 +92,7 @@ def _made(emit: Callable[..., str], target: Target, arguments: tuple[Any, ...], 
     if os.environ.get("ANYDML_DUMP"):
         with guard:
             from anydml.kernels.code import dump
-        dump.kernel(ready, code)
+        dump.kernel(ready.made, ready.address, code, assembly)
     return ready
 
 

@@ -14,13 +14,22 @@ from enum import Enum
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from anydml.fork_safety import BEGAN
 from anydml.kernels.code import processor
+from anydml.kernels.code.targets import Target
 
-_FOLDERS = ("", "exact", "schema", "graphs", "kernels")  # emitters import nothing else of the package
+_FOLDERS = ("", "exact", "schema", "kernels")  # emitters import nothing else of the package
 _SOON = 2.0  # seconds: file systems keep times to as much
+
+
+class Made(NamedTuple):
+    """What a text is made of: `emit(target, *arguments)`."""
+
+    emit: Callable[..., str]
+    target: Target
+    arguments: tuple[Any, ...]
 
 
 class _Unknown(Exception):

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import Rounds
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Decide, Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution, convolution
-from anydml.kernels.match.product import MatrixProduct, product, ruled
+from anydml.kernels.match.product import MatrixProduct, product
 from anydml.kernels.match.summed import Summed, summed
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.kernels.problem import Problem
 from anydml.tensor import TensorDesc
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.by_channel import Channels
-    from anydml.kernels.contract.by_taps import Taps
-    from anydml.kernels.contract.by_winograd import Squares
-    from anydml.kernels.contract.direct import Direct
     from anydml.kernels.contract.plan import IntegerPlan
     from anydml.kernels.contract.problem import Estimated
 
-P = TypeVar("P", bound="IntegerPlan | Direct | Channels | Taps | Squares")
 MOST_K = 1 << 24
 # bytes to work in: these, and so many for each byte of the tensors; more is asked for where zero strides make one huge
 WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
@@ -32,21 +26,21 @@ APART = "outputs are not rounded where they belong"
 SHORT = 1 << 20  # products so few that other threads can wait for them
 
 
-def contraction(statement: Statement, checked: Checked[Any]) -> MatrixProduct | Convolution | Summed | str:
+def contraction(problem: Problem) -> MatrixProduct | Convolution | Summed | str:
     """The product or convolution that the statement comes to, or why it is none."""
-    found = product(statement, checked)
+    found = product(problem)
     if not isinstance(found, str):
         return found
     for match in (convolution, summed):
-        other = match(statement, checked)
+        other = match(problem)
         if not isinstance(other, str):
             return other
     return found
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """The steps of a contraction; its scales are looked at before anything is written."""
-    found = contraction(statement, checked)
+    found = contraction(problem)
     if isinstance(found, str):
         return Refused(found)
     target = wanted(machine.isa, machine.stage)
@@ -55,20 +49,20 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if (k := found.terms) > MOST_K:
         return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
     with guard:  # with all that emits its kernels
-        from anydml.kernels.contract.mapped import mapped
+        from anydml.kernels.contract.panels.mapped import mapped
         from anydml.kernels.contract.plan import CONSTANTS
 
     after: list[Rounds] = []
     decide: Decide | None = None
-    plan: IntegerPlan | Direct | Channels | Taps | Squares | Refused
+    plan: IntegerPlan | Refused
     if isinstance(found, Summed):
-        made = mapped(found, checked, machine, target)
+        made = mapped(found, problem, machine, target)
         if isinstance(made, Refused):
             return made
         plan, last, decide = made
-        plan, after = _fitting(plan, checked.tensors), [last]
+        plan, after = _fitting(plan, problem.tensors), [last]
     else:
-        plan = planned(found, checked.tensors, target, machine.threads)
+        plan = planned(found, problem.tensors, target, machine.threads)
     if isinstance(plan, Refused):
         return plan
     return Lowered(
@@ -81,7 +75,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         packed=plan.packed.size,
         spare=plan.spare.size,
         fails=not after,
-        judges=ruled(checked) == found.scale_names,
+        judges=problem.promises.ruled == found.scale_names,
         short=plan.at.problem.products < SHORT,
         decide=decide,
     )
@@ -93,56 +87,50 @@ def planned(
     target: Target,
     threads: int,
     estimated: Estimated | None = None,
-) -> IntegerPlan | Direct | Channels | Taps | Squares | Refused:
+) -> IntegerPlan | Refused:
     """The plan of a product or convolution; Refused where it would take too much memory beside the tensors.
 
     estimated: the numbers that its outputs are estimated by; Refused where tiles cannot do that.
     """
     with guard:
-        from anydml.kernels.contract import by_taps
-        from anydml.kernels.contract.by_channel import Channels, by_channel
-        from anydml.kernels.contract.by_winograd import Squares, squared
-        from anydml.kernels.contract.convolved import convolved
-        from anydml.kernels.contract.direct import Direct
-        from anydml.kernels.contract.plan import IntegerPlan
+        from anydml.kernels.contract.panels.plan import PanelPlan
         from anydml.kernels.contract.problem import of_convolution, of_product
 
-    whole: IntegerPlan | Refused
     if isinstance(found, MatrixProduct):
-        whole = _fitting(IntegerPlan(of_product(found, estimated), target, threads), tensors)
-        return whole if estimated is None else _estimating(whole)
-    plan: Direct | Channels | Taps | Squares | None = None
-    if (channels := by_channel(found, estimated)) is not None and channels.serves(target):
-        plan = Channels(channels, target, threads)
-    elif channels is not None and by_taps.serves(channels, target):
-        if estimated is not None:
-            return Refused(APART)
-        plan = by_taps.Taps(channels, target, threads)
-    elif (square := squared(found)) is not None and square.serves(target):
-        if estimated is not None:
-            return Refused(APART)
-        plan = Squares(square, target, threads)
-    elif (places := convolved(found, estimated)) is not None and places.serves(target):
-        plan = Direct(places, target, threads)
-    if plan is None or isinstance(_fitting(plan, tensors), Refused):
-        whole = _fitting(IntegerPlan(of_convolution(found, estimated), target, threads), tensors)
-        return whole if estimated is None else _estimating(whole)
-    return plan
+        problem = of_product(found, estimated)
+    else:
+        plan = _of_windows(found, target, threads, estimated)
+        if isinstance(plan, Refused) or (plan is not None and not isinstance(_fitting(plan, tensors), Refused)):
+            return plan
+        problem = of_convolution(found, estimated)
+    whole = _fitting(PanelPlan(problem, target, threads), tensors)
+    return Refused(APART) if isinstance(whole, PanelPlan) and estimated is not None and not whole.estimates else whole
 
 
-def _estimating(plan: IntegerPlan | Refused) -> IntegerPlan | Refused:
-    """A plan whose tiles estimate outputs."""
-    return plan if isinstance(plan, Refused) or plan.estimates else Refused(APART)
+def _of_windows(found: Convolution, target: Target, threads: int, estimated: Estimated | None) -> IntegerPlan | Refused | None:
+    """The plan of a convolution that is more than a product of panels; None if it is not."""
+    with guard:
+        from anydml.kernels.contract.channels.plan import ChannelPlan, by_channel
+        from anydml.kernels.contract.channels.taps_plan import TapsPlan, serves
+        from anydml.kernels.contract.places.plan import PlacePlan
+        from anydml.kernels.contract.places.problem import convolved
+        from anydml.kernels.contract.winograd.plan import IntegerWinogradPlan, squared
+
+    channels = by_channel(found, estimated)
+    if channels is not None and channels.serves(target):
+        return ChannelPlan(channels, target, threads)
+    if channels is not None and serves(channels, target):
+        return TapsPlan(channels, target, threads) if estimated is None else Refused(APART)
+    if (square := squared(found)) is not None and square.serves(target):
+        return IntegerWinogradPlan(square, target, threads) if estimated is None else Refused(APART)
+    if (places := convolved(found, estimated)) is not None and places.serves(target):
+        return PlacePlan(places, target, threads)
+    return None
 
 
-def _fitting(plan: P, tensors: Mapping[str, TensorDesc]) -> P | Refused:
+def _fitting(plan: IntegerPlan, tensors: Mapping[str, TensorDesc]) -> IntegerPlan | Refused:
     """A plan, unless it takes too much memory beside the tensors."""
-    size, needed = sum(t.element_bytes for t in tensors.values()), _needed(plan)
-    if needed > WORKSPACE + WORKSPACE_PER_BYTE * size:
-        return Refused(f"{needed} bytes to work in: too many for tensors of {size} bytes")
+    size = sum(t.element_bytes for t in tensors.values())
+    if plan.memory > WORKSPACE + WORKSPACE_PER_BYTE * size:
+        return Refused(f"{plan.memory} bytes to work in: too many for tensors of {size} bytes")
     return plan
-
-
-def _needed(plan: IntegerPlan | Direct | Channels | Taps | Squares) -> int:
-    """Bytes to work in."""
-    return plan.scratch.size + plan.passing.size + plan.packed.size + plan.spare.size

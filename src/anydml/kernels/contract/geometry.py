@@ -30,6 +30,13 @@ class Matrix(NamedTuple):
         return bool(self.outer or self.inner)
 
 
+class StridedColumns(NamedTuple):
+    """A strided matrix {k, n} for every batch. owned: it is packed once, at `initialize`."""
+
+    matrix: Matrix
+    owned: bool
+
+
 def evened(found: Sequence[Matrix], sizes: Sequence[int]) -> tuple[list[Matrix], Batch]:
     """Layouts in two dimensions of batches, which are in the inner one alone where all go through both at an even pace."""
     if all(t.outer == t.inner * sizes[1] for t in found) or sizes[1] == 1:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code.targets import Target
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.dot import dot_of, shift_of
 from anydml.kernels.contract.epilogue.estimates import BY_COLUMN, BY_ROW
 from anydml.kernels.contract.geometry import Batch
-from anydml.kernels.contract.problem import OPEN, Problem
+from anydml.kernels.contract.problem import OPEN, IntegerProblem
 from anydml.kernels.contract.tile import TileKey, column_bytes, panel_columns
 from anydml.kernels.copy import copies
 
@@ -23,8 +25,8 @@ class IntegerLayout:
     blocks: what int32 cannot hold is summed in blocks of K that it can. kind, sum_kind: of the tiles, and of those that sum.
     """
 
-    def __init__(self, p: Problem, target: Target, lines: int | None = None) -> None:
-        self.problem, self.target, self.dot = p, target, dot_of(target)
+    def __init__(self, p: IntegerProblem, target: Target, lines: int | None = None) -> None:
+        self.problem, self.target, self.dot, self.tuning = p, target, dot_of(target), tuning.TUNING
         self.rows = p.m if lines is None else lines
         self.row_products = p.k * p.m // self.rows
         self.quantized = p.scales is not None
@@ -56,13 +58,13 @@ class IntegerLayout:
         """Of the record of a panel's columns."""
         return column_bytes(self.target)
 
-    def estimates(self, batch: Batch, row: int, column: int) -> tuple[At | int, ...]:
+    def estimates(self, batch: Batch, row: int, column: int) -> Arguments:
         """The arguments of a tile that estimates, from a row and a column on; none of another."""
         p = self.problem
         if p.estimated is None:
-            return ()
-        table = p.numbers.of(batch, row, column)
-        return table, p.estimated.pitch, p.numbers.row, At(p.c.at.base), p.estimated.ends, OPEN
+            return {}
+        numbers = Arguments(numbers=p.numbers.of(batch, row, column), pitch=p.estimated.pitch, step=p.numbers.row)
+        return {**numbers, "origin": At(p.c.at.base), "ends": p.estimated.ends, "open": OPEN}
 
     def start(self, panel: int) -> int:
         """The column at which a panel begins: the last one is moved back rather than cut, where there is room."""

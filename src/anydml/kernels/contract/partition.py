@@ -9,10 +9,6 @@ from itertools import product
 from anydml.kernels.contract.geometry import OutputPart, cut
 from anydml.kernels.contract.layout import IntegerLayout
 
-ALONE = 4 << 20  # products below which a second thread costs more than it brings
-LONG = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
-MOST_ROWS = 1 << 16  # of A that have records at once: each takes as much memory as a row of 64 elements
-
 
 def whole(at: IntegerLayout) -> OutputPart:
     """All the work."""
@@ -40,9 +36,9 @@ def grid(at: IntegerLayout) -> Iterator[tuple[OutputPart, list[tuple[int, Output
 def _lengths(at: IntegerLayout, everything: OutputPart) -> tuple[int, int, int, int]:
     """Batches, rows and panels of a part that takes about a tenth of a second."""
     k = at.row_products
-    long = LONG * at.target.vector_bytes // 16 * at.dot.group // 2
+    long = at.tuning.long * at.target.vector_bytes // 16 * at.dot.group // 2
     outer, inner, rows, panels = (len(x) for x in everything)
-    rows = min(rows, MOST_ROWS)
+    rows = min(rows, at.tuning.most_rows)
     # even the smallest product takes as long as some thousands of large ones' products of elements
     while outer * inner * max(rows * (columns := panels * at.width) * k, long >> 20) > long:
         if outer > 1:
@@ -62,7 +58,7 @@ def _lengths(at: IntegerLayout, everything: OutputPart) -> tuple[int, int, int, 
 
 def threads_for(at: IntegerLayout, most: int) -> int:
     """The number of threads that work on the problem."""
-    return most if at.problem.products >= ALONE else 1
+    return most if at.problem.products >= at.tuning.alone else 1
 
 
 def pieces(at: IntegerLayout, part: OutputPart, threads: int, packed: bool) -> list[OutputPart]:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.call.steps import At
-from anydml.kernels.contract.geometry import Batch, Matrix, evened, matrix
-from anydml.kernels.contract.image import NOT_THERE, ImageAxis
-from anydml.kernels.contract.source import Lying, MatrixSource
-from anydml.kernels.contract.windows import PaddedWindows
+from anydml.kernels.contract.geometry import Batch, Matrix, StridedColumns, evened, matrix
+from anydml.kernels.contract.images.image import NOT_THERE, ImageAxis
+from anydml.kernels.contract.images.windows import PaddedWindows
 from anydml.kernels.match.convolution import Beside, Convolution
 from anydml.kernels.match.product import MatrixProduct
 from anydml.tensor import DataType, TensorDesc, TensorFlags
@@ -39,7 +38,7 @@ class Estimated(NamedTuple):
 OPEN = At("open")  # for every piece of a phase another one
 
 
-class Problem(NamedTuple):
+class IntegerProblem(NamedTuple):
     """c[m, n] = the sum over k of (a[m, k] - a_zero_point[m]) * (b[k, n] - b_zero_point[n]), in every batch, modulo 2^32;
     or, with scales, (that sum, exact, + bias[m]) * a_scale[m] * b_scale[n] / y_scale[m], rounded half to even, plus
     y_zero_point[m], clamped.
@@ -54,7 +53,7 @@ class Problem(NamedTuple):
     batches: Batch
     a: Matrix
     terms: Dimensions
-    b: MatrixSource
+    b: StridedColumns | PaddedWindows
     c: Matrix
     places: Dimensions
     a_signed: bool
@@ -73,18 +72,18 @@ class Problem(NamedTuple):
         return self.m * self.k * self.n * math.prod(self.batches)
 
 
-def of_product(p: MatrixProduct, estimated: Estimated | None = None) -> Problem:
+def of_product(p: MatrixProduct, estimated: Estimated | None = None) -> IntegerProblem:
     """The problem of a product of matrices."""
     a, b = p.a.desc, p.b.desc
     operands = (p.a, p.b, p.output, p.a_zero_point, p.b_zero_point, p.output_zero_point, *(p.scales or ()))
     found, batches = evened([NOTHING if x is None else matrix(x.name, x.desc) for x in operands], (1, 1, *a.sizes[:-2])[-2:])
     left, right, output, a_zero_point, b_zero_point, y_zero_point, *scales = found
     k, n = int(a.sizes[-1]), int(b.sizes[-1])
-    return Problem(
+    return IntegerProblem(
         *(int(a.sizes[-2]), k, n, batches),
         a=left,
         terms=((k, left.column),),
-        b=Lying(right, bool(b.flags & TensorFlags.OWNED_BY_DML)),
+        b=StridedColumns(right, bool(b.flags & TensorFlags.OWNED_BY_DML)),
         c=output,
         places=((n, output.column),),
         a_signed=a.data_type is DataType.INT8,
@@ -120,7 +119,7 @@ def merged(dimensions: Sequence[tuple[int, int]]) -> Dimensions:
     return tuple(found) or ((1, 0),)
 
 
-def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Problem:
+def of_convolution(p: Convolution, estimated: Estimated | None = None) -> IntegerProblem:
     """The problem of a convolution: filters by places of the output, in batches of groups.
 
     B is the input as it lies where an output reads one place of it, and the next output the next one.
@@ -128,31 +127,61 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Proble
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
     rows, channels = f.sizes[0] // p.groups, f.sizes[1]
-    taps, k = f.sizes[2:], math.prod(f.sizes[1:])
-    axes = tuple(map(ImageAxis, x.sizes[2:], xs[2:], y.sizes[2:], taps, p.strides, p.dilations, p.starts))
+    axes = axes_of(p)
     still = all(a.taps == a.stride == 1 and a.start == 0 and a.outputs == a.size for a in axes)
     inside = merged([(a.size, a.step) for a in axes])
     places = merged(list(zip(y.sizes[2:], ys[2:], strict=True)))
     source = Matrix(At(p.x.name), xs[0], channels * xs[1], xs[1], inside[0][1] if still and len(inside) == 1 else 0)
     output = Matrix(At(p.output.name), ys[0], rows * ys[1], ys[1], places[0][1])
     filters = Matrix(At(p.filters.name), 0, rows * fs[0], fs[0], 0)
-    beside = [p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ())]
-    numbers = numbers_of(estimated, rows)
-    found, batches = evened([source, output, filters, numbers, *(of_rows(b, rows) for b in beside)], (x.sizes[0], p.groups))
-    source, output, filters, numbers, a_zero_point, b_zero_point, y_zero_point, bias, *scales = found
+    layouts = [source, output, filters, numbers_of(estimated, rows), *_beside(p, rows)]
+    (source, output, filters, numbers, *beside), batches = evened(layouts, (x.sizes[0], p.groups))
     # those with one place come first, where that leaves the order of elements alone
     z, y_, x_ = (NOT_THERE, NOT_THERE, *sorted(axes, key=lambda a: a.outputs * a.taps > 1))[-3:]
     windows = PaddedWindows(source, x.element_bytes, channels, source.row, (z, y_, x_))
-    return Problem(
-        *(rows, k, math.prod(y.sizes[2:]), batches),
-        a=filters,
-        terms=merged(list(zip(f.sizes[1:], fs[1:], strict=True))),
-        b=Lying(source, False) if still and len(inside) == 1 else windows,
-        c=output,
-        places=places,
-        a_signed=f.data_type is DataType.INT8,
-        b_signed=x.data_type is DataType.INT8,
-        output=OUTPUTS[y.data_type],
+    sizes = rows, math.prod(f.sizes[1:]), math.prod(y.sizes[2:]), batches
+    b = StridedColumns(source, False) if still and len(inside) == 1 else windows
+    problem = _convolved(p, sizes, filters, b, output, beside, estimated, numbers)
+    return problem._replace(terms=merged(list(zip(f.sizes[1:], fs[1:], strict=True))), places=places)
+
+
+def of_filters(
+    p: Convolution, places: int, a: Matrix, b: StridedColumns, c: Matrix, estimated: Estimated | None = None
+) -> IntegerProblem:
+    """The problem of a convolution whose rows are the filters of all groups, in batches of images."""
+    x, f = p.x.desc, p.filters.desc
+    sizes = f.sizes[0], math.prod(f.sizes[1:]), places, (x.sizes[0], 1)
+    return _convolved(p, sizes, a, b, c, _beside(p, 1), estimated, numbers_of(estimated, 1))
+
+
+def _beside(p: Convolution, rows: int) -> list[Matrix]:
+    """The zero points, bias and scales of a convolution, by output channel, of which a group has so many."""
+    found = (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))
+    return [of_rows(b, rows) for b in found]
+
+
+def _convolved(
+    p: Convolution,
+    sizes: tuple[int, int, int, Batch],
+    a: Matrix,
+    b: StridedColumns | PaddedWindows,
+    c: Matrix,
+    beside: Sequence[Matrix],
+    estimated: Estimated | None,
+    numbers: Matrix,
+) -> IntegerProblem:
+    """The problem of a convolution whose rows are filters. beside: as `_beside` has them."""
+    a_zero_point, b_zero_point, y_zero_point, bias, *scales = beside
+    return IntegerProblem(
+        *sizes,
+        a=a,
+        terms=(),
+        b=b,
+        c=c,
+        places=(),
+        a_signed=p.filters.desc.data_type is DataType.INT8,
+        b_signed=p.x.desc.data_type is DataType.INT8,
+        output=OUTPUTS[p.output.desc.data_type],
         a_zero_point=a_zero_point,
         b_zero_point=b_zero_point,
         y_zero_point=y_zero_point,
@@ -161,6 +190,12 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Proble
         estimated=estimated,
         numbers=numbers,
     )
+
+
+def axes_of(p: Convolution) -> list[ImageAxis]:
+    """The axes of a convolution's windows, outermost first."""
+    x, f, y = p.x.desc, p.filters.desc, p.output.desc
+    return list(map(ImageAxis, x.sizes[2:], in_bytes(x)[2:], y.sizes[2:], f.sizes[2:], p.strides, p.dilations, p.starts))
 
 
 def numbers_of(estimated: Estimated | None, rows: int) -> Matrix:

@@ -1,44 +1,11 @@
-"""Rounds of a convolution's parts, behind what comes before all of them."""
+"""Rounds with other bases of addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
-from anydml.kernels.contract import partition
-from anydml.kernels.contract.geometry import OutputPart, Scratch
-from anydml.kernels.contract.layout import IntegerLayout
-
-
-def rounds(
-    at: IntegerLayout,
-    scratch: Scratch,
-    before: Sequence[Step | Repeat],
-    pieces: Callable[[OutputPart], list[OutputPart]],
-    steps: Callable[[OutputPart], list[Step | Repeat]],
-) -> list[Rounds]:
-    """The rounds: `before`, if there is anything, and then every part, the pieces of which may run side by side."""
-    mark = top = scratch.size
-
-    def phase(part: OutputPart) -> list[list[Step | Repeat]]:
-        nonlocal top
-        scratch.size = mark  # rounds work in the same memory
-        made = [steps(piece) for piece in pieces(part)]
-        top = max(top, scratch.size)
-        return made
-
-    grid = list(partition.grid(at))
-    begun = [[list(before)]] if before else []
-    found = [Rounds(begun)] if before else []
-    if len(grid) == 1 and not grid[0][1]:
-        last = phase(grid[0][0])
-        found = [Rounds([*begun, last] if len(last) > 1 else [[[*before, *last[0]]]])]
-    else:
-        for part, moves in grid:
-            found.append(Rounds([phase(part)], tuple(n for n, _ in moves), tuple([phase(moved)] for _, moved in moves)))
-    scratch.size = top
-    return found
 
 
 def based(rounds: Rounds, bases: Callable[[int], Mapping[str, At]]) -> Rounds:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import Text, along, arguments, kernel, shuffle, splat
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, kernel, shuffle, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
-from anydml.kernels.contract.epilogue import estimates, rounding, rule
+from anydml.kernels.contract.epilogue import estimates, rounding
+from anydml.kernels.contract.epilogue.functions import functions
 from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, ROW, TERM
 
 
@@ -32,10 +34,7 @@ class TileKey(NamedTuple):
     clamped: bool = False
 
 
-ARGUMENTS = (
-    "a", "a_row", "b", "b_panel", "c", "c_row", "groups", "tiles", "block", "panels", "rows", "columns", "modes", "last",
-)  # fmt: skip
-POINTERS = {"a", "b", "c", "rows", "columns", "modes"}
+MULTIPLY = Signature("*a a_row *b b_panel *c c_row groups tiles block panels *rows *columns *modes last")  # fmt: skip
 
 
 def panel_columns(target: Target) -> int:
@@ -58,7 +57,7 @@ def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = Fals
     size = 4 if kind.output == "i32" else 1
     columns = panel_columns(target)
     text = Text()
-    arguments(text, (*ARGUMENTS, *estimates.ESTIMATES) if kind.estimated else ARGUMENTS, POINTERS | estimates.ESTIMATE_POINTERS)
+    estimates.estimating(MULTIPLY, kind.estimated).load(text)
     slots = rounding.slots(text, target, height) if size == 1 and not kind.estimated else None
     waiting = estimates.waiting(text, target, height) if kind.estimated else None
     text.jump("blocks")
@@ -123,13 +122,7 @@ def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = Fals
     text.label("end")
     text.do("ret i64 0")
     others = ["declare i64 @llvm.umin.i64(i64, i64)", *dot.declarations]
-    if size == 1:
-        others += rounding.declarations(target)
-    if slots is not None:
-        others += rule.functions(target, kind.output == "i8", biased=kind.biased)
-    if kind.estimated:
-        others += estimates.functions(target, kind.estimated)
-    return kernel(text, others)
+    return kernel(text, [*others, *functions(target, kind.output, kind.biased, kind.estimated)])
 
 
 def _estimated(text: Text, target: Target, kind: TileKey, sums: list[list[str]], waiting: estimates.Waiting) -> None:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from anydml.fork_safety import guard
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.layers import layers
 from anydml.kernels.match.moves import computes, moves
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.kernels.problem import Problem
 
 SMALL = 1 << 15  # bytes of output below which NumPy's copy is as fast as compiled code
 ALONE = 3 << 20  # bytes of output below which a second thread costs more than it saves
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine, least: int | None = None) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine, least: int | None = None) -> Lowered | Refused:
     """Every move as a strided copy. Moves over other moves begin a new phase.
 
     least: the fewest bytes of output to take, else SMALL.
     """
+    statement = problem.statement
     if (computed := computes(statement)) is not None:
         return Refused(computed)
-    size = sum([checked.tensors[name].element_bytes for name in statement])
+    size = sum([problem.tensors[name].element_bytes for name in statement])
     enough = SMALL if least is None else least
     if size < enough:
         return Refused(f"an output of {size} bytes: below {enough}, NumPy's copy is as fast")
@@ -33,7 +32,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine, least: 
     if not isinstance(found, str):
         phases = [found]
     else:
-        in_order = layers(statement, checked.tensors[next(iter(statement))].data_type)
+        in_order = layers(statement, problem.tensors[next(iter(statement))].data_type)
         if isinstance(in_order, str):
             return Refused(found)
         phases = [in_order[:1], in_order[1:]] if in_order[1:] else [in_order]
@@ -41,7 +40,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine, least: 
     if isinstance(target, str):
         return Refused(target)
     threads = machine.threads if size >= ALONE else 1
-    return _layered()(target, phases, checked.tensors, threads=threads, short=size < SMALL * 8)
+    return _layered()(target, phases, problem.tensors, threads=threads, short=size < SMALL * 8)
 
 
 @cache

@@ -21,9 +21,10 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
-from anydml.kernels.elementwise.rounding import rounded_to_whole
-from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole
+from anydml.kernels.numbers.known import known_of
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
@@ -170,7 +171,7 @@ class EstimateCode:
         return ((x + 1.5 * 2.0**23) - 1.5 * 2.0**23).compared("oeq", x)
 
     def _integer(self, bits: Value, k: int) -> Value:
-        return WholeNumber(bits, *limits(self.of.reads[k])).resized(32)
+        return WholeNumber(bits, known_of(self.of.reads[k])).resized(32)
 
     def element(self, streams: Sequence[Value]) -> tuple[Value, Value]:
         """The bits that are stored, and the lanes that are left open."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import Aligned, At, Rounds, Step
@@ -15,7 +14,6 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit, emit_lines
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.estimated import quantised_sum
-from anydml.kernels.elementwise.functions import paired
 from anydml.kernels.elementwise.geometry import Box, parts, shares
 from anydml.kernels.elementwise.int4 import in_bytes
 from anydml.kernels.elementwise.levels import element, finer_kernel, finer_stage
@@ -26,8 +24,8 @@ from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, S
 from anydml.kernels.elementwise.undecided import UndecidedElements, words
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Formula, Map, maps
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.kernels.numbers.functions import paired
+from anydml.kernels.problem import Problem
 from anydml.tensor import DataType
 
 SHORT = 1 << 14  # elements below which other threads can wait
@@ -39,8 +37,9 @@ BEGIN_IN_PAIRS = {*paired.FUNCTIONS, "pow"}  # functions
 LONG_ROW = 1024  # bytes of a row that this is done for
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a map."""
+    statement = problem.statement
     found = maps(statement)
     if isinstance(found, str):
         return Refused(found)
@@ -49,7 +48,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    places = {name: TensorStart(At(name), t) for name, t in checked.tensors.items()}
+    places = {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}
     with guard:
         made = in_bytes(found[0], places, target, machine.threads)
     if isinstance(made, str):

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import cast
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import arithmetic, choices, items, rounding, scaled, transcendental, wholes
-from anydml.kernels.elementwise.comparisons import against, compared
-from anydml.kernels.elementwise.items import Item, LoadedElement, Truth, as_bits, as_number, as_whole, value_of, whole_number
+from anydml.kernels.elementwise import scaled
+from anydml.kernels.elementwise.items import Item, LoadedElement, as_bits, as_number, as_whole, value_of
 from anydml.kernels.elementwise.modular import RING, integral_at, modular
-from anydml.kernels.elementwise.numbers import Number, U, either
-from anydml.kernels.elementwise.wholes import WholeNumber
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers import wholes
+from anydml.kernels.numbers.floats import arithmetic, choices, numbers, rounding, transcendental
+from anydml.kernels.numbers.floats.comparisons import against, compared
+from anydml.kernels.numbers.floats.numbers import Number, U
+from anydml.kernels.numbers.known import known_integer, known_of, whole_power
+from anydml.kernels.numbers.lanes import Truth
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
@@ -25,38 +29,23 @@ from anydml.tensor import DataType, limits
 LEVELS = ("paired", "wide", "float64", "doubled")
 
 
-def computed(
-    body: Body,
-    formula: Formula,
-    streams: Sequence[Value],
-    data_type: DataType,
-    lanes: int,
-    level: str,
-    moves: bool,
-) -> Item:
-    """The last node of a formula that is stored as a data type; streams: one vector of bits for each.
-
-    moves: an element's bits are stored.
-    """
-    return FormulaWalk(body, formula, streams, data_type, lanes, level, moves).run()
-
-
+@dataclass(eq=False)
 class FormulaWalk:
-    """A formula, node by node; `items` are what its nodes came to so far, by their places."""
+    """A formula that is stored as a data type, node by node; `items` are what its nodes came to so far, by their places.
 
-    def __init__(
-        self,
-        body: Body,
-        formula: Formula,
-        streams: Sequence[Value],
-        data_type: DataType,
-        lanes: int,
-        level: str,
-        moves: bool,
-    ) -> None:
-        self.moves = moves
-        self.level = level
-        self.body, self.formula, self.streams, self.data_type = body, formula, streams, data_type
+    streams: one vector of bits for each. moves: an element's bits are stored.
+    """
+
+    body: Body
+    formula: Formula
+    streams: Sequence[Value]
+    data_type: DataType
+    lanes: int
+    level: str
+    moves: bool
+
+    def __post_init__(self) -> None:
+        formula, data_type = self.formula, self.data_type
         self.items: dict[int, Item] = {}
         self.converted: dict[int, Number] = {}
         wraps = data_type.dtype.kind in "iu" and integral_at(formula, len(formula) - 1)  # else what is stored saturates
@@ -64,7 +53,7 @@ class FormulaWalk:
         # nothing but the extremes of integers and constants, cut toward zero when they are stored
         self.cut = data_type.dtype.kind in "iu" and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
         self.cut_at_32_bits = data_type.dtype.kind in "iu" and data_type.element_bits <= 32
-        self.like = body.undefined(Kind("i8", lanes))  # what constants have as many lanes as
+        self.like = self.body.undefined(Kind("i8", self.lanes))  # what constants have as many lanes as
 
     def run(self) -> Item:
         for place, (op, args, data) in enumerate(self.formula):
@@ -180,11 +169,11 @@ class FormulaWalk:
         low, high = limits(data_type)
         wraps = integral_at(self.formula, place)
         if item is not None and (wraps or (low <= item.low and item.high <= high)):
-            return WholeNumber(item.known().resized(data_type.element_bits), low, high)
+            return WholeNumber(item.exactly().resized(data_type.element_bits), known_of(data_type))
         number = self.number(place)
         bits, undecided = rounding.stored(number, data_type, integral=wraps)
-        whole = WholeNumber(bits, low, high)
-        return whole if undecided is None else whole_number(whole).guarded(undecided)
+        whole = WholeNumber(bits, known_of(data_type))
+        return whole if undecided is None else numbers.whole_number(whole).guarded(undecided)
 
     def _of_numbers(self, place: int, op: str, args: tuple[int, ...], data: object) -> Item:
         if op == "truncate" and (found := self._integer_quotient(args[0])) is not None:
@@ -198,7 +187,7 @@ class FormulaWalk:
             return _ARITHMETIC[op](*x)
         if op == "power":
             assert isinstance(data, int)
-            return transcendental.whole_power(x[0], data)
+            return whole_power(x[0], data, arithmetic.multiply)
         if op == "round":
             assert isinstance(data, DataType)
             return rounding.as_rounded(x[0], data)
@@ -223,17 +212,17 @@ class FormulaWalk:
             at = argument.compared("oeq", math.inf if name == "high" else -math.inf)
             value = float(text)
             special = not math.isfinite(value) or value == 0
-            constant = items.constant(value if special else Fraction(value), self.like)
-            made = choices.select(at, constant, made, x.guard)  # in whose lanes x may be infinite by mistake
+            constant = numbers.constant(value if special else Fraction(value), self.like)
+            made = choices.select(Truth(at, x.guard), constant, made)  # in whose lanes x may be infinite by mistake
         return made
 
     def _comparison(self, op: str, a: int, b: int) -> Truth:
         one, two = self.whole(a), self.whole(b)
         if one is not None and two is not None:
-            return Truth(wholes.compare(op, one, two), None)
+            return Truth(wholes.compare(op, one, two))
         for whole, other, swapped in ((one, self.items[b], False), (two, self.items[a], True)):
             if whole is not None and isinstance(other, Constant):
-                return Truth(against(op, whole.known(), value_of(other), swapped=swapped), None)
+                return Truth(against(op, whole.exactly(), value_of(other), swapped=swapped))
         return compared(op, self.number(a), self.number(b))
 
     def _logic(self, op: str, args: tuple[int, ...]) -> Truth:
@@ -242,14 +231,11 @@ class FormulaWalk:
             value = x.single if x.single is not None else x.wide()
             return Truth(value.compared("uno", value), x.guard)
         truths = [self.truth(a) for a in args]
-        guard = either(*(t.guard for t in truths))
-        if op == "not":
-            return Truth(~truths[0].mask, guard)
-        a, b = (t.mask for t in truths)
-        return Truth(a & b if op == "both" else a | b, guard)
+        return ~truths[0] if op == "not" else truths[0].joined(op, truths[1])
 
     def _select(self, place: int, condition: int, a: int, b: int) -> Item:
-        mask, guard = self.truth(condition)
+        truth = self.truth(condition)
+        mask, guard = truth.mask, truth.guard
         one, two = self.items[a], self.items[b]
         if self.moves:
             one, two = (as_bits(x, self.data_type, self.like) for x in (one, two))
@@ -264,7 +250,7 @@ class FormulaWalk:
         if x is not None and y is not None and guard is None:
             modulus = self.data_type.element_bits if place in self.modular else None
             return wholes.select(mask, x, y, modulus)
-        return choices.select(mask, self.number(a), self.number(b), guard)
+        return choices.select(truth, self.number(a), self.number(b))
 
     def _bitwise(self, op: str, args: tuple[int, ...]) -> Item:
         elements = [self.items[a] for a in args]
@@ -274,7 +260,7 @@ class FormulaWalk:
         first = elements[0]
         assert isinstance(first, LoadedElement)
         if op == "bit_count":
-            return WholeNumber(wholes.counted(bits[0]), 0, bits[0].kind.bits)
+            return WholeNumber(wholes.counted(bits[0]), known_integer(0, bits[0].kind.bits))
         return LoadedElement(_BITS[op](*bits), first.data_type)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
@@ -11,20 +10,16 @@ import numpy as np
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves, numbers, rounding, wholes
-from anydml.kernels.elementwise.numbers import Number
 from anydml.kernels.elementwise.sloped import SlopedLine
 from anydml.kernels.elementwise.standardised import LineMoments
-from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers import halves, wholes
+from anydml.kernels.numbers.floats import numbers, rounding
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.known import known_of
+from anydml.kernels.numbers.lanes import Truth
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
-
-
-class Truth(NamedTuple):
-    """A condition in every lane, and the lanes where it has to be decided elsewhere."""
-
-    mask: Value
-    guard: Value | None
 
 
 class LoadedElement(NamedTuple):
@@ -56,9 +51,9 @@ def as_number(item: Item, like: Value) -> Number:
     if isinstance(item, LoadedElement):
         return _read(item)
     if isinstance(item, Constant):
-        return constant(value_of(item), like)
+        return numbers.constant(value_of(item), like)
     if isinstance(item, WholeNumber):
-        return whole_number(item.known())
+        return numbers.whole_number(item.exactly())
     assert isinstance(item, Number), item
     return item
 
@@ -68,80 +63,11 @@ def _read(item: LoadedElement) -> Number:
     if item.data_type == DataType.FLOAT32:
         return numbers.of_single(bits.cast(kind.of("float")))
     if item.data_type == DataType.FLOAT16:
-        return numbers.of_single(halves.widened(bits), 11, -24, -(2.0**16), 2.0**16)
+        return numbers.of_single(halves.widened(bits), numbers.HALF)
     if item.data_type == DataType.FLOAT64:
         x = bits.cast(kind.of("double"))
-        return Number(bits.body, lambda: x, exact=True, quantum=-1074, digits=53, least=-1074)
-    return whole_number(integer(item))
-
-
-def whole_number(a: WholeNumber) -> Number:
-    """An integer as a real number."""
-    digits = max(abs(a.low), abs(a.high)).bit_length()
-    how = "sitofp" if a.low < 0 else "uitofp"
-
-    def wide() -> Value:
-        value = a.value
-        if a.bits < 32:  # the conversion of 32 bits is the processor's
-            return a.resized(32).converted("sitofp", value.kind.of("double"))
-        return value.converted(how, value.kind.of("double"))
-
-    made = Number(
-        a.value.body, numbers.once(wide), low=float(a.low), high=float(a.high), quantum=0, digits=min(digits, 53), least=0
-    )
-    if digits > 24:
-        to = a.value.kind.of("float")  # which the processor rounds once
-        made = replace(made, native=numbers.once(lambda: a.value.converted(how, to)))
-        return replace(made, rel=numbers.U, nearest=True) if digits > 53 else replace(made, exact=True)
-    single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
-    return replace(made, exact=True, single=single)
-
-
-def constant(value: Fraction | float, like: Value) -> Number:
-    """A constant; a float is -0.0, infinite or NaN, as in `Constant`."""
-    body, kind = like.body, like.kind.of("double")
-    if isinstance(value, float):
-        special = body.constant(kind, value)
-        single = body.constant(kind.of("float"), value)
-        end = math.inf if value else 0.0  # no range holds infinity or NaN, and neither is taken for a zero
-        return Number(
-            body,
-            lambda: special,
-            exact=True,
-            single=single,
-            low=-end,
-            high=end,
-            quantum=0,
-            digits=1,
-            least=0,
-            constant=not value,
-        )
-    try:
-        nearest = float(value)
-    except OverflowError:
-        raise Uncompilable("a constant beyond float64") from None
-    low, high = (nearest, nearest) if Fraction(nearest) == value else numbers.outward(nearest, nearest)
-    wide = body.constant(kind, nearest)
-    if Fraction(nearest) != value or (nearest and abs(nearest) < 1 / numbers.FAR):
-        least = math.frexp(nearest)[1] - 2
-        return Number(body, lambda: wide, low=low, high=high, rel=numbers.U, least=least, constant=True)
-    m, q = value.numerator, 1 - value.denominator.bit_length()
-    zeros = (m & -m).bit_length() - 1 if m else 0
-    digits, quantum = max(1, abs(m).bit_length() - zeros), q + zeros
-    made = Number(
-        body,
-        lambda: wide,
-        exact=True,
-        low=low,
-        high=high,
-        quantum=quantum,
-        digits=digits,
-        least=quantum + digits - 1,
-        constant=True,
-    )
-    if m == 0 or (digits <= 24 and quantum >= -149 and abs(nearest) < 2.0**128):
-        return replace(made, single=body.constant(kind.of("float"), nearest))
-    return made
+        return Number(bits.body, lambda: x, known_of(DataType.FLOAT64), exact=True)
+    return numbers.whole_number(integer(item))
 
 
 # --- as an integer, as bits ---
@@ -151,7 +77,7 @@ def integer(item: LoadedElement) -> WholeNumber:
     """An element of integers as an integer."""
     if item.data_type.dtype.kind == "f":
         raise Uncompilable("an element of floats is taken as an integer")
-    return WholeNumber(item.bits, *limits(item.data_type))
+    return WholeNumber(item.bits, known_of(item.data_type))
 
 
 def as_whole(item: Item, like: Value) -> WholeNumber | None:

@@ -10,12 +10,12 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, opened, opened_exactly
 from anydml.kernels.elementwise import precise, settled
 from anydml.kernels.elementwise.combined import SINGLE
-from anydml.kernels.elementwise.formula import computed
-from anydml.kernels.elementwise.halves import narrowed
+from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, LoadedElement, stored_item
 from anydml.kernels.elementwise.line_walk import LineWalk
-from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.shape import MapKey
+from anydml.kernels.numbers.floats.rounding import between_ends
+from anydml.kernels.numbers.halves import narrowed
 from anydml.tensor import DataType
 
 REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own
@@ -36,7 +36,7 @@ def _element(body: Body, shape: MapKey, streams: Sequence[Value], level: str) ->
     remains = any(node.op in REMAINDERS for node in shape.formula)
     if (level == "doubled" and not remains) or _long_integers(shape):
         return precise.stored(body, shape.formula, streams, data_type, shape.lanes, integral=shape.integral)
-    item = computed(body, shape.formula, streams, data_type, shape.lanes, level, shape.moves)
+    item = FormulaWalk(body, shape.formula, streams, data_type, shape.lanes, level, shape.moves).run()
     if shape.moves:
         assert isinstance(item, LoadedElement)
         return item.bits, None
@@ -70,7 +70,7 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
         return bits, "0" if undecided is None else lanes_as_bits(opened(undecided))
 
     x = walk.at_base()
-    if x is not None and x.known is not None and data_type in SINGLE:
+    if x is not None and x.known is not None and data_type in SINGLE and body.target.probe is None:
         single, certain = x.known(data_type)
         single = walk.clamped(single)
         made = single.bits() if data_type == DataType.FLOAT32 else narrowed(single)

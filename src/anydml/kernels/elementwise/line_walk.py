@@ -8,14 +8,13 @@ from typing import cast
 
 import numpy as np
 
-from anydml.kernels.code.values import Body, Value
+from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise import sloped, standardised
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, LoadedElement, as_number
-from anydml.kernels.elementwise.numbers import Number, settled
 from anydml.kernels.elementwise.regrouping import ELEMENT, LINE, SLOPED, SLOPED_LINE, differing
 from anydml.kernels.match.maps import Formula, Node
-from anydml.tensor import DataType
+from anydml.kernels.numbers.floats.numbers import Number, settled
 
 
 class LineWalk(FormulaWalk):
@@ -24,18 +23,9 @@ class LineWalk(FormulaWalk):
     clamps: "max" or "min", and a limit, which is a float32, so that it makes no difference whether it comes before a rounding.
     """
 
-    def __init__(
-        self,
-        body: Body,
-        formula: Formula,
-        streams: Sequence[Value],
-        data_type: DataType,
-        lanes: int,
-        level: str,
-        moves: bool,
-    ) -> None:
-        super().__init__(body, formula, streams, data_type, lanes, level, moves)
-        self.base, self.clamps = _clamps(formula)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.base, self.clamps = _clamps(self.formula)
         self._begun: standardised.Standardised | None = None
 
     def run_line(self, constant: Collection[int]) -> dict[int, Item]:

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import halves
 from anydml.kernels.elementwise.formula import FormulaWalk
-from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.items import Truth
-from anydml.kernels.elementwise.numbers import Number, either
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
+from anydml.kernels.numbers.lanes import Truth, either
 from anydml.tensor import DataType
 
 LOG2_E = 1 / math.log(2)
@@ -41,12 +41,10 @@ class Size(NamedTuple):
     high: Value
     guard: Value | None
 
-    def where(self, mask: Value, other: Size) -> Size:
-        """This where a mask holds, else another."""
-        chosen = mask.body.chosen
-        sign, low, high = (chosen(mask, x, y) for x, y in zip(self[:3], other[:3], strict=True))
-        guards = (self.guard and self.guard & mask, other.guard and other.guard & ~mask)
-        return Size(sign, low, high, either(*guards))
+    def where(self, mask: Value, other: Size, guard: Value | None = None) -> Size:
+        """This where a mask holds, else another; guard: of the mask."""
+        sign, low, high = (mask.body.chosen(mask, x, y) for x, y in zip(self[:3], other[:3], strict=True))
+        return Size(sign, low, high, Truth(mask, guard).guards(self.guard, other.guard))
 
 
 def stored(body: Body, walk: FormulaWalk, formula: Formula, data_type: DataType) -> tuple[Value, Value]:
@@ -112,8 +110,7 @@ def _made(walk: FormulaWalk, formula: Formula, place: int, sizes: Mapping[int, S
     op, args, data = formula[place]
     if op == "select":
         truth = walk.truth(args[0])
-        found = sizes[args[1]].where(truth.mask, sizes[args[2]])
-        return found._replace(guard=either(found.guard, truth.guard))
+        return sizes[args[1]].where(truth.mask, sizes[args[2]], truth.guard)
     if any(a not in sizes for a in args):
         return None
     if op in ("sigmoid", "exp", "softplus"):

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.approximate import at_least, at_most
 from anydml.kernels.elementwise.shape import MapKey
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
 

@@ -13,13 +13,12 @@ from typing import cast
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.functions.pairs import Pair, quick_sum, two_sum
-from anydml.kernels.elementwise.numbers import either, odd_of
-from anydml.kernels.elementwise.precise_arithmetic import (
+from anydml.kernels.elementwise.precise_patterns import between, is_softsign, weighted
+from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.doubled.arithmetic import (
     FAR,
     NEAR,
-    Condition,
     Precise,
     absolute,
     add,
@@ -38,11 +37,14 @@ from anydml.kernels.elementwise.precise_arithmetic import (
     to_whole,
     whole_of,
 )
-from anydml.kernels.elementwise.precise_functions import function
-from anydml.kernels.elementwise.precise_levels import softsign
-from anydml.kernels.elementwise.precise_patterns import between, is_softsign, weighted
-from anydml.kernels.elementwise.rounding import rounded_to_whole, saturated
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.doubled.functions import function
+from anydml.kernels.numbers.doubled.levels import softsign
+from anydml.kernels.numbers.floats import recorded
+from anydml.kernels.numbers.floats.numbers import odd_of
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole, saturated
+from anydml.kernels.numbers.functions.pairs import Pair, quick_sum, two_sum
+from anydml.kernels.numbers.known import whole_power
+from anydml.kernels.numbers.lanes import Truth, either
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
@@ -70,7 +72,7 @@ def computed(
     body: Body, formula: Formula, streams: Sequence[Value], lanes: int, known: Mapping[int, Precise], *, extremes: bool = False
 ) -> Precise:
     """The result of a formula; known: nodes by their places, which are not computed."""
-    items: list[Precise | Condition] = []
+    items: list[Precise | Truth] = []
     for place, (op, args, data) in enumerate(formula):
         if place in known:
             items.append(known[place])
@@ -87,9 +89,7 @@ def computed(
     return x
 
 
-def finished(
-    x: Precise | Condition, data_type: DataType, *, integral: bool, extremes: bool = False
-) -> tuple[Value, Value | None]:
+def finished(x: Precise | Truth, data_type: DataType, *, integral: bool, extremes: bool = False) -> tuple[Value, Value | None]:
     """The bits of a number in the type that stores it, and the lanes that stay open."""
     if data_type == DataType.FLOAT64:
         raise Uncompilable(f"{data_type} is not stored in twice float64's precision")
@@ -142,6 +142,8 @@ def _rounded(x: Precise, data_type: DataType, extremes: bool) -> tuple[Value, Va
         return end.converted("fptrunc", end.kind.of("float")).bits()
 
     inside = size.compared("ogt", 1 / FAR) & size.compared("olt", FAR)
+    if body.target.probe is not None:
+        return recorded.claimed(head, tail, x.err, either(x.guard, ~inside), data_type.element_bits)
     ends = []
     for err in (-x.err, x.err):
         end = quick_sum(head, tail + err * (1 + 2.0**-50))
@@ -170,13 +172,13 @@ def _rounded(x: Precise, data_type: DataType, extremes: bool) -> tuple[Value, Va
 def item(
     body: Body,
     op: str,
-    args: list[Precise | Condition],
+    args: list[Precise | Truth],
     data: object,
     streams: Sequence[Value],
     lanes: int,
     *,
     extremes: bool = False,
-) -> Precise | Condition:
+) -> Precise | Truth:
     """The result of an operation."""
     kind = Kind("double", lanes)
     if op == "stream":
@@ -187,26 +189,17 @@ def item(
         return _constant(body, kind, data, extremes)
     if op == "same":
         return args[0]
+    truths, numbers = [a for a in args if isinstance(a, Truth)], [a for a in args if isinstance(a, Precise)]
     if op == "select":
-        condition, one, two = args
-        assert isinstance(condition, Condition)
-        assert isinstance(one, Precise)
-        assert isinstance(two, Precise)
-        return select(condition, one, two)
+        return select(truths[0], *numbers)
     if op in ("both", "either"):
-        a, b = args
-        assert isinstance(a, Condition)
-        assert isinstance(b, Condition)
-        return Condition(a.mask & b.mask if op == "both" else a.mask | b.mask, either(a.guard, b.guard))
+        return truths[0].joined(op, truths[1])
     if op == "not":
-        (a,) = args
-        assert isinstance(a, Condition)
-        return Condition(~a.mask, a.guard)
-    numbers = [a for a in args if isinstance(a, Precise)]
+        return ~truths[0]
     if op in ("less", "less_equal", "equal"):
         return compared(op, *numbers)
     if op == "is_nan":
-        return Condition(numbers[0].pair.head.compared("uno", 0.0), numbers[0].guard)
+        return Truth(numbers[0].pair.head.compared("uno", 0.0), numbers[0].guard)
     if op in _ARITHMETIC:
         return _ARITHMETIC[op](*numbers)
     if op == "round" and data in (DataType.FLOAT32, DataType.FLOAT16):
@@ -220,11 +213,8 @@ def item(
         # whose sign is not known
         zero = whole.pair.head.compared("oeq", 0.0)
         return whole._replace(guard=either(whole.guard, zero)) if extremes else whole
-    if op == "power" and isinstance(data, int) and data >= 1:
-        made = numbers[0]
-        for _ in range(data - 1):
-            made = multiply(made, numbers[0])
-        return made
+    if op == "power" and isinstance(data, int):
+        return whole_power(numbers[0], data, multiply)
     return function(op, numbers)
 
 
@@ -235,7 +225,7 @@ def _limits(x: Precise, made: Precise, values: tuple[tuple[str, str], ...]) -> P
         constant = Constant(value if special else Fraction(value), False)
         limit = _constant(x.err.body, x.err.kind, constant, extremes=True)
         at = x.pair.head.compared("oeq", math.inf if name == "high" else -math.inf)
-        made = select(Condition(at, x.guard), limit, made)
+        made = select(Truth(at, x.guard), limit, made)
     return made
 
 

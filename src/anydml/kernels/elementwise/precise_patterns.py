@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from anydml.kernels.elementwise.precise_arithmetic import Condition, Precise, add, finite, multiply, select, subtract
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.doubled.arithmetic import Precise, add, finite, multiply, select, subtract
+from anydml.kernels.numbers.lanes import Truth
 
 
 def weighted(formula: Formula, place: int) -> tuple[int, int, int] | None:
@@ -21,14 +22,14 @@ def weighted(formula: Formula, place: int) -> tuple[int, int, int] | None:
     return None
 
 
-def between(made: Precise | Condition, *parts: Precise | Condition) -> Precise:
+def between(made: Precise | Truth, *parts: Precise | Truth) -> Precise:
     """(1 - z) a + z b as a + z (b - a) where that is known better: where z is large, and a is nearly b."""
     z, a, b = (x for x in parts if isinstance(x, Precise))
     assert isinstance(made, Precise)
     other = add(a, multiply(z, subtract(b, a)))
     better = finite(other.pair.head) & finite(made.pair.head) & other.err.compared("olt", made.err)
     better = better & other.pair.head.compared("une", 0.0)
-    return select(Condition(better, None), other, made)
+    return select(Truth(better), other, made)
 
 
 def is_softsign(formula: Formula, place: int) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.pairs import exact_product, two_sum
-from anydml.kernels.elementwise.numbers import odd_of
+from anydml.kernels.numbers.floats.numbers import odd_of
+from anydml.kernels.numbers.functions.pairs import exact_product, two_sum
 
 FAR = 2.0**500  # x beyond it, or below its reciprocal, is moved by MOVED: a product's digits are normal numbers then
 MOVED = 2.0**300

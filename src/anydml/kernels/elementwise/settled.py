@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions import paired
-from anydml.kernels.elementwise.functions.approximate import at_most
-from anydml.kernels.elementwise.functions.paired_powers import halved_exponent
-from anydml.kernels.elementwise.rounding import rounded_to_whole
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.match.maps import formula as formula_of
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole
+from anydml.kernels.numbers.functions import paired
+from anydml.kernels.numbers.functions.approximate import at_most
+from anydml.kernels.numbers.functions.paired_powers import halved_exponent
 from anydml.tensor import DataType
 
 TINY = 2.0**-60  # below, x / 2 + x^2 / 4 and x / 2 + 0.4 x^2 are nearer to x / 2 than any other half of a float32 is

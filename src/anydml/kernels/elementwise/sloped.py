@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, decided_size, either, once
 from anydml.kernels.elementwise.standardised import MOST, ROUNDED, Standardised, all_known, far, limits_of, shares
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, decided_size, once
+from anydml.kernels.numbers.known import Known
+from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
 
@@ -88,4 +90,4 @@ def element(shared: SlopedLine, x: Number, z: Number) -> Standardised:
         of_z, least = shared.limits
         return made, all_known(y, made, body.fused(single.magnitude(), of_z, least), data_type, certain=False)
 
-    return Standardised(Number(body, lambda: y, low=-MOST, high=MOST, err=bound, guard=shared.guard), odd, known)
+    return Standardised(Number(body, lambda: y, Known(-MOST, MOST), err=bound, guard=shared.guard), odd, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import fmpq
 
@@ -11,14 +11,12 @@ from anydml.exact import functions
 from anydml.exact.reals import Real
 from anydml.kernels.evaluate.elements import FORMATS, stores
 from anydml.kernels.evaluate.ends import ends, read_ends
+from anydml.kernels.evaluate.namespace import Namespace
 from anydml.kernels.evaluate.places import is_plain
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr
 from anydml.schema.traversal import bound_by, free, walk
 from anydml.tensor import DataType
-
-if TYPE_CHECKING:
-    from anydml.kernels.evaluate.source import FunctionSource
 
 NESTED = 12  # nested conditions, beyond which the rest becomes a function of its own; Python's limit is 100
 
@@ -65,7 +63,7 @@ def _is_named(e: Expr) -> bool:
 class Block:
     """Lines of source, and the names of the nodes that they have computed."""
 
-    def __init__(self, source: FunctionSource, moves: DataType | None = None, places: Mapping[Expr, int] | None = None) -> None:
+    def __init__(self, source: Namespace, moves: DataType | None = None, places: Mapping[Expr, int] | None = None) -> None:
         self.source, self.moves, self._places = source, moves, places
         self.lines: list[str] = []
         self.depth = 1

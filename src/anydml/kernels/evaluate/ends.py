@@ -6,18 +6,16 @@ A window may have up to 2^32 positions, although the tensor that it reads is sma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from anydml.kernels.evaluate.namespace import Namespace
 from anydml.kernels.match.affine import Affine, affine
+from anydml.kernels.match.structure import conjuncts, operands
 from anydml.schema.node import Expr, Variable
 from anydml.schema.traversal import free, walk
 
-if TYPE_CHECKING:
-    from anydml.kernels.evaluate.source import FunctionSource
-
 
 def ends(
-    source: FunctionSource,
+    source: Namespace,
     v: Variable,
     condition: Expr | None,
     guards: Sequence[Expr],
@@ -49,30 +47,22 @@ def read_ends(v: Variable, condition: Expr, unknown: Sequence[Variable]) -> Iter
 
     unknown: `v` and the variables of inner loops.
     """
-    for part in _parts(condition):
+    for part in operands(condition, "both"):
         if part.op == "less" and part.args[0].op == "variable" and part.args[0].data is v:
             end = part.args[1]
             if any(e.op == "index" for e in walk(end)) and not free(end)[end].intersection(unknown):
                 yield end
 
 
-def count(source: FunctionSource, e: Expr) -> str | None:
+def count(source: Namespace, e: Expr) -> str | None:
     """The text of the number of terms of a sum of a constant; None if it does not follow from the ends of its loops."""
-    conditions = list(_parts(e.args[1])) if len(e.args) > 1 else []
+    conditions = conjuncts(e)
     bound = set(e.data[1])
     for condition in conditions:
         found = list(_true(condition))
         if not found or any(len(bound & f.factors.keys()) != 1 for f in found):
             return None
     return " * ".join(f"len(range({ends(source, v, e.args[1] if len(e.args) > 1 else None, (), ())}))" for v in e.data[1])
-
-
-def _parts(condition: Expr) -> Iterator[Expr]:
-    if condition.op == "both":
-        for part in condition.args:
-            yield from _parts(part)
-    else:
-        yield condition
 
 
 def _inside(guards: Sequence[Expr]) -> Iterator[Affine]:
@@ -86,7 +76,7 @@ def _inside(guards: Sequence[Expr]) -> Iterator[Affine]:
 
 def _true(condition: Expr) -> Iterator[Affine]:
     """Numbers that are not negative if a condition holds. Only comparisons of indices give such numbers."""
-    for part in _parts(condition) if condition.op == "both" else ():
+    for part in operands(condition, "both") if condition.op == "both" else ():
         yield from _true(part)
     if condition.op in ("less", "less_equal") and all(a.sort == "index" or a.op == "constant" for a in condition.args):
         x, y = (affine(a) for a in condition.args)

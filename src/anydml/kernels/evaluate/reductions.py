@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import ctx
 
@@ -12,13 +12,10 @@ from anydml.exact.reals import Real
 from anydml.kernels.evaluate.block import Block
 from anydml.kernels.evaluate.elements import KEPT
 from anydml.kernels.evaluate.ends import count
+from anydml.kernels.evaluate.namespace import Namespace
 from anydml.kernels.evaluate.places import places_of
 from anydml.schema.node import Expr, Variable
 from anydml.schema.traversal import bound_by, free
-
-if TYPE_CHECKING:
-    from anydml.kernels.evaluate.source import FunctionSource
-
 
 _START = {"sum": "None", "product": "ONE", "max": "-INFINITY", "min": "INFINITY",
           "first_largest": "[]", "first_smallest": "[]", "rank": "[]"}  # fmt: skip
@@ -45,9 +42,7 @@ _END = {
 }
 
 
-def adds(
-    source: FunctionSource, name: str, e: Expr, variables: Sequence[Variable], places: Mapping[Expr, int]
-) -> Iterator[str]:
+def adds(source: Namespace, name: str, e: Expr, variables: Sequence[Variable], places: Mapping[Expr, int]) -> Iterator[str]:
     """The lines of a function for a sum of integers."""
     yield f"def {name}({', '.join(map(source.variable, variables))}):"
     block = Block(source, places=places)
@@ -64,7 +59,7 @@ def adds(
     yield "    return total"
 
 
-def _position(source: FunctionSource, e: Expr) -> str:
+def _position(source: Namespace, e: Expr) -> str:
     """The text of a term's row-major position among all terms of a reduction, those left out included."""
     first, *others = bound_by(e)
     text = source.variable(first)
@@ -73,7 +68,7 @@ def _position(source: FunctionSource, e: Expr) -> str:
     return text
 
 
-def reduces(source: FunctionSource, name: str, e: Expr, variables: Sequence[Variable]) -> Iterator[str]:
+def reduces(source: Namespace, name: str, e: Expr, variables: Sequence[Variable]) -> Iterator[str]:
     """The lines of a function for a reduction of numbers, whose results are cached."""
     arguments = ", ".join(map(source.variable, variables))
     if e.op == "rank":

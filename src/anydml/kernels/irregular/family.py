@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import mul
-from typing import Any
 
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code import engine
@@ -15,8 +14,7 @@ from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.displaced import Displaced, DisplacedElement, Named, displaced
 from anydml.kernels.match.reversed import turned
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.kernels.problem import Problem
 from anydml.tensor import TensorDesc
 
 ROW = 16  # bytes from which a row is moved as a whole
@@ -26,8 +24,9 @@ BUDGET = 1 << 28  # bytes of updates after which signals are handled
 PLACES = 3  # addresses of an element: in the source, in the target and among the indices
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """The phases: a check of every index, for a scatter the elements under the updates, and the moves by index."""
+    statement = problem.statement
     found, lines = displaced(statement), turned(statement)
     if isinstance(found, str) and isinstance(lines, str):
         return Refused(found)
@@ -35,18 +34,14 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if isinstance(target, str):
         return Refused(target)
     if not isinstance(lines, str):
-        return turning.lowered(lines, target, checked.tensors, machine.threads)
+        return turning.lowered(lines, target, problem.tensors, machine.threads)
     assert not isinstance(found, str)
-    about = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
-    judged = {name for name, field, _ in checked.fields.values() if field.wire in about}
-    if found.indices.tensor not in judged:
+    if found.indices.tensor not in problem.promises.ruled:
         return Refused("no data rule says that indices are in range")
-    tensors = checked.tensors
+    tensors = problem.tensors
     if tensors[found.target.tensor].data_type.element_bits < 8:
         return Refused("elements are not whole bytes")
-    about = {wire for rule in checked.desc.spec.data_rules for wire in rule.tensors}
-    judged = {named for named, field, _ in checked.fields.values() if field.wire in about}
-    if found.indices.tensor not in judged:
+    if found.indices.tensor not in problem.promises.ruled:
         return Refused("the indices have no data rule")
     (name,) = statement
     size = tensors[name].element_bytes
@@ -77,7 +72,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         scratch,
         constants=constants,
         fails=True,
-        judges=judged <= {found.indices.tensor},
+        judges=problem.promises.ruled <= {found.indices.tensor},
         short=size < SHORT,
     )
 

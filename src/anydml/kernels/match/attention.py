@@ -8,10 +8,11 @@ Other outputs may hold the keys and the values.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from anydml.kernels.match.joined import Joined, JoinedElement, ReadElement, Reading, need
+from anydml.kernels.match.structure import conjuncts, equal, operands
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest, Statement
@@ -86,31 +87,6 @@ def attention(statement: Statement) -> Attention | str:
         return str(error)
 
 
-def _parts(e: Expr, op: str) -> Iterator[Expr]:
-    """The operands of an operation, those of the same operation inside it included: the terms of a sum, for example."""
-    if e.op == op:
-        for a in e.args:
-            yield from _parts(a, op)
-    else:
-        yield e
-
-
-def _alike(a: Expr, b: Expr, same: dict[Variable, Variable]) -> bool:
-    """Whether two expressions differ only in their variables. same: maps variables of a to those of b."""
-    if a.op != b.op or len(a.args) != len(b.args):
-        return False
-    if a.op == "variable":
-        return same.get(a.data, a.data) is b.data
-    if a.op == "reduce":
-        (kind, mine), (other, theirs) = a.data, b.data
-        if kind != other or [v.size for v in mine] != [v.size for v in theirs]:
-            return False
-        same.update(zip(mine, theirs, strict=True))
-    elif a.data != b.data:
-        return False
-    return all(_alike(x, y, same) for x, y in zip(a.args, b.args, strict=True))
-
-
 def _kept(name: str, nest: Nest) -> Kept:
     """An output of joined elements."""
     reading = Reading(name, nest)
@@ -133,7 +109,7 @@ class _AttentionMatching:
         self.reading = Reading(name, nest)
         above, below = nest.body.args
         need(above.op == "reduce" and above.data[0] == "sum" and below.op == "reduce" and below.data[0] == "sum")
-        term, self.conditions = above.args[0], list(_parts(above.args[1], "both")) if len(above.args) > 1 else []
+        term, self.conditions = above.args[0], conjuncts(above)
         need(term.op == "mul" and term.args[0].op == "exp" and term.args[0].args[0].op == "sub")
         weight, self.value = term.args
         self.score, top = weight.args[0].args
@@ -165,22 +141,22 @@ class _AttentionMatching:
         for c in self.conditions:
             if c.op == "not" and c.args[0].op == "equal" and c.args[0].args[1].op == "constant":
                 number = c.args[0].args[1].data.value
-                need(number == -math.inf and _alike(c.args[0].args[0], self.score, {}))
+                need(number == -math.inf and equal(self.score, c.args[0].args[0], {}))
             else:
                 seen.append(c)
         need(len(seen) == len(self.conditions) - 1, "scores of -inf are not left out of the sum")
         for reduction, body, kind in ((self.below, self.weight, "sum"), (self.top, self.score, "max")):
             same = {reduction.data[1][0]: self.row}
             need(reduction.data[0] == kind and len(reduction.data[1]) == 1 and reduction.data[1][0].size == self.row.size)
-            need(_alike(reduction.args[0], body, same))
-            others = list(_parts(reduction.args[1], "both")) if len(reduction.args) > 1 else []
-            need(len(others) == len(seen) and all(_alike(a, b, same) for a, b in zip(others, seen, strict=True)))
+            need(equal(body, reduction.args[0], same))
+            others = conjuncts(reduction)
+            need(len(others) == len(seen) and all(equal(b, a, same) for a, b in zip(others, seen, strict=True)))
         return seen
 
     def _scores(self) -> tuple[float, Expr, Expr | None, Expr | None]:
         """A score's factor, its sum of products, the term that is read, and the term that depends on a mask."""
         total, term, mask, scale = None, None, None, 1.0
-        for e in _parts(self.score, "add"):
+        for e in operands(self.score, "add"):
             if e.op == "mul" and e.args[0].op == "constant" and e.args[1].op == "reduce":
                 scale, e = float(e.args[0].data.value), e.args[1]
             if e.op == "reduce":
@@ -206,7 +182,7 @@ class _AttentionMatching:
             need(condition.args[0].args[1].data.value == 0)
             made = Mask(number, truths=read(condition.args[0].args[0]))
         else:
-            ends = list(_parts(condition, "both"))
+            ends = list(operands(condition, "both"))
             need(len(ends) <= 2 and all(c.op in ("less", "less_equal") for c in ends))
             below, *least = ends
             need(below.op == "less" and self._is_row(below.args[0]))

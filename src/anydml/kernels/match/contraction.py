@@ -14,6 +14,7 @@ from typing import NamedTuple
 from anydml.kernels.match import maps
 from anydml.kernels.match.affine import Affine, below
 from anydml.kernels.match.maps import Formula, Stream
+from anydml.kernels.match.structure import conjuncts
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, Expr, Variable, is_integer, lift, make
@@ -76,7 +77,7 @@ class _ContractionMatching:
         if term.args[0] is term.args[1]:
             raise Unmatched("both factors are the same element")
         self.reads = term.args
-        self.conditions = list(_parts(total.args[1])) if len(total.args) > 1 else []
+        self.conditions = conjuncts(total)
 
     def found(self) -> Iterator[Contraction]:
         """A contraction for each combination of remainders that the conditions distinguish."""
@@ -184,15 +185,6 @@ def _parts_of(v: Variable, step: int, end: int) -> Iterator[tuple[int, int, bool
         for start, stop in ((first, end), (end + (first - end) % step, v.size)):
             if start < stop:
                 yield start, -(-(stop - start) // step), stop == end
-
-
-def _parts(e: Expr) -> Iterator[Expr]:
-    """The conditions that all have to hold."""
-    if e.op == "both":
-        for a in e.args:
-            yield from _parts(a)
-    else:
-        yield e
 
 
 def _divisible(e: Expr) -> tuple[Affine, int] | None:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from anydml.kernels.match.affine import affine
-from anydml.kernels.match.product import EIGHT_BIT, Operand, read_of, requantised, ruled
-from anydml.schema.check import Checked
+from anydml.kernels.match.product import EIGHT_BIT, Operand, read_of, requantised
+from anydml.kernels.problem import Problem
 from anydml.schema.node import Expr, Variable, is_integer, lift
-from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorFlags
 
 NO_CONVOLUTION = "the elements are not a convolution of 8-bit integers minus their zero points"
@@ -62,57 +61,57 @@ class Convolution(NamedTuple):
         return frozenset(scale.operand.name for scale in self.scales or ())
 
 
-def convolution(statement: Statement, checked: Checked[Any]) -> Convolution | str:
+def convolution(problem: Problem) -> Convolution | str:
     """The convolution that a statement computes, or the reason why it is not of this kind."""
-    if len(statement) != 1:
+    if len(problem.statement) != 1:
         return "there are several outputs"
-    ((name, nest),) = statement.items()
+    ((name, nest),) = problem.statement.items()
     if nest.moves or not 3 <= len(nest.index) <= 5:
         return NO_CONVOLUTION
-    output, i = Operand(name, checked.tensors[name]), nest.variables
+    output, i = Operand(name, problem.tensors[name]), nest.variables
     if output.desc.data_type is INT32:
-        return _sums(nest.body, i, output, checked) or NO_CONVOLUTION
+        return _sums(nest.body, i, output, problem) or NO_CONVOLUTION
     if output.desc.data_type not in EIGHT_BIT:
         return NO_CONVOLUTION
     found = requantised(nest.body, output.desc.data_type)
-    return NO_CONVOLUTION if found is None else _rounded(found, i, output, checked) or NO_CONVOLUTION
+    return NO_CONVOLUTION if found is None else _rounded(found, i, output, problem) or NO_CONVOLUTION
 
 
-def _rounded(found: Any, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Convolution | None:
+def _rounded(found: Any, i: Sequence[Variable], output: Operand, problem: Problem) -> Convolution | None:
     total, bias, m = found.total, None, i[1]
     if total.op == "add":
         total, added = total.args if total.args[0].op == "reduce" else total.args[::-1]
-        bias = _beside(added, m, INT32, checked)
+        bias = _beside(added, m, INT32, problem)
         if bias is None:
             return None
-    sums = _sums(total, i, output, checked)
+    sums = _sums(total, i, output, problem)
     zero_point = None
     if found.added is not None:
-        zero_point = _beside(found.added, m, output.desc.data_type, checked)
+        zero_point = _beside(found.added, m, output.desc.data_type, problem)
         if zero_point is None:
             return None
-    divisor = _beside(found.divisor, m, FLOAT32, checked)
+    divisor = _beside(found.divisor, m, FLOAT32, problem)
     if sums is None or divisor is None:
         return None
     for f, x in (found.factors, found.factors[::-1]):
-        of_filters, of_x = _beside(f, m, FLOAT32, checked), _beside(x, None, FLOAT32, checked)
+        of_filters, of_x = _beside(f, m, FLOAT32, problem), _beside(x, None, FLOAT32, problem)
         if of_filters is not None and of_x is not None:
             made = sums._replace(scales=(of_filters, of_x, divisor), output_zero_point=zero_point, bias=bias)
-            return made if made.scale_names <= ruled(checked) else None
+            return made if made.scale_names <= problem.promises.ruled else None
     return None
 
 
-def _sums(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> Convolution | None:
+def _sums(e: Expr, i: Sequence[Variable], output: Operand, problem: Problem) -> Convolution | None:
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or len(e.data[1]) != len(i) - 1 or e.args[0].op != "mul":
         return None
     for x, f in (e.args[0].args, e.args[0].args[::-1]):
-        if (made := _factors(x, f, i, e.data[1], output, checked)) is not None:
+        if (made := _factors(x, f, i, e.data[1], output, problem)) is not None:
             return made
     return None
 
 
 def _factors(
-    x: Expr, f: Expr, i: Sequence[Variable], terms: Sequence[Variable], output: Operand, checked: Checked[Any]
+    x: Expr, f: Expr, i: Sequence[Variable], terms: Sequence[Variable], output: Operand, problem: Problem
 ) -> Convolution | None:
     n, m, *o = i
     c, *k = terms
@@ -132,12 +131,12 @@ def _factors(
     if groups is None or None in windows:
         return None
     x_zero_point = f_zero_point = None
-    if x_centre is not None and (x_zero_point := _beside(x_centre, None, source.data_type, checked)) is None:
+    if x_centre is not None and (x_zero_point := _beside(x_centre, None, source.data_type, problem)) is None:
         return None
-    if f_centre is not None and (f_zero_point := _beside(f_centre, m, filters.data_type, checked)) is None:
+    if f_centre is not None and (f_zero_point := _beside(f_centre, m, filters.data_type, problem)) is None:
         return None
     strides, dilations, starts = zip(*(w for w in windows if w is not None), strict=True)
-    x_, f_ = (Operand(t.name, checked.tensors[t.name]) for t in (source, filters))
+    x_, f_ = (Operand(t.name, problem.tensors[t.name]) for t in (source, filters))
     return Convolution(x_, f_, output, groups, strides, dilations, starts, x_zero_point, f_zero_point)
 
 
@@ -167,7 +166,7 @@ def _window(index: Expr, o: Variable, u: Variable) -> tuple[int, int, int] | Non
     return (stride, dilation, -found.constant) if stride >= 1 and dilation >= 1 else None
 
 
-def _beside(e: Expr, m: Variable | None, data_type: DataType, checked: Checked[Any]) -> Beside | None:
+def _beside(e: Expr, m: Variable | None, data_type: DataType, problem: Problem) -> Beside | None:
     """A tensor that is read at the output channel along at most one dimension, and at 0 along all others."""
     tensor = read_of(e)
     if tensor is None or tensor.data_type is not data_type:
@@ -175,4 +174,4 @@ def _beside(e: Expr, m: Variable | None, data_type: DataType, checked: Checked[A
     along = [at for at, index in enumerate(e.args) if m is not None and index.data is m]
     if len(along) > 1 or any(index is not lift(0) for at, index in enumerate(e.args) if at not in along):
         return None
-    return Beside(Operand(tensor.name, checked.tensors[tensor.name]), along[0] if along else None)
+    return Beside(Operand(tensor.name, problem.tensors[tensor.name]), along[0] if along else None)

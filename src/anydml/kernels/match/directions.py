@@ -21,7 +21,8 @@ from anydml.kernels.match.states import (
     definition,
     is_zero,
 )
-from anydml.kernels.match.stepped import Starts, StepLoop, SteppedElement, in_direction, joined, linear, place
+from anydml.kernels.match.stepped import StepLoop, SteppedElement, in_direction, joined, linear, place
+from anydml.kernels.match.structure import Differences
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
@@ -71,7 +72,7 @@ class InDirection:
             self.stages.append(stage)
         return self.stages.index(stage)
 
-    def _started(self, starts: Starts) -> None:
+    def _started(self, starts: Differences) -> None:
         """Record the initial values of states."""
         for read, start, renamed in starts:
             tensor, unit = read.data[0], read.args[3].data

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
+from anydml.kernels.match.structure import conjuncts
 from anydml.schema.expression import both
 from anydml.schema.node import Expr, Variable, is_integer, make
 
@@ -23,7 +24,7 @@ def counted(e: Expr, depends: Mapping[Expr, frozenset[Variable]]) -> Expr | None
     if len(e.args) < 2 or not is_integer(e.args[0]) or e.args[0].data.value != 1:
         return None
     conditions: dict[Variable, Expr] = {}
-    for c in _conjuncts(e.args[1]):
+    for c in conjuncts(e):
         of = depends[c] & bound_here
         if len(of) > 1:
             return None
@@ -51,16 +52,8 @@ def _not_negative(e: Expr) -> bool:
         return False
     return any(
         c.op == "less" and c.args[1] is e.args[0] and c.args[0].op == "constant" and c.args[0].data.value == 0
-        for c in _conjuncts(e.args[1])
+        for c in conjuncts(e)
     )
-
-
-def _conjuncts(e: Expr) -> Iterator[Expr]:
-    if e.op == "both":
-        for part in e.args:
-            yield from _conjuncts(part)
-    else:
-        yield e
 
 
 def is_ring(e: Expr) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from anydml.kernels.match.forms import counted, each_value, is_ring, positive_parts
 from anydml.kernels.match.maps import Node
+from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.identities import rewritten
 from anydml.schema.node import Constant, Expr, Variable, is_integer
 from anydml.schema.statement import Nest
@@ -62,6 +63,11 @@ class Program(NamedTuple):
             found.append(here - set(bound(op, data)))
         return found
 
+    def operands(self, place: int, op: str) -> list[int]:
+        """The operands of an operation, and of the same operations inside it."""
+        node = self.nodes[place]
+        return [x for a in node.args for x in self.operands(a, op)] if node.op == op else [place]
+
     def in_its_place(self, own: Collection[int]) -> bool:
         """Whether tensors in `own` are read only at the output's own index, and all others at constant indices."""
         for op, args, tensor in self.nodes:
@@ -110,7 +116,7 @@ def together(of: Sequence[Nest], types: Sequence[DataType], many: int = MANY) ->
         return "outputs have different indices"
     try:
         return _Builder(of, types, many).matched()
-    except _Unfit as reason:
+    except Unmatched as reason:
         return str(reason)
 
 
@@ -120,10 +126,6 @@ def _depth(e: Expr) -> int:
     for node in walk(e):
         found[node] = 1 + max((found[a] for a in node.args), default=0)
     return found[e]
-
-
-class _Unfit(Exception):
-    """Raised where a nest has no program; the message is the reason."""
 
 
 Env = Mapping[Variable, int]
@@ -144,15 +146,15 @@ class _Builder:
         ring = moves = False
         for nest, body, data_type in zip(self.of, self.bodies, self.types, strict=True):
             if _depth(body) > DEEPEST:
-                raise _Unfit(f"operations are nested more than {DEEPEST} deep")
+                raise Unmatched(f"operations are nested more than {DEEPEST} deep")
             if any(node.op == "read" and node.data[0].definition is not None for node in walk(body)):
-                raise _Unfit("a tensor is read that is defined by a statement")
+                raise Unmatched("a tensor is read that is defined by a statement")
             whole = data_type.dtype.kind in "iu" and not nest.moves
             if whole and not integral(body):
-                raise _Unfit("an integer is computed from real numbers")
+                raise Unmatched("an integer is computed from real numbers")
             ring, moves = whole and is_ring(body), nest.moves
             if (ring or moves) and len(self.of) > 1:
-                raise _Unfit("one of several outputs is moved, or computed from integers")
+                raise Unmatched("one of several outputs is moved, or computed from integers")
         roots = tuple(self._node(body, {}) for body in self.bodies)
         sizes = tuple(int(v.size) for v in self.variables)
         bits, types = tuple(max(n, 1).bit_length() for n in sizes), tuple(t for _, t in self.tensors.values())
@@ -169,7 +171,7 @@ class _Builder:
         node = Node(op, args, data)
         if node not in self.known:
             if len(self.nodes) >= MOST:
-                raise _Unfit(f"more than {MOST} operations")
+                raise Unmatched(f"more than {MOST} operations")
             self.known[node] = len(self.nodes)
             self.nodes.append(node)
         return self.known[node]
@@ -187,7 +189,7 @@ class _Builder:
             return self._add("variable", (), self.variables.setdefault(e.data, len(self.variables)))
         if e.op == "constant":
             if not isinstance(e.data.value, Fraction | float):
-                raise _Unfit("sizes are not numbers")
+                raise Unmatched("sizes are not numbers")
             return self._add("constant", (), e.data)
         if e.op == "read":
             return self._read(e, env)
@@ -214,7 +216,7 @@ class _Builder:
         if e.op == "index" and (n := self._clamped(args[0])) is not None:
             return self._whole(n)
         if e.op not in _NUMBERS and e.op not in _COMPARED:
-            raise _Unfit(f"nests have no operation {e.op}")
+            raise Unmatched(f"nests have no operation {e.op}")
         return self._add(e.op, args, e.data)
 
     # --- indices and truths ---
@@ -253,7 +255,7 @@ class _Builder:
         numbers = [n for a in args if (n := self._integer(a)) is not None]
         if len(numbers) < len(args):
             if op in ("floordiv", "mod") and (self._integer(args[1]) or 0) < 1:
-                raise _Unfit("a divisor is not a positive constant")
+                raise Unmatched("a divisor is not a positive constant")
             if op in ("add", "sub") and self._integer(args[1]) == 0:
                 return args[0]
             return self._add(f"index_{op}", args)
@@ -314,7 +316,7 @@ class _Builder:
         variables = bound_by(e)
         kind = e.data[0] if e.op == "reduce" else e.op
         if kind not in ("sum", "max", "min", "first_largest") or (e.op == "first_largest" and e.data[1]):
-            raise _Unfit(f"a reduction {kind}")
+            raise Unmatched(f"a reduction {kind}")
         if kind == "sum" and len(variables) > 1 and (product := counted(e, self.free)) is not None:
             return self._node(self._known([product])[0], env)
         terms = math.prod(int(v.size) for v in variables)
@@ -324,7 +326,7 @@ class _Builder:
             there = [x for term in made if self._truth_of(term[1]) is not False for x in term]
             return self._add("terms", tuple(there), kind)
         if any(v in env for v in variables):
-            raise _Unfit("a variable is bound twice")
+            raise Unmatched("a variable is bound twice")
         numbers = tuple(self.variables.setdefault(v, len(self.variables)) for v in variables)
         args = self._term(e, env)
         if e.op == "reduce":

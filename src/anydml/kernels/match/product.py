@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from anydml.schema.check import Checked
+from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, Variable, is_integer, lift
-from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorDesc, limits
 
 EIGHT_BIT = (DataType.INT8, DataType.UINT8)
@@ -50,43 +49,43 @@ class MatrixProduct(NamedTuple):
         return frozenset(scale.name for scale in self.scales or ())
 
 
-def product(statement: Statement, checked: Checked[Any]) -> MatrixProduct | str:
+def product(problem: Problem) -> MatrixProduct | str:
     """The product that a statement computes, or the reason why it is not of this kind."""
-    if len(statement) != 1:
+    if len(problem.statement) != 1:
         return "there are several outputs"
-    ((name, nest),) = statement.items()
+    ((name, nest),) = problem.statement.items()
     if nest.moves or not 2 <= len(nest.index) <= 4:
         return NO_PRODUCT
-    output, i = Operand(name, checked.tensors[name]), nest.variables
+    output, i = Operand(name, problem.tensors[name]), nest.variables
     if output.desc.data_type is DataType.INT32:
-        return sums_of(nest.body, i, output, checked) or NO_PRODUCT
+        return sums_of(nest.body, i, output, problem) or NO_PRODUCT
     if output.desc.data_type not in EIGHT_BIT:
         return NO_PRODUCT
-    return _requantised(nest.body, i, output, checked)
+    return _requantised(nest.body, i, output, problem)
 
 
-def _requantised(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> MatrixProduct | str:
+def _requantised(e: Expr, i: Sequence[Variable], output: Operand, problem: Problem) -> MatrixProduct | str:
     found = requantised(e, output.desc.data_type)
     if found is None:
         return NOT_REQUANTISED
     total, factors, divisor, added = found
     zero_point = None
     if added is not None:
-        zero_point = _beside(added, (*i[:-1], None), output.desc.data_type, checked)
+        zero_point = _beside(added, (*i[:-1], None), output.desc.data_type, problem)
         if zero_point is None:
             return NOT_REQUANTISED
     if total.op != "reduce":
         return NOT_REQUANTISED
-    sums = sums_of(total, i, output, checked)
+    sums = sums_of(total, i, output, problem)
     if sums is None:
         return NO_PRODUCT
     row, column = (*i[:-1], None), (*i[:-2], None, i[-1])
     for a, b in (factors, factors[::-1]):
-        of_a, of_b = _beside(a, row, DataType.FLOAT32, checked), _beside(b, column, DataType.FLOAT32, checked)
-        of_output = _beside(divisor, row, DataType.FLOAT32, checked)
+        of_a, of_b = _beside(a, row, DataType.FLOAT32, problem), _beside(b, column, DataType.FLOAT32, problem)
+        of_output = _beside(divisor, row, DataType.FLOAT32, problem)
         if of_a is not None and of_b is not None and of_output is not None:
             made = sums._replace(scales=(of_a, of_b, of_output), output_zero_point=zero_point)
-            return made if made.scale_names <= ruled(checked) else NOT_RULED
+            return made if made.scale_names <= problem.promises.ruled else NOT_RULED
     return NOT_REQUANTISED
 
 
@@ -123,28 +122,22 @@ def requantised(e: Expr, data_type: DataType) -> Requantised | None:
     return Requantised(totals[0], (factors[0], factors[1]), under[0], added)
 
 
-def ruled(checked: Checked[Any]) -> frozenset[str]:
-    """The tensors whose elements have data rules."""
-    wires = checked.desc.spec.ruled
-    return frozenset([name for name, found in checked.fields.items() if found.field.wire in wires])
-
-
-def sums_of(e: Expr, i: Sequence[Variable], output: Operand, checked: Checked[Any]) -> MatrixProduct | None:
+def sums_of(e: Expr, i: Sequence[Variable], output: Operand, problem: Problem) -> MatrixProduct | None:
     """The product of 8-bit matrices whose element at the indices i an expression is."""
     if e.op != "reduce" or e.data[0] != "sum" or len(e.args) != 1 or len(e.data[1]) != 1 or e.args[0].op != "mul":
         return None
     (k,) = e.data[1]
     *batch, m, n = i
     for x, y in (e.args[0].args, e.args[0].args[::-1]):
-        a = _centred(x, (*batch, m, k), (*batch, m, None), checked)
-        b = _centred(y, (*batch, k, n), (*batch, None, n), checked)
+        a = _centred(x, (*batch, m, k), (*batch, m, None), problem)
+        b = _centred(y, (*batch, k, n), (*batch, None, n), problem)
         if a is not None and b is not None:
             return MatrixProduct(a[0], b[0], output, a[1], b[1])
     return None
 
 
 def _centred(
-    e: Expr, whole: Sequence[Variable], beside: Sequence[Variable | None], checked: Checked[Any]
+    e: Expr, whole: Sequence[Variable], beside: Sequence[Variable | None], problem: Problem
 ) -> tuple[Operand, Operand | None] | None:
     """A factor, and the zero point that is subtracted from it."""
     factor, zero_point = e.args if e.op == "sub" else (e, None)
@@ -154,14 +147,14 @@ def _centred(
     for x, v in zip(factor.args, whole, strict=True):
         if not _along(x, v):
             return None
-    operand = Operand(tensor.name, checked.tensors[tensor.name])
+    operand = Operand(tensor.name, problem.tensors[tensor.name])
     if zero_point is None:
         return operand, None
-    taken = _beside(zero_point, beside, tensor.data_type, checked)
+    taken = _beside(zero_point, beside, tensor.data_type, problem)
     return None if taken is None else (operand, taken)
 
 
-def _beside(e: Expr, along: Sequence[Variable | None], data_type: DataType, checked: Checked[Any]) -> Operand | None:
+def _beside(e: Expr, along: Sequence[Variable | None], data_type: DataType, problem: Problem) -> Operand | None:
     """A tensor that is read at right-aligned indices, each of them one of these variables or 0."""
     tensor = read_of(e)
     if tensor is None or tensor.data_type is not data_type:
@@ -171,7 +164,7 @@ def _beside(e: Expr, along: Sequence[Variable | None], data_type: DataType, chec
         v = along[at - surplus] if at >= surplus else None
         if not (_along(index, v) or (sizes[at] == 1 and _is(index, 0))):
             return None
-    return Operand(tensor.name, checked.tensors[tensor.name])
+    return Operand(tensor.name, problem.tensors[tensor.name])
 
 
 def read_of(e: Expr) -> Tensor | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from anydml.kernels.match.affine import Affine
+from anydml.kernels.match.structure import Differences, differences
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, Variable, is_integer, lift, make
@@ -14,7 +15,6 @@ from anydml.tensor import DataType
 
 LENGTH = Variable("length", None)  # the length of a sequence, in indices that depend on it
 ROLES = ("unit", "term", "sequence", "step")
-_IN_ANY_ORDER = ("add", "mul", "max", "min", "equal", "both", "either")
 
 
 class SteppedElement(NamedTuple):
@@ -115,20 +115,21 @@ def in_direction(e: Expr, variable: Variable, number: int) -> Expr:
     return made[e]
 
 
-Starts = list[tuple[Expr, Expr, Mapping[Variable, Variable]]]
-
-
-def joined(e: Expr, step: Variable, is_before: Callable[[Expr], bool], note: Callable[[Starts], None]) -> Expr:
+def joined(e: Expr, step: Variable, is_before: Callable[[Expr], bool], note: Callable[[Differences], None]) -> Expr:
     """A node without the branches of the first step, if these have initial values in the place of elements of the step before.
 
     is_before: whether a node is an element of the step before. note: is called with such elements, the initial values in their
     place, and the variables that are renamed in these.
     """
+
+    def begins(x: Expr, y: Expr) -> bool:
+        return is_before(x) and (y.op == "constant" or (y.op == "read" and y.data[0].definition is None))
+
     made: dict[Expr, Expr] = {}
     for node in walk(e):
         args = tuple(made[a] for a in node.args)
         if node.op == "select" and _after_first(args[0], step):
-            found = _alike(args[1], args[2], {}, is_before)
+            found = differences(args[1], args[2], {}, begins)
             if found is None:
                 raise Unmatched("the first step differs from the others in more than its initial values")
             note(found)
@@ -144,31 +145,3 @@ def _after_first(e: Expr, step: Variable) -> bool:
         return False
     zero, at = e.args
     return zero.op == "constant" and zero.data.value == 0 and at.op == "variable" and at.data is step
-
-
-def _alike(x: Expr, y: Expr, renamed: Mapping[Variable, Variable], is_before: Callable[[Expr], bool]) -> Starts | None:
-    """The nodes that y has in the place of x's elements of the step before; None if there are other differences.
-
-    renamed: maps variables of y to those of x.
-    """
-    if is_before(x) and (y.op == "constant" or (y.op == "read" and y.data[0].definition is None)):
-        return [(x, y, renamed)]
-    if x is y:
-        return []
-    if x.op != y.op or len(x.args) != len(y.args):
-        return None
-    if x.op == "variable":
-        return [] if renamed.get(y.data, y.data) is x.data else None
-    if x.op == "reduce":
-        (kind, bound), (other_kind, other_bound) = x.data, y.data
-        if kind != other_kind or [v.size for v in bound] != [v.size for v in other_bound]:
-            return None
-        renamed = {**renamed, **dict(zip(other_bound, bound, strict=True))}
-    elif x.data != y.data:
-        return None
-    orders = [y.args, y.args[::-1]] if x.op in _IN_ANY_ORDER and len(y.args) == 2 else [y.args]
-    for args in orders:
-        found = [_alike(a, b, renamed, is_before) for a, b in zip(x.args, args, strict=True)]
-        if all(f is not None for f in found):
-            return [start for f in found if f is not None for start in f]
-    return None

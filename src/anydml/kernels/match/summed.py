@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from anydml.kernels.match.product import MatrixProduct, Operand, sums_of
-from anydml.schema.check import Checked
+from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, Statement
@@ -34,17 +34,17 @@ class Summed(NamedTuple):
         return frozenset()
 
 
-def summed(statement: Statement, checked: Checked[Any]) -> Summed | str:
+def summed(problem: Problem) -> Summed | str:
     """The product and the map that compute a statement, or the reason why it is not of this kind."""
-    if len(statement) != 1:
+    if len(problem.statement) != 1:
         return "there are several outputs"
-    ((name, nest),) = statement.items()
+    ((name, nest),) = problem.statement.items()
     found = [e for e in walk(nest.body) if bound_by(e)]
     if nest.moves or len(found) != 1 or not 2 <= len(nest.index) <= 4:
         return NO_SUMS
     sizes = tuple(int(v.size) for v in nest.variables)
     desc = TensorDesc(DataType.INT32, sizes).spelled_out()
-    made = sums_of(found[0], nest.variables, Operand(SUMS, desc), checked)
+    made = sums_of(found[0], nest.variables, Operand(SUMS, desc), problem)
     if made is None:
         return NO_SUMS
     if (k := made.a.desc.sizes[-1]) > EXACT:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from anydml.kernels.code.emit import along, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value, opened
-from anydml.kernels.elementwise import rounding
-from anydml.kernels.nests import arithmetic, items
+from anydml.kernels.nests import items
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.functions import as_number
 from anydml.kernels.nests.items import Bits, Index, Item
-from anydml.kernels.nests.real import Real, either, spread
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.floats import recorded, rounding
+from anydml.kernels.numbers.lanes import either, in_lanes
+from anydml.kernels.numbers.measured import arithmetic
+from anydml.kernels.numbers.measured.functions import as_number
+from anydml.kernels.numbers.measured.real import Real
 from anydml.tensor import DataType
 
 
@@ -27,18 +29,25 @@ class NestElements(Frame):
         """The bits of elements, and the lanes that are open."""
         element = Kind(f"i{data_type.element_bits}", self.lanes)
         if isinstance(item, Bits):
-            return spread(item.value, self.lanes), item.guard
+            return in_lanes(item.value, self.lanes), item.guard
         floating = data_type.dtype.kind == "f"
         if isinstance(item, Index):
             if not floating:
-                return spread(item.value.converted("trunc", item.value.kind.of(element.element)), self.lanes), item.guard
+                return in_lanes(item.value.converted("trunc", item.value.kind.of(element.element)), self.lanes), item.guard
             item = items.position(item)
         if not isinstance(item, Real):
             raise Uncompilable("a truth is stored")
         x = arithmetic.plain(item)
         if not floating:
             whole = items.index(x)
-            return spread(whole.value.converted("trunc", whole.value.kind.of(element.element)), self.lanes), whole.guard
+            return in_lanes(whole.value.converted("trunc", whole.value.kind.of(element.element)), self.lanes), whole.guard
+        if self.body.target.probe is not None:
+            number = as_number(x)
+            bits, undecided = rounding.stored(number, data_type, integral=False)
+            if number.exact:  # also what stands for a quotient that rounds alike
+                y = number.wide()
+                bits, undecided = recorded.claimed(y, y.lift(0.0), y.magnitude() * -(2.0**-52), x.guard, data_type.element_bits)
+            return in_lanes(bits, self.lanes), undecided
         if data_type == DataType.FLOAT32:
             single, undecided = rounding.nearest_single(as_number(x))
             bits = single.bits()
@@ -49,7 +58,7 @@ class NestElements(Frame):
         nan = x.value.compared("uno", x.value)
         quiet = 0x7FC00000 if data_type == DataType.FLOAT32 else 0x7E00
         bits = self.body.chosen(nan, bits.lift(quiet), bits)
-        return spread(bits, self.lanes), either(x.guard, undecided)
+        return in_lanes(bits, self.lanes), either(x.guard, undecided)
 
     def store(self, output: int, bits: Value, row: str) -> None:
         body, shape = self.body, self.shape
@@ -77,7 +86,7 @@ class NestElements(Frame):
     def any(self, mask: Value) -> str:
         """Whether a mask holds in some lane."""
         word = f"i{self.lanes}"
-        mask = spread(mask, self.lanes)
+        mask = in_lanes(mask, self.lanes)
         return self.body.op(f"icmp ne {word} {self.body.op(f'bitcast {mask.kind.text} {mask.name} to {word}')}, 0")
 
     def settle(self, place: int, found: Real, row: str) -> None:

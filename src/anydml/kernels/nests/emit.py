@@ -13,11 +13,12 @@ from anydml.kernels.nests.items import WORD, Index, Item
 from anydml.kernels.nests.lists import Lists, Unlisted
 from anydml.kernels.nests.loops import reduced
 from anydml.kernels.nests.ranges import Ranges
-from anydml.kernels.nests.real import Real, either, spread
 from anydml.kernels.nests.row_sums import RowSums, Unseparated
 from anydml.kernels.nests.shape import DONE, NestKey
 from anydml.kernels.nests.tables import Tables
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.lanes import either, in_lanes
+from anydml.kernels.numbers.measured.real import Real
 
 # A larger frame than a page would have to be probed, on Windows by a function that is not there.
 FRAME = 4096 - 256  # bytes of the stack, less those of registers that are saved
@@ -245,9 +246,9 @@ class _NestKernel(Frame):
     def _list(self, guard: Value) -> None:
         """Append the open elements of a vector to the list; end the call where it may not hold those of the next."""
         body = self.body
-        kept = [spread(self.walk.bits[t], self.lanes) for t in self.shape.kept]
-        guard = spread(guard, self.lanes)
-        room = spread(Value(body, body.op(f"sub i64 {self.width}, %x"), WORD), self.lanes)
+        kept = [in_lanes(self.walk.bits[t], self.lanes) for t in self.shape.kept]
+        guard = in_lanes(guard, self.lanes)
+        room = in_lanes(Value(body, body.op(f"sub i64 {self.width}, %x"), WORD), self.lanes)
         inside = body.constants("i64", range(self.lanes)).compared("ult", room)
         open_ = guard & inside
         any_ = self.elements.any(open_)

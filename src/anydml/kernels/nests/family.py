@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import prod
-from typing import Any
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds, Step
@@ -19,9 +18,9 @@ from anydml.kernels.nests.separable import Separable, separable
 from anydml.kernels.nests.shape import STATE_WORDS, NestKey, narrowed
 from anydml.kernels.nests.undecided import NestPiece, deciding
 from anydml.kernels.nests.weighted import weighted
+from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
-from anydml.schema.check import Checked
-from anydml.schema.statement import Nest, Statement
+from anydml.schema.statement import Nest
 
 ROOM = 1 << 11  # elements on the list of a piece
 SHORT = 1 << 14  # terms below which other threads can wait
@@ -32,25 +31,26 @@ LONGER, NEAR = 3, 2  # times as long as the output's are rows that are added up,
 LONGEST = 1 << 28  # terms of one element; the reference leaves out those of huge windows that are outside
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """A step for each output and each thread."""
+    statement = problem.statement
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    own = _in_place(checked)
+    own = problem.promises.in_place
     groups = [list(statement)] if own else [[name] for name in statement]
     pieces: list[list[NestPiece]] = []
     phases: list[list[list[Step]]] = []
     scratch, work = 0, 0
     for names in groups:
-        made = _made(target, [statement[name] for name in names], tuple(names), own, checked, machine)
+        made = _made(target, [statement[name] for name in names], tuple(names), own, problem, machine)
         if isinstance(made, str):
             return Refused(made)
         steps, here, scratch = made.steps(scratch)
         phases.append(steps)
         pieces.append(here)
         work += made.work
-    decisions = {name: Decision(nest, checked.tensors[name].data_type, target) for name, nest in statement.items()}
+    decisions = {name: Decision(nest, problem.tensors[name].data_type, target) for name, nest in statement.items()}
     return Lowered(
         target,
         [Rounds(phases)],
@@ -61,10 +61,10 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
 
 
 def _made(
-    target: Target, nests: list[Nest], names: tuple[str, ...], own: frozenset[str], checked: Checked[Any], machine: Machine
+    target: Target, nests: list[Nest], names: tuple[str, ...], own: frozenset[str], problem: Problem, machine: Machine
 ) -> _Outputs | str:
     """The kernel of outputs that are computed together, in the first form that takes no large frame; or why there is none."""
-    types = [checked.tensors[name].data_type for name in names]
+    types = [problem.tensors[name].data_type for name in names]
     for many in (MANY, FEW, 1):
         found = together(nests, types, many)
         if isinstance(found, str):
@@ -77,19 +77,13 @@ def _made(
             return "elements of an input that an output may lie in are read elsewhere"
         try:
             for lanes in sorted({target.vector_bytes // 8, max(2, target.vector_bytes // 16)}, reverse=True):
-                made = _Outputs(target, names, found, kept, checked, lanes)
+                made = _Outputs(target, names, found, kept, problem, lanes)
                 if made.compile(machine):
                     return made
         except engine.Uncompilable as error:
             return str(error)
         reason = "the code takes more than a page of the stack"
     return reason
-
-
-def _in_place(checked: Checked[Any]) -> frozenset[str]:
-    """The inputs that an output may lie in the place of."""
-    wires = checked.desc.spec.in_place
-    return frozenset(name for name, field, _ in checked.fields.values() if field.wire in wires)
 
 
 class _Outputs:
@@ -101,12 +95,12 @@ class _Outputs:
         names: tuple[str, ...],
         found: Matched,
         kept: tuple[int, ...],
-        checked: Checked[Any],
+        problem: Problem,
         lanes: int,
     ) -> None:
         self.target, self.lanes = target, lanes
-        self.names, self.found, self.tensors = names, found, checked.tensors
-        outputs = [checked.tensors[name] for name in names]
+        self.names, self.found, self.tensors = names, found, problem.tensors
+        outputs = [problem.tensors[name] for name in names]
         sizes, dims = found.sizes, found.program.dims
         itemsizes = [t.data_type.dtype.itemsize for t in outputs]
         self.strides = [[s * n for s in t.explicit_strides] for t, n in zip(outputs, itemsizes, strict=True)]

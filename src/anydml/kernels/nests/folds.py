@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Protocol
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.nests import arithmetic, decisions, items, real
-from anydml.kernels.nests.items import BIT, WORD, Index, Item, NestCondition
-from anydml.kernels.nests.real import DOUBLE, FAR, SLACK, Real, chosen, either, spread
+from anydml.kernels.nests import items
+from anydml.kernels.nests.items import BIT, WORD, Index, Item
+from anydml.kernels.numbers.functions.pairs import two_sum
+from anydml.kernels.numbers.known import FAR, known_integer
+from anydml.kernels.numbers.lanes import Truth, chosen, either, every, in_lanes
+from anydml.kernels.numbers.measured import arithmetic, decisions
+from anydml.kernels.numbers.measured.real import DOUBLE, SLACK, Real
 
 # Terms of a sum, up to so many of which make no infinity if they are finite: every number that is not guarded is at most
 # 2^1000, or infinite because an operand is, by `real.ranged`, `arithmetic.divide` and `functions._settled`.
@@ -24,7 +28,7 @@ class Fold(Protocol):
     def opened(self, carried: list[Value], guard: Value | None) -> list[Value]:
         """The values where the end of a loop is open in some lanes."""
 
-    def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]: ...
+    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]: ...
 
     def finished(self, carried: list[Value]) -> Item: ...
 
@@ -47,10 +51,10 @@ class _Guarded:
     def more(self, carried: list[Value], *guards: Value | None) -> Value:
         found = either(carried[-1], *guards)
         assert found is not None
-        return spread(found, self.lanes)
+        return in_lanes(found, self.lanes)
 
     def wide(self, x: Value) -> Value:
-        return spread(x, self.lanes)
+        return in_lanes(x, self.lanes)
 
 
 class NestSum(_Guarded):
@@ -59,19 +63,17 @@ class NestSum(_Guarded):
     count: of terms, at most.
     """
 
-    def __init__(self, body: Body, term: Real, there: NestCondition, lanes: int, count: int) -> None:
+    def __init__(self, body: Body, term: Real, there: Truth, lanes: int, count: int) -> None:
         super().__init__(body, lanes, guarded=term.guard is not None or there.guard is not None)
-        self.term, self.known, self.count = term, bool(there.known), count
-        self.top = term.top * count * (1 + 2.0**-20)
-        fits = term.exact and term.quantum is not None and real.places(self.top, term.quantum) <= 53
-        self.exact = fits
+        self.term, self.known, self.count = term, term.known.summed(count), count
+        self.exact = term.exact and self.known.digits <= 53
 
     def starts(self) -> list[Value]:
         values = [self.constant(DOUBLE, -0.0)]
         values += [] if self.exact else [self.constant(DOUBLE, 0.0)]
         return [*values, self.constant(BIT, False), *self.guards()]
 
-    def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]:
+    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
         assert isinstance(term, Real)
         assert term.factor == self.term.factor
         value, some = self.wide(term.value), self.wide(there.mask)
@@ -79,9 +81,7 @@ class NestSum(_Guarded):
         if not there.known:
             value = chosen(some, value, self.constant(DOUBLE, -0.0))
             err = None if err is None else chosen(some, err, self.constant(DOUBLE, 0.0))
-        guard = term.guard if there.known or term.guard is None else real.alike(term.guard, there.mask)
-        if isinstance(guard, tuple):
-            guard = guard[0] & guard[1]
+        guard = term.guard if there.known or term.guard is None else every(term.guard, there.mask)
         if self.exact:
             made = [carried[0] + value]
         else:
@@ -97,18 +97,13 @@ class NestSum(_Guarded):
         value = self.body.chosen(some, carried[0], 0.0)
         guard = carried[-1] if self.open else None
         term = self.term
-        finite = term.finite and self.top < FAR
-        if self.exact:
-            digits = real.places(self.top, term.quantum)
-            return Real(value, None, term.factor, self.top, term.quantum, digits, guard, finite=finite)
-        made = Real(value, err, term.factor, self.top, None, 53, guard, finite=finite)
-        if made.top < FAR or term.top < FAR / 2.0**64:
-            return made
+        if self.exact or self.known.largest < FAR or term.known.largest < FAR / 2.0**64:
+            return Real(value, err, self.known, term.factor, guard)
         size = value.magnitude()
         beyond = size.compared("ogt", FAR) & size.compared("olt", math.inf)
         if self.count > MOST:  # an infinity may be one that float64 does not hold
             beyond = ~size.compared("ole", FAR)
-        return Real(value, err, term.factor, self.top, None, 53, either(guard, beyond))
+        return Real(value, err, replace(self.known, finite=False), term.factor, either(guard, beyond))
 
 
 class RingSum:
@@ -124,25 +119,25 @@ class RingSum:
         assert guard is None
         return carried
 
-    def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]:
+    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
         assert isinstance(term, Index)
-        value = spread(term.value, self.lanes)
+        value = in_lanes(term.value, self.lanes)
         if not there.known:
-            value = chosen(spread(there.mask, self.lanes), value, carried[0].lift(0))
+            value = chosen(in_lanes(there.mask, self.lanes), value, carried[0].lift(0))
         return [carried[0] + value]
 
     def finished(self, carried: list[Value]) -> Item:
-        return Index(carried[0], -(1 << 63), (1 << 63) - 1)
+        return Index(carried[0], items.ANY_WORD)
 
 
-def extreme(kind: str, body: Body, term: Real, there: NestCondition, lanes: int) -> Fold:
+def extreme(kind: str, body: Body, term: Real, there: Truth, lanes: int) -> Fold:
     return NestExtreme(body, term, there, lanes, largest=kind == "max")
 
 
 class NestExtreme(_Guarded):
     """The largest or smallest number of the factor 1, and its bound unless it is exact."""
 
-    def __init__(self, body: Body, term: Real, there: NestCondition, lanes: int, *, largest: bool) -> None:
+    def __init__(self, body: Body, term: Real, there: Truth, lanes: int, *, largest: bool) -> None:
         super().__init__(body, lanes, guarded=term.guard is not None or there.guard is not None)
         self.term, self.largest, self.exact = term, largest, term.exact
 
@@ -150,13 +145,13 @@ class NestExtreme(_Guarded):
         first = self.constant(DOUBLE, -math.inf if self.largest else math.inf)
         return [first, *([] if self.exact else [self.constant(DOUBLE, 0.0)]), *self.guards()]
 
-    def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]:
+    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
         assert isinstance(term, Real)
         term = arithmetic.plain(term)
-        before = Real(carried[0], None if self.exact else carried[1], top=term.top)
+        before = Real(carried[0], None if self.exact else carried[1], replace(term.known, finite=False))
         made = decisions.extreme(before, term, largest=self.largest)
         if not there.known:
-            made = decisions.select(there.mask, None, made, before)
+            made = decisions.select(Truth(there.mask), made, before)
         values = [self.wide(made.value)]
         if not self.exact:
             values.append(self.constant(DOUBLE, 0.0) if made.err is None else self.wide(made.err))
@@ -164,15 +159,14 @@ class NestExtreme(_Guarded):
 
     def finished(self, carried: list[Value]) -> Item:
         term, guard = self.term, carried[-1] if self.open else None
-        if self.exact:
-            return Real(carried[0], None, top=term.top, quantum=term.quantum, digits=term.digits, guard=guard)
-        return Real(carried[0], carried[1], top=term.top, guard=guard)
+        known = replace(term.known, finite=False)  # of nothing, infinite
+        return Real(carried[0], None if self.exact else carried[1], known, guard=guard)
 
 
 class NestArgmax(_Guarded):
     """The place of the first NaN, else of the first of the largest numbers; 0 of nothing."""
 
-    def __init__(self, body: Body, term: Item, there: NestCondition, lanes: int) -> None:
+    def __init__(self, body: Body, term: Item, there: Truth, lanes: int) -> None:
         assert isinstance(term, Real)
         guarded = term.guard is not None or there.guard is not None or term.err is not None
         super().__init__(body, lanes, guarded=guarded)
@@ -182,14 +176,14 @@ class NestArgmax(_Guarded):
         first = [self.constant(DOUBLE, 0.0)] * (1 if self.term.exact else 2)
         return [*first, self.constant(WORD, 0), self.constant(BIT, False), *self.guards()]
 
-    def step(self, carried: list[Value], term: Item, there: NestCondition, place: Value | None) -> list[Value]:
+    def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]:
         assert isinstance(term, Real)
         assert place is not None
         n = 1 if self.term.exact else 2
         key = self.wide(term.value)
         err = None if term.err is None else self.wide(term.err)
-        best = Real(carried[0], carried[1] if n == 2 else None, term.factor, term.top)
-        less, unsure = decisions.compared("less", best, Real(key, err, term.factor, term.top))
+        best = Real(carried[0], carried[1] if n == 2 else None, factor=term.factor)
+        less, unsure, _ = decisions.compared("less", best, Real(key, err, factor=term.factor))
         some, mask = carried[n + 1], self.wide(there.mask)
         first_nan = key.compared("uno", key) & carried[0].compared("ord", carried[0])
         better = (less | first_nan | ~some) & mask
@@ -207,4 +201,4 @@ class NestArgmax(_Guarded):
 
     def finished(self, carried: list[Value]) -> Item:
         n = 1 if self.term.exact else 2
-        return Index(carried[n], 0, items.WIDE, carried[-1] if self.open else None)
+        return Index(carried[n], known_integer(0, items.WIDE), carried[-1] if self.open else None)

@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.nests.real import Real, alike, chosen, either
+from anydml.kernels.numbers.known import RING, Known, known_integer
+from anydml.kernels.numbers.lanes import Truth, broadcast, chosen, either
+from anydml.kernels.numbers.measured.real import Real
 
 WORD = Kind("i64")
 BIT = Kind("i1")
 WIDE = 1 << 62  # what is beyond is not known
 REACH = 1 << 58  # numbers are indices up to here, so that a few of them have sums that need no guard
 LEAST, MOST = -(1 << 63), (1 << 63) - 1  # of a word
+ANY_WORD = known_integer(LEAST, MOST)
+ANY_INDEX = known_integer(-WIDE, WIDE)
 DOUBLED = 1 << 52  # integers up to here are divided as float64
 
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """An integer; low, high: where it lies. guard: lanes in which nothing is known.
+    """An integer. guard: lanes in which nothing is known.
 
     side: where it is the index of elements side by side, the first one and the dimension; or how far along these lie.
     """
 
     value: Value
-    low: int
-    high: int
+    known: Known
     guard: Value | None = None
     side: tuple[str, int] | None = None
 
     @property
     def constant(self) -> int | None:
-        return self.low if self.low == self.high and self.guard is None else None
-
-
-@dataclass(frozen=True, eq=False)
-class NestCondition:
-    """A condition; known: that it holds, or does not, in every lane. guard: lanes in which it is open."""
-
-    mask: Value
-    guard: Value | None = None
-    known: bool | None = None
+        low, high = self.known.integers
+        return low if low == high and self.guard is None else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,34 +45,30 @@ class Bits:
     guard: Value | None = None
 
 
-Item = Index | NestCondition | Real | Bits
+Item = Index | Truth | Real | Bits
 
 
 def whole(body: Body, n: int) -> Index:
-    return Index(body.constant(WORD, n), n, n)
+    return Index(body.constant(WORD, n), known_integer(n, n))
 
 
-def truth(body: Body, known: bool) -> NestCondition:
-    return NestCondition(body.constant(BIT, known), None, known)
+def truth(body: Body, known: bool) -> Truth:
+    return Truth(body.constant(BIT, known), None, known)
 
 
-def _within(low: int, high: int) -> tuple[int, int]:
-    return (low, high) if low >= LEAST and high <= MOST else (LEAST, MOST)
+def _wrapped(known: Known) -> Known:
+    """What is known of a word that holds an integer, or wraps."""
+    return known if known.low >= LEAST and known.high <= MOST else ANY_WORD
 
 
 def arithmetic(op: str, a: Index, b: Index) -> Index:
-    x, y = alike(a.value, b.value)
+    x, y = broadcast(a.value, b.value)
     guard = either(a.guard, b.guard)
-    if op == "add":
-        return Index(x + y, *_within(a.low + b.low, a.high + b.high), guard)
-    if op == "sub":
-        return Index(x - y, *_within(a.low - b.high, a.high - b.low), guard)
-    if op == "mul":
-        corners = [p * q for p in (a.low, a.high) for q in (b.low, b.high)]
-        return Index(_scaled(x, y, a, b), *_within(min(corners), max(corners)), guard)
+    if op in ("add", "sub", "mul"):
+        made = _scaled(x, y, a, b) if op == "mul" else x + y if op == "add" else x - y
+        return Index(made, _wrapped(RING[op](a.known, b.known)), guard)
     if op in ("max", "min"):
-        pick = max if op == "max" else min
-        return Index(extreme(op, x, y), pick(a.low, b.low), pick(a.high, b.high), guard)
+        return Index(extreme(op, x, y), a.known.larger(b.known) if op == "max" else a.known.smaller(b.known), guard)
     assert b.constant is not None
     return quotient(a, b.constant) if op == "floordiv" else remainder(a, b.constant)
 
@@ -86,14 +77,11 @@ def overflowing(op: str, a: Index, b: Index) -> Value | None:
     """The lanes in which a sum, a difference or a product may not be a word's; None where it is one in all."""
     if op not in ("add", "sub", "mul"):
         return None
-    if op == "mul":
-        ends = [p * q for p in (a.low, a.high) for q in (b.low, b.high)]
-    else:
-        ends = [a.low + b.low, a.high + b.high] if op == "add" else [a.low - b.high, a.high - b.low]
-    if min(ends) >= LEAST and max(ends) <= MOST:
+    known = RING[op](a.known, b.known)
+    if _wrapped(known) == known:
         return None
-    x, y = (value.converted("sitofp", value.kind.of("double")) for value in alike(a.value, b.value))
-    made = x * y if op == "mul" else x + y if op == "add" else x - y
+    x, y = (value.converted("sitofp", value.kind.of("double")) for value in broadcast(a.value, b.value))
+    made: Value = RING[op](x, y)
     return made.magnitude().compared("ogt", float(WIDE))
 
 
@@ -111,72 +99,47 @@ def extreme(op: str, x: Value, y: Value) -> Value:
 def quotient(a: Index, by: int) -> Index:
     """The quotient rounded down."""
     x, body = a.value, a.value.body
-    low, high = a.low // by, a.high // by
+    known = known_integer(*(end // by for end in a.known.integers))
     if by & (by - 1) == 0:
-        return Index(x.shifted_right(by.bit_length() - 1, signed=True), low, high, a.guard)
-    if x.kind.lanes and a.low > -DOUBLED and a.high < DOUBLED:
+        return Index(x.shifted_right(by.bit_length() - 1, signed=True), known, a.guard)
+    if x.kind.lanes and a.known.largest < DOUBLED:
         # no quotient that is no integer is as near to one as float64 rounds
         near = x.converted("sitofp", x.kind.of("double")) / float(by)
         cut = near.converted("fptosi", x.kind)
         down = cut.converted("sitofp", near.kind).compared("ogt", near)
-        return Index(cut - down.converted("zext", x.kind), low, high, a.guard)
+        return Index(cut - down.converted("zext", x.kind), known, a.guard)
     divisor = body.constant(x.kind, by)
     cut = body.value(f"sdiv {x.kind.text} {x.name}, {divisor.name}", x.kind)
     below = (cut * divisor).compared("sgt", x)
-    return Index(cut - below.converted("zext", x.kind), low, high, a.guard)
+    return Index(cut - below.converted("zext", x.kind), known, a.guard)
 
 
 def remainder(a: Index, by: int) -> Index:
     x = a.value
     if by & (by - 1) == 0:
-        return Index(x & (by - 1), 0, by - 1, a.guard)
-    return Index(x - quotient(a, by).value * by, 0, by - 1, a.guard)
+        return Index(x & (by - 1), known_integer(0, by - 1), a.guard)
+    return Index(x - quotient(a, by).value * by, known_integer(0, by - 1), a.guard)
 
 
-def compared(op: str, a: Index, b: Index) -> NestCondition:
-    x, y = alike(a.value, b.value)
+def compared(op: str, a: Index, b: Index) -> Truth:
+    x, y = broadcast(a.value, b.value)
     how = {"less": "slt", "less_equal": "sle", "equal": "eq"}[op]
-    return NestCondition(x.compared(how, y), either(a.guard, b.guard))
+    return Truth(x.compared(how, y), either(a.guard, b.guard))
 
 
-def joined(op: str, a: NestCondition, b: NestCondition) -> NestCondition:
-    """Both, or either: open where one is, and the other does not settle it."""
-    for x, y in ((a, b), (b, a)):
-        if x.known is not None:
-            return y if x.known == (op == "both") else x
-    p, q = alike(a.mask, b.mask)
-    mask = p & q if op == "both" else p | q
-    guards = []
-    for x, y in ((a, b), (b, a)):
-        if x.guard is not None:
-            other = y.mask if op == "both" else ~y.mask
-            unsettled = other if y.guard is None else either(other, y.guard)
-            assert unsettled is not None
-            g, u = alike(x.guard, unsettled)
-            guards.append(g & u)
-    return NestCondition(mask, either(*guards))
-
-
-def inverted(a: NestCondition) -> NestCondition:
-    return NestCondition(~a.mask, a.guard, None if a.known is None else not a.known)
-
-
-def select(condition: NestCondition, a: Index, b: Index) -> Index:
-    guard = condition.guard
-    if a.guard is not None or b.guard is not None:
-        no = condition.mask.body.constant(BIT, False)
-        guard = either(guard, chosen(condition.mask, a.guard or no, b.guard or no))
-    return Index(chosen(condition.mask, a.value, b.value), min(a.low, b.low), max(a.high, b.high), guard)
+def select(condition: Truth, a: Index, b: Index) -> Index:
+    guard = condition.guards(a.guard, b.guard)
+    return Index(chosen(condition.mask, a.value, b.value), a.known | b.known, guard)
 
 
 def position(a: Index) -> Real:
     """An index as a number."""
     value = a.value.converted("sitofp", a.value.kind.of("double"))
-    top = max(abs(a.low), abs(a.high))
-    guard = a.guard
-    if top > 1 << 53:
+    known, guard = a.known, a.guard
+    if known.largest > 1 << 53:
         guard = either(guard, value.magnitude().compared("ogt", float(DOUBLED)))
-    return Real(value, top=float(top), quantum=0, digits=min(53, max(1, top.bit_length())), guard=guard, finite=True)
+        known = replace(known, digits=53)
+    return Real(value, known=known, guard=guard)
 
 
 def index(a: Real) -> Index:
@@ -185,9 +148,9 @@ def index(a: Real) -> Index:
     guard = a.guard
     if a.err is not None:
         guard = either(guard, a.err.compared("une", 0.0))
-    if not (a.finite and a.top < REACH):
+    if not (a.known.finite and a.known.largest < REACH):
         guard = either(guard, ~value.magnitude().compared("ole", float(REACH)))
-    limit = min(a.top, float(REACH))
+    limit = min(float(a.known.largest), float(REACH))
     clipped = body.chosen(value.compared("ogt", -limit), value, -limit)  # of NaN, that too
     clipped = body.chosen(clipped.compared("olt", limit), clipped, limit)
-    return Index(clipped.converted("fptosi", value.kind.of("i64")), -int(limit), int(limit), guard)
+    return Index(clipped.converted("fptosi", value.kind.of("i64")), known_integer(-int(limit), int(limit)), guard)

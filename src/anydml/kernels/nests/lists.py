@@ -9,17 +9,21 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
+from operator import or_
 
 from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.nests import arithmetic, decisions, items, real
+from anydml.kernels.nests import items
 from anydml.kernels.nests.folds import NestSum
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.items import BIT, WORD, NestCondition
-from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, either, spread
+from anydml.kernels.nests.items import BIT, WORD
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.nests.weighted import Weighted, WeightedTerm
+from anydml.kernels.numbers.lanes import Truth, either, in_lanes
+from anydml.kernels.numbers.measured import arithmetic, decisions, real
+from anydml.kernels.numbers.measured.real import DOUBLE, ONE, SLACK, Real, U
 
 ENTRY = 24  # bytes of a term: its offset, its weight, and the bound of that; or of two of them: an offset and both weights
 LISTS = 3  # of all terms, of those side by side, and of the others
@@ -54,7 +58,7 @@ class Lists(Frame):
                     guards.append(factors[f].guard)
             for f in term.positive:
                 if f not in above:
-                    above[f], open_ = self._above(factors[f])
+                    above[f], open_, _ = self._above(factors[f])
                     guards.append(open_)
             guards += [walk.truth(c).guard for c in term.conditions] + [walk.index(o).guard for o in term.offsets]
             there = body.constant(BIT, True)
@@ -78,8 +82,8 @@ class Lists(Frame):
             raise Unlisted
         return found
 
-    def _above(self, x: Real) -> tuple[Value, Value | None]:
-        """Whether a number is above 0, and whether that is open."""
+    def _above(self, x: Real) -> Truth:
+        """Whether a number is above 0."""
         return decisions.compared("less", real.fraction(self.body, ONE * 0), x)
 
     def _factor(self, term: WeightedTerm, factors: dict[int, Real]) -> Fraction:
@@ -151,30 +155,26 @@ class Lists(Frame):
             self._put(0, count, self._offset(term), weight.value, err)
             count = count + (1 if there.known else there.mask.converted("zext", WORD))
         exact = all(w.exact for w in made)
-        quanta = [w.quantum for w in made if w.quantum is not None]
         if {w.factor for w in made} != {self.factor}:
             raise Unlisted
         form = replace(
             made[0],
             err=None if exact else body.constant(DOUBLE, 0.0),
-            top=max(w.top for w in made),
-            quantum=min(quanta) if exact and len(quanta) == len(made) else None,
-            digits=max(w.digits for w in made),
-            finite=all(w.finite for w in made),
+            known=reduce(or_, (w.known for w in made)),
             guard=None,
             constant=None,
         )
         return count, form, either(*guards)
 
-    def _term(self, term: WeightedTerm) -> tuple[Real, NestCondition, Value | None]:
+    def _term(self, term: WeightedTerm) -> tuple[Real, Truth, Value | None]:
         """A term's weight, whether it counts, and whether that is open."""
         walk = self.walk
         weight = real.fraction(self.body, ONE)
         for w in term.weights:
             weight = arithmetic.multiply(weight, walk.real(w)) if weight.constant is None else walk.real(w)
         there = items.truth(self.body, True)
-        for truth in (*map(walk.truth, term.conditions), *(NestCondition(*self._above(walk.real(f))) for f in term.positive)):
-            there = items.joined("both", there, truth)
+        for truth in (*map(walk.truth, term.conditions), *(self._above(walk.real(f)) for f in term.positive)):
+            there = there.joined("both", truth)
         own = either(weight.guard, *(walk.index(o).guard for o in term.offsets))
         if own is not None and not there.known:
             own = own & there.mask
@@ -198,7 +198,7 @@ class Lists(Frame):
         return item
 
     def _along(self) -> Value:
-        return spread(self.walk.index(self.found.along).value, self.lanes)
+        return in_lanes(self.walk.index(self.found.along).value, self.lanes)
 
     def _other(self, bits: Value, others: Value) -> Value:
         """Bits that are 0 as long as all elements are -0."""
@@ -209,7 +209,7 @@ class Lists(Frame):
         if not self.floating:
             return None
         some = count.compared("ne", 0)
-        return others.compared("eq", 0) & spread(some, self.lanes)
+        return others.compared("eq", 0) & in_lanes(some, self.lanes)
 
     def roughly(self) -> tuple[Real, Value | None]:
         """A vector of sums with the bounds that magnitudes give, and the lanes in which nothing is known."""
@@ -219,7 +219,7 @@ class Lists(Frame):
 
         def added(bits: Value, weight: Value, carried: list[Value]) -> list[Value]:
             x = self._number(bits).value
-            total = body.fused(x, spread(weight, self.lanes), carried[0])
+            total = body.fused(x, in_lanes(weight, self.lanes), carried[0])
             return [total, carried[1] + x.magnitude(), self._other(bits, carried[2])]
 
         def pair(j: str, carried: list[Value]) -> list[Value]:
@@ -237,9 +237,9 @@ class Lists(Frame):
         _, (total, size, others) = body.loop("0", self.singles.name, 1, sums, single)
         # a product and a sum for each term, of weights up to the heaviest; 3: of the sum of magnitudes, and of this
         share = self.heaviest * (U * (2 * len(self.found.terms) + 3) * SLACK) + self.lost * SLACK
-        err = size * spread(share, self.lanes)
+        err = size * in_lanes(share, self.lanes)
         guard = either(~size.compared("olt", math.inf), self._unsigned(others, self.pairs + self.singles))
-        return Real(total, err, self.factor), guard
+        return Real(total, err, factor=self.factor), guard
 
     def closely(self) -> Real:
         """A vector of sums with the bounds of what additions lose."""

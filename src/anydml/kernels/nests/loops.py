@@ -8,19 +8,21 @@ from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.nests import arithmetic, decisions, items, real
+from anydml.kernels.nests import items
 from anydml.kernels.nests.folds import Fold, NestArgmax, NestSum, RingSum, extreme
-from anydml.kernels.nests.items import Index, Item, NestCondition
-from anydml.kernels.nests.real import Real, chosen, either
-from anydml.kernels.nests.shape import conjuncts
+from anydml.kernels.nests.items import Index, Item
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.known import known_integer
+from anydml.kernels.numbers.lanes import Truth, broadcast, chosen, either, in_lanes
+from anydml.kernels.numbers.measured import arithmetic, decisions, real
+from anydml.kernels.numbers.measured.real import Real
 
 
 class Form(NamedTuple):
     """The form of a reduction's terms: one of them, as an item, and its condition; in so many lanes."""
 
     term: Item
-    condition: NestCondition
+    condition: Truth
     lanes: int
 
 
@@ -60,7 +62,7 @@ def _written_out(walk: NestWalk, args: Sequence[int], kind: str) -> Item:
         for place, there in terms:
             whole = walk.index(place)
             value = whole.value if there.known else chosen(there.mask, whole.value, body.constant(items.WORD, 0))
-            total = items.arithmetic("add", total, Index(value, -items.WIDE, items.WIDE, either(whole.guard, there.guard)))
+            total = items.arithmetic("add", total, Index(value, items.ANY_INDEX, either(whole.guard, there.guard)))
         return total
     neutral = {"sum": -0.0, "max": -math.inf, "min": math.inf}[kind]
     found: Real | None = None
@@ -75,18 +77,18 @@ def _written_out(walk: NestWalk, args: Sequence[int], kind: str) -> Item:
     if found is None:
         return items.whole(body, 0)
     if kind == "sum" and some is not None:  # a sum of nothing is no -0
-        return decisions.select(some, None, found, real.fraction(body, real.ONE * 0))
+        return decisions.select(Truth(some), found, real.fraction(body, real.ONE * 0))
     return found
 
 
-def masked(term: Real, there: NestCondition, neutral: float) -> Real:
+def masked(term: Real, there: Truth, neutral: float) -> Real:
     """A term where its condition holds, else what changes nothing."""
     if there.known:
         return term
     other = real.special(term.body, neutral)
     if math.isinf(neutral):
         term = arithmetic.plain(term)
-    return decisions.select(there.mask, there.guard, term, other)
+    return decisions.select(there, term, other)
 
 
 def _looped(
@@ -96,7 +98,7 @@ def _looped(
     # where a loop begins elsewhere in each lane, its variable differs from lane to lane
     spans = {v: any(ends[0].kind.lanes for ends in walk.ranges.get((p, v), ())) for v in variables}
     fold = fold_of(_form(walk, p, term, condition, variables, spans))
-    conditions = conjuncts(walk.program, condition)
+    conditions = walk.program.operands(condition, "both")
     body = walk.body
 
     def place(at: Sequence[Index]) -> Value:
@@ -105,27 +107,27 @@ def _looped(
             found = items.arithmetic("add", items.arithmetic("mul", found, items.whole(body, n)), x)
         return found.value
 
-    def level(k: int, at: list[Index], there: NestCondition, carried: list[Value]) -> list[Value]:
+    def level(k: int, at: list[Index], there: Truth, carried: list[Value]) -> list[Value]:
         walk.fill(term, condition)
         if k == len(variables):
             item = walk.index(term) if walk.program.ring and not sizes else walk.real(term)
-            there = items.joined("both", there, walk.truth(condition))
+            there = there.joined("both", walk.truth(condition))
             return fold.step(carried, item, there, place(at) if sizes else None)
         v = variables[k]
         start, end, open_ = _range(walk, p, v, conditions, variables[k:])
         carried = fold.opened(carried, open_)
-        first, last = real.alike(start, end)
+        first, last = broadcast(start, end)
         count = widest(items.extreme("max", last - first, first.lift(0)), "smax")
 
         def turn(i: str, values: list[Value]) -> list[Value]:
-            value, step = real.alike(start, Value(body, i, items.WORD))
+            value, step = broadcast(start, Value(body, i, items.WORD))
             value = value + step
             inside = there
             if spans[v]:
-                inside = items.joined("both", there, NestCondition(value.compared("slt", last)))
-                most = real.spread(Value(body, body.op(f"sub i64 {walk.sizes[v]}, 1"), items.WORD), value.kind.lanes)
+                inside = there.joined("both", Truth(value.compared("slt", last)))
+                most = in_lanes(Value(body, body.op(f"sub i64 {walk.sizes[v]}, 1"), items.WORD), value.kind.lanes)
                 value = items.extreme("min", value, most)
-            index = Index(value, 0, (1 << walk.program.bits[v]) - 1)
+            index = Index(value, known_integer(0, (1 << walk.program.bits[v]) - 1))
             with walk.scope({v: index}):
                 go = _uniform(walk, conditions)
                 if go is None:
@@ -152,17 +154,17 @@ def _form(walk: NestWalk, p: int, term: int, condition: int, variables: Sequence
             made = {}
             for v in variables:
                 kind = items.WORD._replace(lanes=walk.lanes if spans[v] else 0)
-                made[v] = Index(Value(walk.body, "%none", kind), 0, (1 << walk.program.bits[v]) - 1)
+                made[v] = Index(Value(walk.body, "%none", kind), known_integer(0, (1 << walk.program.bits[v]) - 1))
             with walk.scope(made):
                 item, there = walk.item(term), walk.truth(condition)
                 if any(spans.values()):
                     mask = walk.body.constant(items.BIT._replace(lanes=walk.lanes), True)
-                    there = items.joined("both", there, NestCondition(mask))
+                    there = there.joined("both", Truth(mask))
                 if isinstance(item, Index) and not walk.program.ring:
                     item = walk.real(term)
                 if isinstance(item, Real) and walk.nodes[p].op == "reduce" and walk.nodes[p].data[0] != "sum":
                     item = arithmetic.plain(item)
-                if isinstance(item, (NestCondition, items.Bits)):
+                if isinstance(item, (Truth, items.Bits)):
                     raise Uncompilable("a reduction of what is no number")
                 lanes = max(item.value.kind.lanes, there.mask.kind.lanes)
         walk.forms[key] = Form(item, there, lanes)
@@ -205,10 +207,10 @@ def _range(
         walk.fill(args[1])
         limit = walk.index(args[1])
         guards.append(limit.guard)
-        end = items.extreme("min", *real.alike(end, widest(limit.value, "smax")))
+        end = items.extreme("min", *broadcast(end, widest(limit.value, "smax")))
     for first, last in walk.ranges.get((p, v), ()):
-        start = items.extreme("max", *real.alike(start, first))
-        end = items.extreme("min", *real.alike(end, last))
+        start = items.extreme("max", *broadcast(start, first))
+        end = items.extreme("min", *broadcast(end, last))
     return start, end, either(*guards)
 
 

@@ -9,7 +9,7 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import WORD, Index
 from anydml.kernels.nests.loops import widest
-from anydml.kernels.nests.real import spread
+from anydml.kernels.numbers.lanes import in_lanes
 
 
 class Ranges(Frame):
@@ -31,7 +31,7 @@ class Ranges(Frame):
 
         def column(x: str, most: list[str]) -> list[str]:
             index = self.column(x, found.dimension)
-            first = spread(Value(body, end, WORD), self.lanes)
+            first = in_lanes(Value(body, end, WORD), self.lanes)
 
             def turn(i: str, ends: list[Value]) -> list[Value]:
                 value = Value(body, i, WORD)
@@ -40,12 +40,12 @@ class Ranges(Frame):
                     may: Value | None = None
                     for c in found.conditions:
                         truth = walk.truth(c)
-                        mask = spread(truth.mask, self.lanes)
+                        mask = in_lanes(truth.mask, self.lanes)
                         if truth.guard is not None:
-                            mask = mask | spread(truth.guard, self.lanes)
+                            mask = mask | in_lanes(truth.guard, self.lanes)
                         may = mask if may is None else may & mask
                     assert may is not None
-                    here, behind = (spread(word, self.lanes) for word in (value, value + 1))
+                    here, behind = (in_lanes(word, self.lanes) for word in (value, value + 1))
                     low = body.chosen(may & here.compared("slt", ends[0]), here, ends[0])
                     return [low, body.chosen(may, behind, ends[1])]
 

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.nests import arithmetic, real
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.items import BIT, WORD, Index, Item, NestCondition
-from anydml.kernels.nests.real import DOUBLE, ONE, SLACK, Real, U, chosen, either, spread
+from anydml.kernels.nests.items import BIT, WORD, Index, Item
 from anydml.kernels.nests.separable import Separable, SeparablePart
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.known import Known, known_integer, outward, places
+from anydml.kernels.numbers.lanes import Truth, chosen, either, in_lanes
+from anydml.kernels.numbers.measured import arithmetic, real
+from anydml.kernels.numbers.measured.real import DOUBLE, ONE, SLACK, Real, U
 from anydml.tensor import DataType
 
 PADDING = 16  # elements behind a sum of rows, which are read and not used
@@ -95,11 +97,11 @@ class RowSums(Frame):
                 guards.append(there.guard)
                 if not there.known:
                     zero = weight.value.lift(0.0)
-                    weight = Real(**(vars(weight) | {"value": chosen(there.mask, weight.value, zero), "constant": None}))
+                    weight = replace(weight, value=chosen(there.mask, weight.value, zero), constant=None)
             made.append(weight)
-        factors, quanta = {w.factor for w in made}, [w.quantum for w in made]
-        top = sum(w.top for w in made)
-        if len(factors) > 1 or any(not w.exact or not w.finite for w in made) or not top < 2.0**200:
+        factors, quanta = {w.factor for w in made}, [w.known.quantum for w in made]
+        top = sum(w.known.largest for w in made)
+        if len(factors) > 1 or any(not w.exact or not w.known.finite for w in made) or not top < 2.0**200:
             raise Unseparated
         least = min(q if q is not None else -1000 for q in quanta)
         if least < -200:
@@ -113,7 +115,7 @@ class RowSums(Frame):
         self.across = weights
         items: list[Item] = []
         offsets = [
-            spread(self.walk.index(part.offsets[0]).value.shifted_right(self.size.bit_length() - 1, signed=False), self.lanes)
+            in_lanes(self.walk.index(part.offsets[0]).value.shifted_right(self.size.bit_length() - 1, signed=False), self.lanes)
             for part in columns
         ]
         if self.permuted:
@@ -121,17 +123,17 @@ class RowSums(Frame):
             for offset in offsets[1:]:
                 low, high = body.intrinsic("umin", low, offset), body.intrinsic("umax", high, offset)
             suffix = f"v{self.lanes}i64"
-            first = spread(body.call(f"llvm.vector.reduce.umin.{suffix}", WORD, low), self.lanes)
-            items.append(Index(first, 0, 1 << 62))
+            first = in_lanes(body.call(f"llvm.vector.reduce.umin.{suffix}", WORD, low), self.lanes)
+            items.append(Index(first, known_integer(0, 1 << 62)))
             guard = either(guard, (high - first).compared("uge", 2 * self.lanes))
             offsets = [offset - first for offset in offsets]
         for part, offset, weight in zip(columns, offsets, weights.values, strict=True):
-            items.append(Index(offset, 0, 1 << 62))
+            items.append(Index(offset, known_integer(0, 1 << 62)))
             if part.weights:
-                items.append(Real(spread(weight, self.lanes)))
+                items.append(Real(in_lanes(weight, self.lanes)))
         self.guarded = guard is not None
         if guard is not None:
-            items.append(NestCondition(spread(guard, self.lanes)))
+            items.append(Truth(in_lanes(guard, self.lanes)))
         return items
 
     # --- a row of the output ---
@@ -147,7 +149,7 @@ class RowSums(Frame):
             for o in part.offsets:
                 at = body.at(at, walk.index(o).value.name)
             rows.append(at)
-        weights = [spread(w, self.lanes) for w in self.down.values]
+        weights = [in_lanes(w, self.lanes) for w in self.down.values]
         count = body.op(f"add i64 %last{found.tensor}_{found.dimension}, 1")
         behind = Value(body, body.op(f"sub i64 {count}, {self.lanes}"), WORD)
         word = Kind(f"i{self.type.element_bits}", self.lanes)
@@ -195,16 +197,16 @@ class RowSums(Frame):
         self.divisor = factor.denominator if small else 1
         spare = 3 if small else 0
         # a sum is less than 2^places times the largest element, in units of its quantum
-        places = real.places(self.top, down.quantum + across.quantum)
+        room = places(0.0, self.top, down.quantum + across.quantum)
         if self.format is None:
-            self.exact, self.span = places + self.type.element_bits <= 53 - spare, None
+            self.exact, self.span = room + self.type.element_bits <= 53 - spare, None
             if not self.exact:
                 raise Unseparated
             return
         digits = self.format.start + 1
-        self.span = 53 - spare - digits - places
+        self.span = 53 - spare - digits - room
         self.exact = self.span >= SPAN
-        if 53 - spare - places >= (1 << self.format.bits - 1 - self.format.start) + digits:
+        if 53 - spare - room >= (1 << self.format.bits - 1 - self.format.start) + digits:
             self.exact, self.span = True, None
 
     def _looked(self, bits: Value, seen: list[Value]) -> list[Value]:
@@ -244,7 +246,7 @@ class RowSums(Frame):
             bound = U * (len(self.found.rows) + len(self.found.columns) + 5) * SLACK
             above = word.compared("sge", 0)
             self.share = body.chosen(above, top.lift(bound), 0.0)
-            self.rest = body.chosen(above, top.lift(0.0), top * (bound * float(self.factor) * real.raised(self.top)))
+            self.rest = body.chosen(above, top.lift(0.0), top * (bound * float(self.factor) * outward(0.0, self.top)[1]))
         if self.exact and self.span is not None:
             smallest = body.call(f"llvm.vector.reduce.umin.{suffix}", kind, seen[1]) + 1
             least = smallest.shifted_right(f.start, signed=False)
@@ -287,7 +289,7 @@ class RowSums(Frame):
                 total = value * weight.value if total is None else body.fused(value, weight.value, total)
         assert total is not None
         guard = next(items) if self.guarded else None
-        assert guard is None or isinstance(guard, NestCondition)
+        assert guard is None or isinstance(guard, Truth)
         return total + 0.0, None if guard is None else guard.mask  # no sum is -0 but of elements that are
 
     def unsettled(self, total: Value) -> Value:
@@ -301,15 +303,16 @@ class RowSums(Frame):
         largest = self.type.element_bits if self.format is None else (1 << self.format.bits - 2 - self.format.start) + 1
         top, quantum = self.top * math.ldexp(1.0, largest), least + self.down.quantum + self.across.quantum
         if self.divisor > 1:
-            return Real(self._divided(total), None, top=real.raised(top * float(self.factor)), finite=True)
-        digits = 53 if self.format is not None else min(53, real.places(top, quantum))
-        return Real(total, None, self.factor, top, quantum, digits, finite=True)
+            most = outward(0.0, top * float(self.factor))[1]
+            return Real(self._divided(total), None, Known(-most, most, finite=True))
+        digits = 53 if self.format is not None else min(53, places(0.0, top, quantum))
+        return Real(total, None, Known(-top, top, quantum, digits, finite=True), self.factor)
 
     def nearly(self, total: Value) -> Real:
         """The number that a sum is, with the bound of what all roundings lost."""
         total = total * float(self.factor)
-        err = self.body.fused(total.magnitude(), spread(self.share, self.lanes), spread(self.rest, self.lanes))
-        return Real(total, err, top=math.inf, finite=True)
+        err = self.body.fused(total.magnitude(), in_lanes(self.share, self.lanes), in_lanes(self.rest, self.lanes))
+        return Real(total, err, Known(finite=True))
 
     def _divided(self, total: Value) -> Value:
         """An exact sum by the divisor: a number that is as far on the same side of any float or half an integer, or is it.

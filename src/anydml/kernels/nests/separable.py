@@ -73,19 +73,13 @@ def _terms(program: Program, place: int) -> Iterator[_Term | None]:
     nodes = program.nodes
     args = nodes[place].args
     for term, condition in zip(args[::2], args[1::2], strict=True):
-        factors = joined(program, term, "mul")
+        factors = program.operands(term, "mul")
         reads = [f for f in factors if nodes[f].op == "read"]
         if len(reads) != 1:
             yield None
         else:
             factors.remove(reads[0])
-            yield _Term(reads[0], tuple(factors), tuple(joined(program, condition, "both")))
-
-
-def joined(program: Program, place: int, op: str) -> list[int]:
-    """The operands of an operation, and of the same operations inside it."""
-    node = program.nodes[place]
-    return [x for a in node.args for x in joined(program, a, op)] if node.op == op else [place]
+            yield _Term(reads[0], tuple(factors), tuple(program.operands(condition, "both")))
 
 
 def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) -> tuple[SeparablePart, SeparablePart] | None:

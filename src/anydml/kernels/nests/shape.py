@@ -129,12 +129,6 @@ class NestKey(NamedTuple):
         return len(seen) > FEW and not looped
 
 
-def conjuncts(program: Program, condition: int) -> list[int]:
-    """The conditions that all have to hold."""
-    op, args, _ = program.nodes[condition]
-    return [c for a in args for c in conjuncts(program, a)] if op == "both" else [condition]
-
-
 def narrowed(program: Program, sizes: Sequence[int]) -> tuple[Narrowed, ...]:
     """The loops whose ends are worth to be found beforehand, for sizes of variables."""
     free, found = program.free(), []
@@ -143,7 +137,7 @@ def narrowed(program: Program, sizes: Sequence[int]) -> tuple[Narrowed, ...]:
             if sizes[v] < LEAST:
                 continue
             conditions: dict[int, list[int]] = {}
-            for c in conjuncts(program, args[1]):
+            for c in program.operands(args[1], "both"):
                 others = free[c] - {v}
                 if v in free[c] and len(others) == 1 and (d := min(others)) < program.dims:
                     conditions.setdefault(d, []).append(c)

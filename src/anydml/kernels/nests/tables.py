@@ -9,10 +9,11 @@ from anydml.kernels.code.emit import fold
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests.frame import Frame
-from anydml.kernels.nests.items import Bits, Index, Item, NestCondition
-from anydml.kernels.nests.real import Real, spread
+from anydml.kernels.nests.items import Bits, Index, Item
 from anydml.kernels.nests.shape import NestKey
 from anydml.kernels.nests.walk import NestWalk
+from anydml.kernels.numbers.lanes import Truth, in_lanes
+from anydml.kernels.numbers.measured.real import Real
 
 
 class Tables(Frame):
@@ -72,16 +73,16 @@ class Tables(Frame):
 
     def _kept(self, item: Item, i: str) -> Item | None:
         assert not isinstance(item, Bits)
-        main = item.mask if isinstance(item, NestCondition) else item.value
+        main = item.mask if isinstance(item, Truth) else item.value
         if not main.kind.lanes:
             return None
         kept = self._slot(main, i)
-        guard = None if item.guard is None else self._slot(spread(item.guard, self.lanes), i)
-        if isinstance(item, NestCondition):
-            return NestCondition(kept, guard, item.known)
+        guard = None if item.guard is None else self._slot(in_lanes(item.guard, self.lanes), i)
+        if isinstance(item, Truth):
+            return Truth(kept, guard, item.known)
         if isinstance(item, Index):
-            return Index(kept, item.low, item.high, guard)
-        err = None if item.err is None else self._slot(spread(item.err, self.lanes), i)
+            return Index(kept, item.known, guard)
+        err = None if item.err is None else self._slot(in_lanes(item.err, self.lanes), i)
         return replace(item, value=kept, err=err, guard=guard)
 
     def loaded(self, x: str) -> dict[int, Item]:
@@ -107,10 +108,10 @@ class Tables(Frame):
         found: list[Item] = []
         for item in items:
             guard = None if item.guard is None else load(item.guard)
-            if isinstance(item, NestCondition):
-                found.append(NestCondition(load(item.mask), guard, item.known))
+            if isinstance(item, Truth):
+                found.append(Truth(load(item.mask), guard, item.known))
             elif isinstance(item, Index):
-                found.append(Index(load(item.value), item.low, item.high, guard))
+                found.append(Index(load(item.value), item.known, guard))
             elif isinstance(item, Real):
                 err = None if item.err is None else load(item.err)
                 found.append(replace(item, value=load(item.value), err=err, guard=guard))

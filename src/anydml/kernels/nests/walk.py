@@ -11,16 +11,17 @@ from typing import Any
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.gather import gathered, has_masks
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves
 from anydml.kernels.match.nests import Program
-from anydml.kernels.nests import arithmetic, decisions, functions, items, real
-from anydml.kernels.nests.items import Bits, Index, Item, NestCondition
-from anydml.kernels.nests.real import Real, alike, chosen, either, raised
+from anydml.kernels.nests import items
+from anydml.kernels.nests.items import Bits, Index, Item
 from anydml.kernels.nests.separable import shares
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.known import known_of, outward, whole_power
+from anydml.kernels.numbers.lanes import Truth, broadcast, chosen, either
+from anydml.kernels.numbers.measured import arithmetic, decisions, functions, real
+from anydml.kernels.numbers.measured.real import Real
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
-
-SINGLE = float(2**128)
 
 
 class NestWalk:
@@ -117,9 +118,9 @@ class NestWalk:
             raise Uncompilable(f"{self.nodes[p].op} is no index here")
         return item
 
-    def truth(self, p: int) -> NestCondition:
+    def truth(self, p: int) -> Truth:
         item = self.item(p)
-        if not isinstance(item, NestCondition):
+        if not isinstance(item, Truth):
             raise Uncompilable(f"{self.nodes[p].op} is no truth here")
         return item
 
@@ -152,9 +153,9 @@ class NestWalk:
         if op == "select":
             return self._select(*args)
         if op in ("both", "either"):
-            return items.joined(op, self.truth(args[0]), self.truth(args[1]))
+            return self.truth(args[0]).joined(op, self.truth(args[1]))
         if op == "not":
-            return items.inverted(self.truth(args[0]))
+            return ~self.truth(args[0])
         if op.startswith("index_"):
             return self._of_indices(op.removeprefix("index_"), args)
         if op == "position":
@@ -168,7 +169,7 @@ class NestWalk:
             return self._of_indices(op, args)
         made = self._number(op, args, data)
         if p in self.shares and isinstance(made, Real) and made.exact:
-            return replace(made, top=min(made.top, raised(float(1 / made.factor))))
+            return replace(made, known=made.known.within(outward(0.0, float(1 / made.factor))[1]))
         return made
 
     def _constant(self, c: Constant) -> Item:
@@ -190,7 +191,7 @@ class NestWalk:
 
     def _known(self, x: Index) -> Index:
         """An integer that is one of a word, where others are so modulo 2^64 alone."""
-        if self.program.ring and (x.low < -items.WIDE or x.high > items.WIDE):
+        if self.program.ring and x.known.largest > items.WIDE:
             raise Uncompilable("integers of 64 bits are compared, or are places, where others are sums modulo 2^64")
         return x
 
@@ -200,17 +201,17 @@ class NestWalk:
         last, stride = (Value(self.body, text, items.WORD) for text in self.places[tensor, d])
         value = at.value
         if not inside:
-            value, end = alike(value, last)
+            value, end = broadcast(value, last)
             value = items.extreme("min", items.extreme("max", value, value.lift(0)), end)
-        value, step = alike(value, stride)
+        value, step = broadcast(value, stride)
         side = at.side if inside and (tensor, d) in self.contiguous else None
-        return Index(value * step, -items.WIDE, items.WIDE, at.guard, side)
+        return Index(value * step, items.ANY_INDEX, at.guard, side)
 
-    def _inside(self, at: Index, data: tuple[int, int]) -> NestCondition:
+    def _inside(self, at: Index, data: tuple[int, int]) -> Truth:
         at = self._known(at)
-        value, last = alike(at.value, Value(self.body, self.places[data][0], items.WORD))
+        value, last = broadcast(at.value, Value(self.body, self.places[data][0], items.WORD))
         # an index that is negative is large without its sign
-        return NestCondition(value.compared("ule", last), at.guard)
+        return Truth(value.compared("ule", last), at.guard)
 
     def _read(self, p: int, args: tuple[int, ...], tensor: int) -> Item:
         offsets = [self.index(a) for a in args]
@@ -258,19 +259,18 @@ class NestWalk:
         double = bits.kind.of("double")
         if data_type == DataType.FLOAT32:
             value = bits.cast(bits.kind.of("float")).converted("fpext", double)
-            return Real(value, top=SINGLE, quantum=-149, digits=24, guard=guard)
+            return Real(value, known=known_of(data_type), guard=guard)
         if data_type == DataType.FLOAT16:
             value = halves.widened(bits).converted("fpext", double)
-            return Real(value, top=2.0**16, quantum=-24, digits=11, guard=guard)
+            return Real(value, known=known_of(data_type), guard=guard)
         if data_type == DataType.FLOAT64:
             raise Uncompilable("elements have type FLOAT64")
         signed, size = data_type.dtype.kind == "i", data_type.element_bits
-        low, high = (-(1 << (size - 1)), (1 << (size - 1)) - 1) if signed else (0, (1 << size) - 1)
         value = bits.converted("sext" if signed else "zext", bits.kind.of("i64"))
-        whole = Index(value, low, high, guard)
+        whole = Index(value, known_of(data_type), guard)
         if size == 64 and not signed:
             beyond = None if self.program.ring else value.compared("slt", 0)  # beyond 2^63, they show as negative
-            whole = Index(value, items.LEAST, items.MOST, either(guard, beyond))
+            whole = Index(value, items.ANY_WORD, either(guard, beyond))
         return whole
 
     def _select(self, condition: int, a: int, b: int) -> Item:
@@ -278,14 +278,10 @@ class NestWalk:
         one, two = self.item(a), self.item(b)
         if isinstance(one, Bits) or isinstance(two, Bits):
             x, y = self._bits(one), self._bits(two)
-            guard = truth.guard
-            if x.guard is not None or y.guard is not None:
-                no = self.body.constant(items.BIT, False)
-                guard = either(guard, chosen(truth.mask, x.guard or no, y.guard or no))
-            return Bits(chosen(truth.mask, x.value, y.value), guard)
+            return Bits(chosen(truth.mask, x.value, y.value), truth.guards(x.guard, y.guard))
         if isinstance(one, Index) and isinstance(two, Index):
             return items.select(truth, one, two)
-        return decisions.select(truth.mask, truth.guard, self.real(a), self.real(b))
+        return decisions.select(truth, self.real(a), self.real(b))
 
     def _bits(self, item: Item) -> Bits:
         if isinstance(item, Bits):
@@ -297,7 +293,7 @@ class NestWalk:
     def _number(self, op: str, args: tuple[int, ...], data: Any) -> Item:
         x = [self.real(a) for a in args]
         if op in ("less", "less_equal", "equal"):
-            return NestCondition(*decisions.compared(op, *x))
+            return decisions.compared(op, *x)
         if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
             return decisions.to_whole(op, *x)
         if op in ("max", "min"):
@@ -305,7 +301,7 @@ class NestWalk:
         if op == "round":
             return functions.rounded(arithmetic.plain(x[0]), data)
         if op == "power":
-            return functions.whole_power(x[0], data)
+            return whole_power(x[0], data, arithmetic.multiply)
         return _ARITHMETIC[op](*x)
 
 

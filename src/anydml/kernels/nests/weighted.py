@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from anydml.kernels.match.nests import Program
-from anydml.kernels.nests.separable import above_zero, joined, shares
+from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.nests.separable import above_zero, shares
 
 LEAST = 4  # terms that are worth a list
 
@@ -32,10 +33,6 @@ class Weighted(NamedTuple):
     terms: tuple[WeightedTerm, ...]
 
 
-class _Unlisted(Exception):
-    pass
-
-
 def weighted(program: Program, lane: int) -> Weighted | None:
     """The sum that a program's element is, or is made from by what does not depend on the lane; None where there is none."""
     if len(program.roots) != 1 or program.ring or program.moves:
@@ -48,7 +45,7 @@ def weighted(program: Program, lane: int) -> Weighted | None:
         return None
     try:
         found = list(_terms(program, free, lane, place, (), ()))
-    except _Unlisted:
+    except Unmatched:
         return None
     along = {o for read, _, _ in found for o in nodes[read].args if lane in free[o]}
     tensors = {nodes[read].data for read, _, _ in found}
@@ -58,11 +55,11 @@ def weighted(program: Program, lane: int) -> Weighted | None:
     terms = []
     for read, weights, conditions in found:
         offsets = tuple(o for o in nodes[read].args if lane not in free[o])
-        factors = tuple(f for w in weights for f in joined(program, w, "mul"))
+        factors = tuple(f for w in weights for f in program.operands(w, "mul"))
         others, positive = list[int](), list[int]()
-        for c in (c for condition in conditions for c in joined(program, condition, "both")):
+        for c in (c for condition in conditions for c in program.operands(condition, "both")):
             above = above_zero(nodes, c)
-            parts = [] if above is None else joined(program, above, "mul")
+            parts = [] if above is None else program.operands(above, "mul")
             # a product of such numbers is above 0 where all of them are
             if parts and between.issuperset(parts):
                 positive += parts
@@ -78,20 +75,20 @@ def _terms(
     """The read, the weights and the conditions of each term."""
     op, args, data = program.nodes[place]
     if any(lane in free[c] for c in conditions):
-        raise _Unlisted
+        raise Unmatched
     if op == "terms" and data == "sum":
         for term, condition in zip(args[::2], args[1::2], strict=True):
             yield from _terms(program, free, lane, term, weights, (*conditions, condition))
     elif op == "mul":
         first, second = args if lane in free[args[0]] else reversed(args)
         if lane in free[second]:
-            raise _Unlisted
+            raise Unmatched
         yield from _terms(program, free, lane, first, (*weights, second), conditions)
     elif op == "select" and (otherwise := program.nodes[args[2]]).op == "constant" and otherwise.data.value == 0:
         if isinstance(otherwise.data.value, float):  # -0
-            raise _Unlisted
+            raise Unmatched
         yield from _terms(program, free, lane, args[1], weights, (*conditions, args[0]))
     elif op == "read" and lane in free[place]:
         yield place, weights, conditions
     else:
-        raise _Unlisted
+        raise Unmatched

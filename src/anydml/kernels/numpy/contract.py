@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from anydml.exact.requantization import Requantize
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
 from anydml.kernels.match.product import MatrixProduct, Operand, product
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.kernels.problem import Problem
 
 ROWS, COLUMNS, INNER = 1024, 1024, 256  # blocks of M and N limit the scratch; blocks of K keep float32 exact
 
@@ -42,9 +41,9 @@ def _index(array: NDArray[Any] | None, batch: tuple[int, ...], rows: slice, colu
     return array[_at(outer, rows if height > 1 else slice(None), columns if width > 1 else slice(None))]
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
+def lower(problem: Problem, machine: Machine) -> Built | Refused:
     """The sums block by block, stored or requantised."""
-    found = product(statement, checked)
+    found = product(problem)
     if isinstance(found, str):
         return Refused(found)
     bind = _sums_alone if found.scales is None else _requantised

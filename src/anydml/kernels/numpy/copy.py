@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
 from anydml.kernels.match.layers import layers
 from anydml.kernels.match.moves import Move, moves
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.kernels.problem import Problem
 
 View = Callable[[NDArray[Any]], NDArray[Any]]
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
+def lower(problem: Problem, machine: Machine) -> Built | Refused:
     """A copy between views for every move."""
+    statement = problem.statement
     found = moves(statement)
     if isinstance(found, str):
-        in_order = layers(statement, checked.tensors[next(iter(statement))].data_type)
+        in_order = layers(statement, problem.tensors[next(iter(statement))].data_type)
         if isinstance(in_order, str):
             return Refused(found)
         found = in_order
     # copied as integers, so that every NaN keeps its payload
-    bits = np.dtype(f"u{checked.tensors[found[0].target].data_type.dtype.itemsize}")
-    moved = [_views(move, checked.tensors[move.target].sizes, bits) for move in found]
+    bits = np.dtype(f"u{problem.tensors[found[0].target].data_type.dtype.itemsize}")
+    moved = [_views(move, problem.tensors[move.target].sizes, bits) for move in found]
     if len(moved) == 1:
         (views,) = moved
         return Built(lambda arrays: _copy(*views(arrays)), bare=True)

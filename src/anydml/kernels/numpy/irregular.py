@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
 from anydml.kernels.match.constants import stored_bits
 from anydml.kernels.match.looked_up import looked_up
-from anydml.schema.check import Checked
+from anydml.kernels.problem import Problem
 from anydml.schema.node import Expr, Variable
 from anydml.schema.statement import Nest, Statement
 from anydml.schema.traversal import bound_by, free
@@ -31,19 +31,20 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
+def lower(problem: Problem, machine: Machine) -> Built | Refused:
     """The outputs in order, each computed in arrays of its size."""
+    statement = problem.statement
     if (reason := looked_up(statement)) is not None:
         return Refused(reason)
     most = 0
     for name, nest in statement.items():
-        if nest.moves and not _is_element(nest.body, checked.tensors[name].data_type):
+        if nest.moves and not _is_element(nest.body, problem.tensors[name].data_type):
             return Refused("an element is not one of an input")
         depends = free(nest.body)
         most = max(most, sum(16 * prod(v.size for v in (*variables, *bound_by(e))) for e, variables in depends.items()))
 
     def bind(arrays: Arrays) -> Execute:
-        return partial(_computed, statement, checked.tensors, arrays)
+        return partial(_computed, statement, problem.tensors, arrays)
 
     return Built(bind, most)
 

@@ -13,7 +13,7 @@ from anydml.exact.philox import INCREMENTS, MULTIPLIERS, WORD
 from anydml.fork_safety import guard
 from anydml.kernels.kernel import Arrays, Built, Execute, Machine, Refused
 from anydml.kernels.match.random_words import NO_BITS, counted
-from anydml.schema.check import Checked
+from anydml.kernels.problem import Problem
 from anydml.schema.node import Expr
 from anydml.schema.statement import Statement
 from anydml.tensor import DataType
@@ -21,8 +21,9 @@ from anydml.tensor import DataType
 LIMB = 2**64 - 1
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Built | Refused:
+def lower(problem: Problem, machine: Machine) -> Built | Refused:
     """The words of consecutive counters. Other outputs are small, and the reference computes them."""
+    statement = problem.statement
     found = {name: counted(nest) for name, nest in statement.items()}
     if not any(found.values()):
         return Refused(NO_BITS)
@@ -30,12 +31,12 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Buil
     for name, nest in statement.items():
         if found[name] is None and any(n > WORD for n in nest.sizes):
             return Refused("another output is large")
-        if checked.tensors[name].data_type != DataType.UINT32:
+        if problem.tensors[name].data_type != DataType.UINT32:
             return Refused("random bits or the state are stored as another type than UINT32")
         most = max(most, 24 * prod(nest.sizes) + 256)
 
     def bind(arrays: Arrays) -> Execute:
-        return partial(_computed, statement, checked.tensors, arrays)
+        return partial(_computed, statement, problem.tensors, arrays)
 
     return Built(bind, most)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import accumulate
 from math import prod
-from typing import Any
 
 from anydml.kernels.call.rounds import in_rounds, shares
 from anydml.kernels.call.steps import At, Step
@@ -15,8 +14,7 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.ranked import ranked
 from anydml.kernels.order import emit, listing
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
+from anydml.kernels.problem import Problem
 
 SHORT = 1 << 12  # elements below which the GIL is kept
 ALONE = 1 << 15  # elements below which a second thread costs more than it saves
@@ -24,8 +22,9 @@ BUDGET = 1 << 25  # elements of a thread after which signals are handled
 MOST = 1 << 31  # elements of a line at most: counts and positions have 32 bits
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """A step for each thread, which loops over lines."""
+    statement = problem.statement
     found, listed = ranked(statement), nonzeros(statement)
     if isinstance(found, str) and isinstance(listed, str):
         return Refused(found)
@@ -33,14 +32,14 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if isinstance(target, str):
         return Refused(target)
     if not isinstance(listed, str):
-        if checked.tensors[listed.source].data_type.element_bits < 8:
+        if problem.tensors[listed.source].data_type.element_bits < 8:
             return Refused("elements are not whole bytes")
-        return listing.lowered(listed, target, checked.tensors)
+        return listing.lowered(listed, target, problem.tensors)
     assert not isinstance(found, str)
     n, k = found.source.sizes[found.axis], found.sizes[found.axis]
     if n >= MOST:
         return Refused("positions take more than 32 bits")
-    tensors = [None if name is None else checked.tensors[name] for name in (found.source.name, found.values, found.positions)]
+    tensors = [None if name is None else problem.tensors[name] for name in (found.source.name, found.values, found.positions)]
     if any(t is not None and t.data_type.element_bits < 8 for t in tensors):
         return Refused("elements are not whole bytes")
     strides = [

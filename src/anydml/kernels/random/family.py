@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from operator import mul
-from typing import Any
 
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
@@ -13,10 +12,9 @@ from anydml.kernels.code.targets import wanted
 from anydml.kernels.copy.copies import copy
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.random_words import WORDS, random_words
+from anydml.kernels.problem import Problem
 from anydml.kernels.random import emit
-from anydml.schema.check import Checked
 from anydml.schema.node import Expr
-from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorDesc
 
 ALONE = 1 << 16  # words below which a second thread costs more than it saves
@@ -24,16 +22,17 @@ SHORT = 1 << 14  # words below which the GIL is kept
 PIECE = 64  # counters: each thread's share but the last is a multiple of it
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """The words in row-major order, and a copy to the output if its layout is another one."""
+    statement = problem.statement
     found = random_words(statement)
     if isinstance(found, str):
         return Refused(found)
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    into, state = checked.tensors[found.target], checked.tensors[found.state]
-    after = None if found.after is None else checked.tensors[found.after]
+    into, state = problem.tensors[found.target], problem.tensors[found.state]
+    after = None if found.after is None else problem.tensors[found.after]
     if any(t is not None and t.data_type != DataType.UINT32 for t in (into, after, None if after is None else state)):
         return Refused("random bits or the state are stored as another type than UINT32")
     named: list[Expr] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -15,11 +14,10 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.match.states import Recurrence, StateProduct
 from anydml.kernels.match.stepped import SteppedElement
+from anydml.kernels.problem import Problem
 from anydml.kernels.recurrence.plan import Planner, fits
 from anydml.kernels.recurrence.shape import MOST_STAGES
 from anydml.kernels.recurrence.undecided import Deciding
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
@@ -28,8 +26,9 @@ SHORT = 1 << 16  # products so few that other threads can wait for them
 SEQUENCES = 8  # at least, of a piece: fewer would not share what is read of the weights
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """A piece for each direction, and for some of the sequences where there are threads for them."""
+    statement = problem.statement
     found = recurrence(statement)
     if isinstance(found, str):
         return Refused(found)
@@ -40,13 +39,13 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused("the states are no floats of 32 or 16 bits")
     if not all(found.sizes):
         return Refused("there are no steps, or nothing in them")
-    if (reason := _unfit(found, checked)) is not None:
+    if (reason := _unfit(found, problem)) is not None:
         return Refused(reason)
     scratch = Scratch("scratch")
     with guard:
         parts = [(direction, part) for direction in range(len(found.directions)) for part in _parts(found, machine.threads)]
         pieces = [
-            Planner(found, *part, checked.tensors, target, scratch, At("constants", 8 * MOST_STAGES * n)).piece()
+            Planner(found, *part, problem.tensors, target, scratch, At("constants", 8 * MOST_STAGES * n)).piece()
             for n, part in enumerate(parts)
         ]
     codes = np.zeros((len(pieces), MOST_STAGES), np.int64)
@@ -73,7 +72,7 @@ def _parts(found: Recurrence, threads: int) -> list[range]:
     return [range(first, end) for first, end in pairwise(ends)]
 
 
-def _unfit(found: Recurrence, checked: Checked[Any]) -> str | None:
+def _unfit(found: Recurrence, problem: Problem) -> str | None:
     """The reason why an input cannot be read; None where all can."""
     places = [(start, 1) for d in found.directions for start in d.starts if start is not None]
     if found.lengths is not None:
@@ -89,6 +88,6 @@ def _unfit(found: Recurrence, checked: Checked[Any]) -> str | None:
                 places.append((leaf.source, leaf.terms))
             elif leaf.terms != found.sizes[3]:
                 return "sums over states are not over all units"
-    if not all(fits(place, found, checked.tensors, terms) for place, terms in places):
+    if not all(fits(place, found, problem.tensors, terms) for place, terms in places):
         return "an element lies outside of an input"
     return None

@@ -12,10 +12,11 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
-from anydml.kernels.elementwise.functions.pairs import Pair
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import SLACK, either
-from anydml.kernels.elementwise.precise_arithmetic import Precise, all_signed, finite, is_zero
+from anydml.kernels.numbers.doubled.arithmetic import Precise, all_signed, finite, is_zero
+from anydml.kernels.numbers.floats.numbers import SLACK
+from anydml.kernels.numbers.functions.pairs import Pair
+from anydml.kernels.numbers.lanes import either
 from anydml.kernels.recurrence.finer_sums import PARTS, sums
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.shape import (
@@ -136,6 +137,8 @@ def _listed(target: Target, shape: RecurrenceKey, number: int, needed: list[int]
         (ROUGH, finer, []),
         (FINE, finer, needed),
     ]
+    if target.probe is not None:  # of what both decide, records of the finer one
+        del passes[1]
     for name, many, made in passes:
         count = body.load("i64", "%state", 8 * COUNT)
         _, (kept, *_) = body.loop("0", count, 1, none, partial(entry, name=name, together=many, needed=made))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from anydml.kernels.code.emit import arguments
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.compensated import plus
-from anydml.kernels.contract.floats.compensated import wide as wide_of
-from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
-from anydml.kernels.elementwise.numbers import SLACK
-from anydml.kernels.elementwise.precise_arithmetic import finite
+from anydml.kernels.contract.floats.second.compensated import plus
+from anydml.kernels.contract.floats.second.compensated import wide as wide_of
+from anydml.kernels.numbers.doubled.arithmetic import finite
+from anydml.kernels.numbers.floats.numbers import SLACK
+from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.shape import INPUT, NUMBERS, RecurrenceKey, names, pointers
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.formula import FormulaWalk
-from anydml.kernels.elementwise.functions.exponentials import exp
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, once
-from anydml.kernels.elementwise.transcendental import STEEP
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, once
+from anydml.kernels.numbers.floats.transcendental import STEEP
+from anydml.kernels.numbers.functions.exponentials import exp
 
 CLOSED = 2.0**-500  # gates below, of which products with two float32 stay in float64's range, are next to 0
 WIDE_OPEN = 100.0  # arguments from which on gates are 1, and erfc of what is below -100 is 2, but for 2^-144
@@ -65,19 +65,19 @@ def _closed(x: Number, argument: Number) -> Number:
 
     def bound() -> Value:
         found = body.chosen(small, CLOSED, x.error())
-        if x.high > 2:
+        if x.known.high > 2:
             return found
-        distance = (argument.wide() if x.high == 1 else -argument.wide()) - _off(argument)  # erfc is nearly 2 below 0
+        distance = (argument.wide() if x.known.high == 1 else -argument.wide()) - _off(argument)  # erfc is nearly 2 below 0
         return body.chosen(distance.compared("ogt", WIDE_OPEN), 2.0**-50, found)
 
-    return replace(_beyond(x), wide=lambda: value, saturated=0, rel=0.0, err=once(bound), least=None)
+    return replace(_beyond(x), wide=lambda: value, saturated=0, rel=0.0, err=once(bound))
 
 
 def _levelled(x: Number, argument: Number) -> Number:
     """e^x - 1, of which the bound is that of -1 far below 0, where slopes make much of what x is away."""
     far = (-argument.wide() - _off(argument)).compared("ogt", WIDE_OPEN)
     error = once(lambda: x.body.chosen(far, 2.0**-50, x.error()))
-    return replace(_beyond(x), saturated=0, rel=0.0, err=error, least=None)
+    return replace(_beyond(x), saturated=0, rel=0.0, err=error)
 
 
 def _rest(gate: Number, argument: Number) -> Number:
@@ -100,4 +100,4 @@ def _rest(gate: Number, argument: Number) -> Number:
         high = body.chosen(shut, body.chosen(x.compared("oeq", math.inf), 0.0, high.lift(CLOSED)), high)
         return body.chosen(low, gate.error() + U, high) * SLACK
 
-    return replace(_beyond(gate), wide=lambda: value, saturated=0, rel=0.0, err=once(bound), least=None)
+    return replace(_beyond(gate), wide=lambda: value, saturated=0, rel=0.0, err=once(bound))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.rows import AT_ONCE
+from anydml.kernels.contract.floats.packed.rows import AT_ONCE
 from anydml.kernels.recurrence import rows, stages
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.shape import DONE, INPUT, LONGEST, NUMBERS, POSITION, STATE, RecurrenceKey, names, pointers

@@ -5,10 +5,10 @@ from __future__ import annotations
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats import tile
-from anydml.kernels.contract.floats.compensated import wide
-from anydml.kernels.contract.floats.rows import AT_ONCE, NORM_SLACK, SQUARES, transposed
-from anydml.kernels.elementwise import halves
+from anydml.kernels.contract.floats.packed import tile
+from anydml.kernels.contract.floats.packed.rows import AT_ONCE, NORM_SLACK, SQUARES, norm, transposed
+from anydml.kernels.contract.floats.second.compensated import wide
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 
@@ -173,10 +173,7 @@ def tiled(target: Target, data_type: DataType, name: str) -> tuple[str, list[str
         return put(k, [read(column)], squares)
 
     begun, squares = body.loop("0", "%n", AT_ONCE, [body.constant(wide_kind, 0.0)] * SQUARES, several)
-    _, (total, *others) = body.loop(begun, "%n", 1, squares, one)
-    for square in others:
-        total = total + square
-    body.stored(total.root() * NORM_SLACK, "%norms")
+    body.stored(norm(body.loop(begun, "%n", 1, squares, one)[1]), "%norms")
     body.do("ret void")
     return defined(body, f"void @{name}(ptr %from, i64 %row, i64 %n, ptr %into, ptr %norms)"), [*body.declared]
 

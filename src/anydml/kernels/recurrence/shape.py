@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.code.targets import Target
-from anydml.kernels.elementwise.transcendental import KINDS
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.floats.transcendental import KINDS
 from anydml.tensor import DataType
 
 INPUT, STATE, NUMBERS = "input", "state", "numbers"  # what sums are over

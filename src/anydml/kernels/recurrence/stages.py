@@ -8,14 +8,15 @@ from dataclasses import replace
 from anydml.kernels.code.emit import arguments, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, opened
-from anydml.kernels.contract.floats.formula import FAR as FAR_SUM
-from anydml.kernels.contract.floats.formula import QUANTUM
-from anydml.kernels.contract.floats.rows import NORM_SLACK
+from anydml.kernels.contract.floats.formula import KNOWN_SUM
+from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
 from anydml.kernels.elementwise import magnitudes
 from anydml.kernels.elementwise.items import Item, number_of, stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import Number, either
-from anydml.kernels.elementwise.precise_arithmetic import finite
+from anydml.kernels.numbers.doubled.arithmetic import finite
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.known import Known
+from anydml.kernels.numbers.lanes import either
 from anydml.kernels.recurrence.gates import GateWalk
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.shape import (
@@ -148,9 +149,9 @@ class _Stage:
         if any(node.op in ("max", "min") for node in self.stage.formula):  # of an infinity, the limit is taken as it is
             error = body.chosen(finite(total), error, 0.0)
         if self.shape.sources[n].kind == NUMBERS:
-            found = Number(body, lambda: total, low=-FAR_SUM_OF_NUMBERS, high=FAR_SUM_OF_NUMBERS, guard=self.open[n])
+            found = Number(body, lambda: total, Known(-FAR_SUM_OF_NUMBERS, FAR_SUM_OF_NUMBERS), guard=self.open[n])
         else:
-            found = Number(body, lambda: total, low=-FAR_SUM, high=FAR_SUM, quantum=QUANTUM, least=QUANTUM)
+            found = Number(body, lambda: total, KNOWN_SUM)
         return replace(found, err=lambda: error)
 
     def settled(self) -> tuple[str, list[str]]:

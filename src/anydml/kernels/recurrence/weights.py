@@ -5,8 +5,8 @@ from __future__ import annotations
 from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.contract.floats.rows import AT_ONCE, NORM_SLACK, SQUARES, transposed
-from anydml.kernels.elementwise import halves
+from anydml.kernels.contract.floats.packed.rows import AT_ONCE, SQUARES, norm, transposed
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 # unit, term: bytes from one to the next; panel: bytes from one panel to the next; first: the vector where they begin
@@ -59,11 +59,8 @@ def packed(target: Target, data_type: DataType, across: int) -> str:
             return put(k, [column], squares)
 
         begun, squares = body.loop("0", together, AT_ONCE, [body.constant(wide, 0.0)] * SQUARES, several)
-        summed = body.loop(begun, "%terms", 1, squares, one)[1]
-        total, *others = summed
-        for square in others:
-            total = total + square
-        body.stored(total.root() * NORM_SLACK, body.at("%norms", body.op(f"mul i64 {vector}, {8 * lanes}")))
+        squares = body.loop(begun, "%terms", 1, squares, one)[1]
+        body.stored(norm(squares), body.at("%norms", body.op(f"mul i64 {vector}, {8 * lanes}")))
         return []
 
     body.loop("0", body.op(f"udiv i64 {body.op(f'add i64 %units, {lanes - 1}')}, {lanes}"), 1, [], group)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from anydml.kernels.code.values import Body, Value, part
-from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.items import Item
+from anydml.kernels.numbers.functions.pairs import two_sum
 
 
 class Accumulator(ABC):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.extremes import First, RowExtreme
 from anydml.kernels.reduce.sums import CarefulProduct, Integers, RowProduct, RowSum

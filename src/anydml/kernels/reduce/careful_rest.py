@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import precise_functions
-from anydml.kernels.elementwise.functions.pairs import Pair, two_sum
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import Number, U
-from anydml.kernels.elementwise.precise_arithmetic import Precise, add
 from anydml.kernels.match.maps import Formula
+from anydml.kernels.numbers.doubled import functions as precise_functions
+from anydml.kernels.numbers.doubled.arithmetic import Precise, add
+from anydml.kernels.numbers.floats.numbers import Number, U
+from anydml.kernels.numbers.functions.pairs import Pair, two_sum
+from anydml.kernels.numbers.known import Known
 from anydml.kernels.reduce import doubled
 from anydml.kernels.reduce.accumulator import Accumulator, masked
 from anydml.kernels.reduce.ends import between
@@ -75,4 +76,4 @@ class CarefulRest(Accumulator):
         head, tail = made.pair.head, made.pair.tail
         off = made.err + tail.magnitude() * (2 * U)
         self.sum = between(head, tail - off, tail + off, made.guard)
-        return Number(self.body, lambda: rest.head, low=0.0, rel=1.0, guard=open_)
+        return Number(self.body, lambda: rest.head, Known(0.0), rel=1.0, guard=open_)

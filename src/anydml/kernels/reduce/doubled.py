@@ -10,11 +10,12 @@ from fractions import Fraction
 from math import factorial
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions.approximate import at_least, product
-from anydml.kernels.elementwise.functions.exponentials import LN2_HEAD, LOG2_E
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import Number, U, odd_of
-from anydml.kernels.reduce.softmax import Shares
+from anydml.kernels.numbers.floats.numbers import Number, U, odd_of
+from anydml.kernels.numbers.functions.approximate import at_least, product
+from anydml.kernels.numbers.functions.exponentials import LN2_HEAD, LOG2_E
+from anydml.kernels.numbers.functions.pairs import two_sum
+from anydml.kernels.numbers.known import Known
+from anydml.kernels.reduce.softmax import SMALL, Shares
 
 Pair = tuple[Value, Value]
 
@@ -75,8 +76,9 @@ def share(e: Pair, total: Pair, additions: int) -> Number:
     return Number(
         y.body,
         lambda: y,
-        low=0.0,
-        high=1.0,
+        Known(0.0, 1.0),
         rel=1.0,
+        saturated=SMALL,
         ends=lambda: (odd_of(*two_sum(y, left - bound)), odd_of(*two_sum(y, left + bound))),
+        finer=lambda: (y, left, bound),
     )

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value, part
-from anydml.kernels.elementwise import numbers
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import Number
-from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers.floats import numbers
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.known import known_integer
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.kernels.reduce.accumulator import Accumulator, masked
 
 INFINITE = 0x7F80_0000  # the bits of float32's infinity; those of the negative one, turned, are one's complement
@@ -27,7 +28,7 @@ class RowExtreme(Accumulator):
         super().__init__(body, lanes)
         self.term, self.which, self.keyed, self.plain = term, which, False, False
         if isinstance(term, WholeNumber):
-            kind = term.known().value.kind
+            kind = term.exactly().value.kind
             end = term.low if which == "max" else term.high
             self.starts = [body.constant(kind, end - (1 << kind.bits) if term.low >= 0 and end >> (kind.bits - 1) else end)]
             return
@@ -65,11 +66,11 @@ class RowExtreme(Accumulator):
     def result(self, values: list[Value]) -> Item:
         x, term = values[0], self.term
         if isinstance(term, WholeNumber):
-            return WholeNumber(x, term.low, term.high)
+            return WholeNumber(x, term.known)
         assert isinstance(term, Number)
         if term.single is not None:
             single = _turned(x).cast(x.kind.of("float")) if self.keyed else x
-            return numbers.of_single(single, term.digits, -149 if term.quantum is None else term.quantum, term.low, term.high)
+            return numbers.of_single(single, term.known)
         return replace(term, wide=lambda: x, odd=None, native=None)
 
 
@@ -91,7 +92,7 @@ class First(Accumulator):
     @staticmethod
     def _key(term: Item) -> Value:
         if isinstance(term, WholeNumber):
-            return term.known().value
+            return term.exactly().value
         assert isinstance(term, Number)
         return term.single if term.single is not None else term.wide()
 
@@ -119,4 +120,4 @@ class First(Accumulator):
         return [self.body.chosen(better, y, x), self.body.chosen(better, b[1], a[1])]
 
     def result(self, values: list[Value]) -> Item:
-        return WholeNumber(values[1], 0, (1 << 62) - 1)
+        return WholeNumber(values[1], known_integer(0, (1 << 62) - 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import dropwhile, pairwise
 from math import prod
-from typing import Any
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds, Step
@@ -19,6 +18,7 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Map
 from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.match.several import several
+from anydml.kernels.problem import Problem
 from anydml.kernels.reduce import across, emit, softmax, whole
 from anydml.kernels.reduce.joint import JOINT, with_joint
 from anydml.kernels.reduce.layout import shape_of
@@ -28,8 +28,7 @@ from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
 from anydml.kernels.reduce.undecided import STATE_WORDS, OpenRows, words
 from anydml.kernels.undecided.decision import Decision
-from anydml.schema.check import Checked
-from anydml.schema.statement import Nest, Statement
+from anydml.schema.statement import Nest
 
 SHORT = 1 << 14  # elements below which other threads can wait
 ALONE = 1 << 15  # elements below which one thread computes
@@ -42,11 +41,12 @@ IN_TURNS = 1 << 27  # elements up to which they do: signals are not handled in b
 LONGEST = 1 << 28  # elements of a row that is added up or multiplied, which no signal ends
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a reduction."""
+    statement = problem.statement
     if len(statement) > 1:
-        made = whole.lower(statement, checked, machine)
-        return _outputs(statement, checked, machine) if isinstance(made, Refused) else made
+        made = whole.lower(problem, machine)
+        return _outputs(problem, machine) if isinstance(made, Refused) else made
     r = rows(statement)
     if isinstance(r, str):
         return Refused(r)
@@ -54,26 +54,27 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if isinstance(target, str):
         return Refused(target)
     (nest,) = statement.values()
-    run = _reduced(r, nest, {name: TensorStart(At(name), t) for name, t in checked.tensors.items()}, target, machine.threads)
+    run = _reduced(r, nest, {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}, target, machine.threads)
     if isinstance(run, Refused):
         return run
     decide = None if run.open is None else run.open.decide
     return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=prod(r.kept + r.reduced) < SHORT, decide=decide)
 
 
-def _outputs(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def _outputs(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for outputs of which some are made of rows, one after another."""
-    if checked.desc.spec.in_place:
+    statement = problem.statement
+    if problem.promises.in_place:
         return Refused("an output that others come after may lie in an input's place")
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    places = {name: TensorStart(At(name), t) for name, t in checked.tensors.items()}
+    places = {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}
     found = several(statement)
     if isinstance(found, str):
         return Refused(found)
     runs: list[Run] = []
-    block = _block(list(found.values()), checked)
+    block = _block(list(found.values()), problem)
     for name, f in found.items():
         if isinstance(f, Rows):
             made = _reduced(f, statement[name], places, target, machine.threads, block)
@@ -82,16 +83,16 @@ def _outputs(statement: Statement, checked: Checked[Any], machine: Machine) -> L
         if isinstance(made, Refused):
             return made
         runs.append(made)
-    size = max(prod(t.sizes) for t in checked.tensors.values())
+    size = max(prod(t.sizes) for t in problem.tensors.values())
     if block is not None:
         return in_turns(target, runs, short=False)
     return in_order(target, runs, {}, short=size < SHORT)
 
 
-def _block(outputs: Sequence[Rows | Map], checked: Checked[Any]) -> int | None:
+def _block(outputs: Sequence[Rows | Map], problem: Problem) -> int | None:
     """Rows that are in a cache until every output has had its turn; None where it is no use, or outputs differ in rows."""
     kept = [f.kept for f in outputs if isinstance(f, Rows)]
-    nbytes = sum(t.total for t in checked.tensors.values())
+    nbytes = sum(t.total for t in problem.tensors.values())
     if len(kept) < len(outputs) or len(set(kept)) > 1 or nbytes < TURNS:
         return None
     if max(prod(f.kept + f.reduced) for f in outputs if isinstance(f, Rows)) > IN_TURNS:

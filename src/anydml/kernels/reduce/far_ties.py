@@ -12,12 +12,13 @@ import math
 
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, part
-from anydml.kernels.elementwise import halves, precise
-from anydml.kernels.elementwise.functions import exponentials
-from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import odd_of
-from anydml.kernels.elementwise.precise_arithmetic import Precise
+from anydml.kernels.elementwise import precise
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.floats.numbers import odd_of
+from anydml.kernels.numbers.functions import exponentials
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
+from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.reduce.open_rows import OpenRow
 from anydml.kernels.reduce.shape import ReductionKey
 from anydml.kernels.reduce.softmax import CLOSE, FARTHEST

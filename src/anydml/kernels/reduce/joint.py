@@ -15,10 +15,10 @@ import math
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.combined import SINGLE
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.elementwise.regrouping import SLOPED_LINE
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.match.maps import formula as formula_of
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U
 from anydml.kernels.reduce.accumulator import Compensated, masked
 from anydml.kernels.reduce.moments import mean_of
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.rounding import stored
+from anydml.kernels.numbers.floats.rounding import stored
 from anydml.kernels.reduce import doubled
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.shape import ALL

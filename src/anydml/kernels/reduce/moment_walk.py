@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.line_walk import LineWalk
-from anydml.kernels.elementwise.numbers import Number, settled
+from anydml.kernels.numbers.floats.numbers import Number, settled
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL, Joint, known_sign
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE, Moments

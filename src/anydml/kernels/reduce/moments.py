@@ -14,8 +14,9 @@ from fractions import Fraction
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.combined import SINGLE, used
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import SLACK, Number, U
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U
+from anydml.kernels.numbers.known import Known
 from anydml.kernels.reduce.accumulator import Compensated, masked
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
@@ -105,7 +106,7 @@ class Moments(Compensated):
         variance = body.fused(-offset, offset, squares)
         variance = body.chosen(variance.compared("olt", 0.0), 0.0, variance)
         lost = squares * ((3 * self.depth + 12) * U * SLACK)
-        self.variance = Number(body, lambda: variance, low=0.0, err=lambda: lost)
+        self.variance = Number(body, lambda: variance, Known(0.0), err=lambda: lost)
         # where all elements are the same, so is the mean
         moved = body.fused(mean.magnitude(), U * SLACK, squares.root() * ((self.depth + 2) * U * SLACK))
         off = body.chosen(squares.compared("oeq", 0.0), 0.0, moved)

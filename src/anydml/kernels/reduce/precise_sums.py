@@ -13,14 +13,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.functions.approximate import at_least, at_most
-from anydml.kernels.elementwise.functions.pairs import Pair, exact_product, lost_product, two_sum
-from anydml.kernels.elementwise.numbers import SLACK, U, either
-from anydml.kernels.elementwise.precise_arithmetic import Condition, Precise, add, divide, multiply, subtract, with_sign
+from anydml.kernels.numbers.doubled.arithmetic import Precise, add, divide, multiply, subtract, with_sign
+from anydml.kernels.numbers.floats.numbers import SLACK, U
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
+from anydml.kernels.numbers.functions.pairs import Pair, exact_product, lost_product, two_sum
+from anydml.kernels.numbers.lanes import Truth, either
 from anydml.kernels.reduce.joint import OTHER_MEAN, TOTAL
 from anydml.kernels.reduce.moments import VARIANCE
 
-Items = Mapping[int, Precise | Condition]
+Items = Mapping[int, Precise | Truth]
 
 
 class Sums(ABC):

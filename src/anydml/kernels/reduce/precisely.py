@@ -11,7 +11,8 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value, part
 from anydml.kernels.elementwise import precise
-from anydml.kernels.elementwise.precise_arithmetic import Condition, Precise
+from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.lanes import Truth
 from anydml.kernels.reduce.joint import JOINT, OTHER_MEAN, TOTAL
 from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
 from anydml.kernels.reduce.open_rows import OpenRow
@@ -30,7 +31,7 @@ class _Finer(OpenRow):
         super().__init__(target, shape._replace(formula=shape.plain))
         self.formula = shape.plain
         self.stages = stages(self.formula, same_along(shape), mapped=shape.mapped)
-        self.items: dict[int, Precise | Condition] = {}
+        self.items: dict[int, Precise | Truth] = {}
         self.beside: dict[tuple[int, str], Precise] = {}  # what else is known of a pass's result, by its place and the node
         self.additions = 2 * shape.additions * shape.lines * max(shape.lanes // self.lanes, 1) + 2 * self.lanes
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise.functions import logarithms
-from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
-from anydml.kernels.elementwise.numbers import Number, U, either
+from anydml.kernels.numbers.floats.numbers import Number, U
+from anydml.kernels.numbers.functions import logarithms
+from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
+from anydml.kernels.numbers.lanes import either
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.sums import Over
 
@@ -22,8 +23,9 @@ def refined(op: str, x: Over, others: Sequence[Number]) -> Number | None:
     """The number that an operation makes of a sum; None for other operations. others: its other operands."""
     if op == "div":
         (n,) = others
-        if n.constant and n.exact and n.low == n.high > 0 and n.digits <= DIGITS:
-            return _quotient(x, n.low)
+        c = n.known.only
+        if n.exact and c is not None and c > 0 and n.known.digits <= DIGITS:
+            return _quotient(x, c)
     if op == "sqrt":
         return _root(x)
     if op == "log":

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import numbers
-from anydml.kernels.elementwise.functions.pairs import exact_product, lost_product, two_sum
 from anydml.kernels.elementwise.items import Item
-from anydml.kernels.elementwise.numbers import FAR, SLACK, Number, U
-from anydml.kernels.elementwise.wholes import WholeNumber
+from anydml.kernels.numbers.floats import numbers
+from anydml.kernels.numbers.floats.numbers import FAR, SLACK, Number, U
+from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
+from anydml.kernels.numbers.known import Known, known_integer
+from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.kernels.reduce.accumulator import Accumulator, masked
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.softmax import Shares
@@ -61,14 +62,13 @@ class RowSum(Accumulator):
 
     def __init__(self, body: Body, lanes: int, term: Number, count: int, depth: int, *, counted: bool, careful: bool) -> None:
         super().__init__(body, lanes)
-        term = numbers.decided_size(term) if not term.positive else term
-        self.term, self.count = term, count
-        if counted and not term.positive:
+        term = numbers.decided_size(term) if not term.known.positive else term
+        self.term, self.known = term, term.known.summed(count)
+        if counted and not term.known.positive:
             raise Uncompilable("a sum of some terms, of any sign")
-        most = term.largest * count
-        self.exact = term.exact and term.quantum is not None and most < math.ldexp(1.0, min(53 + term.quantum, 1000))
+        self.exact = term.exact and self.known.digits <= 53
         self.careful = self.any_order = careful and term.exact and not self.exact
-        self.plain = self.exact or (term.positive and term.err is None)
+        self.plain = self.exact or (term.known.positive and term.err is None)
         self.rel = (0.0 if term.exact else term.rel * SLACK) + depth * U * SLACK
         wide = Kind("double", lanes)
         # the sum of zeros is -0 where all of them are, but +0 of nothing
@@ -83,7 +83,7 @@ class RowSum(Accumulator):
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
         assert isinstance(term, Number)
-        term = numbers.decided_size(term) if not term.positive else term
+        term = numbers.decided_size(term) if not term.known.positive else term
         x = masked(active, term.wide(), self.neutral)
         more = self.guards.step(values, term, active)
         if self.careful:
@@ -113,42 +113,35 @@ class RowSum(Accumulator):
 
     def result(self, values: list[Value]) -> Item:
         term, total = self.term, values[0]
-        low, high = numbers.outward(min(0.0, term.low) * self.count, max(0.0, term.high) * self.count)
         guard = values[-1] if self.guards.starts else None
-        made = Number(self.body, lambda: total, low=low, high=high, quantum=term.quantum, guard=guard)
-        digits = numbers.places(low, high, term.quantum) if term.exact else 53
-        least = term.quantum if term.exact else term.least
+        made = Number(self.body, lambda: total, self.known, guard=guard)
         if self.careful:
             total, left = two_sum(values[0], values[1])
             # -0 stays -0, and infinity what it is: its additions leave NaN over
             some = values[1].compared("one", 0.0)
             total, left = self.body.chosen(some, total, values[0]), self.body.chosen(some, left, 0.0)
             over = Over(total, left, values[2] * 2.0, guard)  # twice: for the roundings of that sum itself
-            if term.quantum is not None and term.quantum >= -400:
+            if term.known.has_quantum(-400):
                 self.over = over
             odd = numbers.odd_of(total, left)
             # less than what is left over does not change on which side of the total the sum is
             lost = over.lost.compared("une", 0.0) & ~over.lost.compared("olt", left.magnitude())
             return replace(
                 made.guarded(lost & total.magnitude().compared("one", math.inf)),
-                wide=lambda: total, odd=lambda: odd, rest=lambda: left, rel=U, digits=53, least=least,
+                wide=lambda: total, odd=lambda: odd, rest=lambda: left, rel=U,
             )  # fmt: skip
         if self.exact:
-            return replace(made, exact=True, digits=min(53, digits), least=least)
-        if term.positive:
-            made = replace(made, rel=self.rel, least=least)
+            return replace(made, exact=True)
+        if term.known.positive:
+            made = replace(made, rel=self.rel)
             if term.saturated:
                 made = made.guarded(total.compared("olt", TINY), total.compared("ogt", FAR) & total.compared("one", math.inf))
-            elif not term.exact:
-                made = replace(made, quantum=None)
             if not self.plain:
                 error = values[1] * SLACK
                 made = replace(made, rel=0.0, err=lambda: error)
             return made
         error = values[1] * SLACK
-        return replace(
-            made, err=lambda: error, quantum=term.quantum if term.exact else None, least=least if term.exact else None
-        )
+        return replace(made, err=lambda: error)
 
 
 class RowProduct(Accumulator):
@@ -177,7 +170,7 @@ class RowProduct(Accumulator):
         return self._checked(a[0] * b[0], a[1] | b[1])
 
     def result(self, values: list[Value]) -> Item:
-        return Number(self.body, lambda: values[0], low=-FAR, high=FAR, rel=self.rel, guard=values[1])
+        return Number(self.body, lambda: values[0], Known(-FAR, FAR), rel=self.rel, guard=values[1])
 
 
 class CarefulProduct(Accumulator):
@@ -237,7 +230,7 @@ class CarefulProduct(Accumulator):
         low, high, nearest = (end * scale for end in (*made.ends(), head))
         return replace(
             made, wide=lambda: nearest, ends=lambda: (low, high), saturated=FURTHEST - 1,
-            zero=lambda: nearest.compared("oeq", 0.0),
+            zero=lambda: nearest.compared("oeq", 0.0), finer=lambda: (nearest, tail * scale, err * scale),
         )  # fmt: skip
 
 
@@ -260,7 +253,7 @@ class Integers(Accumulator):
 
     def result(self, values: list[Value]) -> Item:
         limit = 1 << self.bits
-        return WholeNumber(values[0], -limit if self.signed else 0, limit, modular=True)
+        return WholeNumber(values[0], known_integer(-limit if self.signed else 0, limit), modular=True)
 
 
 class Rest(Accumulator):
@@ -306,4 +299,4 @@ class Rest(Accumulator):
         power = self.shares.ended(self.shares.begun(self.m.converted("fpext", values[0].kind))).wide()
         others = (values[1] - 1).converted("sitofp", values[0].kind)
         made = values[0] / power + others
-        return Number(self.body, lambda: made, low=0.0, high=2.0 * self.count, rel=self.rel)
+        return Number(self.body, lambda: made, Known(0.0, 2.0 * self.count), rel=self.rel)

@@ -12,12 +12,13 @@ from fractions import Fraction
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Value
-from anydml.kernels.elementwise import arithmetic
-from anydml.kernels.elementwise.functions import exponentials
-from anydml.kernels.elementwise.functions.approximate import at_least
-from anydml.kernels.elementwise.items import Item, as_number, constant
+from anydml.kernels.elementwise.items import Item, as_number
 from anydml.kernels.elementwise.modular import modular
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, settled
+from anydml.kernels.numbers.floats import arithmetic
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, constant, settled
+from anydml.kernels.numbers.functions import exponentials
+from anydml.kernels.numbers.functions.approximate import at_least
+from anydml.kernels.numbers.known import Known
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
@@ -125,7 +126,7 @@ class RowWalk(MomentWalk):
                 and args[1] not in self.reciprocals
             ):
                 divisor = self.number(args[1])
-                if not divisor.exact and divisor.positive and divisor.err is None and not divisor.saturated:
+                if not divisor.exact and divisor.known.positive and divisor.err is None and not divisor.saturated:
                     one = replace(constant(Fraction(1), self.like), single=None)
                     self.reciprocals[args[1]] = settled(arithmetic.divide(one, divisor))
 
@@ -255,7 +256,7 @@ class RowWalk(MomentWalk):
             if isinstance(a, CarefulRest):
                 self.closest = a.sum
             if isinstance(item, Number) and not alone:
-                item = replace(item, ends=None)  # which what is made of it has not
+                item = replace(item, ends=None, finer=None)  # which what is made of it has not
             self.items[p] = item if alone else self._settled(item)
 
     def closely(self) -> tuple[Value, Value]:
@@ -292,12 +293,10 @@ class RowWalk(MomentWalk):
         if op == "sub" and args[0] == args[1]:
             x = self.number(args[0])
             nothing = x.wide() - x.wide()  # NaN of infinities
-            return Number(
-                self.body, lambda: nothing, exact=True, low=0.0, high=0.0, quantum=0, digits=1, least=0, guard=x.guard
-            )
+            return Number(self.body, lambda: nothing, Known(0.0, 0.0, 0, 1, 0), exact=True, guard=x.guard)
         if op == "sub" and self.formula[args[1]] == ("row_max", (args[0],), False):
             made = arithmetic.add(self.number(args[0]), self.number(args[1]), sign=-1)
-            return replace(made, high=0.0)
+            return replace(made, known=replace(made.known, high=0.0))
         if place == self.powers:
             element, _ = self.formula[args[0]].args
             assert self.shares is not None
@@ -321,7 +320,7 @@ class RowWalk(MomentWalk):
             raise Uncompilable("an exponential of a number that is rounded inside")
         value = exponentials.exponential(at_least(x.wide(), exponentials.LOWEST))
         rel = exponentials.EXP_REL + (0.0 if x.exact else -exponentials.LOWEST * U * SLACK)
-        return Number(self.body, lambda: value, low=0.0, high=1.0, rel=rel, saturated=1000)
+        return Number(self.body, lambda: value, Known(0.0, 1.0), rel=rel, saturated=1000)
 
 
 def _shortest(x: Number) -> Value:

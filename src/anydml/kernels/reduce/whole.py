@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Step
@@ -18,11 +17,10 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Formula, Node, Stream, formula
 from anydml.kernels.match.rows import Rows
 from anydml.kernels.match.staged import staged
+from anydml.kernels.problem import Problem
 from anydml.kernels.reduce import emit
 from anydml.kernels.reduce.layout import shape_of
-from anydml.schema.check import Checked
 from anydml.schema.expression import Tensor
-from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorDesc
 
 SHORT = 1 << 14  # elements below which other threads can wait
@@ -30,19 +28,20 @@ ALONE = 1 << 15  # elements below which one thread looks for extremes
 PARTIAL = "partial extremes"
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for the stages of a statement."""
+    statement = problem.statement
     found = staged(statement)
     if isinstance(found, str):
         return Refused(found)
-    if checked.desc.spec.in_place:
+    if problem.promises.in_place:
         return Refused("an output that others come after may lie in an input's place")
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    if any(t.data_type.element_bits < 8 for t in checked.tensors.values()):
+    if any(t.data_type.element_bits < 8 for t in problem.tensors.values()):
         return Refused("elements are of four bits")
-    places = {name: TensorStart(At(name), t) for name, t in checked.tensors.items()}
+    places = {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}
     places |= {t.name: _kept(t) for t in found.inner}
     runs, shares = _extremes(found.extremes, found.inner[0], places, target, machine.threads)
     for m in found.maps:
@@ -52,7 +51,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         runs.append(run)
     inner = {t.name: places[t.name].tensor.total for t in found.inner}
     inner[PARTIAL] = shares * inner[found.inner[0].name]
-    size = max(prod(t.sizes) for t in checked.tensors.values())
+    size = max(prod(t.sizes) for t in problem.tensors.values())
     return in_order(target, runs, inner, short=size < SHORT)
 
 

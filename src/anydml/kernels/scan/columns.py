@@ -13,9 +13,9 @@ from anydml.kernels.code.emit import along, arguments, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
-from anydml.kernels.elementwise.halves import narrowed, odd_single, widened
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import walk
+from anydml.kernels.numbers.halves import narrowed, odd_single, widened
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts, picked, zero_of_none
 

@@ -6,20 +6,16 @@ before the vector is head + tail. An element is decided if both ends of the inte
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.scan.sizes import size, spread
-
-if TYPE_CHECKING:
-    from anydml.kernels.scan.lines import ScanLine
+from anydml.kernels.scan.vectors import LineVectors
 
 LOST = 2.0**-51  # exceeds the relative rounding error of adding a prefix and the tail
 
 
-def further(line: ScanLine, begin: str, sums: Value) -> tuple[str, Value, Value]:
+def further(line: LineVectors, begin: str, sums: Value) -> tuple[str, Value, Value]:
     """Continue with whole blocks. -> where that ends, and the sum there as a head and a tail"""
     body, kind = line.body, sums.kind
     before, head, inside, stores, done = map(body.name, ("before", "blocks", "inside", "stores", "done"))
@@ -50,7 +46,7 @@ def further(line: ScanLine, begin: str, sums: Value) -> tuple[str, Value, Value]
     return i, *now
 
 
-def _summed(line: ScanLine, vectors: list[Value], sums: tuple[Value, Value]) -> tuple[list[Value], tuple[Value, Value], str]:
+def _summed(line: LineVectors, vectors: list[Value], sums: tuple[Value, Value]) -> tuple[list[Value], tuple[Value, Value], str]:
     """The elements to store, the sum after them, and whether an element is undecided or the sum is not exact."""
     body, half = line.body, line.lanes // 2
     single, wide = Kind("float", line.lanes), sums[0].kind

@@ -18,10 +18,9 @@ from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.irregular.loops import Loop, described, parts
 from anydml.kernels.kernel import Arrays, Lowered, Machine, Refused
 from anydml.kernels.match.scans import Scan, scan
-from anydml.kernels.scan import columns, emit, exact, lines
+from anydml.kernels.problem import Problem
+from anydml.kernels.scan import columns, emit, exact, lines, vectors
 from anydml.kernels.scan.group import ScanKey
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
 from anydml.tensor import DataType
 
 SHORT = 1 << 14  # elements below which the GIL is kept
@@ -58,8 +57,9 @@ class ScanPiece(NamedTuple):
     words: int
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """A step for each thread, which loops over lines."""
+    statement = problem.statement
     found = scan(statement)
     if isinstance(found, str):
         return Refused(found)
@@ -68,7 +68,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         return Refused(target)
     if found.data_type.dtype.kind == "f" and found.data_type not in _FORMATS:
         return Refused("elements have type FLOAT64")
-    source, into = checked.tensors[found.source], checked.tensors[found.target]
+    source, into = problem.tensors[found.source], problem.tensors[found.target]
     itemsize = found.data_type.dtype.itemsize
     strides = [(a * itemsize, b * itemsize) for a, b in zip(source.explicit_strides, into.explicit_strides, strict=True)]
     layout, shape = _laid_out(found, strides, target)
@@ -86,7 +86,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         code = engine.compiled(emit.emitted, target, shape)
     elif layout.lane is None:
         code = engine.compiled(lines.emitted, target, shape, found.backward)
-        staged = 2 * lines.block(target, shape) * itemsize
+        staged = 2 * vectors.block(target, shape) * itemsize
     else:
         code = engine.compiled(columns.emitted, target, shape)
         sums, staged = columns.columns_bytes(target, shape, count)

@@ -15,11 +15,11 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import along, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, opened
-from anydml.kernels.elementwise.functions.pairs import exact_product, two_sum
-from anydml.kernels.elementwise.halves import widened
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, odd_of
-from anydml.kernels.elementwise.rounding import stored
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
+from anydml.kernels.numbers.floats.rounding import stored
+from anydml.kernels.numbers.functions.pairs import exact_product, two_sum
+from anydml.kernels.numbers.halves import widened
 from anydml.tensor import DataType
 
 FAR, NEAR = 2.0**500, 2.0**12  # where a product is scaled, and where a scaled one is scaled back

@@ -11,26 +11,17 @@ from anydml.kernels.code.emit import along, arguments, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
-from anydml.kernels.elementwise.halves import narrowed, odd_single, widened
 from anydml.kernels.irregular.loops import walk
+from anydml.kernels.numbers.halves import narrowed, odd_single, widened
 from anydml.kernels.scan.columns import NONE
 from anydml.kernels.scan.doubled import further
-from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
-from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts, picked
+from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed
+from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts
 from anydml.kernels.scan.sizes import Sizes, beyond, lower, of_block, size
+from anydml.kernels.scan.vectors import LineVectors
 
 NAMES = (*FIRST, "staged")
 LEAST = 16  # elements of a line at least: shorter lines are faster side by side in lanes
-
-
-def loaded_lanes(target: Target, shape: ScanKey) -> int:
-    """The number of elements of a vector: for floats, that of float32."""
-    return lanes_of(target) if shape.floating else target.vector_bytes // shape.size
-
-
-def block(target: Target, shape: ScanKey) -> int:
-    """The number of elements that are computed together."""
-    return (2 if shape.floating else 4) * loaded_lanes(target, shape)
 
 
 def emitted(target: Target, shape: ScanKey, backward: bool) -> str:
@@ -57,11 +48,8 @@ class ScanLine:
     def __init__(self, body: Body, shape: ScanKey, items: Resumed, at: list[str], least: str, backward: bool) -> None:
         self.body, self.shape, self.items, self.least, self.backward = body, shape, items, least, backward
         self.source, self.target = at
-        self.lanes, self.block = loaded_lanes(body.target, shape), block(body.target, shape)
-        self.element = Kind(f"i{8 * shape.size}", self.lanes)
-        # the sums of one vector of floats take two registers
-        self.sum = Kind("double", self.lanes // 2) if shape.floating else self.element
-        self.neutral = body.constant(self.sum, -0.0 if shape.floating else int(shape.product))
+        self.vectors = v = LineVectors(body, shape, at, backward)
+        self.lanes, self.block, self.element, self.sum, self.neutral = v.lanes, v.block, v.element, v.sum, v.neutral
 
     def compute(self) -> None:
         body = self.body
@@ -82,7 +70,7 @@ class ScanLine:
         body.branch(body.op(f"icmp ult i64 {i}, %n"), inside, done)
         body.label(inside)
         source, target, partial, rest = self._places(i)
-        vectors = [self.loaded(source, k) for k in range(self.block // self.lanes)]
+        vectors = [self.vectors.loaded(source, k) for k in range(self.block // self.lanes)]
         made, last, sizes = self._summed(vectors, first_sums)
         if sizes is not None:
             body.branch(beyond(body, self.least, sizes), inexact, stores, seldom=True)
@@ -90,7 +78,7 @@ class ScanLine:
             body.jump(stores)
         body.label(stores)
         for k, value in enumerate(made):
-            body.stored(self.turned(value), self.vector(target, k))
+            body.stored(self.vectors.turned(value), self.vectors.vector(target, k))
         when(body, partial, lambda: self._staged_out(i, rest))
         kept = body.name("kept")
         body.jump(kept)
@@ -163,28 +151,13 @@ class ScanLine:
     def _neutral_bits(self) -> int:
         return 1 << 8 * self.shape.size - 1 if self.shape.floating else int(self.shape.product)
 
-    def vector(self, base: str, k: int) -> str:
-        k = self.block // self.lanes - 1 - k if self.backward else k
-        return self.body.at(base, k * self.lanes * self.shape.size)
-
-    def loaded(self, base: str, k: int) -> Value:
-        return self.turned(self.body.loaded(self.element, self.vector(base, k)))
-
-    def turned(self, x: Value) -> Value:
-        return picked(x, x, range(x.kind.lanes)[::-1]) if self.backward else x
-
-    def moved(self, x: Value, by: int) -> Value:
-        """The lanes moved up by `by`, after neutral ones."""
-        lanes = x.kind.lanes
-        return picked(x, self.neutral, [lanes + i if i < by else i - by for i in range(lanes)])
-
     def _summed(self, vectors: list[Value], sums: Value) -> tuple[list[Value], Value, Sizes | None]:
         """The elements to store, the sums after them, and the sizes of floats."""
         if not self.shape.floating:
             made = []
             for x in vectors:
                 value, after = self._prefixes(x, sums)
-                made.append(self._exclusive(value, sums) if self.shape.exclusive else self._joined(value, sums))
+                made.append(self._exclusive(value, sums) if self.shape.exclusive else self.vectors.joined(value, sums))
                 sums = after
             return made, sums, None
         half = self.lanes // 2
@@ -195,61 +168,34 @@ class ScanLine:
             sizes.append(size(x))
             through, stored = [], []
             for first in (0, half):
-                part = self.half(x, first).converted("fpext", self.sum)
+                part = self.vectors.half(x, first).converted("fpext", self.sum)
                 value, after = self._prefixes(part, sums)
                 through.append(value + sums)
                 stored.append(self._exclusive(value, sums) if self.shape.exclusive else through[-1])
                 sums = after
-            narrow = self.whole([t.converted("fptrunc", t.kind.of("float")) for t in through])
+            narrow = self.vectors.whole([t.converted("fptrunc", t.kind.of("float")) for t in through])
             totals.append(size(narrow))
             if bits.kind.bits == 16:
-                made.append(self.whole([narrowed(odd_single(s)) for s in stored]))
+                made.append(self.vectors.whole([narrowed(odd_single(s)) for s in stored]))
             elif self.shape.exclusive:
-                made.append(self.whole([s.converted("fptrunc", s.kind.of("float")) for s in stored]).bits())
+                made.append(self.vectors.whole([s.converted("fptrunc", s.kind.of("float")) for s in stored]).bits())
             else:
                 made.append(narrow.bits())
         return made, sums, of_block(sizes, totals)
 
-    def _joined(self, x: Value, y: Value) -> Value:
-        return x * y if self.shape.product else x + y
-
     def _prefixes(self, x: Value, sums: Value) -> tuple[Value, Value]:
         """The prefixes within a vector plus the sum before it, and the sum after the vector."""
-        x = self.prefixes(x)
-        return x, self._joined(self.last(x), sums)
-
-    def prefixes(self, x: Value) -> Value:
-        """The sum or product of the lanes up to each one."""
-        by = 1
-        while by < x.kind.lanes:
-            x, by = self._joined(x, self.moved(x, by)), 2 * by
-        return x
-
-    def last(self, x: Value) -> Value:
-        """The last lane, broadcast to all lanes."""
-        return picked(x, x, [x.kind.lanes - 1] * x.kind.lanes)
-
-    def half(self, x: Value, first: int) -> Value:
-        """Half of the lanes, beginning at lane `first`."""
-        return picked(x, x, range(first, first + self.lanes // 2))
+        x = self.vectors.prefixes(x)
+        return x, self.vectors.joined(self.vectors.last(x), sums)
 
     def _exclusive(self, prefixes: Value, sums: Value) -> Value:
-        return self._joined(self.moved(prefixes, 1), sums)
-
-    def whole(self, parts: list[Value]) -> Value:
-        return picked(parts[0], parts[1], range(self.lanes))
-
-    def whole_block(self, i: str) -> tuple[str, str]:
-        """The addresses of a whole block in source and target."""
-        body = self.body
-        first = body.op(f"add i64 {i}, {self.block - 1}") if self.backward else i
-        return along(body, self.source, "%source_step", first), along(body, self.target, "%target_step", first)
+        return self.vectors.joined(self.vectors.moved(prefixes, 1), sums)
 
     def _go_on(self, i: str, sums: Value) -> None:
         """The rest of a line, beginning with a block whose sums float64 does not hold."""
         left = sums.lift(0.0)
         if self.shape.size == 4:  # float16 needs this only for sums that are infinite or nearly so
-            i, sums, left = further(self, i, sums)
+            i, sums, left = further(self.vectors, i, sums)
         self._left_to_group(i, sums, left)
 
     def _left_to_group(self, i: str, sums: Value, left: Value) -> None:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.graphs.plan import Pooling
 from anydml.kernels.contract.quantised.bounds import elements_of, quantised
+from anydml.kernels.match.between import QuantisedMeans
 from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED
 from anydml.tensor import DataType, limits
 
@@ -64,7 +64,7 @@ class Counts(NamedTuple):
     read: float
 
 
-def numbers(p: Pooling, x: DataType, y: DataType, counts: Counts, slack: float = 0.0) -> Numbers | str:
+def numbers(p: QuantisedMeans, x: DataType, y: DataType, counts: Counts, slack: float = 0.0) -> Numbers | str:
     """The numbers for means, or why there are none. slack: is added to the bound of the estimate."""
     (x_scale, x_zero), (y_scale, y_zero) = p.x, p.rounding
     if not (1 / FAR < x_scale < FAR and 1 / FAR < y_scale < FAR):

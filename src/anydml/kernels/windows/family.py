@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,12 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, WindowReduction, windows
+from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.windows import emit, narrow, whole
 from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
 from anydml.kernels.windows.shape import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, names, raw
 from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
-from anydml.schema.check import Checked
 from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
 from anydml.schema.types import EIGHT_BIT, FLOATS, INDICES
@@ -47,44 +47,51 @@ IMAGES = (
 WIDE = 8  # elements of a dimension without windows from which lines run along it, if they are contiguous
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a reduction of windows."""
-    w = windows(statement)
+    w = windows(problem.statement)
+    if isinstance(w, str) and problem.promises.constants:
+        with guard:
+            from anydml.kernels.match.between import selected
+        if isinstance(of_bytes := selected(problem), str):
+            return Refused(of_bytes)
+        problem, w = of_bytes, windows(of_bytes.statement)
+    statement = problem.statement
     if isinstance(w, str):
         return Refused(w)
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    tensors = checked.tensors
+    tensors = problem.tensors
     source, output = tensors[w.source], tensors[w.output]
     if (reason := _misfit(w, tensors)) is not None:
         return Refused(reason)
     if _is_whole(w) and (images := _images(w, source, output)) is not None:
-        return _lowered_images(statement, w, images, checked, target, machine.threads)
+        return _lowered_images(statement, w, images, tensors, target, machine.threads)
     most = target.vector_bytes // source.data_type.dtype.itemsize
     if (tiles := narrow.narrow(w, source, output, most)) is not None:
         return _lowered_narrow(w, tiles, source.data_type, target, machine.threads)
     if w.kind == MEAN and _is_whole(w):
         with guard:
             from anydml.kernels.reduce import family as rows  # of many modules, that other windows do without
-        return rows.lower({w.output: _mean_of_all(statement[w.output], w, source)}, checked, machine)
-    return _lowered_lines(statement, w, checked, target, machine.threads)
+        return rows.lower(problem._replace(statement={w.output: _mean_of_all(statement[w.output], w, source)}), machine)
+    return _lowered_lines(statement, w, tensors, target, machine.threads)
 
 
 def between(
-    w: WindowReduction, checked: Checked[Any], target: Target, threads: int, record: NDArray[np.uint8]
+    w: WindowReduction, tensors: Mapping[str, TensorDesc], target: Target, threads: int, record: NDArray[np.uint8]
 ) -> Lowered | Refused:
     """Steps for means of bytes that are dequantised, which are quantised again, see `estimate`; record: its numbers."""
-    if _is_whole(w) and (images := _images(w, checked.tensors[w.source], checked.tensors[w.output])) is not None:
-        return _lowered_images({}, w, images, checked, target, threads)._replace(constants=record)
-    made = _lowered_lines({}, w, checked, target, threads)
+    if _is_whole(w) and (images := _images(w, tensors[w.source], tensors[w.output])) is not None:
+        return _lowered_images({}, w, images, tensors, target, threads)._replace(constants=record)
+    made = _lowered_lines({}, w, tensors, target, threads)
     return made if isinstance(made, Refused) else made._replace(constants=record)
 
 
 def _lowered_lines(
-    statement: Statement, w: WindowReduction, checked: Checked[Any], target: Target, threads: int
+    statement: Statement, w: WindowReduction, tensors: Mapping[str, TensorDesc], target: Target, threads: int
 ) -> Lowered | Refused:
-    source, output = checked.tensors[w.source], checked.tensors[w.output]
+    source, output = tensors[w.source], tensors[w.output]
     layout = _layout(w, source, output)
     line = w.axes[layout.line]
     most = MOST_QUANTIZED if w.kind == QUANTIZED else LONGEST
@@ -95,7 +102,7 @@ def _lowered_lines(
     if max(length_of(line, 0), line.size, line.output) > LONGEST:
         return Refused(f"lines are longer than {LONGEST} elements")
     work = prod(a.output * a.window for a in w.axes)
-    shape = _shape(target, w, checked, layout)
+    shape = _shape(target, w, tensors, layout)
     if work < GENERAL:
         shape = _for_any_size(shape)
     with guard:
@@ -106,7 +113,7 @@ def _lowered_lines(
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
     threads = min(threads if work >= ALONE else 1, count)
     most = max(1, BUDGET // _cost(w, layout))
-    lies = sizes_and_strides(w, checked, layout, shape)
+    lies = sizes_and_strides(w, tensors, layout, shape)
 
     def pieces(first: int, end: int) -> list[list[Step]]:
         found = []
@@ -192,9 +199,9 @@ def _images(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> Image
 
 
 def _lowered_images(
-    statement: Statement, w: WindowReduction, images: Images, checked: Checked[Any], target: Target, threads: int
+    statement: Statement, w: WindowReduction, images: Images, tensors: Mapping[str, TensorDesc], target: Target, threads: int
 ) -> Lowered:
-    source, output = checked.tensors[w.source], checked.tensors[w.output]
+    source, output = tensors[w.source], tensors[w.output]
     data_type, size = source.data_type, source.data_type.dtype.itemsize
     lanes = _power_below(images.size, target.vector_bytes // (size if w.kind == MAX else 4))
     threads = min(threads if images.number * images.size >= ALONE else 1, images.number)
@@ -281,8 +288,7 @@ def _power_below(n: int, most: int) -> int:
     return min(1 << n.bit_length() - 1, most)
 
 
-def _shape(target: Target, w: WindowReduction, checked: Checked[Any], layout: WindowsLayout) -> WindowsKey:
-    tensors = checked.tensors
+def _shape(target: Target, w: WindowReduction, tensors: Mapping[str, TensorDesc], layout: WindowsLayout) -> WindowsKey:
     source, output = tensors[w.source], tensors[w.output]
     indices = None if w.indices is None else tensors[w.indices]
     line = w.axes[layout.line]

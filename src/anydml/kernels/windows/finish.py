@@ -8,9 +8,9 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value, opened, opened_exactly
-from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import LENGTH, MAX, MEAN
+from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.windows import results
 from anydml.kernels.windows.counts import within
 from anydml.kernels.windows.kinds import Reduction, Total

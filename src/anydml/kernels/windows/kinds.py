@@ -6,8 +6,8 @@ import math
 from abc import ABC, abstractmethod
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves
 from anydml.kernels.match.windows import LENGTH, MAX, QUANTIZED, SUM
+from anydml.kernels.numbers import halves
 from anydml.kernels.windows.between import Between
 from anydml.kernels.windows.shape import DEQUANTIZED, WindowsKey, parts, raw
 from anydml.tensor import DataType, limits

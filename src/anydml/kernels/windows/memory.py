@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from anydml.kernels.call.steps import At
 from anydml.kernels.match.windows import MAX, QUANTIZED, WindowAxis, WindowReduction
 from anydml.kernels.windows.shape import WindowsKey, WindowsLayout, parts, present, raw
 from anydml.kernels.windows.undecided import STATE_WORDS
-from anydml.schema.check import Checked
-from anydml.tensor import DataType
+from anydml.tensor import DataType, TensorDesc
 
 LISTED = 1 << 10  # elements on the list of a piece, beside those of two lines
 CACHE_LINE = 64  # bytes
@@ -100,10 +100,10 @@ def _bytes(element: str) -> int:
 
 
 def sizes_and_strides(
-    w: WindowReduction, checked: Checked[Any], layout: WindowsLayout, shape: WindowsKey
+    w: WindowReduction, tensors: Mapping[str, TensorDesc], layout: WindowsLayout, shape: WindowsKey
 ) -> dict[str, At | int]:
     """Where tensors lie, and the sizes and strides of every dimension, in bytes."""
-    tensors = checked.tensors
+    tensors = tensors
     streams = {"x": tensors[w.source], "y": tensors[w.output], "z": tensors[w.indices] if w.indices else None}
     bases = {"x": w.source, "y": w.output, "z": w.indices}
     strides = {

@@ -1,22 +1,21 @@
-"""Regions of graphs that average between bytes: dequantised elements, their mean, quantised again."""
+"""Means between bytes, of regions of graphs: dequantised elements, their mean, quantised again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 
-from anydml.graphs.plan import Pooling
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.match.between import quantised_means
 from anydml.kernels.match.means import means
 from anydml.kernels.match.windows import MEAN, WindowAxis, WindowReduction, windows
+from anydml.kernels.problem import Problem
 from anydml.kernels.windows import family
 from anydml.kernels.windows.estimate import Counts, numbers
-from anydml.schema.check import Checked
+from anydml.schema.statement import Nest
 from anydml.schema.types import EIGHT_BIT
 from anydml.tensor import TensorDesc
 
@@ -26,13 +25,16 @@ LOOKED_AT = 1 << 12  # outputs along a dimension whose windows are counted
 MOST = 1 << 15  # elements of a window
 
 
-def lower(region: Pooling, tensors: Mapping[str, TensorDesc], machine: Machine, slack: float = 0.0) -> Lowered | Refused:
-    """The steps of a region. tensors: by name, as its work reads and writes them. slack: see `estimate.numbers`."""
+def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | Refused:
+    """The steps of means between bytes. slack: see `estimate.numbers`."""
+    region = quantised_means(problem)
+    if isinstance(region, str):
+        return Refused(region)
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    (output,) = (name for name in tensors if name not in _read(region))
-    found = _windows(region, output, tensors)
+    (output,) = problem.statement
+    found = _windows(region.means, output, {name: problem.tensors[name] for name in (region.source, output)})
     if isinstance(found, str):
         return Refused(found)
     w, views = found
@@ -45,8 +47,7 @@ def lower(region: Pooling, tensors: Mapping[str, TensorDesc], machine: Machine, 
     made = numbers(region, x.data_type, y.data_type, _counts(w), slack)
     if isinstance(made, str):
         return Refused(made)
-    checked = cast(Checked[Any], SimpleNamespace(tensors=views))
-    return family.between(w._replace(kind=made.kind), checked, target, machine.threads, made.record)
+    return family.between(w._replace(kind=made.kind), views, target, machine.threads, made.record)
 
 
 def _counts(w: WindowReduction) -> Counts:
@@ -69,19 +70,12 @@ def _counts(w: WindowReduction) -> Counts:
     return Counts({max(n, 1): part for n, part in found.items()}, all_of, read)
 
 
-def _read(region: Pooling) -> set[str]:
-    (total, *_) = region.means.body.args
-    return {e.data[0].name for e in total.args if e.op == "read"}
-
-
-def _windows(
-    region: Pooling, output: str, tensors: Mapping[str, TensorDesc]
-) -> tuple[WindowReduction, dict[str, TensorDesc]] | str:
-    """The windows of a region's means, and the tensors in the order of their dimensions."""
-    found = windows({output: region.means})
+def _windows(nest: Nest, output: str, tensors: Mapping[str, TensorDesc]) -> tuple[WindowReduction, dict[str, TensorDesc]] | str:
+    """The windows of means, and the tensors in the order of their dimensions."""
+    found = windows({output: nest})
     if not isinstance(found, str):
         return (found, dict(tensors)) if found.kind == MEAN else "no means are computed"
-    all_of = means(region.means)
+    all_of = means(nest)
     if isinstance(all_of, str):
         return all_of
     x = tensors[all_of.source]

@@ -15,11 +15,13 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Value
-from anydml.kernels.elementwise import halves
-from anydml.kernels.elementwise.functions.pairs import two_sum
-from anydml.kernels.elementwise.numbers import SLACK, Number, U, odd_of
-from anydml.kernels.elementwise.rounding import rounded_to_whole, stored
 from anydml.kernels.match.windows import LENGTH, MEAN, QUANTIZED
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats import recorded
+from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
+from anydml.kernels.numbers.floats.rounding import rounded_to_whole, stored
+from anydml.kernels.numbers.functions.pairs import two_sum
+from anydml.kernels.numbers.known import Known
 from anydml.kernels.windows.shape import WindowsKey
 from anydml.tensor import DataType, limits
 
@@ -71,6 +73,9 @@ def careful(shape: WindowsKey, total: Value, left: Value, lost: Value, counts: V
         made, v = odd_of(high, low), high
     # t is within u of v, what is left is another u, and what is lost as it says
     e = body.fused(v.magnitude(), 4 * U, lost)
+    if body.target.probe is not None:
+        bound = body.chosen(inexact, e, v.magnitude() * (-2 * U))  # of exact sums, v is rounded once
+        return recorded.claimed(v, v.lift(0.0), bound, None, shape.types[1].element_bits)
     ends = [as_bits(end, shape.types[1]) for end in (v - e, v + e)]
     return as_bits(made, shape.types[1]), inexact & ends[0].compared("ne", ends[1])
 
@@ -82,8 +87,10 @@ def root(shape: WindowsKey, high: Value, low: Value, lost: Value) -> tuple[Value
     25 digits at most, so that its square is exact in float64, and so is the difference to high, which is next to it. On which
     side of b the root is, or that it is b, says the sign of (high - b^2) + low, which one rounding keeps.
     """
-    near, data_type = high.root(), shape.types[1]
-    ends = [as_bits(end, data_type) for end in (near * (1 - 4 * U), near * (1 + 4 * U))]
+    near, data_type, share = high.root(), shape.types[1], 4 * U
+    if high.body.target.probe is not None:
+        return recorded.claimed(near, near.lift(0.0), near * share, None, data_type.element_bits)
+    ends = [as_bits(end, data_type) for end in (near * (1 - share), near * (1 + share))]
     differ = ends[0].compared("ne", ends[1])
     first, second = (_number(end, data_type) for end in ends)
     middle = (first + second) * 0.5
@@ -103,7 +110,7 @@ def length(shape: WindowsKey, total: Value) -> tuple[Value, Value | None]:
     """The bits of the root of a sum of squares, and the lanes that are open."""
     root = total.root()
     rel = (shape.additions / 2 + 2) * U * SLACK
-    return stored(Number(total.body, lambda: root, low=0.0, rel=rel), shape.types[1], integral=False)
+    return stored(Number(total.body, lambda: root, Known(0.0), rel=rel), shape.types[1], integral=False)
 
 
 def quantized(

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, opened
-from anydml.kernels.elementwise.functions.pairs import two_sum
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
+from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.windows import results
 from anydml.kernels.windows.kinds import OfBytes, reduction
 from anydml.kernels.windows.shape import DEQUANTIZED, WindowsKey, present

@@ -17,14 +17,16 @@ import hostile_data
 from agreement import bits_of, expected
 from anydml import DataType, TensorDesc, check
 from anydml.kernels.code.targets import ARM
-from anydml.kernels.contract.floats import family, plan, winograd
-from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
+from anydml.kernels.contract.floats import family, tuning
+from anydml.kernels.contract.floats.winograd import transform as winograd
+from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
-from anydml.schema.statement import stated
+from anydml.kernels.problem import problem_of
 from drawn_contractions import Rng, convolution, fill, gemm, named, pick
 from emulated import Bytes, Case, Open, Recorder
 from every_kernel import SOAK
 from tensors import laid_over
+from tuned import tuned
 
 pytestmark = [
     emulated.needed,
@@ -40,7 +42,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 def case_of(desc: Any, rng: Rng, kind: str, seen: Open) -> Case:
     """The case of a desc with some data: the steps of its one thread, one by one."""
-    made = family.lower(stated(desc), check(desc), Machine(None, 1))
+    made = family.lower(problem_of(check(desc)), Machine(None, 1))
     assert isinstance(made, Lowered), made
     inputs: dict[str, NDArray[Any]] = {}
     buffers: dict[str, Bytes] = {}
@@ -102,8 +104,7 @@ def test_generated(recorder: Recorder, tmp_path: Path) -> None:
 
 def test_blocks(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks of rows, chunks of columns, and tiles of two heights."""
-    for name, value in (("FAR", 0), ("DEPTH", 7), ("GROUP", 48), ("CHUNK", 1 << 10), ("BLOCK", 1 << 10)):
-        monkeypatch.setattr(plan, name, value)
+    tuned(monkeypatch, tuning, far_columns=0, depth=7, group=48, chunk=1 << 10, block=1 << 10)
     seen = Open()
     sizes = {"a_tensor": (17, 9), "b_tensor": (9, 110), "output_tensor": (17, 110)}
     desc = named("GEMM")(**{name: TensorDesc(DataType.FLOAT32, s) for name, s in sizes.items()})

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import hostile_data
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import doubled, magnitudes, tile
+from anydml.kernels.contract.floats.packed import doubled, magnitudes, tile
 from every_kernel import SOAK, Ran, without_dot_products
 
 pytestmark = [

@@ -21,14 +21,15 @@ from agreement import expected
 from anydml import DataType, Device, TensorDesc, TensorFlags, check
 from anydml.kernels.code import llvm
 from anydml.kernels.code.targets import targets
-from anydml.kernels.contract.floats import direct_plan, family, plan
-from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
+from anydml.kernels.contract.floats import family, tuning
+from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
+from anydml.kernels.problem import problem_of
 from anydml.schema.operator import Desc
-from anydml.schema.statement import stated
 from drawn_contractions import Bound, Rng, activations, convolution, fill, gemm, named, pick, rows_times_columns, run, strides
 from every_kernel import SOAK, Compared, Ran, without_dot_products
 from guard_pages import AVAILABLE, place
+from tuned import tuned
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),
@@ -53,7 +54,7 @@ def drawn(rng: Rng) -> Desc:
 def test_generated(
     draw: Callable[[Rng], Desc], part: int, monkeypatch: pytest.MonkeyPatch, ran: Ran, compared: Compared
 ) -> None:
-    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", (direct_plan.MOST_ROWS_ALONG, 4)[part % 2])
+    tuned(monkeypatch, tuning, rows_of_matrix=(tuning.TUNING.rows_of_matrix, 4)[part % 2])
     wanted = (50_000 * SOAK if SOAK > 1 else 10_000) // PARTS
     outputs = cases = 0
     while outputs < wanted:
@@ -121,10 +122,11 @@ def test_every_instruction_set(isa: str, ran: Ran) -> None:
 @pytest.mark.parametrize("isa", ISAS)
 def test_sizes_around_every_edge(isa: str, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """Rows of every tile, columns around a vector, a panel and a group, and sums of few terms."""
-    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", 4)
+    tuned(monkeypatch, tuning, rows_of_matrix=4)
     lanes = next(t for t in targets() if t.name == isa).vector_bytes // 8
     near = sorted({max(n + d, 1) for n in (1, lanes, 2 * lanes, 3 * lanes) for d in (-1, 0, 1)})
-    far = [plan.GROUP - 1, plan.GROUP, plan.GROUP + 1, 2 * plan.GROUP + 1]
+    group = tuning.TUNING.group
+    far = [group - 1, group, group + 1, 2 * group + 1]
     rng, compared, device = np.random.default_rng(11), 0, Device(isa=isa, threads=1)
     for at, rows in enumerate(range(1, 18)):
         for k in (1, 2, 3, 17)[at % 2 :: 2] if SOAK == 1 else (1, 2, 3, 17):
@@ -137,14 +139,8 @@ def test_sizes_around_every_edge(isa: str, monkeypatch: pytest.MonkeyPatch, ran:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every loop of a plan runs on small tensors, and all have several threads."""
-    monkeypatch.setattr(plan, "ALONE", 0)
-    monkeypatch.setattr(plan, "GROUP", 48)
-    monkeypatch.setattr(plan, "DEPTH", 7)
-    monkeypatch.setattr(plan, "CHUNK", 1 << 12)
-    monkeypatch.setattr(plan, "BLOCK", 1 << 11)
-    monkeypatch.setattr(plan, "LONG", 1 << 16)  # several phases
-    monkeypatch.setattr(direct_plan, "STRIP", 40)
-    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", 4)
+    small = {"group": 48, "depth": 7, "chunk": 1 << 12, "block": 1 << 11, "strip": 40, "rows_of_matrix": 4}
+    tuned(monkeypatch, tuning, alone=0, long=1 << 16, **small)  # long: several phases
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -153,7 +149,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_blocks_of_every_kind(threads: int, far: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """far: bytes of columns that are packed at once where rows are packed again for them, and of these rows."""
-    monkeypatch.setattr(plan, "FAR", far)
+    tuned(monkeypatch, tuning, far_columns=far)
     compared = 0
     for case in range(2 * SOAK):
         rng = np.random.default_rng((5, case))
@@ -221,8 +217,7 @@ def test_memory_of_owned_factors(threads: int) -> None:
 @pytest.mark.parametrize("most", [0, 17])
 def test_few_rows_with_packing_and_without(most: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     """most: rows that are summed without packing, in strips of columns."""
-    monkeypatch.setattr(direct_plan, "MOST_ROWS", most)
-    monkeypatch.setattr(direct_plan, "MOST_ROWS_ALONG", most)
+    tuned(monkeypatch, tuning, rows=most, rows_of_matrix=most)
     compared = 0
     for case in range(4 * SOAK):
         rng = np.random.default_rng((6, case))
@@ -244,7 +239,7 @@ def test_winograd_between_unmapped_pages(threads: int, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(family, "WinogradPlan", Noted)
     monkeypatch.setattr(family, "pays", lambda found: True)
-    monkeypatch.setattr(plan, "ALONE", 0)
+    tuned(monkeypatch, tuning, alone=0)
     compared = 0
     for case in range(8 * SOAK):
         rng = np.random.default_rng((8, case))
@@ -257,9 +252,8 @@ def test_winograd_between_unmapped_pages(threads: int, monkeypatch: pytest.Monke
 
 @pytest.mark.usefixtures("small_blocks")
 def test_a_list_that_holds_few(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """LISTED bounds the rows of a block."""
-    monkeypatch.setattr(plan, "LISTED", 48)
-    monkeypatch.setattr(plan, "BLOCK", 1 << 20)
+    """The entries of a list bound the rows of a block."""
+    tuned(monkeypatch, tuning, listed=48, block=1 << 20)
     compared = 0
     for m, k, n in ((1, 3, 200), (8, 9, 49), (17, 30, 100), (40, 20, 200)):
         for threads in (1, 2):
@@ -294,7 +288,7 @@ def test_a_plan_does_not_grow_with_batches() -> None:
 
 
 def lower_of(desc: Desc, threads: int) -> Any:
-    made = family.lower(stated(desc), check(desc), Machine(None, threads))
+    made = family.lower(problem_of(check(desc)), Machine(None, threads))
     assert isinstance(made, Lowered), made
     return made
 

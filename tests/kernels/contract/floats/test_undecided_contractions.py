@@ -15,9 +15,11 @@ from anydml.kernels.call.steps import Step
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.emit import Text, arguments, kernel
 from anydml.kernels.code.targets import Target
-from anydml.kernels.contract.floats import plan
+from anydml.kernels.contract.floats import tuning
+from anydml.kernels.contract.floats.packed.plan import PackedPlan
 from drawn_contractions import Bound, left_open, named, rows_times_columns
 from guard_pages import AVAILABLE
+from tuned import tuned
 
 pytestmark = [
     pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),
@@ -120,16 +122,16 @@ def counting(target: Target) -> str:
 
 def listed(kind: str, isa: str | None, patch: pytest.MonkeyPatch, **fields: Any) -> float:
     """The share of elements that are summed one by one."""
-    found, block = np.zeros(1, np.int64), plan.FloatPlan._block
+    found, block = np.zeros(1, np.int64), PackedPlan._block
 
-    def noted(self: plan.FloatPlan, *where: Any) -> Iterator[Step]:
+    def noted(self: PackedPlan, *where: Any) -> Iterator[Step]:
         *steps, last = block(self, *where)
         yield from steps
         yield Step(engine.compiled(counting, self.target), (self.counter, found.ctypes.data))
         yield last
 
     with patch.context() as within:
-        within.setattr(plan.FloatPlan, "_block", noted)
+        within.setattr(PackedPlan, "_block", noted)
         bound = Bound(rows_times_columns(SIZE, SIZE, SIZE, **fields), Device(isa=isa, threads=1), at_end=True)
         bound.arrays["a_tensor"][...], bound.arrays["b_tensor"][...] = hard(kind, np.random.default_rng(1))
         if fields:
@@ -154,8 +156,7 @@ def test_few_are_where_something_is_added(kind: str, alpha: float, monkeypatch: 
 @pytest.mark.parametrize("kind", ["integers", "neighbours"])
 def test_what_rounds_nothing_is_summed_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """None is listed, though no element is summed again in its block."""
-    monkeypatch.setattr(plan, "MANY", 1)
-    monkeypatch.setattr(plan, "VERY_MANY", 1)
+    tuned(monkeypatch, tuning, many=1, very_many=1)
     assert listed("far", None, monkeypatch) > 0.9
     assert listed(kind, None, monkeypatch) == 0
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, splat, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, fold, kernel, splat, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
 from anydml.kernels.contract.epilogue import rounding
@@ -18,8 +19,8 @@ from anydml.kernels.contract.epilogue.rounding import Slots, Stored
 from anydml.kernels.contract.epilogue.rule import bounded, fused
 from anydml.kernels.contract.epilogue.tally import Tally
 
-ESTIMATES = ("numbers", "pitch", "step", "origin", "ends", "open")
-ESTIMATE_POINTERS = {"numbers", "ends", "open"}
+ESTIMATES = Signature("*numbers pitch step origin *ends *open")
+BEGUN = Signature("*state list room")
 FACTOR, TERM, LIMIT = 0, 1, 2  # the rows of the numbers, `pitch` bytes apart
 LOW, HIGH, ZERO = 0, 4, 8  # of the ends: float32 limits of estimates, and what is added to them, int32
 OPEN, LISTED, LIST, ROOM = 0, 8, 16, 24  # of the state: counts, where the list is, and how many it has room for
@@ -218,10 +219,15 @@ def functions(target: Target, by: str) -> list[str]:
     return [*declarations, f"define internal void @list({given}) {{", "entry:", *text.lines, "}"]
 
 
+def estimating(signature: Signature, by: str) -> Signature:
+    """The arguments of a kernel, with those of estimates if it makes them."""
+    return signature + ESTIMATES if by else signature
+
+
 def begun(target: Target) -> str:
     """A state of nothing listed. Arguments: the state, where the list is, and how many it has room for."""
     text = Text()
-    arguments(text, ("state", "list", "room"), {"state"})
+    BEGUN.load(text)
     for at, value in ((OPEN, "0"), (LISTED, "0"), (LIST, "%list"), (ROOM, "%room")):
         text.store("i64", value, "%state", at)
     text.do("ret i64 0")

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, splat, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, extend, fold, kernel, splat, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import BIAS as SHIFT
 from anydml.kernels.contract.dot import dot_of, shifted
-from anydml.kernels.contract.epilogue.records import TAKEN
-from anydml.kernels.contract.image_rows import rounded_up
+from anydml.kernels.contract.epilogue.records import TAKEN, store_term
+from anydml.kernels.contract.images.rows import rounded_up
 from anydml.kernels.contract.tile import panel_columns
 
 COLUMN = 16  # bytes of a filter's record
 # where the fields of a panel of 32 are, each for all its filters: int32, float32, int32 twice; BIAS: what a term has not taken
 TERM, SCALE, ZERO_POINT, BIAS = 0, 128, 256, 384
-FILTERS = (
-    *("panels", "last", "sums", "columns", "k", "a_zero_point", "b_zero_point", "b_zero_point_step"),
-    *("b_scale", "b_scale_step", "bias", "bias_step", "modes"),
+FILTERS = Signature(
+    "panels last *sums *columns k *a_zero_point *b_zero_point b_zero_point_step *b_scale b_scale_step *bias bias_step *modes"
 )
 
 
@@ -31,7 +31,7 @@ def filters(target: Target, flipped: bool, b_signed: bool, scaled: bool, biased:
     """
     columns = panel_columns(target)
     text = Text()
-    arguments(text, FILTERS, {"sums", "columns", "a_zero_point", "b_zero_point", "b_scale", "bias", "modes"})
+    FILTERS.load(text)
     k = text.op("trunc i64 %k to i32")
     a_zero_point = extend(text, text.load("i8", "%a_zero_point"), flipped)
     if flipped:
@@ -52,12 +52,7 @@ def filters(target: Target, flipped: bool, b_signed: bool, scaled: bool, biased:
             z = shifted(text, target, byte, False, b_signed)
             x = text.op(f"sub i32 {text.op(f'mul i32 {k}, {z}')}, {text.load('i32', text.at(sums, far))}")
             term = text.op(f"mul i32 {x}, {a_zero_point}")
-            if biased:
-                bias = text.load("i32", along(text, "%bias", "%bias_step", at))
-                taken = text.op(f"and i32 {bias}, {mask}")
-                term = text.op(f"add i32 {term}, {taken}")
-                text.store("i32", text.op(f"sub i32 {bias}, {taken}"), into, BIAS)
-            text.store("i32", term, into, TERM)
+            store_term(text, term, at, mask, (into, TERM, BIAS))
             text.store("i32", z, into, ZERO_POINT)
             if scaled:
                 text.store("float", text.load("float", along(text, "%b_scale", "%b_scale_step", at)), into, SCALE)
@@ -74,7 +69,7 @@ def filters(target: Target, flipped: bool, b_signed: bool, scaled: bool, biased:
 # --- the sums of windows ---
 
 SUMMED = 2  # vectors of places side by side
-PLACES = ("image", "plane", "fours", "sums", "count", "b_zero_point")
+PLACES = Signature("*image plane fours *sums count *b_zero_point")
 
 
 def places(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
@@ -85,7 +80,7 @@ def places(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
     dot, width = dot_of(target), target.vector_bytes
     vector, ones = f"<{width // 4} x i32>", f"splat (i32 {dot.ones})"
     text = Text()
-    arguments(text, PLACES, {"image", "sums", "b_zero_point"})
+    PLACES.load(text)
 
     def some(i: str, _: list[str]) -> list[str]:
         at = text.op(f"mul i64 {i}, 4")
@@ -109,7 +104,7 @@ def places(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
     return kernel(text, dot.declarations)
 
 
-TERMS = ("sums", "line", "lines", "outputs", "offsets", "taps", "terms", "b_zero_point")
+TERMS = Signature("*sums line lines outputs *offsets taps *terms *b_zero_point")
 
 
 def terms(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
@@ -121,7 +116,7 @@ def terms(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
     lanes = width // 4
     vector = f"<{lanes} x i32>"
     text = Text()
-    arguments(text, TERMS, {"sums", "offsets", "terms", "b_zero_point"})
+    TERMS.load(text)
     up = rounded_up(text, "%outputs", lanes)
 
     def each(value: str, factor: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Generator
 
 import numpy as np
 
+from anydml.kernels.call.signature import Arguments, stepped
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.contract.epilogue import records
@@ -29,18 +30,26 @@ def parameters(at: IntegerLayout, batch: Batch, rows: range, first: int, count: 
     by_column = p.bias is not None and bool(p.bias.column)
     output = "i32" if p.scales is None else p.output
     code = engine.compiled(records.parameters, at.target, p.a_signed, output, at.kind.biased, by_column)
-    zero = (p.a_zero_point.of(batch, row), p.a_zero_point.row)
+    found = Arguments(m=len(rows), rows=into, **stepped("a_zero_point", p.a_zero_point.of(batch, row), p.a_zero_point.row))
     if p.scales is None:
-        return Step(code, (len(rows), *zero, into, 0, none, 0, none, 0, none, 0, none, 0, none, 0, none, 0, 0))
+        absent = records.PARAMETERS.names
+        return records.PARAMETERS.step(code, **{x: none if x in records.PARAMETERS.pointers else 0 for x in absent} | found)
     bound = int(np.nextafter(np.float32(65025 * p.k), np.float32(np.inf)).view(np.uint32))
-    room = LARGEST - 65025 * p.k if p.k <= WRAPS else -1
     a_scale, b_scale, y_scale = p.scales
-    scales = (a_scale.of(batch, row), a_scale.row, y_scale.of(batch, row), y_scale.row)
-    across = (b_scale.of(batch, 0, first), b_scale.column)
-    y_zero = (p.y_zero_point.of(batch, row), p.y_zero_point.row)
     bias = p.bias or NOTHING
-    added = bias.of(batch, row), bias.column if by_column else bias.row
-    return Step(code, (len(rows), *zero, into, count, modes, bound, *scales, *across, *y_zero, *added, room))
+    return records.PARAMETERS.step(
+        code,
+        n=count,
+        modes=modes,
+        bound=bound,
+        room=LARGEST - 65025 * p.k if p.k <= WRAPS else -1,
+        **found,
+        **stepped("a_scale", a_scale.of(batch, row), a_scale.row),
+        **stepped("y_scale", y_scale.of(batch, row), y_scale.row),
+        **stepped("b_scale", b_scale.of(batch, 0, first), b_scale.column),
+        **stepped("y_zero_point", p.y_zero_point.of(batch, row), p.y_zero_point.row),
+        **stepped("bias", bias.of(batch, row), bias.column if by_column else bias.row),
+    )
 
 
 def row_sums(at: IntegerLayout, batch: Batch, rows: range, a: At, a_row: int, row_bytes: int, into: At, modes: At) -> Step:
@@ -48,8 +57,9 @@ def row_sums(at: IntegerLayout, batch: Batch, rows: range, a: At, a_row: int, ro
     p, none = at.problem, At("constants")
     biased = at.kind.biased and at.blocks == 1
     code = engine.compiled(records.row_sums, at.target, p.a_signed, p.b_signed, at.kind.full, biased)
-    bias = (p.bias.of(batch, rows.start), p.bias.row) if biased and p.bias is not None else (none, 0)
-    return Step(code, (a, a_row, row_bytes, len(rows), into, p.b_zero_point.of(batch), *bias, modes))
+    bias, step = (p.bias.of(batch, rows.start), p.bias.row) if biased and p.bias is not None else (none, 0)
+    sizes, zero_point = Arguments(a_row=a_row, k=row_bytes, m=len(rows)), p.b_zero_point.of(batch)
+    return records.ROW_SUMS.step(code, a=a, **sizes, rows=into, b_zero_point=zero_point, bias=bias, bias_step=step, modes=modes)
 
 
 class ColumnRecords:
@@ -88,4 +98,6 @@ class ColumnRecords:
             1 if p.b_zero_point.column else 0,
         )
         last = at.start(self.panels.stop - 1) - at.start(self.panels.start)
-        return Step(code, (len(self.panels), last, sums, self.into, k, p.a_zero_point.of(self.batch), *values))
+        b_zero_point, b_scale = values
+        beside = Arguments(a_zero_point=p.a_zero_point.of(self.batch), b_zero_point=b_zero_point, b_scale=b_scale)
+        return records.COLUMNS.step(code, panels=len(self.panels), last=last, sums=sums, columns=self.into, k=k, **beside)

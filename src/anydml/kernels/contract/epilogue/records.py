@@ -10,7 +10,8 @@ All sums are taken modulo 2^32.
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, real, splat, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, extend, fold, kernel, real, splat, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of, shift_of, shifted
 from anydml.kernels.contract.epilogue.rounding import undecided
@@ -22,12 +23,10 @@ FAR = 60  # a factor of the estimate within 2^-60 .. 2^60 makes no float32 overf
 
 # --- parameters ---
 
-PARAMETERS = (
-    *("m", "a_zero_point", "a_zero_point_step", "rows", "n", "modes", "bound"),
-    *("a_scale", "a_scale_step", "y_scale", "y_scale_step", "b_scale", "b_scale_step", "y_zero_point", "y_zero_point_step"),
-    *("bias", "bias_step", "room"),
+PARAMETERS = Signature(
+    "m *a_zero_point a_zero_point_step *rows n *modes bound *a_scale a_scale_step *y_scale y_scale_step *b_scale b_scale_step"
+    " *y_zero_point y_zero_point_step *bias bias_step room"
 )
-_PARAMETER_POINTERS = {"a_zero_point", "rows", "modes", "a_scale", "y_scale", "b_scale", "y_zero_point", "bias"}
 THRESHOLD, RULE, TAKEN = 0, 4, 8
 
 
@@ -41,7 +40,7 @@ def parameters(target: Target, a_signed: bool, output: str, biased: bool = False
     by_column: biases are those of the n columns.
     """
     text = Text()
-    arguments(text, PARAMETERS, _PARAMETER_POINTERS)
+    PARAMETERS.load(text)
     if output == "i32":
         fold(text, "0", "%m", 1, [], lambda i, _: _row_zero_point(text, i, a_signed))
         text.do("ret i64 0")
@@ -171,7 +170,21 @@ def _early(text: Text) -> None:
 
 # --- the sums of A's rows ---
 
-ROW_SUMS = ("a", "a_row", "k", "m", "rows", "b_zero_point", "bias", "bias_step", "modes")
+ROW_SUMS = Signature("*a a_row k m *rows *b_zero_point *bias bias_step *modes")
+
+
+def store_term(text: Text, term: str, i: str, mask: str, into: tuple[str, int, int] | None = None) -> None:
+    """Store the i-th record's term, and its bias beside it. mask: of what the modes add of a bias to its term, if there is one.
+
+    into: the record, and where in it these are, if it is not a row's.
+    """
+    record, at, bias_at = into or (text.at("%rows", text.op(f"mul i64 {i}, {ROW}")), TERM, BIAS)
+    if mask:
+        bias = text.load("i32", along(text, "%bias", "%bias_step", i))
+        taken = text.op(f"and i32 {bias}, {mask}")
+        term = text.op(f"add i32 {term}, {taken}")
+        text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, bias_at)
+    text.store("i32", term, record, at)
 
 
 def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased: bool = False) -> str:
@@ -184,7 +197,7 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased:
     packed_signed = dot.b_signed(a_signed, b_signed)
     vector = f"<{width // 4} x i32>"
     text = Text()
-    arguments(text, ROW_SUMS, {"a", "rows", "b_zero_point", "bias", "modes"})
+    ROW_SUMS.load(text)
     rest = text.op(f"alloca [{width} x i8], align {width}")
     full = full and not biased
     mask = text.load("i32", "%modes", TAKEN) if biased else ""
@@ -201,13 +214,7 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased:
             text.label(text.name("unreachable"))
 
     def store(i: str, value: str) -> list[str]:
-        record = text.at("%rows", text.op(f"mul i64 {i}, {ROW}"))
-        if biased:
-            bias = text.load("i32", along(text, "%bias", "%bias_step", i))
-            taken = text.op(f"and i32 {bias}, {mask}")
-            value = text.op(f"add i32 {value}, {taken}")
-            text.store("i32", text.op(f"sub i32 {bias}, {taken}"), record, BIAS)
-        text.store("i32", value, record, TERM)
+        store_term(text, value, i, mask)
         return []
 
     if not full:
@@ -252,7 +259,7 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased:
 
 # --- the records of columns ---
 
-COLUMNS = ("panels", "last", "sums", "columns", "k", "a_zero_point", "b_zero_point", "b_scale")
+COLUMNS = Signature("panels last *sums *columns k *a_zero_point *b_zero_point *b_scale")
 
 
 def columns(target: Target, a_signed: bool, b_signed: bool, full: bool, scale_step: int | None, zero_point_step: int) -> str:
@@ -265,7 +272,7 @@ def columns(target: Target, a_signed: bool, b_signed: bool, full: bool, scale_st
     vector, floats, bytes_ = f"<{lanes} x i32>", f"<{lanes} x float>", f"<{lanes} x i8>"
     shift = shift_of(target, a_signed, b_signed)
     text = Text()
-    arguments(text, COLUMNS, {"sums", "columns", "a_zero_point", "b_zero_point", "b_scale"})
+    COLUMNS.load(text)
     k = splat(text, text.op("trunc i64 %k to i32"), vector)
     a_zero_point = "" if full else splat(text, extend(text, text.load("i8", "%a_zero_point"), a_signed), vector)
     scale = splat(text, text.load("float", "%b_scale"), floats) if scale_step == 0 else ""

@@ -15,24 +15,19 @@ from typing import NamedTuple
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, opened
-from anydml.kernels.contract.floats import exactly
-from anydml.kernels.contract.floats.direct import LEAST
-from anydml.kernels.contract.floats.doubled import lost
-from anydml.kernels.contract.floats.formula import (
-    Stored,
-    bounded,
-    stored,
-    stored_rounded,
-    walked,
-)
-from anydml.kernels.contract.floats.lines import lines, start
-from anydml.kernels.contract.floats.magnitudes import DENSE
-from anydml.kernels.contract.floats.tile import BOUND
+from anydml.kernels.contract.floats.few.sums import LEAST
+from anydml.kernels.contract.floats.formula import Stored, bounded, stored, stored_rounded, walked
+from anydml.kernels.contract.floats.packed.doubled import lost
+from anydml.kernels.contract.floats.packed.lines import lines, start
+from anydml.kernels.contract.floats.packed.magnitudes import DENSE
+from anydml.kernels.contract.floats.packed.tile import BOUND
+from anydml.kernels.contract.floats.second import exactly
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.elementwise.numbers import Number, either
-from anydml.kernels.elementwise.rounding import between_ends
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, Streams
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.floats.rounding import between_ends
+from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
 AHEAD = 4  # rows whose elements are fetched before they are written

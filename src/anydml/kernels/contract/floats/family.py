@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -12,20 +11,22 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import Text, arguments, fold, kernel
 from anydml.kernels.code.targets import Target, wanted
-from anydml.kernels.contract.floats.direct_plan import serves
+from anydml.kernels.contract.floats import tuning
+from anydml.kernels.contract.floats.few.plan import FewRowsPlan, serves
 from anydml.kernels.contract.floats.formula import Stored
 from anydml.kernels.contract.floats.layout import FloatLayout, layout
-from anydml.kernels.contract.floats.plan import FloatPlan, FloatTables
+from anydml.kernels.contract.floats.packed.plan import PackedPlan
+from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem, FloatTables
+from anydml.kernels.contract.floats.planes.plan import PlanesPlan, slide
 from anydml.kernels.contract.floats.undecided import ContractionBits, deciding
-from anydml.kernels.contract.floats.winograd_plan import WinogradPlan
-from anydml.kernels.contract.floats.winograd_windows import pays, windowed, windows
+from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
+from anydml.kernels.contract.floats.winograd.windows import WinogradWindows, pays, windowed, windows
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
+from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
-from anydml.schema.check import Checked
-from anydml.schema.statement import Statement
 from anydml.tensor import DataType, TensorFlags
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
@@ -33,8 +34,9 @@ MOST_TERMS = 1 << 20  # of longer sums, bounds are of no use
 SHORT = 1 << 16  # products so few that other threads can wait for them
 
 
-def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowered | Refused:
+def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a statement of sums of products."""
+    statement = problem.statement
     found = contractions(statement)
     if isinstance(found, str):
         return Refused(found)
@@ -42,15 +44,15 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
     if isinstance(target, str):
         return Refused(target)
     ((name, nest),) = statement.items()
-    output = checked.tensors[name].data_type
+    output = problem.tensors[name].data_type
     if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
         return Refused("the factors are no floats of 32 or 16 bits")
-    scratch, passing, packed, constants = Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables()
+    memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables())
     plans, opens, work = [], [], 0
     for c in found:
         if not all(v.size for v in c.variables):
             continue
-        made = layout(c, checked)
+        made = layout(c, problem)
         if isinstance(made, str):
             return Refused(made)
         if made.terms > MOST_TERMS:
@@ -58,7 +60,7 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         square = windows(made) if pays(made) else None
         side = windowed(c)
         if square is None and side is not None and not made.padded:  # filters are columns where their outputs lie closest
-            other = layout(c, checked, side)
+            other = layout(c, problem, side)
             if isinstance(other, FloatLayout) and pays(other):
                 square = windows(other)
                 made = other if square is not None else made
@@ -68,33 +70,41 @@ def lower(statement: Statement, checked: Checked[Any], machine: Machine) -> Lowe
         factors = [c.factors[k].data_type for k in (0, 1)]
         if made.a.at.base == c.factors[1].name and made.b.at.base == c.factors[0].name:
             factors.reverse()
+        p = FloatProblem(target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, tuning.TUNING)
+        owned = [bool(problem.tensors[x.at.base].flags & TensorFlags.OWNED_BY_DML) for x in (made.a, made.b)]
         with guard:
-            memory = scratch, passing, constants
-            stated = (target, made, Stored(formula, types, at), (factors[0], factors[1]), machine.threads, *memory)
-            owned = [bool(checked.tensors[p.at.base].flags & TensorFlags.OWNED_BY_DML) for p in (made.a, made.b)]
-            direct = serves(made, factors[1].dtype.itemsize, owned[1])
-            rows, columns = (packed if once and not direct else None for once in owned)
-            plan = FloatPlan(*stated, rows, columns) if square is None else WinogradPlan(*stated, rows, square)
+            plan = _plan(p, memory, (owned[0], owned[1]), square)
+            plan.plan_phases()
         plans.append(plan)
         opens.append(ContractionBits(c, made.order, plan.bits.offset // 8, plan.open))
         work += prod(made.batches) * made.rows * made.columns * made.terms
     counters = np.array([at.offset for plan in plans for at in plan.open], np.int64)
     with guard:
-        ending = Step(engine.compiled(any_open, target), (constants.add(counters), len(counters), At("scratch")))
+        ending = Step(engine.compiled(any_open, target), (memory.constants.add(counters), len(counters), At("scratch")))
     phases = [phase for plan in plans for phase in plan.phases]
     return Lowered(
         target,
         [Rounds([*phases, [[ending]]])],
-        scratch=scratch.size,
-        passing=passing.size,
-        constants=constants.array(),
+        scratch=memory.kept.size,
+        passing=memory.scratch.size,
+        constants=memory.constants.array(),
         packing=[step for plan in plans for step in plan.packing],
-        packed=packed.size,
+        packed=memory.packed.size,
         short=work < SHORT,
         decide=deciding(opens, name, Decision(nest, output, target)),
         once=True,
         interruptible=any(len(plan.phases) > 1 for plan in plans),
     )
+
+
+def _plan(p: FloatProblem, memory: FloatMemory, owned: tuple[bool, bool], square: WinogradWindows | None) -> FloatPlan:
+    """The plan of the algorithm that serves a contraction. owned: whether its rows, and its columns, can be packed once."""
+    if square is not None:
+        return WinogradPlan(p, memory, owned[0], square)
+    if not serves(p.layout, p.factors[1].dtype.itemsize, owned[1], p.tuning):
+        return PackedPlan(p, memory, owned)
+    found = slide(p)
+    return FewRowsPlan(p, memory) if found is None else PlanesPlan(p, memory, found)
 
 
 def any_open(target: Target) -> str:

@@ -14,13 +14,13 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, stored_item
-from anydml.kernels.elementwise.numbers import Number, U, odd_of, of_single
-from anydml.kernels.elementwise.precise_arithmetic import Precise
 from anydml.kernels.match.maps import Formula, Node, formula
+from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.floats.numbers import SINGLE, Number, U, odd_of, of_single
+from anydml.kernels.numbers.known import Known
 from anydml.tensor import DataType
 
-QUANTUM = -298  # products of two float32 are multiples of 2^-298
-FAR = 2.0**300  # no sum is beyond
+KNOWN_SUM = Known(-(2.0**300), 2.0**300, -298, least=-298)  # of products of two float32, which are multiples of 2^-298
 _KEEPING = {"stream", "constant", "max", "min", "same", "neg", "absolute"}  # operations that keep what a sum is known to be
 
 
@@ -135,7 +135,7 @@ def stored_rounded(
     body: Body, s: Stored, streams: Mapping[int, Value], place: int, bits: Value, lanes: int, *, number: bool = False
 ) -> tuple[Value, Value | None]:
     """As `stored`, from the bits of the float32 that a node has rounded. number: it is no NaN."""
-    single = replace(of_single(bits.cast(bits.kind.of("float"))), ordered=number)
+    single = of_single(bits.cast(bits.kind.of("float")), replace(SINGLE, ordered=number))
     item = _walked(body, s, streams, {p: single for p in s.of_sum if p <= place}, lanes)
     if number and s.types[-1] == DataType.FLOAT32 and all(_keeps_numbers(n) for n in s.formula[place + 1 :]):
         assert isinstance(item, Number)
@@ -177,12 +177,12 @@ def stored_precisely(
 
 def bounded(total: Value, error: Value, guard: Value | None) -> Number:
     """A sum in float64, and what it may be away from the real one."""
-    made = Number(total.body, lambda: total, low=-FAR, high=FAR, quantum=QUANTUM, least=QUANTUM, guard=guard)
+    made = Number(total.body, lambda: total, KNOWN_SUM, guard=guard)
     return replace(made, err=lambda: error)
 
 
 def rounded(total: Value, remainder: Value, guard: Value | None) -> Number:
     """A sum in float64 that is rounded, to which a remainder is missing."""
     odd = odd_of(total, remainder)
-    made = Number(total.body, lambda: total, low=-FAR, high=FAR, quantum=QUANTUM, least=QUANTUM, guard=guard)
+    made = Number(total.body, lambda: total, KNOWN_SUM, guard=guard)
     return replace(made, odd=lambda: odd, rel=U)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from anydml.kernels.call.steps import At
 from anydml.kernels.match.contraction import SUM, Contraction, Factor
-from anydml.schema.check import Checked
+from anydml.kernels.problem import Problem
 from anydml.schema.node import Variable
 
 FAR = 1 << 62
@@ -78,13 +78,13 @@ class _Test(NamedTuple):
     size: int
 
 
-def layout(c: Contraction, checked: Checked[Any], columns_of: int | None = None) -> FloatLayout | str:
+def layout(c: Contraction, problem: Problem, columns_of: int | None = None) -> FloatLayout | str:
     """The layout of a contraction, or why it has none of this kind. columns_of: the factor of columns, if it may be either."""
     tests = [_tests(f, (*c.variables, *c.terms)) for f in c.factors]
     if all(tests):
         return "both factors are read outside of their tensors"
-    out = _output_strides(c, checked)
-    strides = [_strides(f, checked) for f in c.factors]
+    out = _output_strides(c, problem)
+    strides = [_strides(f, problem) for f in c.factors]
     in_factor = [{v for i in f.at for v in i.factors} for f in c.factors]
     live = [v for v in c.variables if v.size > 1]
     alone = [[v for v in live if v in in_factor[k] and v not in in_factor[1 - k]] for k in (0, 1)]
@@ -95,7 +95,7 @@ def layout(c: Contraction, checked: Checked[Any], columns_of: int | None = None)
     tested = {v for t in tests[side] for v in t.factors}
     if any(v in tested for v in rows) or any(sum(v in t.factors for v in columns) > 1 for t in tests[side]):
         return "what is read outside depends on several positions"
-    streams = [_stream(s, checked, c.variables) for s in c.streams]
+    streams = [_stream(s, problem, c.variables) for s in c.streams]
     others = [s for s in streams if s is not None]
     kept = _merged(columns, [places[1][0], out, *(s for _, s in others)], tested)
     row = _merged(rows, [places[0][0], out, *(s for _, s in others)], set())
@@ -121,8 +121,8 @@ def layout(c: Contraction, checked: Checked[Any], columns_of: int | None = None)
         first, second, third = (of(d) for d in dims)
         return StreamPlace(at, tuple(of(d) for d in batches), of(row_taken[0]) if row_taken else 0, (first, second, third))
 
-    bases = [At(f.name, sum(i.constant * s for i, s in zip(f.at, _bytes(f.name, checked), strict=True))) for _, f in places]
-    start = sum(i * s for i, s in zip(c.start, _bytes(c.output, checked), strict=True))
+    bases = [At(f.name, sum(i.constant * s for i, s in zip(f.at, _bytes(f.name, problem), strict=True))) for _, f in places]
+    start = sum(i * s for i, s in zip(c.start, _bytes(c.output, problem), strict=True))
     sizes = tuple(d.size for d in dims)
     made = [StreamPlace(At(SUM), (0,) * len(batches), 0, (0, 0, 0)) if s is None else place(*s) for s in streams]
     output = place(At(c.output, start), out)
@@ -154,29 +154,29 @@ class _Dimension(NamedTuple):
     step: Variable | None
 
 
-def _bytes(name: str, checked: Checked[Any]) -> list[int]:
-    t = checked.tensors[name]
+def _bytes(name: str, problem: Problem) -> list[int]:
+    t = problem.tensors[name]
     return [s * t.data_type.dtype.itemsize for s in t.explicit_strides]
 
 
-def _strides(f: Factor, checked: Checked[Any]) -> dict[Variable, int]:
+def _strides(f: Factor, problem: Problem) -> dict[Variable, int]:
     found: dict[Variable, int] = {}
-    for index, stride in zip(f.at, _bytes(f.name, checked), strict=True):
+    for index, stride in zip(f.at, _bytes(f.name, problem), strict=True):
         for v, factor in index.factors.items():
             found[v] = found.get(v, 0) + factor * stride
     return found
 
 
-def _output_strides(c: Contraction, checked: Checked[Any]) -> dict[Variable, int]:
-    strides = _bytes(c.output, checked)
+def _output_strides(c: Contraction, problem: Problem) -> dict[Variable, int]:
+    strides = _bytes(c.output, problem)
     return {v: sum(a * b for a, b in zip(step, strides, strict=True)) for v, step in zip(c.variables, c.steps, strict=True)}
 
 
-def _stream(s: Any, checked: Checked[Any], variables: Sequence[Variable]) -> tuple[At, dict[Variable, int]] | None:
+def _stream(s: Any, problem: Problem, variables: Sequence[Variable]) -> tuple[At, dict[Variable, int]] | None:
     """Where a stream begins, and its strides along the variables; None for the sum."""
     if s.name == SUM:
         return None
-    strides = _bytes(s.name, checked)
+    strides = _bytes(s.name, problem)
     at = At(s.name, sum(i * x for i, x in zip(s.start, strides, strict=True)))
     return at, {v: sum(a * b for a, b in zip(step, strides, strict=True)) for v, step in zip(variables, s.steps, strict=True)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anydml.kernels.code.emit import shuffle
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import halves
+from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 

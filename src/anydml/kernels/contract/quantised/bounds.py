@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from anydml.exact.float32 import round_to_float32
 from anydml.exact.formats import FLOAT32, half_even, nearest, significand
-from anydml.graphs.plan import Region
+from anydml.kernels.contract.quantised.sums import QuantisedSums
 from anydml.tensor import DataType, limits
 
 UNIT = 2.0**-24
@@ -60,7 +60,7 @@ def elements_of(data_type: DataType, scale: float, zero: int) -> tuple[NDArray[n
 
 
 def estimate(
-    region: Region, x_type: DataType, other_type: DataType | None, output: DataType, fused: bool = False
+    region: QuantisedSums, x_type: DataType, other_type: DataType | None, output: DataType, fused: bool = False
 ) -> EstimateNumbers | str:
     """The estimate of a region's outputs, or why there is none. fused: products are not rounded before they are added to."""
     x_scale, (w_scales, _) = region.x[0], region.weights
@@ -108,7 +108,7 @@ def estimate(
     return EstimateNumbers(factor.astype(np.float32), term.astype(np.float32), limit, low, high, np.float32(per_unit), most)
 
 
-def of_sums(region: Region, x_type: DataType, terms: int) -> NDArray[np.float32]:
+def of_sums(region: QuantisedSums, x_type: DataType, terms: int) -> NDArray[np.float32]:
     """The largest errors, by channel, of sums of so many products in float64, in any order."""
     widest = float(np.abs(elements_of(x_type, *region.x)[1]).max())
     magnitudes = widest * region.norms[0] + np.abs(region.bias.astype(np.float64))
@@ -161,7 +161,7 @@ def quantised(x: float, scale: float, zero: int, output: DataType) -> int:
     return min(max(n + zero, low), high)
 
 
-def as_stated(total: Fraction, added: Fraction, region: Region, output: DataType) -> int:
+def as_stated(total: Fraction, added: Fraction, region: QuantisedSums, output: DataType) -> int:
     """An output of its exact sum and of what is added to that when it has been rounded, step by step."""
     x = _rounded(Fraction(_rounded(total)) + added)
     low, high = region.bounds

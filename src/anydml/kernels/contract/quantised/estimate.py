@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import Text, arguments, fold, kernel, real, shuffle, splat, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, fold, kernel, real, shuffle, splat, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.epilogue.estimates import LISTED
 from anydml.kernels.contract.epilogue.rule import bounded, fused
 
-ESTIMATE = (
-    *("sums", "output", "rows", "columns", "first", "channel", "channels", "table", "state", "low", "high", "zero"),
-    *("other", "factor"),
-)
+ESTIMATE = Signature("*sums *output rows columns first channel channels *table *state low high zero *other factor")
 SIDE = 4  # vectors side by side
 MAGIC = 1.5 * 2.0**23  # adding it rounds to an integer, which is in the low bits
 MAGIC_BITS = 0x4B400000
@@ -33,7 +31,7 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
     lanes = target.vector_bytes // 4
     step, floats, ints = SIDE * lanes, f"<{lanes} x float>", f"<{lanes} x i32>"
     text = Text()
-    arguments(text, ESTIMATE, {"sums", "output", "table", "state", "other"})
+    ESTIMATE.load(text)
     spare = text.op(f"alloca [{step} x i8], align 64")
     count = text.op("alloca i64, align 8")
     text.do(f"store i64 0, ptr {count}, align 8")

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.exact.float32 import round_to_float32
-from anydml.graphs.plan import Region
-from anydml.graphs.quantised import OTHER, WEIGHTS, X
 from anydml.kernels.contract.quantised.bounds import as_stated, elements_of
 from anydml.kernels.contract.quantised.geometry import Geometry
+from anydml.kernels.contract.quantised.sums import QuantisedSums
 from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.kernel import Arrays
 from anydml.tensor import DataType
@@ -30,7 +29,7 @@ class Listed(NamedTuple):
 
 
 def decide(
-    region: Region,
+    region: QuantisedSums,
     geometry: Geometry,
     x_type: DataType,
     lists: Sequence[Listed],
@@ -38,9 +37,10 @@ def decide(
     arrays: Arrays,
 ) -> None:
     """Decide the outputs on each list, or all that it is for, where they are more than it has room for."""
-    output, small = arrays["output"], arrays["passing"].view(np.int32)
+    *_, name, of_other_name = region.names
+    output, small = arrays[name], arrays["passing"].view(np.int32)
     elements = elements_of(x_type, *region.x)[1]
-    other = arrays.get(OTHER)
+    other = None if of_other_name is None else arrays[of_other_name]
     of_other = None if other is None or region.other is None else elements_of(DataType.of(other.dtype), *region.other)[1]
     for counter, first, room, outputs in lists:
         count = int(scratch[counter])
@@ -54,7 +54,7 @@ def decide(
             output[place] = as_stated(total, added, region, DataType.of(output.dtype))
 
 
-def _sum(region: Region, g: Geometry, elements: NDArray[np.float32], arrays: Arrays, number: int) -> Fraction:
+def _sum(region: QuantisedSums, g: Geometry, elements: NDArray[np.float32], arrays: Arrays, number: int) -> Fraction:
     """The sum of one output, the bias included."""
     x = w = channel = 0
     rest, places = number, list[int]()
@@ -62,7 +62,7 @@ def _sum(region: Region, g: Geometry, elements: NDArray[np.float32], arrays: Arr
         rest, place = divmod(rest, size)
         x, w, channel = x + place * of_x, w + place * of_w, channel + place * of_channel
         places.insert(0, place)
-    a, b = (np.lib.stride_tricks.as_strided(arrays[n], (_span(arrays[n]),), (1,)) for n in (X, WEIGHTS))
+    a, b = (np.lib.stride_tricks.as_strided(arrays[n], (_span(arrays[n]),), (1,)) for n in region.names[:2])
     scales, zeros = region.weights
     total = Fraction(float(region.bias[channel]))
     inner = np.arange(g.inner[0])

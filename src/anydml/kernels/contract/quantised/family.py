@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from anydml.graphs.plan import Region
-from anydml.graphs.quantised import OTHER, SUMS, WEIGHTS, X
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
@@ -26,24 +23,20 @@ from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
 from anydml.kernels.contract.quantised import bounds
 from anydml.kernels.contract.quantised.constants import QuantisedTables
-from anydml.kernels.contract.quantised.estimate import SIDE, estimate
+from anydml.kernels.contract.quantised.estimate import ESTIMATE, SIDE, estimate
 from anydml.kernels.contract.quantised.exactly import Listed, decide
 from anydml.kernels.contract.quantised.geometry import Geometry, of_convolution, of_product
-from anydml.kernels.contract.quantised.refine import refine
+from anydml.kernels.contract.quantised.refine import REFINE, refine
+from anydml.kernels.contract.quantised.sums import SUMS, QuantisedSums, quantised_sums
 from anydml.kernels.contract.rounds import based
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.product import MatrixProduct, Operand
+from anydml.kernels.problem import Problem
 from anydml.tensor import DataType, TensorDesc, limits
 
 if TYPE_CHECKING:
-    from anydml.kernels.contract.by_channel import Channels
-    from anydml.kernels.contract.by_taps import Taps
-    from anydml.kernels.contract.by_winograd import Squares
-    from anydml.kernels.contract.direct import Direct
     from anydml.kernels.contract.plan import IntegerPlan
-
-    Planned = IntegerPlan | Direct | Channels | Taps | Squares
 
 NAME = "contract.quantised:compiled"
 FEW = 1 << 14  # outputs that one thread rounds
@@ -55,11 +48,15 @@ FAR = 1e30  # a bound that leaves every sum open, where slack is 1
 MOST = 2**31  # outputs, whose numbers are int32
 
 
-def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, slack: float = 0.0) -> Lowered | Refused:
-    """The steps of a region. tensors: by name, as its work reads and writes them. slack: is added to the factor of bounds."""
-    output, x, other = tensors["output"], tensors[X], tensors.get(OTHER)
-    checked = cast(Any, SimpleNamespace(tensors={**tensors, SUMS: region.desc}))
-    found = contraction({SUMS: region.sums}, checked)
+def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | Refused:
+    """The steps of sums between bytes. slack: is added to the factor of bounds."""
+    region = quantised_sums(problem)
+    if isinstance(region, str):
+        return Refused(region)
+    x, output, other = (None if n is None else region.tensors[n] for n in (region.names[0], *region.names[2:]))
+    assert x is not None
+    assert output is not None
+    found = contraction(Problem({SUMS: region.sums}, region.tensors))
     if isinstance(found, str):
         return Refused(found)
     if not isinstance(found, Convolution | MatrixProduct):
@@ -74,13 +71,13 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
         return Refused("the outputs do not lie one after the other, or are too many")
     if other is not None and other.explicit_strides != output.explicit_strides:
         return Refused("what is added does not lie as the outputs do")
-    geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found, found.a.name == WEIGHTS)
+    geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found, found.a.name == region.names[1])
     other_type = None if other is None else other.data_type
     numbers = bounds.estimate(region, x.data_type, other_type, output.data_type, fused(target))
     if isinstance(numbers, str) or geometry is None:
         return Refused(numbers if isinstance(numbers, str) else "weights differ between batches")
     constants = QuantisedTables()
-    rounding = _Rounding(region, target, constants, numbers, geometry, tensors, slack)
+    rounding = _Rounding(region, target, constants, numbers, geometry, slack)
     made = in_tiles(rounding, found, machine.threads) or of_sums(rounding, found, machine.threads)
     if isinstance(made, Refused):
         return made
@@ -97,20 +94,21 @@ def lower(region: Region, tensors: Mapping[str, TensorDesc], machine: Machine, s
         short=plan.at.problem.products < SHORT,
         decide=partial(decide, region, geometry, x.data_type, lists),
         once=True,
+        own=region.own,
     )
 
 
 class _Made(NamedTuple):
     """The plan of sums, all rounds, the memory that they work in, and the lists of what they leave open."""
 
-    plan: Planned
+    plan: IntegerPlan
     rounds: list[Rounds]
     scratch: Scratch
     passing: Scratch
     lists: list[Listed]
 
 
-def _memory(plan: Planned) -> tuple[Scratch, Scratch]:
+def _memory(plan: IntegerPlan) -> tuple[Scratch, Scratch]:
     """Memory behind that of a plan."""
     scratch, passing = Scratch("scratch"), Scratch("passing")
     scratch.size, passing.size = plan.scratch.size, plan.passing.size
@@ -120,13 +118,14 @@ def _memory(plan: Planned) -> tuple[Scratch, Scratch]:
 def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: int) -> _Made | None:
     """The rounds of sums that tiles round as they make them; None where they cannot."""
     output = found.output
-    of_bytes = Operand("output", TensorDesc(rounding.tensors["output"].data_type, output.desc.sizes))
+    name = rounding.names[2]
+    of_bytes = Operand(name, TensorDesc(rounding.tensors[name].data_type, output.desc.sizes))
     if rounding.kind or output.desc.explicit_strides != of_bytes.desc.explicit_strides:
         return None
     estimated = rounding.estimated(found)
     if estimated is None:
         return None
-    plan = planned(found._replace(output=of_bytes), {**rounding.tensors}, rounding.target, threads, estimated)
+    plan = planned(found._replace(output=of_bytes), rounding.tensors, rounding.target, threads, estimated)
     if isinstance(plan, Refused):
         return None
     scratch, passing = _memory(plan)
@@ -136,7 +135,7 @@ def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: i
     lists = [passing.take(4 * room) for _ in range(pieces)]
     ends = [count * i // pieces for i in range(pieces + 1)]
     code = engine.compiled(begun, rounding.target)
-    first = [Step(code, (states + STATE * i, at, room)) for i, at in enumerate(lists)]
+    first = [estimates.BEGUN.step(code, state=states + STATE * i, list=at, room=room) for i, at in enumerate(lists)]
     rounds = [based(rounds, lambda i: {OPEN.base: states + STATE * i}) for rounds in plan.rounds]
     phase = rounds[0].phases[0]
     if not rounds[0].times and len(phase) == pieces:
@@ -154,7 +153,7 @@ def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: i
 
 def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: int) -> _Made | Refused:
     """The rounds of sums that are written, and then of what rounds them."""
-    plan = planned(found, {**rounding.tensors, SUMS: rounding.region.desc}, rounding.target, threads)
+    plan = planned(found, rounding.tensors, rounding.target, threads)
     if isinstance(plan, Refused):
         return plan
     scratch, passing = _memory(plan)
@@ -169,7 +168,7 @@ def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: in
         state, here = states + STATE * i, sums + 4 * outputs.start
         lists.append(Listed((state.offset + OPEN_WORD) // 8, here.offset // 4, len(outputs), outputs))
         estimated = rounding.of_sums(some, columns, here, state)
-        begin = Step(code, (state, here, len(outputs)))
+        begin = estimates.BEGUN.step(code, state=state, list=here, room=len(outputs))
         pieces.append([begin, estimated, rounding.refined(state, 0, 1, outputs)])
     return _Made(plan, [*rounds, *rounding.ending(states, pieces)], scratch, passing, lists)
 
@@ -179,19 +178,20 @@ class _Rounding:
 
     def __init__(
         self,
-        region: Region,
+        region: QuantisedSums,
         target: Target,
         constants: QuantisedTables,
         numbers: bounds.EstimateNumbers,
         geometry: Geometry,
-        tensors: Mapping[str, TensorDesc],
         slack: float,
     ) -> None:
         if target.later:
             numbers = numbers._replace(limit=np.zeros_like(numbers.limit))
-        self.region, self.target, self.constants, self.numbers, self.tensors = region, target, constants, numbers, tensors
-        self.count, self.table = math.prod(tensors["output"].sizes), At("")
-        x_type, weights_type, output_type = (tensors[name].data_type for name in (X, WEIGHTS, "output"))
+        self.region, self.target, self.constants, self.numbers = region, target, constants, numbers
+        self.tensors, self.names = region.tensors, region.names
+        x, weights, output, other = region.names
+        self.count, self.table = math.prod(region.tensors[output].sizes), At("")
+        x_type, weights_type, output_type = (region.tensors[name].data_type for name in (x, weights, output))
         channels = len(region.bias)
         self.channels = channels
         zero = region.rounding[1]
@@ -212,14 +212,14 @@ class _Rounding:
         self.slack = int(np.float64((terms + 4) * 2.0**-52 + slack + target.exact).view(np.int64))
         self.signed, self.few = weights_type is DataType.INT8, terms <= FEW_TERMS
         self.kind, self.more, self.added = "", (At("constants"), 0), At("constants")
-        if region.other is not None:
-            other_type = tensors[OTHER].data_type
-            self.kind, self.more = OUTPUTS[other_type], (At(OTHER), int(numbers.other.view(np.uint32)))
+        if other is not None and region.other is not None:
+            other_type = region.tensors[other].data_type
+            self.kind, self.more = OUTPUTS[other_type], (At(other), int(numbers.other.view(np.uint32)))
             self.added = constants.add(bounds.elements_of(other_type, *region.other)[1])
 
     def cut(self, threads: int) -> list[tuple[range, int]]:
         """Rows for each thread, and the columns of a row."""
-        at, sizes = self.region.channel, self.tensors["output"].sizes
+        at, sizes = self.region.channel, self.tensors[self.names[2]].sizes
         last = at == len(sizes) - 1
         split = len(sizes) - 1 if at is None or last else at + 1
         rows, columns = math.prod(sizes[:split]), math.prod(sizes[split:])
@@ -234,9 +234,9 @@ class _Rounding:
             channels = int(found.filters.desc.sizes[0])
         if self.channels not in (1, channels):
             return None
-        ends, limit = self.constants.add(self.bounds), limits(self.tensors["output"].data_type)
+        ends, limit = self.constants.add(self.bounds), limits(self.tensors[self.names[2]].data_type)
         clamped = (numbers.low, numbers.high) != limit or numbers.most >= FARTHEST
-        row, column = (4 * (channels > 1 and region.channel == len(region.desc.sizes) - n) for n in (2, 1))
+        row, column = (4 * (channels > 1 and region.channel == len(region.tensors[SUMS].sizes) - n) for n in (2, 1))
         pitch = 4 * (channels + 2 * self.target.vector_bytes // 4)
         table = np.zeros((3, pitch // 4), np.float32)
         table[:, :channels] = numbers.factor, numbers.term, numbers.limit
@@ -244,7 +244,7 @@ class _Rounding:
 
     def of_sums(self, some: range, columns: int, sums: At, state: At) -> Step:
         """The estimate of some rows of sums."""
-        by_column = self.region.channel == len(self.region.desc.sizes) - 1
+        by_column = self.region.channel == len(self.region.tensors[SUMS].sizes) - 1
         rows = np.zeros((3, self.channels + SIDE * self.target.vector_bytes // 4), np.float32)
         rows[:, : self.channels] = self.numbers.factor, self.numbers.term, self.numbers.limit
         if not self.table.base:
@@ -254,15 +254,19 @@ class _Rounding:
         code = engine.compiled(estimate, self.target, by_column, self.kind)
         other, factor = self.more
         low, high, zero = (int(x) for x in self.bounds)
-        table = self.table, state, low, high, zero, other + first * bool(self.kind), factor
-        return Step(code, (sums, At("output", first), len(some), columns, first, channel, self.channels, *table))
+        sizes = Arguments(rows=len(some), columns=columns, first=first, channel=channel, channels=self.channels)
+        added = Arguments(other=other + first * bool(self.kind), factor=factor)
+        ends, at = Arguments(low=low, high=high, zero=zero), Arguments(sums=sums, output=At(self.names[2], first))
+        return ESTIMATE.step(code, **at, **sizes, table=self.table, state=state, **ends, **added)
 
     def refined(self, states: At, piece: int, pieces: int, outputs: range) -> Step:
         """The decision of what a piece has listed."""
         code = engine.compiled(refine, self.target, self.signed, bool(self.kind), self.few)
-        lists = states + STATE * piece, states, pieces, outputs.start, outputs.stop
-        tables = self.geometry, self.elements, self.records, self.rule
-        return Step(code, (*lists, *tables, At(X), At(WEIGHTS), At("output"), self.slack, self.more[0], self.added))
+        x, weights, output, _ = self.names
+        lists = Arguments(state=states + STATE * piece, states=states, pieces=pieces)
+        tables = Arguments(geometry=self.geometry, elements=self.elements, channels=self.records, rule=self.rule)
+        tensors = Arguments(x=At(x), weights=At(weights), output=At(output), other=self.more[0], added=self.added)
+        return REFINE.step(code, **lists, first=outputs.start, end=outputs.stop, **tables, **tensors, slack=self.slack)
 
     def ending(self, states: At, pieces: list[list[Step]]) -> list[Rounds]:
         """The last steps of all pieces, and whether something is still open."""

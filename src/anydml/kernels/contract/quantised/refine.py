@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count as count_from
 
-from anydml.kernels.code.emit import Text, along, arguments, extend, fold, kernel, real, splat, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, extend, fold, kernel, real, splat, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.epilogue.estimates import LIST, LISTED, OPEN, ROOM, STATE
 
-REFINE = (
-    *("state", "states", "pieces", "first", "end"),
-    *("geometry", "elements", "channels", "rule", "x", "weights", "output", "slack"),
-    *("other", "added"),
+REFINE = Signature(
+    "*state *states pieces first end *geometry *elements *channels *rule *x *weights *output slack *other *added"
 )
 DIMENSIONS, SPATIAL = 6, 3  # of an output, and the last of them, in which windows are cut off
 DIMENSION = ("size", "x", "weights", "channel")  # words of each dimension: its size, and steps
@@ -40,8 +39,7 @@ def refine(target: Target, signed: bool, adds: bool, few: bool = False) -> str:
     has for each byte, float32. few: sums are so short that a table of a channel's weights takes longer than they do.
     """
     text = Text()
-    tables = {"state", "states", "geometry", "elements", "channels", "rule"}
-    arguments(text, REFINE, tables | {"x", "weights", "output", "other", "added"})
+    REFINE.load(text)
     slots = [text.op("alloca double, align 8") for _ in range(SIDE)]
     table, latest, differ = (text.op(f"alloca {kind}, align 8") for kind in ("[256 x double]", "i64", "i32"))
     text.do(f"store i64 -1, ptr {latest}, align 8")

@@ -1,0 +1,280 @@
+"""Regions between bytes: an 8-bit tensor that follows from bytes and constants through floats, as one fused statement.
+
+Every float tensor between is replaced by its expression, rounded to the tensor's type, so the statement has the bits of the
+operators. Whether a kernel takes it is decided by the patterns of the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from anydml.graphs.checked import CheckedGraph
+from anydml.graphs.plan import OUTPUT, Passed, Reason, Use, Work, lie_alike
+from anydml.graphs.show import called
+from anydml.schema.expression import Tensor, each, held, select
+from anydml.schema.node import INDEX, Expr, lift, make
+from anydml.schema.statement import Nest, meaning
+from anydml.schema.traversal import bound_by, walk
+from anydml.schema.types import EIGHT_BIT
+from anydml.schema.windows import inside
+from anydml.tensor import DataType, TensorDesc, packed_strides
+
+FLOATS = (DataType.FLOAT16, DataType.FLOAT32, DataType.FLOAT64)
+_ReadAs = Callable[[Expr, Use, tuple[Expr, ...]], Expr]
+
+
+class NotBetween(Exception):
+    """Raised where an operator ends no region; the message is the reason, empty if nothing about it is float."""
+
+
+def between_bytes(checked: CheckedGraph, works: Sequence[Work]) -> Passed:
+    """The regions whose last operators are in `works`, as fused statements; for other operators, reasons.
+
+    A tensor between two operators of a region has no other reader and is not an output of the graph. Tensors that are maps of
+    bytes and constants alone, such as dequantised ones, may have other readers, and may be replaced under a reduction.
+    """
+    graph, found, reasons = _Graph(checked, works), list[Work](), list[Reason]()
+    for work in works:
+        uses = [*work.writes.values()]
+        if len(uses) != 1 or uses[0].tensor.data_type not in EIGHT_BIT:
+            continue
+        try:
+            found.append(_Region(graph, work).work())
+        except NotBetween as error:
+            if str(error):
+                reasons.append(Reason(work.node, str(error)))
+    return Passed(tuple(found), tuple(reasons))
+
+
+def with_regions(checked: CheckedGraph, works: Sequence[Work], taken: Sequence[Work]) -> tuple[Work, ...]:
+    """The calls with regions in place of the operators that they replace, and without those whose results are now unread."""
+    inside_ = {node for region in taken for node in region.nodes}
+    ends = {region.node: region for region in taken}
+    rest = [ends.get(work.node, work) for work in works if work.node in ends or work.node not in inside_]
+    read = {bound.buffer for bound in checked.outputs} | {use.buffer for work in rest for use in work.reads.values()}
+    floats: dict[int, Work] = {}  # for a dequantised buffer, the first region that reads its integers instead
+    for region in taken:
+        for buffer in region.floats:
+            floats.setdefault(buffer, region)
+    left_out: dict[int, list[int]] = {}
+    found = []
+    for work in rest:
+        written = {use.buffer for use in work.writes.values()}
+        if written <= floats.keys() and not written & read:
+            left_out.setdefault(floats[written.pop()].node, []).append(work.node)
+        else:
+            found.append(work)
+    return tuple(
+        replace(work, nodes=(*left_out[work.node], *work.nodes)) if work.node in left_out and work.nest else work
+        for work in found
+    )
+
+
+class _Link(NamedTuple):
+    """An operator with its statement. reads, writes: as in `Work`. anew: its sizes are others than those of its statement."""
+
+    work: Work
+    nest: Nest
+    anew: bool = False
+
+    @property
+    def written(self) -> Use:
+        (use,) = self.work.writes.values()
+        return use
+
+
+class _Graph:
+    """The operators of a graph, by the tensors that they write."""
+
+    def __init__(self, checked: CheckedGraph, works: Sequence[Work]) -> None:
+        self.checked = checked
+        self.writers = {use.buffer: work for work in works for use in work.writes.values()}
+        self._kept = {bound.buffer for bound in checked.outputs}
+        self._readers: dict[int, int] = {}
+        for work in works:
+            for buffer in {use.buffer for use in work.reads.values()}:
+                self._readers[buffer] = self._readers.get(buffer, 0) + 1
+        self._dequantised: dict[int, _Link | None] = {}
+        # shared, so that equal layers have the same expressions, which are made once
+        self.symbols: dict[tuple[str, tuple[int, ...], DataType], Tensor] = {}
+
+    def link(self, work: Work) -> _Link:
+        """An operator with its statement."""
+        operator = self.checked.nodes[work.node]
+        assert operator is not None
+        if operator.desc.spec.data_rules or len(work.writes) != 1:
+            raise NotBetween(f"{called(self.checked, work.node)} has a rule about data, or several outputs")
+        (nest,) = meaning(operator.desc.as_newest()).values()
+        if any(e.op == "read" and e.data[0].definition is not None for e in walk(nest.body)):
+            raise NotBetween(f"{called(self.checked, work.node)} has states")
+        return _Link(work, nest)
+
+    def computed(self, use: Use) -> bool:
+        """Whether a tensor holds floats that are no constants."""
+        return use.tensor.data_type in FLOATS and self.checked.constant(use.buffer) is None
+
+    def dequantised(self, use: Use) -> _Link | None:
+        """The operator that writes a tensor, if it is a map of bytes and constants alone."""
+        if use.buffer not in self._dequantised:
+            self._dequantised[use.buffer] = None
+            if (work := self.writers.get(use.buffer)) is not None:
+                try:
+                    link = self.link(work)
+                except NotBetween:
+                    return None
+                leaves = all(not self.computed(u) or self.dequantised(u) for u in work.reads.values())
+                if leaves and not link.nest.moves and not reduces(link.nest):
+                    self._dequantised[use.buffer] = link
+        return self._dequantised[use.buffer]
+
+    def before(self, use: Use, reader: Work) -> _Link:
+        """The operator that writes a tensor which has one reader."""
+        work = self.writers.get(use.buffer)
+        if work is None:
+            raise NotBetween(f"{called(self.checked, reader.node)} reads floats that are an input of the graph")
+        if use.buffer in self._kept or self._readers[use.buffer] != 1:
+            raise NotBetween(f"what {called(self.checked, work.node)} computes has other readers, or is an output of the graph")
+        return self.link(work)
+
+
+def reduces(nest: Nest) -> bool:
+    return any(map(bound_by, walk(nest.body)))
+
+
+class _Region:
+    """The region that ends with an operator. NotBetween if there is none."""
+
+    def __init__(self, graph: _Graph, work: Work) -> None:
+        self.graph = graph
+        self.reads: dict[str, Use] = {}
+        self.floats: dict[int, None] = {}
+        self._tensors: dict[tuple[int, int, DataType, tuple[int, ...], tuple[int, ...]], Tensor] = {}
+        self.chain = self._chain(work)
+
+    def work(self) -> Work:
+        """The region as one call."""
+        first, output = self.chain[0], self.chain[0].written
+        index = each(output.tensor.sizes) if first.anew else first.nest.index
+        body = self._element(0, index)
+        nodes = tuple(link.work.node for link in reversed(self.chain))
+        return Work(nodes, self.reads, {OUTPUT: output}, Nest(index, body, first.nest.moves), (*self.floats,))
+
+    def _called(self, work: Work) -> str:
+        return called(self.graph.checked, work.node)
+
+    def _chain(self, work: Work) -> list[_Link]:
+        """The operators from the last one back to one that reduces. All but that one are maps."""
+        if not any(map(self.graph.computed, work.reads.values())):
+            raise NotBetween("")
+        chain = [self.graph.link(work)]
+        while not reduces(chain[-1].nest):
+            last = chain[-1].work
+            floats = [use for use in last.reads.values() if self.graph.computed(use) and not self.graph.dequantised(use)]
+            if len(floats) != 1:
+                what = "several tensors of floats" if floats else "no floats that are reduced before"
+                raise NotBetween(f"{self._called(last)} reads {what}")
+            link = self.graph.before(floats[0], last)
+            if not lie_alike(floats[0], link.written):
+                chain = self._seen_as(chain, floats[0], link.written)
+            chain.append(link)
+        return chain
+
+    def _seen_as(self, chain: Sequence[_Link], use: Use, written: Use) -> list[_Link]:
+        """Maps of elements that are packed, with the sizes with which another operator writes these."""
+        t, s = use.tensor, written.tensor
+        same = t.data_type is s.data_type and t.span == s.span and use.offset == written.offset
+        if not same or not is_packed(t) or not is_packed(s):
+            raise NotBetween(f"{self._called(chain[-1].work)} reads a tensor in another layout than it is written with")
+        return [self._anew(link, t.sizes, s, 0) for link in chain]
+
+    def _anew(self, link: _Link, sizes: tuple[int, ...], t: TensorDesc, first: int) -> _Link:
+        """A map whose tensors have `sizes` as one of packed elements from the first one on, in the layout of t."""
+
+        def anew(use: Use) -> Use:
+            old, zeros = use.tensor, (0,) * len(t.sizes)
+            if all(n == 1 or stride == 0 for n, stride in zip(old.sizes, old.explicit_strides, strict=True)):
+                return use._replace(tensor=TensorDesc(old.data_type, t.sizes, strides=zeros).spelled_out())
+            if old.sizes != sizes or not is_packed(old):
+                raise NotBetween(f"{self._called(link.work)} has a tensor that is not packed")
+            there = TensorDesc(old.data_type, t.sizes, strides=t.explicit_strides).spelled_out()
+            return use._replace(tensor=there, offset=use.offset + first * old.data_type.dtype.itemsize)
+
+        index = link.nest.index
+        at_index = all(e.args == index for e in walk(link.nest.body) if e.op == "read")
+        others = (a for e in walk(link.nest.body) if e.op != "read" for a in e.args)
+        if not at_index or any(a.sort is INDEX for a in others) or link.nest.moves:
+            raise NotBetween(f"{self._called(link.work)} is no map of elements alone")
+        reads = {name: anew(use) for name, use in link.work.reads.items()}
+        writes = {name: anew(use) for name, use in link.work.writes.items()}
+        return _Link(replace(link.work, reads=reads, writes=writes), link.nest, anew=True)
+
+    def _element(self, k: int, index: Sequence[Expr]) -> Expr:
+        """The element that an operator of the chain computes."""
+        link = self.chain[k]
+        before = self.chain[k + 1].written.buffer if k + 1 < len(self.chain) else None
+
+        def read(e: Expr, use: Use, args: tuple[Expr, ...]) -> Expr:
+            if use.buffer != before:
+                return self._read(use, args, e.data[1])
+            if e.data[1] != "inside" or args != tuple(index):
+                raise NotBetween(f"{self._called(link.work)} reads elements at other indices than its own")
+            following = self.chain[k + 1]
+            found = self._element(k + 1, args)
+            return found if following.nest.moves else held(found, following.written.tensor.data_type)
+
+        return self._replaced(link, index, read)
+
+    def _replaced(self, link: _Link, index: Sequence[Expr], read: _ReadAs) -> Expr:
+        """The body of a statement at other indices, with its reads replaced."""
+        nest = link.nest
+        made: dict[Expr, Expr] = {} if link.anew else dict(zip(nest.index, index, strict=True))
+        for e in walk(nest.body):
+            if e in made or (link.anew and e in nest.index):
+                continue
+            args = tuple(index) if link.anew and e.op == "read" else tuple(made[a] for a in e.args)
+            if e.op == "read":
+                made[e] = read(e, link.work.reads[e.data[0].name], args)
+            else:
+                made[e] = make(e.op, args, e.data) if args else e
+        return made[nest.body]
+
+    def _read(self, use: Use, args: tuple[Expr, ...], mode: str) -> Expr:
+        """An element of a tensor: of bytes or constants as it is, of a dequantised one as its expression."""
+        if not self.graph.computed(use):
+            return make("read", args, (self._tensor(use), mode))
+        if (link := self.graph.dequantised(use)) is None:
+            raise NotBetween(f"{self._called(self.chain[-1].work)} reads floats that are not dequantised")
+        self.floats[use.buffer] = None
+        written = link.written
+        if not lie_alike(use, written):
+            first, rest = divmod(use.offset - written.offset, written.tensor.data_type.dtype.itemsize)
+            t, s = use.tensor, written.tensor
+            within = first >= 0 and not rest and first + t.span <= s.span and t.data_type is s.data_type
+            if not within or not is_packed(s):
+                raise NotBetween(f"{self._called(link.work)} writes a tensor that is read in another layout")
+            link = self._anew(link, s.sizes, t, first)
+        index = args[:-1] if mode == "otherwise" else args
+
+        def read(_: Expr, use: Use, at: tuple[Expr, ...]) -> Expr:
+            return self._read(use, (*at, lift(0)) if mode == "otherwise" else at, mode)
+
+        made = held(self._replaced(link, index, read), written.tensor.data_type)
+        return select(inside(index, use.tensor.sizes), made, args[-1]) if mode == "otherwise" else made
+
+    def _tensor(self, use: Use) -> Tensor:
+        """The symbol of a tensor; names count them, so that equal statements are found equal."""
+        t = use.tensor
+        key = use.buffer, use.offset, t.data_type, t.sizes, t.explicit_strides
+        if key not in self._tensors:
+            name = f"t{len(self._tensors)}"
+            symbol = Tensor(name, t.sizes, t.data_type)
+            self._tensors[key] = self.graph.symbols.setdefault((name, t.sizes, t.data_type), symbol)
+            self.reads[name] = use
+        return self._tensors[key]
+
+
+def is_packed(t: TensorDesc) -> bool:
+    """Whether a tensor is stored in row-major order without gaps."""
+    return all(n == 1 or a == b for n, a, b in zip(t.sizes, t.explicit_strides, packed_strides(t.sizes), strict=True))

@@ -1,0 +1,39 @@
+"""A kernel's arguments by name: one object has their order, for the emitter, which loads them, and for callers."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+from anydml.kernels.call.steps import At, Step
+from anydml.kernels.code import emit, engine
+
+Arguments = dict[str, At | int]  # by name: all of a kernel's, or some
+
+
+class Signature:
+    """Names in order, in one text: `*name` is a pointer, `name` an int64."""
+
+    def __init__(self, text: str) -> None:
+        words = text.split()
+        self.names = tuple(word.lstrip("*") for word in words)
+        self.pointers = frozenset(word[1:] for word in words if word.startswith("*"))
+        self._text, self._all, self._in_order = text, frozenset(self.names), itemgetter(*self.names)
+
+    def __add__(self, other: Signature) -> Signature:
+        return Signature(f"{self._text} {other._text}")
+
+    def load(self, text: emit.Text) -> None:
+        """Load all arguments, as `%name`."""
+        emit.arguments(text, self.names, self.pointers)
+
+    def step(self, code: engine.Code, **values: At | int) -> Step:
+        """The step of a kernel with these values; TypeError unless each argument has one."""
+        if values.keys() == self._all:
+            return Step(code, self._in_order(values))
+        missing, unknown = sorted(self._all - values.keys()), sorted(values.keys() - self._all)
+        raise TypeError(f"a kernel's arguments: {missing} have no value, and {unknown} are none")
+
+
+def stepped(name: str, at: At, step: int) -> Arguments:
+    """The arguments `name` and `name_step`: where elements are, and the bytes from one to the next."""
+    return {name: at, f"{name}_step": step}

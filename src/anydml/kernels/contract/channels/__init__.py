@@ -1,0 +1,1 @@
+"""Convolutions of one channel and one filter a group."""

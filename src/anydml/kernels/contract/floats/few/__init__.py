@@ -1,0 +1,1 @@
+"""Sums of few rows, without packing."""

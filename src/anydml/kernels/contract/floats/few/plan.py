@@ -1,0 +1,119 @@
+"""The steps of contractions with few rows: sums without packing, a strip of columns at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from anydml.kernels.call.steps import At, Repeat, Step
+from anydml.kernels.code import engine
+from anydml.kernels.contract.floats import epilogue
+from anydml.kernels.contract.floats.few import matrix, sums, terms
+from anydml.kernels.contract.floats.layout import FloatLayout
+from anydml.kernels.contract.floats.plan import FloatPlan, bound_factor
+from anydml.kernels.contract.floats.shares import ThreadShare
+from anydml.kernels.contract.floats.tuning import FloatTuning
+
+
+def serves(found: FloatLayout, size: int, once: bool, tuning: FloatTuning) -> bool:
+    """Whether there are so few rows that packing columns costs more than it brings.
+
+    size: bytes of the columns' elements; once: whether these could be packed once.
+    """
+    along = _read_along(found, size)
+    if (
+        found.rows > tuning.rows_at_once
+        and along is False
+        and found.terms <= tuning.few_terms
+        and found.columns >= tuning.strip
+    ):
+        return False  # such rows would pass twice over columns, whose tiles are stored from registers where they are packed
+    return found.rows <= (tuning.rows if once or along is None else tuning.rows_of_matrix)
+
+
+class FewRowsPlan(FloatPlan):
+    """The steps of few rows."""
+
+    def _piece(self, piece: ThreadShare) -> list[Step | Repeat]:
+        scratch, rows = self.scratch, min(len(piece.rows), self.tuning.rows_at_once)
+        columns = min(self.tuning.strip, len(piece.columns))
+        self.block_row = columns * 8 + sums.slack(self.target)
+        self.sums, self.sizes = (scratch.take(rows * self.block_row) for _ in range(2))
+        self.entries = scratch.take((rows * columns + 64) * 8)
+        self.counter = scratch.take(64)
+        self.values = scratch.take(max(self.tuning.row_block, 16 * rows) * 8 + rows * self.target.vector_bytes * 2)
+        return self._batches(piece)
+
+    def _batch(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
+        at_once = self.tuning.rows_at_once
+        for first in range(piece.rows.start, piece.rows.stop, at_once):
+            rows = range(first, min(first + at_once, piece.rows.stop))
+            yield from self.along(piece.columns, self.tuning.strip, partial(self._strip, batch, rows))
+
+    def _strip(self, batch: tuple[int, ...], rows: range, columns: range) -> Iterator[Step]:
+        found, target = self.layout, self.target
+        along = _read_along(found, self.factors[1].dtype.itemsize)
+        if along is None:
+            yield self._any(batch, rows, columns)
+            additions = found.terms
+        else:
+            kinds = matrix.FewKey(*self.factors, len(rows), along, self.tuning.row_block)
+            yield self._matrix(kinds, batch, rows, columns)
+            additions = kinds.additions(found.terms, target)
+        factor = bound_factor(additions)
+        shape = self.shape._replace(measured=True)
+        streams = [x for p in self.places for x in (p.of(batch, rows.start), p.row, *p.columns)]
+        none = self.counter  # of what the epilogue of other sums reads
+        where = (len(rows), columns.start, len(columns), *found.flat[1:], self.sums, self.block_row, factor)
+        code = engine.compiled(epilogue.block, target, shape)
+        yield Step(
+            code,
+            (
+                *where,
+                none,
+                self.sizes,
+                self.entries,
+                self.counter,
+                found.terms,
+                none,
+                none,
+                none,
+                self.constants.none,
+                *streams,
+            ),
+        )
+        known = (self.sums, self.block_row, none, none, 0, 0, none, 0, 0)
+        yield self.refine(batch, rows, columns, self.shape, known, streams)
+
+    def _matrix(self, kinds: matrix.FewKey, batch: tuple[int, ...], rows: range, columns: range) -> Step:
+        """The sums of some columns of a matrix that lies side by side."""
+        found = self.layout
+        at_b, at_a = (int(x) for x in found.table[0, :2])
+        a, b = found.a.of(batch, rows.start) + at_a, found.b.of(batch) + at_b
+        left, right = (a, found.a.row, found.a_term), (b + columns.start * found.b.columns[2], found.b_term, found.b.columns[2])
+        blocks = (found.terms, len(columns), self.sums, self.sizes, self.block_row, self.values, self.counter)
+        return Step(engine.compiled(matrix.summed, self.target, kinds), (*left, *right, *blocks))
+
+    def _any(self, batch: tuple[int, ...], rows: range, columns: range) -> Step:
+        """The sums of some columns of any kind."""
+        found = self.layout
+        size = self.factors[1].dtype.itemsize
+        at_once = max(1, min(found.terms, 16 if len(found.table) > 1 else 8))  # of a matrix, rows that are far apart
+        step = {size: 1, 2 * size: 2}.get(found.b.columns[2], 0)
+        kinds = terms.TermsKey(*self.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, at_once)
+        a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
+        right = (b, *found.sizes[1:], *found.b.columns, found.b_term)
+        counted = (found.channels, len(found.table), self.table)
+        blocks: tuple[At | int, ...] = (self.sums, self.sizes, self.block_row, *found.inside[:4], self.counter)
+        code = engine.compiled(sums.sums, self.target, kinds)
+        return Step(code, (*a, *right, *counted, columns.start, len(columns), *blocks))
+
+
+def _read_along(found: FloatLayout, size: int) -> bool | None:
+    """Whether a matrix lies side by side along its terms; None if it does neither way, or if some terms do not count."""
+    if found.padded or len(found.table) != 1 or found.sizes[:2] != (1, 1):
+        return None
+    column = found.b.columns[2]
+    if found.b_term == size and (column != size or found.columns == 1):
+        return True
+    return False if column == size or found.columns == 1 else None

@@ -1,0 +1,238 @@
+"""Sums of few rows, without packing: the columns' factor is read where it lies, once, and each sum has one of magnitudes.
+
+A sum of n terms is at most (n + 8) u of the sum of their magnitudes away from the real one. Magnitudes are float32, each at
+least `LEAST`; their sum is one of float32, and short of the real one by less than n 2^-23 of it. What does not count is left
+out, so that zeros and infinities are those of the terms that do. Where the processor has noted no rounding, of magnitudes that
+are too small neither, sums and magnitudes are exact.
+"""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.contract.floats.few.masks import Masks
+from anydml.kernels.contract.floats.few.terms import TERM, Terms, TermsKey
+from anydml.kernels.contract.floats.inexact import Note
+from anydml.kernels.contract.floats.packed.lines import lines
+from anydml.kernels.contract.floats.packed.tile import BOUND
+from anydml.kernels.contract.floats.reads import single
+
+LEAST = 2.0**-126  # below it, a product of float32 loses more than its share
+# sizes: sums of magnitudes; block_row: bytes from one row of these and of the sums to the next. from0 .. end1: the lines for
+# which all terms count somewhere. counter: as `tile` has it
+ARGUMENTS = (
+    "a", "a_row", "a_term", "b", "n1", "n2", "s0", "s1", "s2", "b_term", "channels", "positions", "table",
+    "first", "count", "sums", "sizes", "block_row", "from0", "end0", "from1", "end1", "counter",
+)  # fmt: skip
+POINTERS = {"a", "b", "table", "sums", "sizes", "counter"}
+
+
+def slack(target: Target) -> int:
+    """Bytes that are written behind the last sum of a row."""
+    return 2 * target.vector_bytes
+
+
+def sums(target: Target, kinds: TermsKey) -> str:
+    """Sums of so many columns, from the first one on; arguments: ARGUMENTS."""
+    return _Direct(target, kinds).text()
+
+
+class _Direct(Terms):
+    def text(self) -> str:
+        body, rows = self.body, self.kinds.rows
+        arguments(body, ARGUMENTS, POINTERS)
+        self.values = body.op(f"alloca [{self.kinds.at_once * rows} x double], align 64")
+        self.all = body.op(f"alloca [{self.kinds.at_once * TERM} x i8], align 64")
+        self.line = body.op(f"alloca [{self.kinds.at_once * TERM} x i8], align 64")
+        if self.masks is not None:
+            self.masks.begin()
+        note = Note(body)
+        total = body.op("mul i64 %channels, %positions")
+        none = body.op(f"icmp eq i64 {total}, 0")
+        # of no terms, sums are begun all the same
+        end = body.op(f"add i64 {total}, {body.op(f'zext i1 {none} to i64')}")
+        most = self.kinds.at_once
+        up = body.op(f"udiv i64 {body.op(f'add i64 {end}, {most - 1}')}, {most}")
+
+        def terms(n: str, _: list[Value]) -> list[Value]:
+            first = body.op(f"mul i64 {n}, {most}")
+            left = body.op(f"sub i64 {total}, {first}")
+            self.count = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {most}')}, i64 {left}, i64 {most}")
+            self.begun = body.op(f"icmp ne i64 {n}, 0")
+            body.loop("0", self.count, 1, [], lambda t, _: self._term(t, first))
+            lines(body, "%first", "%count", ("%n1", "%n2"), self._run)
+            return []
+
+        body.loop("0", up, 1, [], terms)
+        body.stored(note.rounded().converted("uitofp", Kind("double")), "%counter", BOUND)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _run(self, _: str, done: str, length: str, z: str, y: str, x: str) -> None:
+        """The columns of a run."""
+        body = self.body
+        offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %s0')}, {body.op(f'mul i64 {y}, %s1')}")
+        base = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s2')}"))
+        if self.masks is None:
+            self._columns(base, done, length, *self._counting(z, y, x, length))
+            return
+        inside = self.masks.fits("%n2")
+        for condition in (
+            f"icmp eq i64 {length}, %n2",  # from its first column on
+            f"icmp eq i64 {self.count}, {self.kinds.at_once}",
+            *(f"icmp sge i64 {value}, %from{k}" for k, value in enumerate((z, y))),
+            *(f"icmp slt i64 {value}, %end{k}" for k, value in enumerate((z, y))),
+        ):
+            inside = body.op(f"and i1 {inside}, {body.op(condition)}")
+        even, uneven, after = (body.name(x) for x in ("even", "uneven", "after"))
+        body.branch(inside, even, uneven)
+        body.label(even)
+        self._masked_columns(self.masks, base, done, length)
+        body.jump(after)
+        body.label(uneven)
+        self._columns(base, done, length, *self._counting(z, y, x, length))
+        body.jump(after)
+        body.label(after)
+
+    def _masked_columns(self, masks: Masks, base: str, done: str, length: str) -> None:
+        """All columns of a line that the masks were made for."""
+        body, lanes, rows = self.body, self.lanes, self.kinds.rows
+
+        def group(i: str, _: list[Value]) -> list[Value]:
+            places, starts = self._so_far(done, i)
+            g, found = body.op(f"udiv i64 {i}, {lanes}"), starts
+            for t in range(self.kinds.at_once):
+                from_ = body.at(base, body.load("i64", self.all, t * TERM))
+                read, active = masks.of(g, t)
+                found = self._more(self.reader.read(from_, i, read), body.at(self.values, 8 * rows * t), found, active)
+            for value, place in zip(found, places, strict=True):
+                body.stored(value, place)
+            return []
+
+        up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
+        body.loop("0", up, lanes, [], group)
+
+    def _columns(self, base: str, done: str, length: str, terms: str, low: str, high: str) -> None:
+        """All columns of a line, in groups; the last one may write behind it, where the next line's come.
+
+        low, high: from .. to before .. all of the terms count.
+        """
+        body, lanes = self.body, self.lanes
+        up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
+
+        def group(i: str, _: list[Value]) -> list[Value]:
+            self._group(base, done, i, terms, low, high)
+            return []
+
+        body.loop("0", up, lanes, [], group)
+
+    def _so_far(self, done: str, i: str) -> tuple[list[str], list[Value]]:
+        """Where a group's sums are, rows and then their magnitudes, and what they are so far."""
+        body, rows = self.body, self.kinds.rows
+        wide = Kind("double", self.lanes)
+        columns = body.op(f"add i64 {done}, {i}")
+        places = []
+        for block, size in (("%sums", 8), ("%sizes", 4)):
+            offset = body.op(f"mul i64 {columns}, {size}")
+            for m in range(rows):
+                row = body.op(f"mul i64 %block_row, {m}")
+                places.append(body.at(block, body.op(f"add i64 {offset}, {row}")))
+        kinds = [wide] * rows + [wide.of("float")] * rows
+        return places, [self._start(at, kind, -0.0 if kind is wide else 0.0) for at, kind in zip(places, kinds, strict=True)]
+
+    def _group(self, base: str, done: str, i: str, terms: str, first: str, last: str) -> None:
+        """A group of columns from the i-th of a line on."""
+        body, lanes, rows = self.body, self.lanes, self.kinds.rows
+        end = body.op(f"add i64 {i}, {lanes}")
+        places, starts = self._so_far(done, i)
+
+        def term(t: str, carried: list[Value]) -> list[Value]:
+            record = body.at(self.line, body.op(f"mul i64 {t}, {TERM}"))
+            low, high = body.load("i64", record, 16), body.load("i64", record, 24)
+            covers = body.op(f"and i1 {body.op(f'icmp sle i64 {low}, {i}')}, {body.op(f'icmp sge i64 {high}, {end}')}")
+            from_ = body.at(base, body.load("i64", record))
+            values = body.at(self.values, body.load("i64", record, 8))
+            all_, some, after = (body.name(x) for x in ("all", "some", "after"))
+            body.branch(covers, all_, some)
+            ends, found = [], []
+            for label, active in ((all_, None), (some, (low, high))):
+                body.label(label)
+                found.append(self._added(from_, i, values, carried, active))
+                last = body.name("added")
+                body.jump(last)
+                body.label(last)
+                ends.append(last)
+                body.jump(after)
+            body.label(after)
+            return [
+                body.value(f"phi {x.kind.text} [ {x.name}, %{ends[0]} ], [ {y.name}, %{ends[1]} ]", x.kind)
+                for x, y in zip(*found, strict=True)
+            ]
+
+        covers = body.op(f"and i1 {body.op(f'icmp sge i64 {i}, {first}')}, {body.op(f'icmp sle i64 {end}, {last}')}")
+        every, each, after = (body.name(x) for x in ("every", "each", "after"))
+        body.branch(covers, every, each)
+        body.label(every)
+        found = starts
+        for t in range(self.kinds.at_once):
+            from_ = body.at(base, body.load("i64", self.line, t * TERM))
+            found = self._added(from_, i, body.at(self.values, 8 * rows * t), found, None)
+        ends = [body.name("added") for _ in range(2)]
+        body.jump(ends[0])
+        body.label(ends[0])
+        body.jump(after)
+        body.label(each)
+        others = body.loop("0", terms, 1, starts, term)[1]
+        body.jump(ends[1])
+        body.label(ends[1])
+        body.jump(after)
+        body.label(after)
+        made = [
+            body.value(f"phi {x.kind.text} [ {x.name}, %{ends[0]} ], [ {y.name}, %{ends[1]} ]", x.kind)
+            for x, y in zip(found, others, strict=True)
+        ]
+        for value, place in zip(made, places, strict=True):
+            body.stored(value, place)
+
+    def _added(self, from_: str, i: str, values: str, carried: list[Value], range_: tuple[str, str] | None) -> list[Value]:
+        """The sums of a group with one more term; in some of the lanes, if a range of columns is given."""
+        body, lanes = self.body, self.lanes
+        active = None
+        if range_ is not None:
+            low, high = (
+                body.splat(Value(body, body.op(f"trunc i64 {body.op(f'sub i64 {x}, {i}')} to i32"), Kind("i32")), lanes)
+                for x in range_
+            )
+            active = self.iota.compared("sge", low) & self.iota.compared("slt", high)
+        bits = self.reader.read(from_, i, None if active is None else self.reader.to_read(active))
+        return self._more(bits, values, carried, active)
+
+    def _more(self, bits: Value, values: str, carried: list[Value], active: Value | None) -> list[Value]:
+        """The sums with one more term, whose elements are these."""
+        body, lanes, rows = self.body, self.lanes, self.kinds.rows
+        x = single(bits, self.kinds.b)
+        wide, size = x.converted("fpext", x.kind.of("double")), x.magnitude()
+        totals, sizes = [], []
+        for m in range(rows):
+            a = body.loaded(Kind("double"), values, 8 * m)
+            of_a = a.magnitude().converted("fptrunc", Kind("float"))
+            totals.append(body.fused(body.splat(a, lanes), wide, carried[m]))
+            sizes.append(body.fused(body.splat(of_a, lanes), size, carried[rows + m]))
+        if active is None:
+            return totals + sizes
+        return [body.chosen(active, new, old) for new, old in zip(totals + sizes, carried, strict=True)]
+
+    def _start(self, place: str, wide: Kind, start: float) -> Value:
+        """The sums so far."""
+        body = self.body
+        before, load, after = (body.name(x) for x in ("before", "load", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(self.begun, load, after)
+        body.label(load)
+        found = body.loaded(wide, place)
+        body.jump(after)
+        body.label(after)
+        first = body.constant(wide, start)
+        return body.value(f"phi {wide.text} [ {first.name}, %{before} ], [ {found.name}, %{load} ]", wide)

@@ -1,0 +1,296 @@
+"""Tiles whose elements are stored as they leave the registers: for sums of few terms, of which a bound leaves few open.
+
+Each row has one bound for all columns of a block, e = (n + 12) u (|a| max |b| + |c|), where c is what is added to the sum, such
+as a bias. A sum t begins with c - e, so that it goes through n + 3 roundings at most, and what it should be lies between t and
+t + 2 e. Elements that this leaves open are on a list, and are decided one by one. Where there are many, or a bound is not
+finite, the kernel ends, and the block is summed and stored as any other is: with its sums in memory, and what the processor
+notes of them.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from anydml.kernels.code import engine
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
+from anydml.kernels.contract.floats.formula import bounded, stored_rounded, walked
+from anydml.kernels.contract.floats.largest import below
+from anydml.kernels.contract.floats.layout import FloatLayout
+from anydml.kernels.contract.floats.packed.tile import BOUND, leave, multiplied
+from anydml.kernels.contract.floats.reads import single
+from anydml.kernels.contract.floats.stores import listed, masked_store
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS
+from anydml.kernels.numbers.floats.numbers import Number
+from anydml.kernels.numbers.floats.rounding import between_ends
+from anydml.tensor import DataType
+
+SURE = 4  # and so many in any case
+DONE = 24  # where the counter says whether all elements are stored
+# columns: of the block, the last panel's perhaps fewer than it has; first: of the output, the block's first one
+# ahead: bytes from a tile to what is fetched while the last panel meets it; most: entries of the list; few: elements for each
+ARGUMENTS = (
+    "a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "columns", "first", "ahead", "factor", "a_norms", "b_norms",
+    "list", "most", "few", "counter", "begun", "twice", "sums", "sums_row",
+)  # fmt: skip
+POINTERS = {"a", "b", "a_norms", "b_norms", "list", "counter", "begun", "twice", "sums"}
+WIDE = Kind("double")
+Differ = list[tuple[Value, Value | None]]
+
+
+def serves(target: Target, found: FloatLayout, shape: EpilogueKey, most: int) -> bool:
+    """Whether elements are stored so: they are contiguous, of sums of at most so many terms, and along a row only sums differ.
+
+    What is read beside them could be stored where they are.
+    """
+    if found.terms > most or found.flat[:2] != (1, 1):
+        return False
+    *read, written = shape.lies
+    return written == CONTIGUOUS and all(how == CONSTANT for how in read) and _emits(target, shape)
+
+
+@lru_cache(maxsize=256)
+def _emits(target: Target, shape: EpilogueKey) -> bool:
+    """Whether the formula has an interval for a vector of elements."""
+    try:
+        stored(target, 1, 1, False, shape)
+    except engine.Uncompilable:
+        return False
+    return True
+
+
+def names(shape: EpilogueKey) -> list[str]:
+    """The arguments of the kernel, in order."""
+    return [*ARGUMENTS, *places(len(shape.lies))]
+
+
+def stored(target: Target, rows: int, across: int, cut: bool, shape: EpilogueKey) -> str:
+    """Tiles of so many rows and panels of so many vectors, stored; arguments: `names`. The counter says whether all are.
+
+    begun, twice: room for what a row's sums begin with, and for twice their bound. sums: as `tile` has them; of what is on the
+    list, and may be a sum of nothing, NaN. cut: whether the last panel has more columns than there are.
+    """
+    return _Tiles(target, rows, across, cut, shape).text()
+
+
+class _Tiles:
+    def __init__(self, target: Target, rows: int, across: int, cut: bool, shape: EpilogueKey) -> None:
+        self.body, self.rows, self.across, self.cut, self.shape = Body(target), rows, across, cut, shape
+        self.lanes = target.vector_bytes // 8
+        s = shape.stored
+        added = s.added()
+        self.added = None if added is None or s.types[added[1]].dtype.kind != "f" else added[1]
+
+    def text(self) -> str:
+        body, shape, lanes = self.body, self.shape, self.lanes
+        arguments(body, names(shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(shape.lies))})
+        body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+        self.kept = body.op(f"alloca [{self.rows * self.across * lanes} x double], align 64")
+        for at in (0, DONE):
+            body.store("i64", "0", "%counter", at)
+        body.stored(body.constant(WIDE, 1.0), "%counter", BOUND)  # sums that are on the list are not said to be exact
+        self.factor = Value(body, body.op("bitcast i64 %factor to double"), WIDE)
+        self.last = OWN + len(shape.lies) - 1
+        most = self._largest() * self.factor
+
+        def bounds(t: str, _: list[Value]) -> list[Value]:
+            self._bounds(body.op(f"mul i64 {t}, {self.rows}"), most)
+            return []
+
+        body.loop("0", "%tiles", 1, [], bounds)
+        body.loop("0", "%panels", 1, [], self._panel)
+        body.store("i64", "1", "%counter", DONE)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _panel(self, p: str, _: list[Value]) -> list[Value]:
+        body = self.body
+        b = body.at("%b", body.op(f"mul i64 {p}, %b_panel"))
+        column = body.op(f"mul i64 {p}, {self.across * self.lanes}")
+        last = body.op(f"icmp eq i64 {body.op(f'add i64 {p}, 1')}, %panels")
+        a_next = body.op(f"select i1 {last}, i64 %ahead, i64 %a_tile")
+        left = body.op(f"sub i64 %columns, {column}")
+        self.inside = [below(body, left, self.lanes, n * self.lanes) for n in range(self.across)] if self.cut else None
+
+        def tile(t: str, _: list[Value]) -> list[Value]:
+            row = body.op(f"mul i64 {t}, {self.rows}")
+            a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
+            begun = [self._spread("%begun", row, m) for m in range(self.rows) for _ in range(self.across)]
+            fetched = body.at(b, "%b_panel"), t
+            self.done = body.op(f"add i64 {body.op(f'mul i64 {p}, %tiles')}, {body.op(f'add i64 {t}, 1')}")  # tiles
+            self._store(row, column, multiplied(body, self.rows, self.across, "%terms", a, a_next, b, fetched, begun))
+            return []
+
+        body.loop("0", "%tiles", 1, [], tile)
+        return []
+
+    def _largest(self) -> Value:
+        """The largest norm of all columns; that of a NaN is beyond infinity."""
+        body, kind = self.body, Kind("i64", self.lanes)
+
+        def larger(n: str, most: list[Value]) -> list[Value]:
+            norms = body.loaded(kind, "%b_norms", body.op(f"mul i64 {n}, {8 * self.lanes}"))
+            return [body.intrinsic("umax", most[0], norms & ((1 << 63) - 1))]
+
+        vectors = body.op(f"mul i64 %panels, {self.across}")
+        (most,) = body.loop("0", vectors, 1, [body.constant(kind, 0)], larger)[1]
+        return body.call(f"llvm.vector.reduce.umax.v{self.lanes}i64", Kind("i64"), most).cast(WIDE)
+
+    def _number(self, row: str, m: int | str) -> str:
+        return self.body.op(f"add i64 {row}, {m}")
+
+    def _read(self, row: str, m: int | str, k: int) -> Value:
+        """The element of a stream that is read for a row."""
+        body, kind = self.body, Kind(f"i{self.shape.stored.types[k].element_bits}")
+        n = OWN + self.shape.stored.others.index(k)
+        return body.loaded(kind, body.at(f"%p{n}", body.op(f"mul i64 {self._number(row, m)}, %r{n}")))
+
+    def _bounds(self, row: str, most: Value) -> None:
+        """Write down what the rows' sums begin with, and twice their bounds; return where these are of no use."""
+        body, rows = self.body, Kind("double", self.rows)
+        offset = body.op(f"mul i64 {row}, 8")
+        error = body.loaded(rows, body.at("%a_norms", offset)) * body.splat(most, self.rows)
+        begun = body.constant(rows, -0.0)  # a sum is -0 where all of its terms are
+        if self.added is not None:
+            added = body.undefined(rows.of("float"))
+            for m in range(self.rows):
+                added = added.replaced(m, single(self._read(row, m, self.added), self.shape.stored.types[self.added]))
+            begun = added.converted("fpext", rows)
+            error = body.fused(begun.magnitude(), body.splat(self.factor, self.rows), error)
+        usual = error.compared("olt", math.inf)
+        if self.shape.padded:  # a zero may come from what does not count
+            usual = usual & error.compared("ogt", 0.0)
+        self._unless(~usual)
+        body.stored(begun - error, body.at("%begun", offset))
+        body.stored(error * 2.0, body.at("%twice", offset))
+
+    def _spread(self, place: str, row: str, m: int | str) -> Value:
+        body = self.body
+        at = body.at(place, body.op(f"mul i64 {self._number(row, m)}, 8"))
+        return body.splat(body.loaded(WIDE, at), self.lanes)
+
+    def _unless(self, doubtful: Value) -> None:
+        """Return where a lane is doubtful."""
+        body, lost, kept = self.body, self.body.name("lost"), self.body.name("kept")
+        lanes = doubtful.kind.lanes
+        any_ = body.op(f"bitcast {doubtful.kind.text} {doubtful.name} to i{lanes}")
+        body.branch(body.op(f"icmp ne i{lanes} {any_}, 0"), lost, kept, seldom=True)
+        body.label(lost)
+        body.do("ret i64 0")
+        body.label(kept)
+
+    def _store(self, row: str, column: str, sums: list[Value]) -> None:
+        """A tile's elements: what is stored before all is decided is stored again later."""
+        body, lanes = self.body, self.lanes
+        size = self.shape.stored.types[-1].element_bits // 8
+        first = body.op(f"mul i64 {body.op(f'add i64 %first, {column}')}, {size}")
+        noted = body.constant(Kind("i64"), 0)
+        for m in range(self.rows):
+            line = body.at(f"%p{self.last}", body.op(f"mul i64 {self._number(row, m)}, %r{self.last}"))
+            at = body.at(line, first)
+            beside = self._beside(row, m)
+            some, mine = body.constant(Kind("i1"), False), sums[m * self.across : (m + 1) * self.across]
+            differing: list[Value] = []
+            for n, total in enumerate(mine):
+                bits, ends = self._element(total, *beside)
+                differ = [x if y is None else x ^ y for x, y in ends]  # not 0 in lanes that are open
+                place = body.at(at, size * lanes * n)
+                if self.inside is None:
+                    body.stored(bits, place)
+                else:
+                    masked_store(body, bits, place, self.inside[n])
+                    mask = self.inside[n]
+                    differ = [x & (mask if x.kind == mask.kind else mask.converted("sext", x.kind)) for x in differ]
+                # those of a kind as one
+                differing = [x | y for x, y in zip(differing, differ, strict=True)] if differing else differ
+            for x in differing:
+                some = some | self._any(x)
+            noted = self._keep(some, m, mine, noted)
+        when(body, body.op(f"icmp ne i64 {noted.name}, 0"), lambda: self._note(row, column, noted))
+
+    def _keep(self, some: Value, m: int, sums: list[Value], noted: Value) -> Value:
+        """Keep the sums of a row with open elements; a bit for each of these rows."""
+        body = self.body
+        before, keep, after = (body.name(w) for w in ("before", "keep", "after"))
+        body.jump(before)
+        body.label(before)
+        body.branch(some.name, keep, after, seldom=True)
+        body.label(keep)
+        for n, total in enumerate(sums):
+            body.stored(total, self.kept, 8 * self.lanes * (m * self.across + n))
+        more = noted | 1 << m
+        body.jump(after)
+        body.label(after)
+        return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{keep} ]", noted.kind)
+
+    def _any(self, x: Value) -> Value:
+        """Whether any lane is not 0."""
+        body, kind = self.body, x.kind
+        whole = x.name if not kind.lanes else body.op(f"bitcast {kind.text} {x.name} to i{kind.bits * kind.lanes}")
+        return body.value(f"icmp ne i{kind.bits * (kind.lanes or 1)} {whole}, 0", Kind("i1"))
+
+    def _note(self, row: str, column: str, noted: Value) -> None:
+        """Put the open elements of some of a tile's rows on the list; return where this is long."""
+        body, lanes, across = self.body, self.lanes, self.across
+
+        def some(m: str, _: list[Value]) -> list[Value]:
+            bit = body.op(f"and i64 {body.op(f'lshr i64 {noted.name}, {m}')}, 1")
+            body.loop(m, body.op(f"add i64 {m}, {bit}"), 1, [], line)
+            return []
+
+        def line(m: str, _: list[Value]) -> list[Value]:
+            beside = self._beside(row, m)
+            for n in range(across):
+                at = body.op(f"mul i64 {m}, {8 * lanes * across}")
+                total = body.loaded(beside[0].kind, body.at(self.kept, at), 8 * lanes * n)
+                open_ = body.constant(Kind("i1", lanes), False)
+                for x, y in self._element(total, *beside)[1]:
+                    open_ = open_ | (x if y is None else x.compared("ne", y))
+                if self.inside is not None:
+                    open_ = open_ & self.inside[n]
+                r, c = self._number(row, m), body.op(f"add i64 {column}, {n * lanes}")
+                listed(body, r, c, lanes_as_bits(open_))
+                if self.shape.padded:  # the second stage looks whether the sum may be one of nothing
+                    place = body.at(body.at("%sums", body.op(f"mul i64 {r}, %sums_row")), body.op(f"mul i64 {c}, 8"))
+                    body.stored(body.constant(beside[0].kind, math.nan), place)
+            return []
+
+        body.loop("0", str(self.rows), 1, [], some)
+        done = body.op(f"mul i64 {self.done}, {self.rows * across * lanes}")
+        most = body.op(f"add i64 {body.op(f'udiv i64 {done}, %few')}, {SURE}")
+        most = body.call("llvm.umin.i64", Kind("i64"), f"i64 {most}", "i64 %most").name
+        when(body, body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, {most}"), lambda: leave(body))
+
+    def _beside(self, row: str, m: int | str) -> tuple[Value, dict[int, Value]]:
+        """Twice the bound of a row's sums, and what is read for it."""
+        read = {k: self.body.splat(self._read(row, m, k), self.lanes) for k in self.shape.stored.others}
+        return self._spread("%twice", row, m), read
+
+    def _element(self, total: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, Differ]:
+        """The bits of a vector of elements, and what tells the lanes in which these may be others: masks, or pairs that differ.
+
+        total: the lower end of the sum.
+        """
+        body, s = self.body, self.shape.stored
+        high = total + twice
+        number = bounded(high, twice, None)
+        place = s.rounded()
+        first = s if place is None else s.until(place)
+        item = walked(body, first, read, number, self.lanes, added=self.added is not None)
+        if not isinstance(item, Number):
+            raise engine.Uncompilable("elements that no interval decides")
+        if item is number and first.types[-1] == DataType.FLOAT32:
+            low, bits = (x.converted("fptrunc", x.kind.of("float")).bits() for x in (total, high))
+            differ: Differ = [(low, bits)]
+        elif (between := between_ends(item, first.types[-1])) is not None:
+            bits, differ = between[0], [(between[1], None)]
+        else:
+            raise engine.Uncompilable("elements that no interval decides")
+        if place is None:
+            return bits, differ
+        made, open_ = stored_rounded(body, s, read, place, bits, self.lanes, number=item is number)
+        return made, differ if open_ is None else [*differ, (open_, None)]

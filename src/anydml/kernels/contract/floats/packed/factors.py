@@ -1,0 +1,103 @@
+"""Where factors are packed, and the steps that do it: rows as float64, columns as float32; those that are owned, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from anydml.kernels.call.steps import At, Step
+from anydml.kernels.code import engine
+from anydml.kernels.contract.floats.layout import ENTRY, StreamPlace
+from anydml.kernels.contract.floats.packed import flat_panels, panels, rows, tile
+from anydml.kernels.contract.floats.plan import FloatProblem
+from anydml.kernels.contract.geometry import Scratch
+
+SLACK = 128  # bytes that the last vector of a panel may write behind it
+
+
+class PackedFactor(NamedTuple):
+    """A factor that is packed, and its norms. step, norm_step: bytes from one batch's to the next one's.
+
+    sizes: the numbers of batches, 1 where they have the same; all are 1 where each batch's takes the place of another's.
+    """
+
+    at: At
+    norms: At
+    step: int
+    norm_step: int
+    sizes: tuple[int, ...]
+
+    def of(self, batch: Sequence[int], offset: int, first: int) -> tuple[At, At]:
+        """Where a batch's is, so many bytes from its start, and its norms from one of them on."""
+        number = 0
+        for i, n in zip(batch, self.sizes, strict=True):
+            number = number * n + min(i, n - 1)
+        return self.at + number * self.step + offset, self.norms + number * self.norm_step + first * 8
+
+
+def memory_for(
+    batches: tuple[int, ...], count: int, size: int, place: StreamPlace, scratch: Scratch, once: Scratch | None
+) -> PackedFactor:
+    """Memory for so many rows, or columns, of so many bytes; once: where those of all batches are kept, if they are."""
+    whole, norms = (-(-(count * bytes_ + SLACK) // 64) * 64 for bytes_ in (size, 8))
+    if once is None:
+        return PackedFactor(scratch.take(whole), scratch.take(norms), 0, 0, (1,) * len(batches))
+    sizes = tuple(n if step else 1 for n, step in zip(batches, place.batches, strict=True))
+    return PackedFactor(once.take(prod(sizes) * whole), once.take(prod(sizes) * norms), whole, norms, sizes)
+
+
+class FactorPacking:
+    """The steps that pack a contraction's factors. table: of its terms."""
+
+    def __init__(self, p: FloatProblem, table: At) -> None:
+        self.target, self.layout, self.factors, self.table = p.target, p.layout, p.factors, table
+        self.lanes, self.width = p.target.vector_bytes // 8, tile.width(p.target)
+
+    def rows(self, into: PackedFactor, batch: tuple[int, ...], some: range) -> Iterator[Step]:
+        """Steps that pack some rows of a batch."""
+        for group, height in tile.heights(self.target, some):
+            yield self.tiles(into, batch, group, height, group.start - some.start)
+
+    def tiles(self, into: PackedFactor, batch: tuple[int, ...], some: range, height: int, at: int) -> Step:
+        """A step that packs tiles of rows, as the at-th and further ones."""
+        found, size = self.layout, self.factors[0].dtype.itemsize
+        positions, table, channels, term = len(found.table), self.table + 8, found.channels, found.a_term
+        if found.table.shape[0] and term == size * positions and (found.table[:, 1] == size * np.arange(positions)).all():
+            channels, positions, term = channels * positions, 1, size  # they lie side by side
+        side = rows.CHANNELS if positions == 1 and term == size else rows.ROWS if found.a.row == size else rows.APART
+        code = engine.compiled(rows.packed, self.target, self.factors[0], height, side)
+        a, to = found.a.of(batch, some.start), into.of(batch, at * found.terms * 8, at)
+        return Step(code, (a, found.a.row, len(some), channels, term, positions, table, 8 * ENTRY, *to))
+
+    def parts(self, columns: range) -> list[tuple[range, int]]:
+        """Columns in whole panels, and the rest in narrower ones: with the vectors that a row of the panel has.
+
+        No panel but the first has one vector alone: two of two are summed as fast as one of three, and one of one is not.
+        """
+        most, count = tile.vectors(self.target), -(-len(columns) // self.lanes)
+        wide, rest = divmod(count, most)
+        if most == 3 and rest == 1 and wide:
+            wide, rest = wide - 1, 2
+        middle = min(columns.start + wide * self.width, columns.stop)
+        made = [(range(columns.start, middle), most), (range(middle, columns.stop), rest or most)]
+        return [(part, across) for part, across in made if part]
+
+    def columns(self, into: PackedFactor, batch: tuple[int, ...], columns: range) -> Iterator[Step]:
+        """Steps that pack some columns of a batch, from a panel's first one on."""
+        found = self.layout
+        step, rest = divmod(found.b.columns[2], self.factors[1].dtype.itemsize)
+        step = 0 if rest or step not in (1, 2) else step
+        flat = flat_panels.serves(found, self.factors[1].dtype.itemsize)
+        for part, across in self.parts(columns):
+            if flat:
+                code = engine.compiled(flat_panels.packed, self.target, self.factors[1], across)
+            else:
+                code = engine.compiled(panels.packed, self.target, self.factors[1], across, step, found.padded)
+            where = (found.b.of(batch), part.start, len(part), *found.sizes[1:], *found.b.columns)
+            terms = (found.channels, found.b_term, len(found.table), self.table)
+            done = part.start - columns.start
+            to, norms = into.of(batch, done * found.terms * 4, done)
+            yield Step(code, (*where, *terms, to, found.terms * across * self.lanes * 4, norms, *found.inside))

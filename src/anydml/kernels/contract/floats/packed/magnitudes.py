@@ -1,0 +1,99 @@
+"""The magnitudes of a block's terms, summed, where many of its elements are left open: each sum's own bound.
+
+The norms of a row and of a column may belong to terms that do not meet; then they are far above what is summed. Of sums that
+cancel, magnitudes say nothing: the first tile shows whether most of those that are open do.
+"""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.packed import tile
+from anydml.kernels.elementwise.levels import lanes_as_bits
+
+# most: entries on the list up to which nothing is done; elements: of the block; factor: of the magnitudes, a sum's bound
+ARGUMENTS = (*tile.SUMMED, "rests", "most", "elements", "factor")
+DENSE = 16  # where the counter says whether there are magnitudes, and afterwards, whether there are pairs
+
+
+def sums(target: Target, rows: int, across: int) -> str:
+    """Sums of magnitudes, in `rests`; arguments: ARGUMENTS."""
+    return _Magnitudes(target, rows, across).text()
+
+
+class _Magnitudes:
+    def __init__(self, target: Target, rows: int, across: int) -> None:
+        self.body, self.rows, self.across = Body(target), rows, across
+        self.lanes = target.vector_bytes // 8
+        self.wide = Kind("double", self.lanes)
+
+    def text(self) -> str:
+        body = self.body
+        arguments(body, ARGUMENTS, {"a", "b", "sums", "counter", "rests"})
+        listed = body.load("i64", "%counter")
+        many = body.op(f"icmp ugt i64 {listed}, %most")
+        rounded = body.op(f"icmp ne i64 {body.load('i64', '%counter', tile.BOUND)}, 0")
+        many = body.op(f"and i1 {many}, {rounded}")
+        sampled = self.rows * self.across * self.lanes
+
+        def part(all_: str, carried: list[Value]) -> list[Value]:
+            """One tile, and then all of them."""
+            some = body.op(f"icmp ne i64 {all_}, 0")
+            panels, tiles = (body.op(f"select i1 {some}, i64 %{name}, i64 1") for name in ("panels", "tiles"))
+            panels = body.op(f"select i1 {carried[0].name}, i64 {panels}, i64 0")
+            body.loop("0", panels, 1, [], lambda p, _: self._panel(p, tiles))
+            few = body.op(f"mul i64 {self._cancelling()}, %elements")
+            others = body.op(f"icmp ult i64 {body.op(f'shl i64 {few}, 1')}, {body.op(f'mul i64 {listed}, {sampled}')}")
+            return [carried[0] & Value(body, others, carried[0].kind)]
+
+        (done,) = body.loop("0", "2", 1, [Value(body, many, Kind("i1"))], part)[1]
+        body.store("i64", body.op(f"zext i1 {done.name} to i64"), "%counter", DENSE)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _cancelling(self) -> str:
+        """The number of sums of the first tile that are below their bounds."""
+        body = self.body
+        factor = body.splat(Value(body, body.op("bitcast i64 %factor to double"), Kind("double")), self.lanes)
+
+        def row(m: str, carried: list[Value]) -> list[Value]:
+            count = carried[0]
+            for n in range(self.across):
+                at = body.op(f"add i64 {body.op(f'mul i64 {m}, %sums_row')}, {8 * self.lanes * n}")
+                bound = body.loaded(self.wide, "%rests", at) * factor
+                below = body.loaded(self.wide, "%sums", at).magnitude().compared("ole", bound)
+                count = count + body.call("llvm.ctpop.i64", count.kind, f"i64 {lanes_as_bits(below)}")
+            return [count]
+
+        return body.loop("0", str(self.rows), 1, [body.constant(Kind("i64"), 0)], row)[1][0].name
+
+    def _panel(self, p: str, tiles: str) -> list[Value]:
+        body, lanes, across, rows = self.body, self.lanes, self.across, self.rows
+        b = body.at("%b", body.op(f"mul i64 {p}, %b_panel"))
+        columns = body.at("%rests", body.op(f"mul i64 {p}, {across * lanes * 8}"))
+
+        def tile(t: str, _: list[Value]) -> list[Value]:
+            a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
+
+            def step(k: str, carried: list[Value]) -> list[Value]:
+                at = body.at(b, body.op(f"mul i64 {k}, {across * lanes * 4}"))
+                right = [body.loaded(Kind("float", lanes), at, 4 * lanes * n).magnitude() for n in range(across)]
+                right = [y.converted("fpext", self.wide) for y in right]
+                left = body.at(a, body.op(f"mul i64 {k}, {8 * rows}"))
+                made = []
+                for m in range(rows):
+                    x = body.splat(body.loaded(Kind("double"), left, 8 * m).magnitude(), lanes)
+                    made += [body.fused(x, y, carried[m * across + n]) for n, y in enumerate(right)]
+                return made
+
+            found = body.loop("0", "%terms", 1, [body.constant(self.wide, 0.0)] * (rows * across), step)[1]
+            into = body.at(columns, body.op(f"mul i64 {body.op(f'mul i64 {t}, {rows}')}, %sums_row"))
+            for m in range(rows):
+                at = body.at(into, body.op(f"mul i64 %sums_row, {m}"))
+                for n in range(across):
+                    body.stored(found[m * across + n], at, 8 * lanes * n)
+            return []
+
+        body.loop("0", tiles, 1, [], tile)
+        return []

@@ -1,0 +1,175 @@
+"""Contractions of packed rows and columns: what is packed when, and which block of sums follows which.
+
+Rows are packed as float64, and columns as float32, a chunk at a time; each block of rows and panels is summed, stored, and its
+listed elements are decided, before the next one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from math import prod
+
+from anydml.kernels.call.steps import Repeat, Step
+from anydml.kernels.code import engine
+from anydml.kernels.contract.floats import epilogue
+from anydml.kernels.contract.floats.epilogue import MAGNITUDES, PAIRS
+from anydml.kernels.contract.floats.packed import at_once, doubled, magnitudes, tile
+from anydml.kernels.contract.floats.packed.factors import SLACK, FactorPacking, PackedFactor, memory_for
+from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem, bound_factor
+from anydml.kernels.contract.floats.second import zeros
+from anydml.kernels.contract.floats.shares import ThreadShare, pieces
+from anydml.kernels.contract.geometry import Scratch
+
+
+class PackedPlan(FloatPlan):
+    """The steps of packed rows and columns. packed: where rows, and columns, are packed once, if they are."""
+
+    rows: PackedFactor
+    columns: PackedFactor
+
+    def __init__(self, p: FloatProblem, memory: FloatMemory, once: tuple[bool, bool]) -> None:
+        super().__init__(p, memory)
+        self.packed, self.packed_columns = (memory.packed if own else None for own in once)
+        self.shared: dict[tuple[str, range], PackedFactor] = {}
+        self.pack = FactorPacking(p, self.table)
+        self.at_once = not p.target.later and at_once.serves(p.target, p.layout, self.shape, p.tuning.at_once_terms)
+
+    def _shares(self, count: int) -> list[ThreadShare]:
+        once = self.packed is not None, self.packed_columns is not None
+        return pieces(self.layout, tile.height(self.target), self.width, count, once)
+
+    # --- one thread ---
+
+    def _piece(self, piece: ThreadShare) -> list[Step | Repeat]:
+        found, scratch, tuning = self.layout, self.scratch, self.tuning
+        height = min(tile.height(self.target), len(piece.rows))
+        row_bytes = found.terms * 8
+        # with all terms where a tile meets them all, or where so few columns come in between that all of these stay near, too
+        few = len(piece.columns) <= self.width * tuning.few_panels and len(piece.columns) * found.terms * 4 <= tuning.block
+        depth = found.terms if self.at_once or few else min(found.terms, tuning.depth)
+        self.block = max(
+            1,
+            min(
+                tuning.block // max(depth * 8 * height, 1),
+                tuning.listed // (tuning.group * height),
+                tuning.far_columns // max(row_bytes * height, 1),
+            ),
+        )
+        whole = len(piece.rows) <= self.block * height or self.packed is not None
+        most = len(piece.rows) if whole else self.block * height
+        # of long sums, fewer columns at once
+        self.group = max(
+            self.width, min(tuning.group, tuning.most_columns // max(found.terms * 4, 1)) // self.width * self.width
+        )
+        wanted = (tuning.chunk if whole else tuning.far_columns) // max(found.terms * 4, 1)
+        self.chunk = max(1, wanted // self.group) * self.group
+        if self.packed_columns is not None:
+            self.chunk = -(-len(piece.columns) // self.width) * self.width
+        columns = min(self.chunk, -(-len(piece.columns) // self.width) * self.width)
+        group = min(self.group, columns)
+        self.rows = self._packed("rows", piece, self.packed, most)
+        self.columns = self._packed("columns", piece, self.packed_columns, columns)
+        self.a_low, self.b_low = scratch.take(most * 8), scratch.take(columns * 8 + SLACK)
+        self.sums, self.rests = (scratch.take(min(most, self.block * height) * group * 8) for _ in range(2))
+        self.entries = scratch.take((min(most, self.block * height) * group + 64) * 8)
+        self.counter, self.whole = scratch.take(64), whole
+        return self._batches(piece)
+
+    def _packed(self, name: str, piece: ThreadShare, once: Scratch | None, count: int) -> PackedFactor:
+        """Where a piece's rows or columns are packed; pieces share what is packed once."""
+        size, place = (8, self.layout.a) if name == "rows" else (4, self.layout.b)
+        some: range = getattr(piece, name)
+        found = self.shared.get((name, some))
+        if found is None:
+            found = memory_for(self.layout.batches, count, size * self.layout.terms, place, self.scratch, once)
+            if once is not None:
+                self.shared[name, some] = found
+                steps = partial(self.pack.rows if name == "rows" else self.pack.columns, found)
+                own = piece._replace(batches=range(prod(found.sizes)))
+                self.packing += self._batches(own, lambda batch: steps(batch, some), sizes=found.sizes)
+        return found
+
+    def _batch(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
+        if self.whole and self.packed is None:
+            yield from self.pack.rows(self.rows, batch, piece.rows)
+        yield from self.along(piece.columns, self.chunk, lambda c: self._chunk(batch, piece.rows, c))
+
+    def _chunk(self, batch: tuple[int, ...], rows_: range, columns: range) -> Iterator[Step | Repeat]:
+        """A chunk of columns that is packed, and all rows with it."""
+        if self.packed_columns is None:
+            yield from self.pack.columns(self.columns, batch, columns)
+        for group, height in tile.heights(self.target, rows_):
+            tiles = range(len(group) // height)
+
+            def block(
+                t: range, group: range = group, height: int = height, last: bool = len(tiles) <= self.block
+            ) -> Iterator[Step | Repeat]:
+                some = range(group.start + t.start * height, group.start + t.stop * height)
+                at = some.start - rows_.start if self.whole else 0
+                if not self.whole:
+                    yield self.pack.tiles(self.rows, batch, some, height, 0)
+                for part, across in self.pack.parts(columns):
+                    # the next rows, if there are, are fetched while the last columns, if they are few, meet these
+                    near = part.stop < columns.stop or len(part) > self.group or last
+                    steps = partial(self._block, batch, some, height, at, columns.start, across, 1 if near else len(t))
+                    yield from self.along(part, self.group, steps)
+
+            yield from self.along(tiles, self.block, block)
+
+    def _block(
+        self, batch: tuple[int, ...], some: range, height: int, at: int, first: int, across: int, next_: int, columns: range
+    ) -> Iterator[Step]:
+        """The sums of some rows and columns, and the elements that are stored for them.
+
+        next_: how many tiles further on those lie that are fetched with the last panel.
+        """
+        found, target, tuning = self.layout, self.target, self.tuning
+        width = across * self.lanes
+        panels_, tiles = -(-len(columns) // width), len(some) // height
+        a_tile, b_panel = found.terms * height * 8, found.terms * width * 4
+        a, a_norms = self.rows.of(batch, at * found.terms * 8, at)
+        done = columns.start - first
+        b, b_norms = self.columns.of(batch, done * found.terms * 4, done)
+        sums_row = panels_ * width * 8
+        elements = len(some) * len(columns)
+        packed = (a, a_tile, tiles, b, b_panel, panels_, found.terms, self.sums, sums_row, self.counter)
+        streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
+        norms, stored = (a_norms, b_norms), self.constants.none
+        additions = min(found.terms, tuning.depth) + -(-found.terms // tuning.depth)
+        longest = bound_factor(additions)
+        if self.at_once:
+            stored = self.counter + at_once.DONE
+            code = engine.compiled(at_once.stored, target, height, across, len(columns) % width > 0, self.shape)
+            blocks = (a, a_tile, tiles, b, b_panel, panels_, found.terms, len(columns), columns.start, next_ * a_tile)
+            room = (
+                self.entries,
+                elements // tuning.many,
+                tuning.at_once_listed,
+                self.counter,
+                self.a_low,
+                self.rests,
+                self.sums,
+                sums_row,
+            )
+            yield Step(code, (*blocks, bound_factor(found.terms + 4), *norms, *room, *streams))
+        yield Step(engine.compiled(tile.sums, target, height, across), (*packed, tuning.depth, next_ * a_tile, stored))
+        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
+        rest = (*norms, self.entries, self.counter, found.terms, self.rests, self.a_low, self.b_low, stored, *streams)
+        yield Step(engine.compiled(epilogue.block, target, self.shape), (*where, longest, *rest))
+        lie = (a, a_tile, height, b, b_panel, width)
+        known = (self.sums, sums_row, norms[1], *lie)
+        if target.later:
+            yield self.refine(batch, some, columns, self.shape, known, streams)
+            return
+        if self.shape.padded:
+            yield self.refine(batch, some, columns, self.shape, (norms[0], 8, norms[1], *lie), streams, zeros.decided)
+        code = engine.compiled(magnitudes.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // tuning.many, elements, longest))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=MAGNITUDES))
+        yield Step(code, (*where, longest, *rest))
+        code = engine.compiled(doubled.sums, target, height, across)
+        yield Step(code, (*packed, self.rests, elements // tuning.very_many, *norms, self.a_low, self.b_low))
+        code = engine.compiled(epilogue.block, target, self.shape._replace(again=PAIRS))
+        yield Step(code, (*where, bound_factor(found.terms), *rest))
+        yield self.refine(batch, some, columns, self.shape, known, streams)

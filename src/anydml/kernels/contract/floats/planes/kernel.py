@@ -1,0 +1,171 @@
+"""Planes: windows of few terms that slide over a plane, one filter for each plane, summed, tested and stored in one pass.
+
+A strip is as many columns as a vector has float32 lanes. The kernel moves down the plane: it converts each line to float64 once
+for each column of the filter, and adds it to the sums of all output lines that it contributes to, which stay in registers. The
+error of a sum is bounded by the filter's norm and the largest element of a band of lines, so the bound is the same for all
+elements of the band. Vectors with undecided elements are listed. Sums that may be 0 are checked first: there, all elements of a
+window are 0. Other vectors are summed again (`careful`).
+"""
+
+from __future__ import annotations
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.contract.floats.largest import INFINITE, largest
+from anydml.kernels.contract.floats.planes.careful import Careful
+from anydml.kernels.contract.floats.planes.seen import FilterKey
+from anydml.kernels.contract.floats.planes.strips import Filter, Strips
+from anydml.kernels.contract.floats.reads import single
+from anydml.kernels.contract.floats.stores import listed, masked_store
+from anydml.kernels.elementwise.levels import lanes_as_bits
+
+I64, WIDE = Kind("i64"), Kind("double")
+# b: of a line of the input and the first column; taps: of each place of the filter, bytes to its factor, and then for each of
+# its columns bytes to the elements, and the columns of the output that it counts for; low, high: the lines that there are;
+# from, until: bytes of a line that are read; inner, outer: columns for which all count; column: on the list, of the first
+# line, and from one line and one plane to the next
+ARGUMENTS = (
+    "planes", "a", "a_plane", "b", "b_plane", "b_line", "taps", "first", "lines", "low", "high", "from", "until", "columns",
+    "inner", "outer", "band", "noted", "list", "counter", "column", "column_line", "column_plane", "to", "to_plane", "to_line",
+)  # fmt: skip
+POINTERS = {"a", "b", "taps", "noted", "list", "counter", "to"}
+
+
+def names(kinds: FilterKey) -> list[str]:
+    """The arguments of the kernel, in order; of a stream: where it is, and bytes from one plane to the next."""
+    return [*ARGUMENTS, *(f"{x}{k}" for k in kinds.stored.others for x in "pr")]
+
+
+def summed(target: Target, kinds: FilterKey) -> str:
+    """Planes of the output, `lines` of each from the first one on; arguments: `names`."""
+    return _Planes(target, kinds).text()
+
+
+class _Planes(Strips):
+    def text(self) -> str:
+        body, kinds = self.body, self.kinds
+        arguments(body, names(kinds), POINTERS | {f"p{k}" for k in kinds.stored.others})
+        body.store("i64", "0", "%counter")
+        taps = kinds.high * kinds.wide
+        self.offsets = [body.load("i64", "%taps", 8 * k) for k in range(taps)]
+        ways = ([body.load("i64", "%taps", 8 * (taps + 3 * v + k)) for k in range(3)] for v in range(kinds.wide))
+        self.ways = [(offset, low, high) for offset, low, high in ways]
+        body.loop("0", "%planes", 1, [], self._plane)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _plane(self, n: str, _: list[Value]) -> list[Value]:
+        body = self.body
+        a, b, to = (body.at(f"%{x}", body.op(f"mul i64 {n}, %{x}_plane")) for x in ("a", "b", "to"))
+        self.column = body.op(f"add i64 %column, {body.op(f'mul i64 {n}, %column_plane')}")
+        self.n, self.b, self.to = n, b, to
+        self.filter = self._filter(a, n)
+        careful = Careful(body, self.kinds, self.ways, self.filter, self.lanes, a, b)
+        end = body.op("add i64 %first, %lines")
+
+        def band(k: str, _: list[Value]) -> list[Value]:
+            begin = body.op(f"add i64 %first, {body.op(f'mul i64 {k}, %band')}")
+            stop = body.intrinsic("umin", self._word(body.op(f"add i64 {begin}, %band")), self._word(end)).name
+            noted = self._band(begin, stop)
+
+            def again(i: str, _: list[Value]) -> list[Value]:
+                at = body.op(f"mul i64 {i}, 16")
+                entry, some = body.load("i64", "%noted", at), body.load("i64", body.at("%noted", at), 8)
+                y, x = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
+                inside = self._inside(x, self.lanes)
+
+                def zeros(_: str, __: list[Value]) -> list[Value]:
+                    made, zero = careful.zeros(y, x)
+                    wanted = body.value(f"trunc i64 {some} to i{self.lanes}", Kind(f"i{self.lanes}"))
+                    wanted = wanted.cast(inside.kind) & inside
+                    left = body.op(f"icmp ne i64 {lanes_as_bits(wanted & ~zero)}, 0")
+                    when(body, body.op(f"xor i1 {left}, true"), lambda: masked_store(body, made, self._out(y, x), wanted))
+                    return [Value(body, left, Kind("i1")).converted("zext", I64)]
+
+                def sums(_: str, __: list[Value]) -> list[Value]:
+                    made, open_ = careful.vector(y, x)
+                    masked_store(body, made, self._out(y, x), inside)
+                    place = body.op(f"add i64 {self.column}, {body.op(f'mul i64 {y}, %column_line')}")
+                    listed(body, n, body.op(f"add i64 {place}, {x}"), lanes_as_bits(open_ & inside))
+                    return []
+
+                maybe = body.op(f"zext i1 {body.op(f'icmp ne i64 {some}, 0')} to i64")
+                left = body.loop("0", maybe, 1, [body.constant(I64, 1)], zeros)[1][0].name
+                body.loop("0", left, 1, [], sums)
+                return []
+
+            body.loop("0", noted, 1, [], again)
+            return []
+
+        up = body.op(f"add i64 %lines, {body.op('sub i64 %band, 1')}")
+        bands = body.op(f"udiv i64 {up}, %band")
+        body.loop("0", bands, 1, [], band)
+        return []
+
+    def _filter(self, a: str, n: str) -> Filter:
+        body, kinds = self.body, self.kinds
+        factors, norm = [], body.constant(WIDE, 0.0)
+        for offset in self.offsets:
+            bits = body.loaded(Kind(f"i{kinds.a.element_bits}"), body.at(a, offset))
+            factor = single(bits, kinds.a).converted("fpext", WIDE)
+            norm = norm + factor.magnitude()
+            factors.append(body.splat(factor, self.half))
+        streams, start = {}, body.constant(WIDE, -0.0)
+        for k in kinds.stored.others:
+            data_type = kinds.stored.types[k]
+            bits = body.loaded(Kind(f"i{data_type.element_bits}"), body.at(f"%p{k}", body.op(f"mul i64 {n}, %r{k}")))
+            streams[k] = body.splat(bits, self.lanes)
+            if k == self.added:
+                start = single(bits, data_type).converted("fpext", WIDE)
+        return Filter(factors, norm, start, streams)
+
+    # --- a band of lines ---
+
+    def _band(self, begin: str, stop: str) -> str:
+        """Sum the lines from .. to before .. of the output; how many vectors are noted."""
+        body, kinds = self.body, self.kinds
+        first = self._word(body.op(f"mul i64 {begin}, {kinds.down}"))
+        last = self._word(body.op(f"add i64 {body.op(f'mul i64 {stop}, {kinds.down}')}, {kinds.high - kinds.down}"))
+        low = body.intrinsic("smax", first, self._word("%low"))
+        high = body.intrinsic("smin", last, self._word("%high"))
+        self.low, self.high, self.begin, self.stop = low.name, high.name, begin, stop
+        most = largest(body, kinds.b, self.b, self.low, self.high)
+        special = most.compared("uge", INFINITE)  # what is no number is beyond the largest one
+        again = special.converted("zext", I64).name
+        _, (most,) = body.loop(
+            "0", again, 1, [most], lambda *_: [largest(body, kinds.b, self.b, self.low, self.high, finite=True)]
+        )
+        size = most.cast(Kind("float")).converted("fpext", WIDE)
+        error = (body.fused(self.filter.norm, size, self.filter.start.magnitude())) * kinds.error
+        # of zeros, those that are read where there are no elements may make the sign
+        usual = error.compared("olt", 2.0**200) & error.compared("ogt", 0.0)
+        self.odd, self.special = body.op(f"xor i1 {usual.name}, true"), special.name
+        self.blank = (error.compared("oeq", 0.0) & ~special).name
+        self.error, self.twice = body.splat(error, self.half), body.splat(error * 2.0, self.half)
+
+        def strip(x: str, carried: list[Value]) -> list[Value]:
+            # without masks, more is read than is used: up to a whole vector, or the element after the last one
+            over = (
+                kinds.reach(self.half) * self.half - (kinds.wide - 1)
+                if kinds.across == 1 and kinds.beside
+                else self.lanes + kinds.across - 1
+            )
+            end = body.op(f"add i64 {x}, {max(over, self.lanes)}")
+            inside = body.op(f"and i1 {body.op(f'icmp sge i64 {x}, %inner')}, {body.op(f'icmp sle i64 {end}, %outer')}")
+            inner, outer, after = (body.name(w) for w in ("inner", "outer", "after"))
+            body.branch(inside, inner, outer)
+            made = []
+            for label, masked in ((inner, False), (outer, True)):
+                body.label(label)
+                found = self._strip(x, carried[0], masked=masked)
+                made.append((found.name, body.name("summed")))
+                body.jump(made[-1][1])
+                body.label(made[-1][1])
+                body.jump(after)
+            body.label(after)
+            ways = ", ".join(f"[ {name}, %{label} ]" for name, label in made)
+            return [body.value(f"phi i64 {ways}", I64)]
+
+        up = body.op(f"and i64 {body.op(f'add i64 %columns, {self.lanes - 1}')}, {-self.lanes}")
+        return body.loop("0", up, self.lanes, [body.constant(I64, 0)], strip)[1][0].name

@@ -1,0 +1,250 @@
+"""The steps of planes: which contractions are windows of few terms that slide over planes, and what each step computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anydml.kernels.call.steps import At, Repeat, Step
+from anydml.kernels.code import engine
+from anydml.kernels.contract.floats.few.plan import FewRowsPlan
+from anydml.kernels.contract.floats.layout import FAR, FloatLayout, StreamPlace
+from anydml.kernels.contract.floats.plan import FloatMemory, FloatProblem, Steps
+from anydml.kernels.contract.floats.planes import kernel as planes
+from anydml.kernels.contract.floats.planes.seen import FilterKey
+from anydml.kernels.contract.floats.second import refine
+from anydml.kernels.contract.floats.shares import ThreadShare
+from anydml.kernels.contract.repeats import repeated
+
+MOST = 8  # lines and columns of a filter: the sums of so many lines are under way at once
+MOST_DOWN = 4
+FEW = 3
+NARROW = 4  # lanes of float64 from which on half a strip is one of its own
+
+
+class Slide(NamedTuple):
+    """The way of a sliding window: its lines are `line` bytes apart, the first of them `start` bytes behind the factor's begin.
+
+    down: lines that are read from one of the output to the next; turns: if that is less than one, of the output so many take
+    turns, each seeing lines that others do not. ways: of each column of the filter, bytes to its elements, and the columns that
+    it counts for. factors: bytes to the filter's. valid: the lines of the output that each line of the filter counts for.
+    """
+
+    line: int
+    start: int
+    down: int
+    turns: int
+    ways: tuple[tuple[int, int, int], ...]
+    factors: tuple[int, ...]
+    valid: tuple[tuple[int, int], ...]
+
+    def valid_in(self, turn: int) -> list[range]:
+        """Of the lines of a turn, those that each line of the filter counts for."""
+        return [range(*(max(-(-(n - turn) // self.turns), 0) for n in ends)) for ends in self.valid]
+
+    def lines(self, turn: int) -> tuple[int, int]:
+        """The lines that there are, from the first that the first line of a turn may see on: from .. to before .."""
+        ends = [(r.start * self.down + u, (r.stop - 1) * self.down + u + 1) for u, r in enumerate(self.valid_in(turn)) if r]
+        return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
+
+
+def slide(p: FloatProblem) -> Slide | None:
+    """The way of a contraction's window, if it slides over a plane, and what is stored lies along the columns."""
+    layout, output = p.layout, p.layout.output
+    if p.target.later or layout.rows > p.tuning.rows or layout.columns >= 1 << 31:
+        return None  # planes have no stages: they are one kernel
+    size, stored = p.factors[1].dtype.itemsize, p.formula.types[-1].dtype.itemsize
+    apart = [(output, (stored,)), (layout.b, (size, 2 * size))]
+    if layout.sizes[2] > 1 and any(place.columns[2] not in steps for place, steps in apart):
+        return None
+    if any(step and n > 1 for place in p.places[:-1] for step, n in zip(place.columns, layout.sizes, strict=True)):
+        return None
+    if layout.sizes[1] == 1 and not layout.padded and layout.terms > MOST:
+        return None  # a matrix
+    found = _windows(layout)
+    return None if found is None or (layout.sizes[2] == 1 and len(found.ways) > 1) else found
+
+
+def _windows(found: FloatLayout) -> Slide | None:
+    """The way of a contraction's window, if it is small, and slides over a plane."""
+    if not 0 < found.terms <= MOST * MOST:
+        return None
+    entries = [
+        (b + c * found.b_term, a + c * found.a_term, *ranges)
+        for c in range(found.channels)
+        for b, a, *ranges in found.table.tolist()
+    ]
+    for high in range(MOST, 0, -1) if found.sizes[1] > 1 else range(1, MOST + 1):
+        wide, rest = divmod(len(entries), high)
+        if rest or wide > MOST:
+            continue
+        for grid in ([entries[u * wide : (u + 1) * wide] for u in range(high)], [entries[u::high] for u in range(high)]):
+            for turned in (grid, grid[::-1]):
+                made = _slide(found, turned)
+                if made is not None:
+                    return made
+    return None
+
+
+def _slide(found: FloatLayout, grid: Sequence[Sequence[tuple[int, ...]]]) -> Slide | None:
+    """The way of a window with these terms, line by line; None if it does not slide."""
+    images, count, _ = found.sizes
+    start = grid[0][0][0]
+    columns = [entry[0] - start for entry in grid[0]]
+    pitch = found.b.columns[1]
+    line = grid[1][0][0] - start if len(grid) > 1 else pitch
+    if count == 1:
+        pitch = line
+    if len(grid) > 1 and (line <= 0 or pitch <= 0 or (pitch % line and line % pitch)):
+        return None
+    down, turns = (max(x // y, 1) if y else 1 for x, y in ((pitch, line), (line, pitch)))
+    if down > MOST_DOWN or turns > MOST:
+        return None
+    valid, ways = [(0, 0)] * len(grid), [(c, 0, 0) for c in columns]
+    for (u, row), (v, c) in product(enumerate(grid), enumerate(columns)):
+        b, _, z0, z1, y0, y1, x0, x1 = row[v]
+        if b != start + u * line + c:
+            return None
+        if z0 < z1:
+            if (z0, z1) != (0, images):
+                return None
+            if valid[u] not in ((0, 0), (y0, y1)) or ways[v][1:] not in ((0, 0), (x0, x1)):
+                return None
+            valid[u], ways[v] = (y0, y1), (c, x0, x1)
+    made = Slide(line, start, down, turns, tuple(ways), tuple(e[1] for row in grid for e in row), tuple(valid))
+    # a term counts where its line and its column do, and a line for all outputs that see it
+    for turn in range(min(turns, count)):
+        low, high = made.lines(turn)
+        most = -(-(count - turn) // turns)
+        for u, seen in enumerate(made.valid_in(turn)):
+            first, end = (min(max(-(-(n - u) // down), 0), most) for n in (low, high))
+            if seen != range(first, end) and (seen or first < end):
+                return None
+    every = product(zip(grid, valid, strict=True), enumerate(ways))
+    good = all((row[v][2] < row[v][3]) == (lines[0] < lines[1] and way[1] < way[2]) for (row, lines), (v, way) in every)
+    return made if good else None
+
+
+class PlanesPlan(FewRowsPlan):
+    """The steps of a window that slides; lines that are cut are few rows."""
+
+    def __init__(self, p: FloatProblem, memory: FloatMemory, found: Slide) -> None:
+        super().__init__(p, memory)
+        self.slide, layout, size = found, p.layout, p.factors[1].dtype.itemsize
+        across = 2 if layout.sizes[2] > 1 and layout.b.columns[2] == 2 * size else 1
+        high = len(found.valid)
+        # of few columns, each is widened by itself: that is as fast as moving lanes
+        beside = (across == 2 or len(found.ways) > FEW) and all(
+            c == found.ways[0][0] + v * size for v, (c, _, _) in enumerate(found.ways)
+        )
+        narrow = layout.sizes[2] <= self.lanes >= NARROW
+        self.kinds = FilterKey(*p.factors, high, len(found.ways), found.down, across, beside, narrow, p.formula)
+        self.taps = self.constants.add(np.array([*found.factors, *(n for way in found.ways for n in way)], np.int64))
+        # for the second stage, planes are the columns' outermost dimension, of any size
+        whole = layout.table.copy()
+        whole[:, 3] = np.where(whole[:, 2] < whole[:, 3], FAR, 0)
+        self.whole = self.constants.add(whole)
+
+    def _piece(self, piece: ThreadShare) -> list[Step | Repeat]:
+        scratch, columns, listed = self.scratch, piece.columns, self.tuning.listed_of_planes
+        _, count, width = self.layout.sizes
+        lines = range(-(-columns.start // width), columns.stop // width)
+        made: list[Step | Repeat] = []
+        parts = [range(columns.start, min(lines.start * width, columns.stop))]
+        parts += [range(max(lines.stop * width, parts[0].stop), columns.stop)]
+        for part in parts:  # lines that are cut
+            if part:
+                made += super()._piece(piece._replace(columns=part))
+        if not lines:
+            return made
+        longest = min(len(lines), count)
+        vectors = -(-width // (self.target.vector_bytes // 4))
+        most = max(listed // width, 1)
+        at_once = max(listed // (min(longest, most) * width), 1)
+        elements = min(at_once, len(piece.batches)) * min(longest, most) * width
+        self.band = max(self.tuning.band // max(abs(self.slide.line) * self.slide.down, 1), 4)
+        self.noted = scratch.take((min(self.band, longest) * vectors + 1) * 16)
+        self.entries, self.counter = scratch.take((elements + 64) * 8), scratch.take(64)
+
+        def of(outer: tuple[int, ...], some: range) -> Iterator[Step | Repeat]:
+            turns = range(min(self.slide.turns, count))
+            for (images, own), row, turn in product(_images(lines, count), piece.rows, turns):
+                of_turn = range(*(max(-(-(y - turn) // len(turns)), 0) for y in (own.start, own.stop)))
+                steps = partial(self._some, outer, row, turn)
+
+                def few(n: range, z: int, steps: Any = steps, own: range = of_turn) -> Steps:
+                    return self.along(own, most, lambda part: steps(z, n, part))
+
+                def image(z: int, few: Any = few) -> Steps:
+                    return self.along(some, at_once, lambda n: few(n, z))
+
+                yield from repeated(self.target, images, image)
+
+        return made + self._batches(piece, ranges=of)
+
+    def _some(self, outer: tuple[int, ...], row: int, turn: int, z: int, some: range, lines: range) -> Iterator[Step]:
+        """The steps of some lines of a turn, in some planes of an image."""
+        found, s = self.layout, self.slide
+        batch = (*outer, some.start) if found.batches else ()
+        _, count, width = found.sizes
+        plane, b = count * width, found.b.of(batch) + z * found.b.columns[0]
+
+        def at(p: StreamPlace) -> At:
+            return p.of(batch, row) + z * p.columns[0]
+
+        pitch, apart = found.b.columns[1:]
+
+        def next_(p: StreamPlace) -> int:
+            return p.batches[-1] if found.batches else 0
+
+        used = [way for way in s.ways if way[1] < way[2]]
+        size = self.factors[1].dtype.itemsize
+        read = (
+            min((c + x0 * apart for c, x0, _ in used), default=0),
+            max((c + (x1 - 1) * apart + size for c, _, x1 in used), default=0),
+        )
+        every = (max(x0 for _, x0, _ in s.ways), min(x1 for _, _, x1 in s.ways))
+        output = found.output
+        arguments: list[At | int] = [
+            len(some), found.a.of(batch, row), next_(found.a), b + s.start + turn * pitch, next_(found.b),
+            s.line, self.taps, lines.start, len(lines), *s.lines(turn), *read, width, *every, self.band, self.noted,
+            self.entries, self.counter, turn * width, s.turns * width, plane,
+            at(output) + turn * output.columns[1], next_(output), s.turns * output.columns[1],
+        ]  # fmt: skip
+        streams = self.places[:-1]
+        arguments += [x for p in streams for x in (at(p), next_(p))]
+        yield Step(engine.compiled(planes.summed, self.target, self.kinds), tuple(arguments))
+        code = engine.compiled(refine.refined, self.target, self.shape, self.factors)
+        left = (found.a.of(batch, row), next_(found.a), found.a_term)
+        right = (b, count, width, next_(found.b), pitch, apart, found.b_term)
+        terms = (found.channels, len(found.table), self.whole)
+        bit = (self._number(batch) * found.rows + row) * found.columns + z * plane
+        listed = (
+            self.entries,
+            self.counter,
+            0,
+            count,
+            width,
+            self.bits,
+            bit,
+            found.rows * found.columns - plane,
+            self.undecided,
+        )
+        none = self.counter  # of sums that are in memory, there are none
+        known = (none, 0, none, none, 0, 0, none, 0, 0)
+        places = [x for p in self.places for x in (at(p), next_(p), 0, *p.columns[1:])]
+        yield Step(code, (*left, *right, *terms, *listed, *known, *places))
+
+
+def _images(lines: range, count: int) -> list[tuple[range, range]]:
+    """Lines of images as some of one, those of whole ones, and some of another: which images, and which of their lines."""
+    whole = range(-(-lines.start // count), lines.stop // count)
+    first, last = lines.start // count, lines.stop // count
+    if first == last:
+        return [(range(first, first + 1), range(lines.start % count, lines.stop % count))]
+    parts = [(range(first, whole.start), range(lines.start % count, count)), (whole, range(count))]
+    return [part for part in (*parts, (range(last, last + 1), range(lines.stop % count))) if part[0] and part[1]]

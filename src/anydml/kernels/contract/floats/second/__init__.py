@@ -1,0 +1,1 @@
+"""The second stage: sums of higher precision."""

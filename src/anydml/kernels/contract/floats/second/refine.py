@@ -1,0 +1,226 @@
+"""The second stage: listed elements from sums in three float64, what each addition leaves over being added up, too.
+
+The terms are read where they lie, those that do not count left out; what is added to the sum is one more term. Zeros and ties
+are known as such; what stays open is marked, a bit for each element.
+"""
+
+from __future__ import annotations
+
+import math
+
+from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.elements import split, streams
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
+from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
+from anydml.kernels.contract.floats.layout import ENTRY
+from anydml.kernels.contract.floats.second.compensated import joined, plus, result, together, wide
+from anydml.kernels.numbers.doubled.arithmetic import Precise
+from anydml.kernels.numbers.functions.pairs import Pair
+from anydml.tensor import DataType
+
+LANES = 2  # an element in all of them
+# f1, f2: the sizes that streams are found by; bit: of the first row's first column, `columns` from one row's to the next
+ARGUMENTS = (
+    "a", "a_row", "a_term", "b", "n1", "n2", "b0", "b1", "b2", "b_term", "channels", "positions", "table",
+    "list", "counter", "first", "f1", "f2", "bits", "bit", "columns", "open",
+    "sums", "sums_row", "b_norms", "rows_at", "tile", "height", "panels_at", "panel", "width",
+)  # fmt: skip
+POINTERS = {"a", "b", "table", "list", "counter", "bits", "open", "sums", "b_norms", "rows_at", "panels_at"}
+
+
+def names(shape: EpilogueKey) -> list[str]:
+    """The arguments of the kernel, in order."""
+    return [*ARGUMENTS, *places(len(shape.lies))]
+
+
+def refined(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
+    """Decide listed elements; arguments: `names`. open: a number, to which those that stay open are added."""
+    return Refining(target, shape, factors).text()
+
+
+class Refining:
+    """The kernel that decides listed elements, and the base of the one that decides zeros."""
+
+    def __init__(self, target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType]) -> None:
+        self.body, self.shape, self.factors = Body(target), shape, factors
+
+    def text(self) -> str:
+        body = self.body
+        arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
+        body.loop("0", body.load("i64", "%counter"), 1, [], self._entry)
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _entry(self, e: str, _: list[Value]) -> list[Value]:
+        body = self.body
+        entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
+        row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
+        c = body.op(f"add i64 %first, {column}")
+        if body.target.exact:
+            self._mark(row, c)
+            return []
+        read, output = streams(body, self.shape, LANES, row, c)
+        values = self._known(row, column, c)
+        added = self.shape.stored.added()
+        if added is not None:
+            kind = self.shape.stored.types[added[1]]
+            values = plus(values, wide(read[added[1]].lane(0), kind))
+        total, remainder, guard, tail, err = result(values)
+        number = rounded(body.splat(total, LANES), body.splat(remainder, LANES), body.splat(guard, LANES))
+        made, undecided = stored(body, self.shape.stored, read, number, LANES, added=added is not None)
+        assert undecided is not None
+        pair = Pair(body.splat(total, LANES), body.splat(tail, LANES))
+        exact = Precise(pair, body.splat(err, LANES), ~pair.head.magnitude().compared("olt", math.inf))
+        second = stored_precisely(body, self.shape.stored, read, exact, LANES, added=added is not None)
+        if second is not None:
+            made = body.chosen(undecided, second[0], made)
+            undecided = undecided if second[1] is None else undecided & second[1]
+        yes, no, after = (body.name(x) for x in ("open", "decided", "after"))
+        body.branch(undecided.lane(0).name, yes, no)
+        body.label(yes)
+        self._mark(row, c)
+        body.jump(after)
+        body.label(no)
+        body.stored(made.lane(0), output)
+        body.jump(after)
+        body.label(after)
+        return []
+
+    def _sum(self, row: str, c: str) -> list[Value]:
+        """The sum of the terms that count: head, what its additions left over, what those did, and what is lost."""
+        body = self.body
+        z, y, x = split(body, c, "%n1", "%n2")
+        a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
+        offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b0')}, {body.op(f'mul i64 {y}, %b1')}")
+        b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b2')}"))
+        lanes = body.target.vector_bytes // 8
+        wide_, one = (Kind("double", n) for n in (lanes, 0))
+        starts = [body.constant(kind, x) for kind in (wide_, one) for x in (-0.0, 0.0, 0.0, 0.0)]
+
+        def factors(left: str, right: str) -> list[Value]:
+            """Where an element of each is."""
+            return [
+                wide(body.loaded(Kind(f"i{t.element_bits}"), place), t)
+                for place, t in zip((left, right), self.factors, strict=True)
+            ]
+
+        def position(p: str, carried: list[Value]) -> list[Value]:
+            entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
+            counts = body.constant(Kind("i1"), True)
+            if self.shape.padded:
+                for k, value in enumerate((z, y, x)):
+                    low, high = body.load("i64", entry, 16 + 16 * k), body.load("i64", entry, 24 + 16 * k)
+                    at = Value(body, value, Kind("i64"))
+                    counts = counts & at.compared("sge", Value(body, low, at.kind))
+                    counts = counts & at.compared("slt", Value(body, high, at.kind))
+            channels = body.op(f"select i1 {counts.name}, i64 %channels, i64 0")
+            bases = [body.at(base, body.load("i64", entry, at)) for base, at in ((a, 8), (b, 0))]
+
+            def places(n: str) -> list[str]:
+                return [body.at(x, body.op(f"mul i64 {n}, %{s}_term")) for x, s in zip(bases, "ab", strict=True)]
+
+            def several(n: str, inner: list[Value]) -> list[Value]:
+                at, pair = places(n), [body.undefined(wide_)] * 2
+                for lane in range(lanes):
+                    pair = [v.replaced(lane, x) for v, x in zip(pair, factors(*at), strict=True)]
+                    at = [body.at(x, f"%{s}_term") for x, s in zip(at, "ab", strict=True)]
+                return plus(inner, pair[0] * pair[1])
+
+            def single(n: str, inner: list[Value]) -> list[Value]:
+                left, right = factors(*places(n))
+                return plus(inner, left * right)
+
+            first, many = body.loop("0", channels, lanes, carried[:4], several)
+            _, few = body.loop(first, channels, 1, carried[4:8], single)
+            return [*many, *few, carried[8] + Value(body, channels, Kind("i64"))]
+
+        begin = [*starts, body.constant(Kind("i64"), 0)]
+        _, (*values, count) = body.loop("0", "%positions", 1, begin, position)
+        some = body.op(f"zext i1 {body.op(f'icmp uge i64 %channels, {lanes}')} to i64")
+        _, values = body.loop("0", some, 1, values[4:], lambda _, few: joined(few, together(values[:4])))
+        # the sum of nothing is +0
+        return [body.chosen(count.compared("eq", 0), 0.0, values[0]), *values[1:]]
+
+    def _known(self, row: str, column: str, c: str) -> list[Value]:
+        """The sum of the terms, packed or not."""
+        body = self.body
+        places, after = (body.name("packed"), body.name("apart")), body.name("after")
+        body.branch(self._lies_packed(row, column), *places)
+        made = []
+        for place in places:
+            body.label(place)
+            values = self._packed(row, column) if place == places[0] else self._sum(row, c)
+            made.append((body.name("summed"), values))
+            body.jump(made[-1][0])
+            body.label(made[-1][0])
+            body.jump(after)
+        body.label(after)
+        found = []
+        for k, v in enumerate(made[0][1]):
+            ways = ", ".join(f"[ {values[k].name}, %{label} ]" for label, values in made)
+            found.append(body.value(f"phi {v.kind.text} {ways}", v.kind))
+        return found
+
+    def _lies_packed(self, row: str, column: str) -> str:
+        """Whether the terms may be taken from what is packed: zeros stand there for what does not count."""
+        body = self.body
+        there = body.op("icmp ne i64 %height, 0")
+        if not self.shape.padded:
+            return there
+        # such a zero may make a sum's sign, or NaN
+        unpacked, look, after = (body.name(x) for x in ("unpacked", "look", "looked"))
+        body.jump(unpacked)
+        body.label(unpacked)
+        body.branch(there, look, after)
+        body.label(look)
+        total, norm = self._first(row, column), body.loaded(Kind("double"), "%b_norms", body.op(f"mul i64 {column}, 8"))
+        plain = ~(norm.bits().compared("slt", 0) & (total.compared("oeq", 0.0) | total.compared("uno", total)))
+        body.jump(after)
+        body.label(after)
+        return body.op(f"phi i1 [ false, %{unpacked} ], [ {plain.name}, %{look} ]")
+
+    def _first(self, row: str, column: str) -> Value:
+        """The sum that the first stage made."""
+        body = self.body
+        offset = body.op(f"add i64 {body.op(f'mul i64 {row}, %sums_row')}, {body.op(f'mul i64 {column}, 8')}")
+        return body.loaded(Kind("double"), "%sums", offset)
+
+    def _packed(self, row: str, column: str) -> list[Value]:
+        body, double = self.body, Kind("double")
+        lanes = body.target.vector_bytes // 8
+        left = body.at("%rows_at", body.op(f"mul i64 {body.op(f'udiv i64 {row}, %height')}, %tile"))
+        left = body.at(left, body.op(f"mul i64 {body.op(f'urem i64 {row}, %height')}, 8"))
+        right = body.at("%panels_at", body.op(f"mul i64 {body.op(f'udiv i64 {column}, %width')}, %panel"))
+        right = body.at(right, body.op(f"mul i64 {body.op(f'urem i64 {column}, %width')}, 4"))
+        steps = body.op("mul i64 %height, 8"), body.op("mul i64 %width, 4")
+        count = body.op("mul i64 %channels, %positions")
+
+        def term(k: str, carried: list[Value]) -> list[Value]:
+            x = body.loaded(double, left, body.op(f"mul i64 {k}, {steps[0]}"))
+            y = body.loaded(Kind("float"), right, body.op(f"mul i64 {k}, {steps[1]}"))
+            return plus(carried, x * y.converted("fpext", double))
+
+        def several(k: str, carried: list[Value]) -> list[Value]:
+            x, y = (body.undefined(Kind(element, lanes)) for element in ("double", "float"))
+            from_, to = (body.at(base, body.op(f"mul i64 {k}, {s}")) for base, s in zip((left, right), steps, strict=True))
+            for lane in range(lanes):
+                x = x.replaced(lane, body.loaded(double, from_))
+                y = y.replaced(lane, body.loaded(Kind("float"), to))
+                from_, to = body.at(from_, steps[0]), body.at(to, steps[1])
+            return plus(carried, x * y.converted("fpext", x.kind))
+
+        starts = [body.constant(Kind("double", lanes), x) for x in (-0.0, 0.0, 0.0, 0.0)]
+        first, found = body.loop("0", count, lanes, starts, several)
+        return body.loop(first, count, 1, together(found), term)[1]
+
+    def _mark(self, row: str, c: str) -> None:
+        body = self.body
+        index = body.op(f"add i64 {body.op(f'mul i64 {row}, %columns')}, {c}")
+        index = body.op(f"add i64 {index}, %bit")
+        byte = body.at("%bits", body.op(f"lshr i64 {index}, 3"))
+        place = body.op(f"trunc i64 {body.op(f'and i64 {index}, 7')} to i8")
+        bit = body.op(f"shl i8 1, {place}")
+        body.op(f"atomicrmw or ptr {byte}, i8 {bit} monotonic")  # other threads mark other bits of the byte
+        body.store("i64", body.op(f"add i64 {body.load('i64', '%open')}, 1"), "%open")

@@ -1,0 +1,122 @@
+"""Listed elements whose columns have zeros alone, where some terms do not count: 0, and of all terms -0, -0.
+
+The zeros that stand for what does not count may have made the sum's sign. The signs of the terms that count tell it: mostly the
+first ones, since one +0 is enough. Those that are decided leave the list.
+"""
+
+from __future__ import annotations
+
+import math
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.contract.floats.elements import split, streams
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey
+from anydml.kernels.contract.floats.formula import rounded, stored
+from anydml.kernels.contract.floats.layout import ENTRY
+from anydml.kernels.contract.floats.second.compensated import wide
+from anydml.kernels.contract.floats.second.refine import LANES, POINTERS, Refining, names
+from anydml.tensor import DataType
+
+I64 = Kind("i64")
+
+
+def decided(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
+    """Decide what has zeros alone, and keep the rest of the list; arguments: `refine.names`.
+
+    In place of the sums, there are the rows' norms.
+    """
+    return _Zeros(target, shape, factors).text()
+
+
+class _Zeros(Refining):
+    def text(self) -> str:
+        body = self.body
+        arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
+        begun = Value(body, "0", I64)
+        _, (kept,) = body.loop("0", body.load("i64", "%counter"), 1, [begun], self._entry)
+        body.stored(kept, "%counter")
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _entry(self, e: str, carried: list[Value]) -> list[Value]:
+        body = self.body
+        entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
+        row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
+        norm = body.loaded(Kind("double"), "%b_norms", body.op(f"mul i64 {column}, 8"))
+        of_row = body.loaded(norm.kind, "%sums", body.op(f"mul i64 {row}, 8"))
+        zeros = norm.compared("oeq", 0.0) & of_row.compared("olt", math.inf)
+        body.store("i64", entry, "%list", body.op(f"mul i64 {carried[0].name}, 8"))
+        look, open_, after = (body.name(x) for x in ("look", "open", "after"))
+        before = body.name("before")
+        body.jump(before)
+        body.label(before)
+        body.branch(zeros.name, look, after)
+        body.label(look)
+        undecided = self._decided(row, body.op(f"add i64 %first, {column}"))
+        body.jump(open_)
+        body.label(open_)
+        body.jump(after)
+        body.label(after)
+        return [carried[0] + body.value(f"phi i64 [ 1, %{before} ], [ {undecided.name}, %{open_} ]", I64)]
+
+    def _decided(self, row: str, c: str) -> Value:
+        """Store an element, if nothing else is open about it; 1 if there is."""
+        body, s = self.body, self.shape.stored
+        total = body.chosen(self._negative(row, c), body.constant(Kind("double"), -0.0), 0.0)
+        read, output = streams(body, self.shape, LANES, row, c)
+        added = s.added()
+        if added is not None:
+            total = total + wide(read[added[1]].lane(0), s.types[added[1]])
+        nothing = body.constant(Kind("double", LANES), 0.0)
+        guard = body.constant(Kind("i1", LANES), False)
+        number = rounded(body.splat(total, LANES), nothing, guard)
+        made, undecided = stored(body, s, read, number, LANES, added=added is not None)
+        open_ = body.constant(Kind("i1"), False) if undecided is None else undecided.lane(0)
+        when(body, (~open_).name, lambda: body.stored(made.lane(0), output))
+        return open_.converted("zext", I64)
+
+    def _negative(self, row: str, c: str) -> Value:
+        """Whether there are terms that count, all of them with a sign."""
+        body = self.body
+        z, y, x = split(body, c, "%n1", "%n2")
+        a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
+        offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b0')}, {body.op(f'mul i64 {y}, %b1')}")
+        b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b2')}"))
+        before, position, inside, term, next_term, next_, end = (
+            body.name(x) for x in ("before", "position", "inside", "term", "next_term", "next", "signs")
+        )
+        p, some, p_next, some_next, n, n_next = (f"%{body.name('v')}" for _ in range(6))
+        body.jump(before)
+        body.label(before)
+        body.jump(position)
+        body.label(position)
+        body.do(f"{p} = phi i64 [ 0, %{before} ], [ {p_next}, %{next_} ]")
+        body.do(f"{some} = phi i1 [ false, %{before} ], [ {some_next}, %{next_} ]")
+        body.branch(body.op(f"icmp ult i64 {p}, %positions"), inside, end)
+        body.label(inside)
+        entry = body.at("%table", body.op(f"mul i64 {p}, {8 * ENTRY}"))
+        counts = body.constant(Kind("i1"), True)
+        for k, value in enumerate((z, y, x)):
+            low, high = body.load("i64", entry, 16 + 16 * k), body.load("i64", entry, 24 + 16 * k)
+            at = Value(body, value, I64)
+            counts = counts & at.compared("sge", Value(body, low, I64)) & at.compared("slt", Value(body, high, I64))
+        bases = [body.at(base, body.load("i64", entry, at)) for base, at in ((a, 8), (b, 0))]
+        body.branch(counts.name, term, next_)
+        body.label(term)
+        body.do(f"{n} = phi i64 [ 0, %{inside} ], [ {n_next}, %{next_term} ]")
+        signs = [
+            body.loaded(Kind(f"i{t.element_bits}"), body.at(base, body.op(f"mul i64 {n}, %{side}_term"))).compared("slt", 0)
+            for t, base, side in zip(self.factors, bases, "ab", strict=True)
+        ]
+        body.branch((signs[0] ^ signs[1]).name, next_term, end)
+        body.label(next_term)
+        body.do(f"{n_next} = add i64 {n}, 1")
+        body.branch(body.op(f"icmp ult i64 {n_next}, %channels"), term, next_)
+        body.label(next_)
+        body.do(f"{some_next} = phi i1 [ {some}, %{inside} ], [ true, %{next_term} ]")
+        body.do(f"{p_next} = add i64 {p}, 1")
+        body.jump(position)
+        body.label(end)
+        return body.value(f"phi i1 [ {some}, %{position} ], [ false, %{term} ]", Kind("i1"))

@@ -1,0 +1,1 @@
+"""Convolutions of 3x3 by Winograd's algorithm."""

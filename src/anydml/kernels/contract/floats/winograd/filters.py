@@ -1,0 +1,100 @@
+"""The kernel that packs the filters of Winograd's algorithm, with their norms.
+
+A vector holds an element of so many filters. They are float32 and not transformed yet, which would be eight times as much.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
+from anydml.kernels.contract.floats.winograd import transform as winograd
+from anydml.kernels.contract.floats.winograd.transform import (
+    AMPLIFIED,
+    FILTER,
+    FILTER_NORMS,
+    INPUT_NORMS,
+    POSITIONS,
+    READ,
+    SLACK,
+)
+from anydml.kernels.numbers import halves
+from anydml.tensor import DataType
+
+ELEMENTS = FILTER * FILTER
+PACK = ("a", "row", "rows", "channels", "term", "line", "place", "into", "norms", "plain", "part")
+
+
+def packed(target: Target, data_type: DataType) -> str:
+    """Filters packed; arguments: PACK.
+
+    row, term, line, place: bytes from one filter, channel, line, place of a filter to the next. into: vector by vector of
+    filters, channel by channel, element by element; the last vector is filled up with the last filter. plain: of each filter,
+    the root of the sum of its squares, rounded up; norms: what the bounds of its sums are made of; part: of plain norms in
+    these, a float64.
+    """
+    body = Body(target)
+    arguments(body, PACK, {"a", "into", "norms", "plain"})
+    lanes = target.vector_bytes // 8
+    wide, i64 = Kind("double", lanes), Kind("i64")
+    part = body.splat(Value(body, body.op("bitcast i64 %part to double"), Kind("double")), lanes)
+    size = data_type.dtype.itemsize
+    element = Kind(f"i{8 * size}")
+    squares_at = body.op(f"alloca [{POSITIONS * lanes} x double], align 64")
+    last = body.op("sub i64 %rows, 1")
+    of_channel = 4 * lanes * ELEMENTS
+
+    def vector(t: str, _: list[Value]) -> list[Value]:
+        first = body.op(f"mul i64 {t}, {lanes}")
+        filters = []
+        for r in range(lanes):
+            row = body.call("llvm.umin.i64", i64, f"i64 {body.op(f'add i64 {first}, {r}')}", f"i64 {last}").name
+            filters.append(body.at("%a", body.op(f"mul i64 {row}, %row")))
+        to = body.at("%into", body.op(f"mul i64 {body.op(f'mul i64 {t}, %channels')}, {of_channel}"))
+        for n in range(POSITIONS):
+            body.stored(body.constant(wide, 0.0), squares_at, 8 * lanes * n)
+
+        def channel(c: str, carried: list[Value]) -> list[Value]:
+            offset = body.op(f"mul i64 {c}, %term")
+            place = body.at(to, body.op(f"mul i64 {c}, {of_channel}"))
+            (squares,) = carried
+            read: list[Value] = []
+            for p in range(FILTER):
+                at = body.op(f"add i64 {offset}, {body.op(f'mul i64 %line, {p}')}")
+                for q in range(FILTER):
+                    here = body.op(f"add i64 {at}, {body.op(f'mul i64 %place, {q}')}")
+                    bits = body.undefined(Kind(element.element, lanes))
+                    for r, filter_ in enumerate(filters):
+                        bits = bits.replaced(r, body.loaded(element, body.at(filter_, here)))
+                    single = halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(wide.of("float"))
+                    body.stored(single, place, 4 * lanes * len(read))
+                    x = single.converted("fpext", wide)
+                    squares = body.fused(x, x, squares)
+                    read.append(x)
+            made = [x for row in range(READ) for x in winograd.filters(read, row)]
+            for n, x in enumerate(made):
+                before = body.loaded(wide, squares_at, 8 * lanes * n)
+                body.stored(body.fused(x, x, before), squares_at, 8 * lanes * n)
+            return [squares]
+
+        (squares,) = body.loop("0", "%channels", 1, [body.constant(wide, 0.0)], channel)[1]
+        at = body.op(f"mul i64 {t}, {8 * lanes}")
+        body.stored(squares.root() * NORM_SLACK, body.at("%plain", at))
+        made = [[body.loaded(wide, squares_at, 8 * lanes * (i * READ + j)) for j in range(READ)] for i in range(READ)]
+        made = winograd.norms(made, squares, FILTER_NORMS, part)
+        largest = body.constant(wide, 0.0)
+        for i, line in enumerate(winograd.weighted(made, INPUT_NORMS / FILTER_NORMS)):
+            for j, x in enumerate(line):
+                x = x.root() * float(SLACK / np.sqrt(AMPLIFIED[i] * AMPLIFIED[j]))
+                # NaN stays
+                largest = body.chosen(x.compared("olt", largest) | largest.compared("uno", largest), largest, x)
+        body.stored(largest, body.at("%norms", at))
+        return []
+
+    up = body.op(f"add i64 %rows, {lanes - 1}")
+    body.loop("0", body.op(f"udiv i64 {up}, {lanes}"), 1, [], vector)
+    body.do("ret i64 0")
+    return kernel(body, list(body.declared))

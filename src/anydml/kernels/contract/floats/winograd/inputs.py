@@ -1,0 +1,221 @@
+"""The kernel that transforms inputs: the elements of tiles, channel by channel, as panels at each position of the transform.
+
+Three steps for a channel: lines of the tensor are copied, with zeros where there is no element; they are taken apart into 36
+rows, one for each place in a tile, tiles side by side; these are transformed, a vector of tiles at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.winograd import transform as winograd
+from anydml.kernels.contract.floats.winograd.kernels import interleaved, masked
+from anydml.kernels.contract.floats.winograd.transform import AMPLIFIED, FILTER_NORMS, INPUT_NORMS, POSITIONS, READ, SLACK, TILE
+from anydml.kernels.numbers import halves
+from anydml.tensor import DataType
+
+# first: the first line that is read, in lines that windows reach; tile_rows x tiles: of outputs; those that are inside of the
+# tensor: lines low1 .. high1, and places low2 .. high2 of a line; vectors: of tiles, `full` of them in whole panels
+ARGUMENTS = (
+    "b", "term", "line", "place", "channels", "first", "tile_rows", "tiles", "width", "low1", "high1", "low2", "high2",
+    "lines", "pitch", "apart", "squares", "vectors", "full", "into", "position", "panel", "norms", "part",
+)  # fmt: skip
+CHANNELS = 4  # that are copied before they are taken apart, and that before they are transformed
+POINTERS = {"b", "lines", "apart", "squares", "into", "norms"}
+
+
+def transformed(target: Target, data_type: DataType, across: int, contiguous: bool) -> str:
+    """Tiles transformed, as panels of so many vectors; arguments: ARGUMENTS.
+
+    b: the first element that windows reach; contiguous: its lines have no gaps. lines, apart, squares: memory to work in:
+    lines of `pitch` bytes, and rows of as many tiles as there are in vectors, and one vector. into: for each position,
+    `position` bytes apart, panels of `panel` bytes, and then one of the vectors that are left. norms: for each output, what its
+    bound is made of, with room for a vector of tiles behind the last; part: of the norm of all that a tile holds in that, a
+    float64.
+    """
+    return _Inputs(target, data_type, across, contiguous).text()
+
+
+class _Inputs:
+    def __init__(self, target: Target, data_type: DataType, across: int, contiguous: bool) -> None:
+        self.body, self.data_type, self.across, self.contiguous = Body(target), data_type, across, contiguous
+        self.lanes = target.vector_bytes // 8
+        self.at_once = target.vector_bytes // 4
+        self.iota = self.body.constants("i64", range(self.at_once))
+
+    def text(self) -> str:
+        body = self.body
+        arguments(body, ARGUMENTS, POINTERS)
+        self.apart_row = body.op(f"mul i64 {body.op('add i64 %vectors, 1')}, {4 * self.lanes}")
+        wide = Kind("double", self.lanes)
+
+        def empty(v: str, _: list[Value]) -> list[Value]:
+            body.stored(body.constant(wide, 0.0), "%squares", body.op(f"mul i64 {v}, {8 * self.lanes}"))
+            return []
+
+        # of what is read, and of what becomes of it at each position
+        body.loop("0", body.op(f"mul i64 %vectors, {1 + POSITIONS}"), 1, [], empty)
+        up = body.op(f"and i64 {body.op(f'add i64 %channels, {CHANNELS - 1}')}, {-CHANNELS}")
+        body.loop("0", up, CHANNELS, [], self._some)
+        self._measure()
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _some(self, first: str, _: list[Value]) -> list[Value]:
+        """Some channels: step by step for all of them, so that what is read was not written just before."""
+        body = self.body
+        left = body.op(f"sub i64 %channels, {first}")
+        count = body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", f"i64 {CHANNELS}").name
+        lines = body.op(f"add i64 {body.op(f'mul i64 %tile_rows, {TILE}')}, {READ - TILE}")
+        lines_bytes = body.op(f"mul i64 {lines}, %pitch")
+        apart_bytes = body.op(f"mul i64 {self.apart_row}, {POSITIONS}")
+
+        def each(step: Callable[[str, str, str], None]) -> None:
+            def one(n: str, _: list[Value]) -> list[Value]:
+                at = body.at("%lines", body.op(f"mul i64 {n}, {lines_bytes}"))
+                step(body.op(f"add i64 {first}, {n}"), at, body.at("%apart", body.op(f"mul i64 {n}, {apart_bytes}")))
+                return []
+
+            body.loop("0", count, 1, [], one)
+
+        def copy(c: str, into: str, _: str) -> None:
+            from_ = body.at("%b", body.op(f"mul i64 {c}, %term"))
+            body.loop("0", lines, 1, [], lambda n, _: self._copy(from_, into, n))
+
+        def take_apart(_: str, from_: str, into: str) -> None:
+            body.loop("0", "%tile_rows", 1, [], lambda r, _: self._take_apart(from_, into, r))
+
+        def transform(c: str, _: str, from_: str) -> None:
+            body.loop("0", "%vectors", 1, [], lambda v, _: self._transform(c, from_, v))
+
+        for step in (copy, take_apart, transform):
+            each(step)
+        return []
+
+    def _copy(self, from_: str, into: str, n: str) -> list[Value]:
+        """A line, with zeros where nothing is read."""
+        body, size = self.body, self.data_type.dtype.itemsize
+        y = body.op(f"add i64 %first, {n}")
+        inside = body.op(f"and i1 {body.op(f'icmp sge i64 {y}, %low1')}, {body.op(f'icmp slt i64 {y}, %high1')}")
+        end = body.op(f"select i1 {inside}, i64 %high2, i64 0")
+        line = body.at(from_, body.op(f"mul i64 {y}, %line"))
+        to = body.at(into, body.op(f"mul i64 {n}, %pitch"))
+        kind, i64 = Kind(f"i{8 * size}", self.at_once), Kind("i64")
+        low, high = (body.splat(Value(body, x, i64), self.at_once) for x in ("%low2", end))
+
+        def group(i: str, _: list[Value]) -> list[Value]:
+            at = body.splat(Value(body, i, i64), self.at_once) + self.iota
+            active = at.compared("sge", low) & at.compared("slt", high)
+            step = None if self.contiguous else "%place"
+            bits = masked(body, kind, body.at(line, body.op(f"mul i64 {i}, %place")), step, active)
+            single = halves.widened(bits) if self.data_type == DataType.FLOAT16 else bits.cast(kind.of("float"))
+            body.stored(single, to, body.op(f"mul i64 {i}, 4"))
+            return []
+
+        body.loop("0", body.op("udiv i64 %pitch, 4"), self.at_once, [], group)
+        return []
+
+    def _take_apart(self, lines: str, apart: str, r: str) -> list[Value]:
+        """The lines of a row of tiles, each place of a tile in a row of its own; the next row of tiles follows there."""
+        body, lanes = self.body, self.lanes
+        first = body.op(f"mul i64 {body.op(f'mul i64 {r}, %tiles')}, 4")
+        kind = Kind("float", TILE * lanes)
+
+        def line(i: str, _: list[Value]) -> list[Value]:
+            y = body.op(f"add i64 {body.op(f'mul i64 {r}, {TILE}')}, {i}")
+            from_ = body.at(lines, body.op(f"mul i64 {y}, %pitch"))
+            row = body.op(f"mul i64 {self.apart_row}, {body.op(f'mul i64 {i}, {READ}')}")
+            to = body.at(body.at(apart, first), row)
+
+            def vector(t: str, _: list[Value]) -> list[Value]:
+                at = body.at(from_, body.op(f"mul i64 {t}, {4 * TILE}"))
+                here, next_ = body.loaded(kind, at), body.loaded(kind, at, 4 * TILE)
+                into = body.at(to, body.op(f"mul i64 {t}, 4"))
+                for j in range(READ):
+                    x = here if j < TILE else next_
+                    mask = ", ".join(f"i32 {TILE * lane + j % TILE}" for lane in range(lanes))
+                    some = body.value(f"shufflevector {x!r}, {x!r}, <{lanes} x i32> <{mask}>", Kind("float", lanes))
+                    body.stored(some, into)
+                    into = body.at(into, self.apart_row)
+                return []
+
+            up = body.op(f"and i64 {body.op(f'add i64 %tiles, {lanes - 1}')}, {-lanes}")
+            body.loop("0", up, lanes, [], vector)
+            return []
+
+        body.loop("0", str(READ), 1, [], line)
+        return []
+
+    def _transform(self, c: str, apart: str, v: str) -> list[Value]:
+        body, lanes = self.body, self.lanes
+        wide = Kind("double", lanes)
+        at = body.at(apart, body.op(f"mul i64 {v}, {4 * lanes}"))
+        place = body.op(f"mul i64 {v}, {8 * lanes}")
+        squares = body.loaded(wide, "%squares", place)
+        read: list[list[Value]] = []
+        for i in range(READ):
+            read.append([])
+            for _ in range(READ):
+                x = body.loaded(wide.of("float"), at).converted("fpext", wide)
+                squares = body.fused(x, x, squares)
+                read[i].append(x)
+                at = body.at(at, self.apart_row)
+        body.stored(squares, "%squares", place)
+        row = body.op(f"mul i64 %vectors, {8 * lanes}")
+        panel = body.op(f"udiv i64 {v}, {self.across}")
+        within = body.op(f"sub i64 {v}, {body.op(f'mul i64 {panel}, {self.across}')}")
+        left = body.op("sub i64 %vectors, %full")
+        whole = body.op(f"icmp ult i64 {v}, %full")
+        width = body.op(f"select i1 {whole}, i64 {self.across}, i64 {left}")
+        offset = body.op(f"add i64 {body.op(f'mul i64 {c}, {width}')}, {within}")
+        into = body.at("%into", body.op(f"mul i64 {panel}, %panel"))
+        into = body.at(into, body.op(f"mul i64 {offset}, {8 * lanes}"))
+        down = [winograd.inputs([read[i][j] for i in range(READ)]) for j in range(READ)]
+        for i in range(READ):
+            for x in winograd.inputs([down[j][i] for j in range(READ)]):
+                body.stored(x, into)
+                into = body.at(into, "%position")
+                place = body.op(f"add i64 {place}, {row}")
+                body.stored(body.fused(x, x, body.loaded(wide, "%squares", place)), "%squares", place)
+        return []
+
+    def _measure(self) -> None:
+        """The norms of the outputs, in lines."""
+        body, lanes = self.body, self.lanes
+        wide = Kind("double", lanes)
+        part = body.splat(Value(body, body.op("bitcast i64 %part to double"), Kind("double")), lanes)
+        vectors = body.op(f"udiv i64 {body.op(f'add i64 %tiles, {lanes - 1}')}, {lanes}")
+        last, row, line = (body.op(x) for x in (f"sub i64 {vectors}, 1", f"mul i64 %vectors, {8 * lanes}", "mul i64 %width, 8"))
+
+        def tile_row(r: str, _: list[Value]) -> list[Value]:
+            first = body.op(f"mul i64 {r}, %tiles")
+            lines = body.at("%norms", body.op(f"mul i64 {body.op(f'mul i64 {r}, {TILE}')}, {line}"))
+
+            def vector(n: str, _: list[Value]) -> list[Value]:
+                # from the last to the first: what the last one writes behind its line, the first of the next writes over
+                t = body.op(f"mul i64 {body.op(f'sub i64 {last}, {n}')}, {lanes}")
+                at = body.at("%squares", body.op(f"mul i64 {body.op(f'add i64 {first}, {t}')}, 8"))
+                whole = body.loaded(wide, at)
+                squares: list[list[Value]] = []
+                for _i in range(READ):
+                    squares.append([])
+                    for _j in range(READ):
+                        at = body.at(at, row)
+                        squares[-1].append(body.loaded(wide, at))
+                norms = winograd.norms(squares, whole, INPUT_NORMS, part)
+                into = body.at(lines, body.op(f"mul i64 {t}, {8 * TILE}"))
+                for i, found in enumerate(winograd.weighted(norms, FILTER_NORMS / INPUT_NORMS)):
+                    made = [x.root() * float(SLACK * np.sqrt(AMPLIFIED[i] * AMPLIFIED[j])) for j, x in enumerate(found)]
+                    body.stored(interleaved(body, made), into)
+                    into = body.at(into, line)
+                return []
+
+            body.loop("0", vectors, 1, [], vector)
+            return []
+
+        body.loop("0", "%tile_rows", 1, [], tile_row)

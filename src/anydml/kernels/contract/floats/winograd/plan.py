@@ -1,0 +1,271 @@
+"""A convolution by Winograd's algorithm as steps.
+
+Filters are packed, at `initialize` if they are owned. Rows of tiles of outputs are transformed; then, for some filters after
+the other, some channels of these are transformed and multiplied with all tiles, and products are made sums; what their bounds
+leave open is summed as it is written, or all of its block, and what that leaves open goes the way of all contractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from anydml.kernels.call.steps import At, Repeat, Step
+from anydml.kernels.code import engine
+from anydml.kernels.contract.floats import epilogue
+from anydml.kernels.contract.floats.packed import tile
+from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem
+from anydml.kernels.contract.floats.shares import ThreadShare
+from anydml.kernels.contract.floats.winograd import again, filters, inputs, kernels, redo, transform
+from anydml.kernels.contract.floats.winograd.filters import ELEMENTS
+from anydml.kernels.contract.floats.winograd.inputs import CHANNELS
+from anydml.kernels.contract.floats.winograd.transform import BLOCK, POSITIONS, READ, TILE
+from anydml.kernels.contract.floats.winograd.windows import WinogradWindows
+from anydml.kernels.contract.repeats import repeated
+
+
+class WinogradPlan(FloatPlan):
+    """The steps of a convolution, for each thread. The columns of a piece are rows of tiles, of one image after the other."""
+
+    def __init__(self, p: FloatProblem, memory: FloatMemory, once: bool, windows: WinogradWindows) -> None:
+        super().__init__(p, memory)
+        found, lanes, self.packed = p.layout, self.lanes, memory.packed if once else None
+        self.windows, self.roundings = windows, transform.roundings(found.channels)
+        # bytes of a vector of filters that are packed, and of all of a batch, and of their norms
+        self.of_filters = found.channels * ELEMENTS * lanes * 4
+        self.packed_batch = -(-found.rows // lanes) * self.of_filters, -(-found.rows // lanes) * lanes * 8
+        # the numbers of batches whose filters are kept, 1 where they have the same
+        self.batches = tuple(n if once and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True))
+        self.tile_rows, self.tiles = (-(-n // TILE) for n in found.sizes[1:])
+
+    def _shares(self, count: int) -> list[ThreadShare]:
+        found = self.layout
+        units = {
+            "batches": (prod(found.batches), 1),
+            "columns": (found.sizes[0] * self.tile_rows, 1),
+            "rows": (-(-found.rows // self.lanes), self.lanes),
+        }
+        # each thread transforms what it has of both; a tile costs about twice as much as a filter
+        if found.rows > 2 * found.sizes[0] * self.tile_rows * self.tiles:
+            units = {name: units[name] for name in ("batches", "rows", "columns")}
+        name = next((x for x, (n, _) in units.items() if n >= 2 * count), max(units, key=lambda x: units[x][0]))
+        (number, unit), whole = units[name], ThreadShare(*map(range, (units["batches"][0], found.rows, units["columns"][0])))
+        count = min(count, number)
+        ends = [number * k // count * unit for k in range(count)] + [len(getattr(whole, name))]
+        return [whole._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
+
+    def _turns(self, piece: ThreadShare, count: int) -> list[ThreadShare]:
+        """A piece in so many, between which a caller can be interrupted."""
+        name = "batches" if len(piece.batches) >= count else "columns"
+        items: range = getattr(piece, name)
+        most = -(-len(items) // count)
+        return [piece._replace(**{name: items[i : i + most]}) for i in range(0, len(items), most)]
+
+    # --- one thread ---
+
+    def _piece(self, piece: ThreadShare) -> list[Step | Repeat]:
+        found, scratch, lanes, across, tuning = self.layout, self.scratch, self.lanes, tile.vectors(self.target), self.tuning
+        of_row = POSITIONS * found.channels * 8 * self.tiles
+        most = max(tuning.tiles // of_row, -(-tuning.fewest_tiles // self.tiles))
+        self.chunk = -(-self.tile_rows // -(-self.tile_rows // most))
+        vectors, tiles = self._vectors(self.chunk), self.chunk * self.tiles
+        outputs = self.chunk * TILE * found.sizes[2]
+        of_vector = POSITIONS * tiles * lanes * 8
+        self.group = min(max(tuning.products // of_vector // across, 1) * across, -(-len(piece.rows) // lanes)) * lanes
+        self.some = min(max(1, min(tuning.sums // (outputs * 8), tuning.listed // outputs) // lanes) * lanes, self.group)
+        behind = 8 * TILE * lanes
+        self._place_filters(piece)
+        self.line = scratch.take(kernels.line_bytes(self.target))
+        self.b = scratch.take(POSITIONS * _apart(found.channels * vectors * lanes * 8))
+        self.b_norms = scratch.take(outputs * 8 + behind)
+        up = -(-self.tiles // lanes) * lanes
+        self.pitch = -(-TILE * (up + 1) * 4 // self.target.vector_bytes) * self.target.vector_bytes
+        self.lines = scratch.take(CHANNELS * (self.chunk * TILE + READ - TILE) * self.pitch)
+        self.apart = scratch.take(CHANNELS * POSITIONS * (vectors + 1) * lanes * 4 + behind)
+        self.squares = scratch.take((1 + POSITIONS) * vectors * lanes * 8 + behind)
+        # the kernel of sums reads whole groups of tiles
+        self.products = scratch.take(POSITIONS * _apart(tiles * self.group * 8) + lanes // TILE * self.group * 8)
+        self.sums, self.errors = (scratch.take(self.some * (outputs * 8 + behind)) for _ in range(2))
+        self.packed_rows = scratch.take(again.packed_bytes(self.target, found.channels))
+        self.entries = scratch.take((self.some * outputs + 64) * 8)
+        self.counter = scratch.take(64)
+        return self._batches(piece)
+
+    def _vectors(self, tile_rows: int) -> int:
+        return -(-tile_rows * self.tiles // self.lanes)
+
+    @property
+    def _contiguous(self) -> bool:
+        """Whether lines of what windows read have no gaps."""
+        return self.layout.b.columns[2] == self.factors[1].dtype.itemsize
+
+    # --- filters ---
+
+    def _place_filters(self, piece: ThreadShare) -> None:
+        """Take memory for packed filters: of all batches, once, if they are packed at `initialize`, else those of one."""
+        count = prod(self.batches)
+        if self.packed is None or not self.packing:
+            memory, (of_filters, of_norms) = self.packed or self.scratch, self.packed_batch
+            self.a, self.a_norms, self.plain_norms = (memory.take(count * n) for n in (of_filters, of_norms, of_norms))
+        if self.packed is not None and not self.packing:
+            whole = ThreadShare(range(count), range(self.layout.rows), piece.columns)
+            self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)], self.batches)
+
+    def _filters(self, batch: tuple[int, ...], row: int) -> tuple[At, At, At]:
+        """Packed filters from such a row on, their bounds' norms, and their own."""
+        number = 0
+        for i, n in zip(batch, self.batches, strict=True):
+            number = number * n + min(i, n - 1)
+        of_filters, of_norms = self.packed_batch
+        norms = number * of_norms + row * 8
+        filters = self.a + (number * of_filters + row // self.lanes * self.of_filters)
+        return filters, self.a_norms + norms, self.plain_norms + norms
+
+    def _pack(self, batch: tuple[int, ...], rows: range) -> Step:
+        found = self.layout
+        from_ = (found.a.of(batch, rows.start) + self.windows.a, found.a.row, len(rows), found.channels, found.a_term)
+        into = (*self._filters(batch, 0), _bits(transform.OF_FILTERS / self.roundings))
+        code = engine.compiled(filters.packed, self.target, self.factors[0])
+        return Step(code, (*from_, self.windows.line, self.windows.place, *into))
+
+    # --- tiles ---
+
+    def _batch(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
+        """All tiles of a batch, with some filters."""
+        if self.packed is None:
+            yield self._pack(batch, piece.rows)
+        count, columns = self.tile_rows, piece.columns
+        image = partial(self._image, batch, piece.rows)
+        first, last = (columns.start // count, columns.start % count), ((columns.stop - 1) // count, (columns.stop - 1) % count)
+        if first[0] == last[0]:
+            yield from image(first[0], range(first[1], last[1] + 1))
+            return
+        if first[1]:
+            yield from image(first[0], range(first[1], count))
+        whole = range(first[0] + bool(first[1]), last[0] + (last[1] == count - 1))
+        yield from repeated(self.target, whole, lambda n: image(n, range(count)))
+        if last[1] < count - 1:
+            yield from image(last[0], range(last[1] + 1))
+
+    def _image(self, batch: tuple[int, ...], rows: range, image: int, tile_rows: range) -> Iterator[Step | Repeat]:
+        # the last row of tiles may have fewer lines
+        cut = tile_rows.stop == self.tile_rows and self.layout.sizes[1] % TILE != 0
+        even = range(tile_rows.start, tile_rows.start + (len(tile_rows) - cut) // self.chunk * self.chunk)
+        yield from self.along(even, self.chunk, lambda some: self._chunk_of(batch, rows, image, some))
+        if rest := range(even.stop, tile_rows.stop):
+            yield from self._chunk_of(batch, rows, image, rest)
+
+    def _chunk_of(self, batch: tuple[int, ...], rows: range, image: int, tile_rows: range) -> Iterator[Step | Repeat]:
+        """Rows of tiles that are transformed, and all filters with them."""
+        yield self._transform_inputs(batch, image, tile_rows)
+        yield from self.along(rows, self.group, lambda group: self._group(batch, rows, group, image, tile_rows))
+
+    def _group(
+        self, batch: tuple[int, ...], rows: range, group: range, image: int, tile_rows: range
+    ) -> Iterator[Step | Repeat]:
+        """The outputs of some filters and rows of tiles."""
+        found, lanes = self.layout, self.lanes
+        first = group.start - (0 if self.packed is not None else rows.start)
+        yield from self.along(
+            range(found.channels), BLOCK, lambda terms: self._products(batch, first, len(group), terms, tile_rows)
+        )
+        width = found.sizes[2]
+        start = image * found.sizes[1] * width
+        columns = range(start + tile_rows.start * TILE * width, start + min(tile_rows.stop * TILE, found.sizes[1]) * width)
+        sums_row = (len(tile_rows) * TILE * width + TILE * lanes) * 8
+        tiles = len(tile_rows) * self.tiles
+        row = -(-len(group) // lanes) * lanes * 8
+        code = engine.compiled(kernels.sums, self.target)
+
+        def some_of(some: range) -> Iterator[Step]:
+            from_ = (self.products + (some.start - group.start) * 8, _apart(tiles * row), row)
+            where = (-(-len(some) // lanes), len(tile_rows), self.tiles, width)
+            yield Step(code, (*from_, *where, self.sums, sums_row))
+            yield from self._stored(batch, some, some.start - group.start + first, columns, sums_row)
+
+        yield from self.along(group, self.some, some_of)
+
+    def _transform_inputs(self, batch: tuple[int, ...], image: int, tile_rows: range) -> Step:
+        found, windows, lanes = self.layout, self.windows, self.lanes
+        across, vectors = tile.height(self.target) // lanes, self._vectors(len(tile_rows))
+        code = engine.compiled(inputs.transformed, self.target, self.factors[1], across, self._contiguous)
+        b = found.b.of(batch) + (windows.b + image * found.b.columns[0])
+        where = (b, found.b_term, *found.b.columns[1:], found.channels, tile_rows.start * TILE, len(tile_rows), self.tiles)
+        inside = (found.sizes[2], windows.low[0], windows.high[0], windows.low[1], windows.high[1])
+        position = _apart(found.channels * vectors * lanes * 8)
+        panel = found.channels * across * lanes * 8
+        into = (self.b, position, panel, self.b_norms, _bits(transform.OF_INPUTS / self.roundings))
+        return Step(
+            code,
+            (*where, *inside, self.lines, self.pitch, self.apart, self.squares, vectors, vectors // across * across, *into),
+        )
+
+    def _products(self, batch: tuple[int, ...], first: int, filters: int, terms: range, tile_rows: range) -> Iterator[Step]:
+        """Some terms of some filters, from the first one on that is packed: transformed, and multiplied with all tiles."""
+        found, target, lanes = self.layout, self.target, self.lanes
+        height, tiles, vectors = tile.height(target), len(tile_rows) * self.tiles, self._vectors(len(tile_rows))
+        number = -(-filters // lanes)
+        panels, rest = divmod(tiles, height)
+        panel, rest_term = height * 8, min((vectors * lanes - panels * height) * 8, height * 8)
+        row = number * lanes * 8
+        start, apart = (
+            self.b + (n * found.channels * panel + terms.start * each) for n, each in ((0, panel), (panels, rest_term))
+        )
+        a = (start, _apart(found.channels * vectors * lanes * 8), found.channels * panel, panels, apart, rest_term)
+        at = 0
+        for groups, across in _evenly(number, tile.vectors(target)):
+            filters_ = self._filters(batch, first + at * lanes)[0] + terms.start * ELEMENTS * lanes * 4
+            b = (filters_, self.of_filters, groups, len(terms), terms.start, self.line)
+            code = engine.compiled(kernels.products, target, height, rest, across)
+            yield Step(code, (*a, *b, self.products + at * lanes * 8, _apart(tiles * row), row))
+            at += groups * across
+
+    def _stored(self, batch: tuple[int, ...], some: range, at: int, columns: range, sums_row: int) -> Iterator[Step]:
+        found, target, windows = self.layout, self.target, self.windows
+        streams = [x for p in self.places for x in (p.of(batch, some.start), p.row, *p.columns)]
+        where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
+        _, norms, plain = self._filters(batch, at)
+        shape = self.shape._replace(padded=False, mixed=True)
+        factor = _bits(self.roundings * transform.SLACK * 2.0**-53)
+        yield Step(
+            engine.compiled(epilogue.block, target, shape),
+            (*where, factor, norms, self.b_norms, self.entries, self.counter, 0, 0, 0, 0, self.constants.none, *streams),
+        )
+        if not target.later:
+            shape = self.shape._replace(padded=False)
+            a = (found.a.of(batch, some.start) + windows.a, found.a.row, found.a_term, windows.line, windows.place)
+            b = (found.b.of(batch) + windows.b, found.b.columns[0], found.b_term, *found.b.columns[1:], *found.sizes[1:])
+            inside = (windows.low[0], windows.high[0], windows.low[1], windows.high[1])
+            lie = (*a, *b, found.channels, *inside)
+            few = (_bits(redo.factor(found.channels)), plain, self.b_norms, len(some) * len(columns) // self.tuning.many_listed)
+            code = engine.compiled(redo.summed, target, shape, self.factors, self._contiguous)
+            yield Step(code, (*lie, self.entries, self.counter, columns.start, *found.flat[1:], *few, *streams))
+            code = engine.compiled(again.summed, target, self.factors, self._contiguous)
+            many = (len(some), columns.start, len(columns) // found.sizes[2], _bits(again.factor(found.terms)), plain)
+            yield Step(code, (*lie, *many, self.packed_rows, self.sums, sums_row, self.errors, self.counter))
+            code = engine.compiled(epilogue.block, target, shape._replace(again=epilogue.ERRORS))
+            rest = (norms, self.b_norms, self.entries, self.counter, 0, self.errors, 0, 0, self.constants.none)
+            yield Step(code, (*where, factor, *rest, *streams))
+        known = (self.sums, sums_row, self.b_norms, norms, 0, 0, norms, 0, 0)
+        yield self.refine(batch, some, columns, self.shape, known, streams)
+
+
+def _evenly(count: int, most: int) -> list[tuple[int, int]]:
+    """So many vectors in panels of two widths that differ by one, at most so wide: how many panels of which."""
+    panels = -(-count // most)
+    width, wider = divmod(count, panels)
+    return [(n, w) for n, w in ((wider, width + 1), (panels - wider, width)) if n]
+
+
+def _apart(size: int) -> int:
+    """So many bytes, and some more: what lies so far apart is in different sets of a cache."""
+    lines = -(-size // 64)
+    return 64 * (lines + 1 - lines % 2)
+
+
+def _bits(x: float) -> int:
+    return int(np.float64(x).view(np.int64))

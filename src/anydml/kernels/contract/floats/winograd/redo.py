@@ -1,0 +1,214 @@
+"""Listed elements of 3x3 windows, as direct sums of their products, which have smaller bounds than transformed sums.
+
+A vector holds the sums of an element and of those that follow it in its line, which are often listed as well.
+"""
+
+from __future__ import annotations
+
+import math
+
+from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.targets import Target
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.contract.floats.elements import split, streams
+from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
+from anydml.kernels.contract.floats.formula import bounded, stored
+from anydml.kernels.contract.floats.inexact import Note
+from anydml.kernels.contract.floats.packed.magnitudes import DENSE
+from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
+from anydml.kernels.contract.floats.packed.tile import leave
+from anydml.kernels.contract.floats.second import exactly
+from anydml.kernels.contract.floats.winograd.kernels import masked, wide
+from anydml.kernels.contract.floats.winograd.transform import FILTER
+from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.tensor import DataType
+
+# a, b: the first elements of filters and windows; line, place: bytes from one to the next; low, high: what is inside of the
+# tensor, in lines and places that windows reach; f1, f2: the sizes that streams are found by; tiles: for each column, 0 where
+# all that its tile reads is 0; most: entries of the list with which it is decided here
+ARGUMENTS = (
+    "a", "a_row", "a_term", "a_line", "a_place", "b", "b_image", "b_term", "b_line", "b_place", "n1", "n2", "channels", "low1",
+    "high1", "low2", "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
+    "tiles", "most",
+)  # fmt: skip
+POINTERS = {"a", "b", "list", "counter", "norms", "tiles"}
+FIRST = 4  # channels among which a zero is looked for that makes a sum of zeros positive
+BLOCK = 16  # channels that are added up before they are added to others
+LANES = 2  # an element in all of them, where it is stored
+
+
+def names(shape: EpilogueKey) -> list[str]:
+    """The arguments of the kernel, in order."""
+    return [*ARGUMENTS, *places(len(shape.lies))]
+
+
+def factor(channels: int) -> float:
+    """The bound of a sum over the norms of its factors: a term is rounded once, added up in a block and with other blocks,
+    then with other lanes; the rest is for the bound itself."""
+    return (1 + min(channels, BLOCK) + -(-channels // BLOCK) + FILTER * FILTER + 4) * 2.0**-53
+
+
+def summed(target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> str:
+    """Decide listed elements, or leave them on the list; arguments: `names`. contiguous: the windows' lines have no gaps.
+
+    A longer list stays as it is; the counter says so.
+    """
+    return _Redoing(target, shape, factors, contiguous).text()
+
+
+class _Redoing:
+    def __init__(self, target: Target, shape: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> None:
+        self.body, self.shape, self.factors = Body(target), shape, factors
+        self.step = None if contiguous else "%b_place"
+        self.lanes = target.vector_bytes // 8 if contiguous else 2  # that are gathered are not many
+
+    def text(self) -> str:
+        body = self.body
+        arguments(body, names(self.shape), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.shape.lies))})
+        # the elements whose sums are there: their row, the first one's column, and a bit for each
+        self.there = body.op("alloca [3 x i64], align 64")
+        body.store("i64", "0", self.there, 16)
+        self.note = Note(body)
+        self.totals, self.errors = (body.op(f"alloca [{self.lanes} x double], align 64") for _ in range(2))
+        zero = body.constant(Kind("i64"), 0)
+        count = body.load("i64", "%counter")
+        many = body.op(f"icmp ugt i64 {count}, %most")
+        body.store("i64", body.op(f"zext i1 {many} to i64"), "%counter", DENSE)
+        when(body, many, lambda: leave(body))
+        _, (left,) = body.loop("0", count, 1, [zero], self._entry)
+        body.store("i64", left.name, "%counter")
+        body.do("ret i64 0")
+        return kernel(body, list(body.declared))
+
+    def _entry(self, e: str, carried: list[Value]) -> list[Value]:
+        body, (left,) = self.body, carried
+        entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
+        row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
+        c = body.op(f"add i64 %first, {column}")
+        when(body, self._missing(row, column), lambda: self._sum(row, column, c))
+        at = body.op(f"sub i64 {column}, {body.load('i64', self.there, 8)}")
+        at = body.op(f"mul i64 {at}, 8")
+        total, error = (body.loaded(Kind("double"), x, at) for x in (self.totals, self.errors))
+        read, output = streams(body, self.shape, LANES, row, c)
+        # a norm is of the whole filter: what is no number there may be no factor of any term
+        spoilt = ~error.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
+        number = bounded(body.splat(total, LANES), body.splat(error, LANES), body.splat(spoilt, LANES))
+        found = stored(body, self.shape.stored, read, number, LANES)
+        made, undecided = exactly.added(self.shape.stored, number, read, *found)
+        assert undecided is not None
+        open_ = undecided.lane(0)
+        # it stays where it is written over, if it is not the next one that does
+        body.store("i64", entry, "%list", body.op(f"mul i64 {left.name}, 8"))
+        when(body, body.op(f"xor i1 {open_.name}, true"), lambda: body.stored(made.lane(0), output))
+        return [left + open_.converted("zext", left.kind)]
+
+    def _missing(self, row: str, column: str) -> str:
+        """Whether an element is none of those whose sums are there."""
+        body = self.body
+        same = body.op(f"icmp eq i64 {row}, {body.load('i64', self.there)}")
+        n = body.op(f"sub i64 {column}, {body.load('i64', self.there, 8)}")
+        bit = body.op(f"lshr i64 {body.load('i64', self.there, 16)}, {body.op(f'and i64 {n}, 63')}")
+        near = body.op(f"and i1 {same}, {body.op(f'icmp ult i64 {n}, {self.lanes}')}")
+        there = body.op(f"and i1 {near}, {body.op(f'trunc i64 {bit} to i1')}")
+        return body.op(f"xor i1 {there}, true")
+
+    def _sum(self, row: str, column: str, c: str) -> None:
+        """The sums of the terms that count, and their bounds, of an element and of those behind it."""
+        body, lanes = self.body, self.lanes
+        z, y, x = split(body, c, "%n1", "%n2")
+        kind, one, i64 = Kind("double", lanes), Kind("double"), Kind("i64")
+        a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
+        offset = body.op(f"add i64 {body.op(f'mul i64 {z}, %b_image')}, {body.op(f'mul i64 {y}, %b_line')}")
+        b = body.at("%b", body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %b_place')}"))
+        lines, inside = self._lines(y)
+        across = self._across(x)
+        terms = [(p, q) for p in range(FILTER) for q in range(FILTER)]
+        masks = [across[q] & inside[p] for p, q in terms]
+        self.note.clear()
+        starts = [body.constant(kind, -0.0)] * len(terms) + [body.constant(kind, 0.0)] * FILTER
+
+        def factors(n: str) -> list[tuple[Value, Value]]:
+            right, left = (body.op(f"mul i64 {n}, %{x}_term") for x in "ba")
+            made = []
+            for p, q in terms:
+                at = body.op(f"add i64 {lines[p]}, {body.op(f'mul i64 %b_place, {q}')}")
+                u = masked(body, Kind(f"i{self.factors[1].element_bits}", lanes), self._at(b, right, at), self.step, across[q])
+                at = body.op(f"add i64 {body.op(f'mul i64 %a_line, {p}')}, {body.op(f'mul i64 %a_place, {q}')}")
+                v = body.loaded(Kind(f"i{self.factors[0].element_bits}"), self._at(a, left, at))
+                single = self.factors[0] == DataType.FLOAT32  # there are no instructions to widen one FLOAT16
+                v = body.splat(wide(v, self.factors[0]), lanes) if single else wide(body.splat(v, lanes), self.factors[0])
+                made.append((wide(u, self.factors[1]), v))
+            return made
+
+        def channel(n: str, carried: list[Value]) -> list[Value]:
+            squares, pairs = carried[len(terms) :], factors(n)
+            for (p, _), (u, _) in zip(terms, pairs, strict=True):
+                squares[p] = body.fused(u, u, squares[p])
+            return [*(body.fused(u, v, old) for (u, v), old in zip(pairs, carried, strict=False)), *squares]
+
+        def block(first: str, carried: list[Value]) -> list[Value]:
+            end = body.call("llvm.umin.i64", i64, f"i64 {body.op(f'add i64 {first}, {BLOCK}')}", "i64 %channels").name
+            _, found = body.loop(first, end, 1, starts, channel)
+            return [x + y for x, y in zip(carried, found, strict=True)]
+
+        norm = body.splat(body.loaded(one, "%norms", body.op(f"mul i64 {row}, 8")), lanes)
+        # a sum of zeros is +0 as soon as one of them is; if the first one's sum is, the others' need not be known
+        blank = body.loaded(kind, "%tiles", body.op(f"mul i64 {column}, 8")).compared("oeq", 0.0)
+        blank = blank & norm.compared("olt", math.inf)
+        few = body.call("llvm.umin.i64", i64, f"i64 {FIRST}", "i64 %channels").name
+        _, found = body.loop("0", body.op(f"select i1 {blank.lane(0).name}, i64 {few}, i64 0"), 1, starts, channel)
+        plus = body.constant(kind.of("i1"), False)
+        for mask, sums in zip(masks, found, strict=False):
+            plus = plus | body.chosen(mask, sums, -0.0).bits().compared("eq", 0)
+        plus = plus & blank
+        done = plus.lane(0).name
+        up = body.op(f"and i64 {body.op(f'add i64 %channels, {BLOCK - 1}')}, {-BLOCK}")
+        _, found = body.loop("0", body.op(f"select i1 {done}, i64 0, i64 {up}"), BLOCK, starts, block)
+        total, some = body.constant(kind, -0.0), body.constant(kind.of("i1"), False)
+        for mask, sums in zip(masks, found, strict=False):
+            # where no term counts, zeros were added up, which may be no -0
+            total, some = total + body.chosen(mask, sums, -0.0), some | mask
+        total = body.chosen(some & ~plus, total, 0.0)  # the sum of nothing is +0
+        # stored before the note is looked at, so that no addition is moved behind that; the bound's roundings do not count
+        body.stored(total, self.totals)
+        after = body.name("summed")
+        body.jump(after)
+        body.label(after)
+        rounded = body.splat(self.note.rounded(), lanes)
+        factor = body.splat(Value(body, body.op("bitcast i64 %factor to double"), one), lanes)
+        square = body.constant(kind, 0.0)
+        for p in range(FILTER):
+            square = square + body.chosen(inside[p], found[len(terms) + p], 0.0)
+        bound = square.root() * NORM_SLACK * norm
+        body.stored(body.chosen(rounded, bound * factor, 0.0), self.errors)
+        room = body.call("llvm.umin.i64", i64, f"i64 {body.op(f'sub i64 %n2, {x}')}", f"i64 {lanes}").name
+        of_line = body.op(f"sub i64 {body.op(f'shl i64 1, {room}')}, 1")
+        some_of = body.op(f"and i64 {lanes_as_bits(plus)}, {of_line}")
+        for k, found_ in enumerate((row, column, body.op(f"select i1 {done}, i64 {some_of}, i64 {of_line}"))):
+            body.store("i64", found_, self.there, 8 * k)
+
+    def _at(self, base: str, *offsets: str) -> str:
+        for offset in offsets:
+            base = self.body.at(base, offset)
+        return base
+
+    def _lines(self, y: str) -> tuple[list[str], list[Value]]:
+        """Bytes to the lines of the window, and whether they are inside; where one is not, to another, whose terms are left."""
+        body, i64 = self.body, Kind("i64")
+        last = body.op("sub i64 %high1, 1")
+        lines, inside = [], []
+        for p in range(FILTER):
+            line = body.op(f"add i64 {y}, {p}")
+            near = body.call("llvm.smin.i64", i64, f"i64 {line}", f"i64 {last}").name
+            near = body.call("llvm.smax.i64", i64, f"i64 {near}", "i64 %low1").name
+            lines.append(body.op(f"mul i64 {body.op(f'sub i64 {near}, {y}')}, %b_line"))
+            inside.append(body.splat(Value(body, body.op(f"icmp eq i64 {near}, {line}"), Kind("i1")), self.lanes))
+        return lines, inside
+
+    def _across(self, x: str) -> list[Value]:
+        """The elements for which the places of the window are inside; none, where no line is."""
+        body, lanes, i64 = self.body, self.lanes, Kind("i64")
+        place = body.splat(Value(body, x, i64), lanes) + body.constants("i64", range(lanes))
+        end = body.op("select i1 " + body.op("icmp slt i64 %low1, %high1") + ", i64 %high2, i64 %low2")
+        low, high = (body.splat(Value(body, n, i64), lanes) for n in ("%low2", end))
+        return [(place + q).compared("sge", low) & (place + q).compared("slt", high) for q in range(FILTER)]

@@ -1,0 +1,1 @@
+"""Convolutions whose rows are places and whose columns are filters."""

@@ -1,0 +1,45 @@
+"""Thresholds of contractions of integers, from the machine's caches: one object, which a test replaces as a whole."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anydml.kernels.code import processor
+
+CACHE = processor.caches().second
+
+
+class IntegerTuning(NamedTuple):
+    """Which algorithm a contraction takes, how many threads, and how much of it is computed at once."""
+
+    alone: int = 4 << 20  # products below which a second thread costs more than it brings
+    long: int = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
+    most_rows: int = 1 << 16  # of A that have records at once: each takes as much memory as a row of 64 elements
+
+    # panels
+    # bytes of A that a core keeps at hand while the panels of B pass by: nearly all of its second cache. benchmarks.tiles
+    # block, of 1 MB: 4096 cubed 0.945 of the limit with 1000 KB, 0.93 with 800, 0.91 with 400; without blocks 0.96 while no
+    # other core wants the last cache, else 0.86; others equal
+    block: int = CACHE // 1024 * 1000
+    # bytes of B that are packed before they are multiplied, and are at hand then; benchmarks.tiles chunk: nothing between
+    # 16 KB and 768 KB is better by more than the noise, for any M
+    chunk: int = 256 << 10
+    thin_rows: int = 4  # of A at most, where panels are multiplied without packing
+    thin_columns: int = 4096  # at once, so that their sums stay in the nearest caches
+
+    # places
+    many_places: int = 512  # from which on filters are packed even for one call
+    filters: int = 256 << 10  # bytes of packed filters that pass by a tile's places
+    strip: int = 256 << 10  # bytes of an image
+
+    # channels
+    fours: int = 128 << 10  # bytes of fours that are made before they are multiplied
+    images: int = 96 << 10  # bytes of images and results that are made before the next ones, by taps
+
+    # Winograd's algorithm
+    fewest_filters: int = 16
+    tiles: int = CACHE // 2  # bytes of transformed tiles
+    products: int = CACHE // 4  # bytes of products
+
+
+TUNING = IntegerTuning()

@@ -1,0 +1,1 @@
+"""Integer convolutions of 3x3 by Winograd's algorithm."""

@@ -1,0 +1,62 @@
+"""The structure of expressions: operands of an operation that is nested in itself, and equality but for variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from anydml.schema.node import Expr, Variable
+
+IN_ANY_ORDER = ("add", "mul", "max", "min", "equal", "both", "either")
+Differences = list[tuple[Expr, Expr, Mapping[Variable, Variable]]]
+
+
+def operands(e: Expr, op: str) -> Iterator[Expr]:
+    """The operands of an operation, those of the same operation inside it included: the terms of a sum, for example."""
+    if e.op == op:
+        for a in e.args:
+            yield from operands(a, op)
+    else:
+        yield e
+
+
+def conjuncts(reduction: Expr) -> list[Expr]:
+    """The conditions that all have to hold for a term of a reduction to count."""
+    return list(operands(reduction.args[1], "both")) if len(reduction.args) > 1 else []
+
+
+def differences(
+    x: Expr,
+    y: Expr,
+    renamed: Mapping[Variable, Variable],
+    may_differ: Callable[[Expr, Expr], bool] = lambda _x, _y: False,
+) -> Differences | None:
+    """The pairs of nodes in which two expressions differ and may differ, or None if they differ elsewhere, too.
+
+    renamed: maps variables of y to those of x.
+    """
+    if may_differ(x, y):
+        return [(x, y, renamed)]
+    if x is y and not renamed:
+        return []
+    if x.op != y.op or len(x.args) != len(y.args):
+        return None
+    if x.op == "variable":
+        return [] if renamed.get(y.data, y.data) is x.data else None
+    if x.op == "reduce":
+        (kind, bound), (other_kind, other_bound) = x.data, y.data
+        if kind != other_kind or [v.size for v in bound] != [v.size for v in other_bound]:
+            return None
+        renamed = {**renamed, **dict(zip(other_bound, bound, strict=True))}
+    elif x.data != y.data:
+        return None
+    orders = [y.args, y.args[::-1]] if x.op in IN_ANY_ORDER and len(y.args) == 2 else [y.args]
+    for args in orders:
+        found = [differences(a, b, renamed, may_differ) for a, b in zip(x.args, args, strict=True)]
+        if all(f is not None for f in found):
+            return [difference for f in found if f is not None for difference in f]
+    return None
+
+
+def equal(x: Expr, y: Expr, renamed: Mapping[Variable, Variable]) -> bool:
+    """Whether two expressions differ only in their variables. renamed: maps variables of y to those of x."""
+    return differences(x, y, renamed) == []

@@ -1,0 +1,1 @@
+"""Real numbers in machine code: knowledge of values, and the representations that hold them."""

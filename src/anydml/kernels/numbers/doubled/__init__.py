@@ -1,0 +1,1 @@
+"""Numbers in twice float64's precision."""

@@ -1,0 +1,249 @@
+"""Roundings: of a number with its bound to the type that stores it, and to integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from anydml.kernels.code import probe
+from anydml.kernels.code.engine import Uncompilable
+from anydml.kernels.code.values import Value
+from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats import recorded
+from anydml.kernels.numbers.floats.numbers import HALF, SLACK, Lazy, Number, U, of_single, once
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
+from anydml.kernels.numbers.lanes import either
+from anydml.kernels.numbers.wholes import WholeNumber
+from anydml.tensor import DataType, limits
+
+HALF_SINGLE = 1 << 28  # the low bits of a float64 that is half between two float32
+
+
+def nearest_single(x: Number) -> tuple[Value, Value | None]:
+    """t rounded half to even to float32, and the lanes where the bound leaves that open."""
+    if x.single is not None:
+        return x.single, None
+    if x.native is not None:
+        return x.native(), None
+    if x.pair is not None:
+        ends = x.pair.ends()
+        differ = ends[0].compared("une", ends[1])
+        return ends[1] if x.pair.sign is None else (ends[1].bits() ^ x.pair.sign).cast(ends[1].kind), differ
+    single = x.wide().kind.of("float")
+    if (odd := x.wide if x.exact else x.odd) is not None:
+        return odd().converted("fptrunc", single), None
+    low, high = (end.converted("fptrunc", single) for end in _ends(x))
+    if x.err is None:
+        return high, low.compared("one", high)  # both have the sign of v
+    # what is decided is what v rounds to
+    return x.wide().converted("fptrunc", single), _open(x, low.bits().compared("ne", high.bits()))
+
+
+def nearest_half(x: Number) -> tuple[Value, Value | None]:
+    """The bits of t rounded half to even to FLOAT16, and the lanes where the bound leaves that open."""
+    if x.single is not None:
+        return halves.narrowed(x.single), None
+    if (odd := x.wide if x.exact else x.odd) is not None:
+        return halves.narrowed(halves.odd_single(odd())), None
+    low, high = (halves.narrowed(halves.odd_single(end)) for end in _ends(x))
+    undecided = low.compared("ne", high)
+    if x.err is None:
+        return high, undecided
+    return halves.narrowed(halves.odd_single(x.wide())), _open(x, undecided)
+
+
+def _ends(x: Number) -> tuple[Value, Value]:
+    """Two values that t lies between."""
+    if x.ends is not None:
+        return x.ends()
+    v = x.wide()
+    if x.err is None:
+        share = x.rel * SLACK + 2 * U
+        return v * (1 - share), v * (1 + share)
+    e = x.error() * (1 + 4 * U)
+    # the roundings of the ends themselves
+    e = x.body.fused(v.magnitude(), 2 * U, e)
+    return v - e, v + e
+
+
+def _finite(x: Number) -> Value:
+    return x.wide().magnitude().compared("one", math.inf)
+
+
+def _open(x: Number, differ: Value) -> Value:
+    """The lanes of a number with an absolute bound that stay open: finite ones whose ends differ, or that have no bound."""
+    e = x.error()
+    # of a bound of 0, the ends are v but for the sign of a zero
+    return (differ & e.compared("une", 0.0) | e.compared("uno", e)) & _finite(x)
+
+
+def between_ends(x: Number, data_type: DataType) -> tuple[Value, Value] | None:
+    """The bits of a float that stores a number of which an interval is known, and the lanes where they may be others.
+
+    These are more lanes than those that `stored` leaves open, and cheaper to find. None where no interval decides.
+    """
+    if x.single is not None or x.native is not None or x.pair is not None or x.exact or x.odd is not None:
+        return None
+    low, high = ends = _ends(x)
+    if x.body.target.probe is not None:
+        bits = probe.record_of_ends(low, high, x.guard, data_type.element_bits)
+        return bits, x.body.constant(bits.kind.of("i1"), False)
+    if data_type == DataType.FLOAT32:
+        low, high = (end.converted("fptrunc", x.wide().kind.of("float")) for end in ends)
+        differ = low.bits().compared("ne", high.bits()) | low.compared("uno", high)
+        high = high.bits()
+    elif data_type == DataType.FLOAT16:
+        low, high = (halves.narrowed(halves.odd_single(end)) for end in ends)
+        differ = low.compared("ne", high) | ends[0].compared("uno", ends[1])
+    else:
+        return None
+    return high, differ if x.guard is None else differ | x.guard
+
+
+def as_rounded(x: Number, data_type: DataType) -> Number:
+    """The number as a tensor of a float type holds it."""
+    if data_type == DataType.FLOAT32:
+        single, undecided = nearest_single(x)
+        return of_single(single, guard=either(x.guard, undecided))
+    if data_type == DataType.FLOAT16:
+        bits, undecided = nearest_half(x)
+        return of_single(halves.widened(bits), HALF, either(x.guard, undecided))
+    if x.exact:
+        return x
+    raise Uncompilable("a definition rounds to FLOAT64")
+
+
+# --- to integers ---
+
+
+def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
+    """floor, ceil, truncate, half_to_even or half_away; narrowed: it is stored as a FLOAT32 or FLOAT16, and nothing else.
+
+    From 2^52 on, a number rounded to odd lies on the same side of what is half between two float32, or is one, as its integers
+    do, unless that is next to it.
+    """
+    known, guard = x.known.whole(), x.guard
+    if x.single is not None:
+        return of_single(rounded_to_whole(op, x.single), replace(known, digits=min(24, known.digits)), guard)
+    value: Lazy
+    if (odd := x.wide if x.exact else x.odd) is not None:
+        value = once(lambda: rounded_to_whole(op, odd()))
+    else:
+        ends = [rounded_to_whole(op, end) for end in _ends(x)]
+        differ = ends[0].bits().compared("ne", ends[1].bits())
+        guard = either(guard, differ & _finite(x) if x.err is None else _open(x, differ))
+        value = once(lambda: rounded_to_whole(op, x.wide()))
+    near_half = op.startswith("half")  # of which half a unit has to be told from what is beside it
+    far = 2.0**51 if near_half else 2.0**52
+    if x.known.largest >= far and not x.exact:
+        if narrowed and odd is not None and not near_half:
+            guard = either(guard, ((value().bits() + (HALF_SINGLE + 1)) & (2 * HALF_SINGLE - 3)).compared("eq", 0))
+        else:
+            guard = either(guard, x.wide().magnitude().compared("oge", far) & _finite(x))
+    return Number(x.body, value, known, exact=True, guard=guard)
+
+
+def rounded_to_whole(op: str, x: Value) -> Value:
+    """A float rounded to an integer of its type; a zero keeps the sign of x."""
+    body = x.body
+    if op == "half_away":
+        size = x.magnitude()
+        down = rounded_to_whole("floor", size)
+        return body.chosen((size - down).compared("oge", 0.5), down + 1.0, down).signed_as(x)
+    if body.has_rounding:
+        return body.intrinsic({"truncate": "trunc", "half_to_even": "roundeven"}.get(op, op), x)
+    size = x.magnitude()
+    magic = 2.0**23 if x.kind.element == "float" else 2.0**52
+    near = body.chosen(size.compared("olt", magic), (size + magic) - magic, size).signed_as(x)
+    if op == "half_to_even":
+        return near
+    if op == "truncate":
+        near = near.magnitude()
+        return body.chosen(near.compared("ogt", size), near - 1.0, near).signed_as(x)
+    if op == "floor":
+        return body.chosen(near.compared("ogt", x), near - 1.0, near).signed_as(x)
+    return body.chosen(near.compared("olt", x), near + 1.0, near).signed_as(x)
+
+
+# --- to the type of the output ---
+
+
+def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> tuple[Value, Value | None]:
+    """The bits of the element that stores a number, and the lanes that have to be decided elsewhere."""
+    bits = data_type.element_bits
+    if isinstance(x, WholeNumber):
+        return x.resized(bits), None
+    if x.body.target.probe is not None and data_type.dtype.kind == "f":
+        return recorded.number(x, _ends, bits)
+    if data_type == DataType.FLOAT16:
+        half, undecided = nearest_half(x)
+        return half, either(x.guard, undecided)
+    if data_type in (DataType.FLOAT32, DataType.FLOAT64):
+        if data_type == DataType.FLOAT32:
+            y, undecided = nearest_single(x)
+            if x.pair is not None:  # NaN is outside of it
+                return y.bits(), either(x.guard, undecided)
+        elif x.exact or x.nearest or (x.odd is not None and x.rel == U and x.err is None):
+            y, undecided = x.wide(), None
+        else:
+            raise Uncompilable("a result of FLOAT64 that is more than one operation of exact numbers")
+        return x.body.chosen(y.compared("ord", y), y, math.nan).bits(), either(x.guard, undecided)
+    low, high = limits(data_type)
+    guard = x.guard
+    value: Value
+    if x.single is not None and (bits <= 16 or (bits == 32 and low < 0)):
+        value = x.single
+    elif (odd := x.wide if x.exact else x.odd) is not None:
+        value = odd()
+    else:
+        ends = [*_ends(x)]
+        if not integral:  # what is beyond the limits comes to them
+            ends = [at_most(at_least(end, float(low)), float(high)) for end in ends]
+        ends = [rounded_to_whole("truncate", end) for end in ends]
+        differ = ends[0].compared("one", ends[1])
+        guard = either(guard, differ if x.err is None else _open(x, differ))
+        value = rounded_to_whole("truncate", x.wide())
+    if integral:
+        if x.exact and low <= x.known.low and x.known.high <= high and data_type != DataType.UINT32:
+            return _integer(value, bits, low < 0), guard
+        if x.exact and x.known.largest < 2.0**51 and bits <= 32:  # the low bits of a sum show it modulo 2^bits
+            return _narrow((x.wide() + 1.5 * 2.0**52).bits(), bits), guard
+        raise Uncompilable("an integer that does not fit its type is made of real numbers")
+    return saturated(value, bits, low, high), guard
+
+
+def saturated(x: Value, bits: int, low: int, high: int) -> Value:
+    """A float toward zero; the limits beyond them, and 0 for NaN."""
+    body = x.body
+    most, beyond = float(high), None
+    if x.kind.element == "float" and bits == 32:
+        most = 2.0**31 - 2.0**7  # the largest float32 below 2^31
+    elif bits == 64:
+        most = math.nextafter(most, 0)
+    if most != high:
+        beyond = x.compared("oge", float(high + 1))
+    if low < 0:
+        x = body.chosen(x.compared("ord", x), x, 0.0)
+    x = body.chosen(x.compared("ogt", float(low)), x, float(low))  # of an unsigned type, NaN is 0 by this
+    x = body.chosen(x.compared("olt", most), x, most)
+    found = _integer(x, bits, low < 0)
+    return found if beyond is None else body.chosen(beyond, high if low < 0 else -1, found)
+
+
+def _integer(x: Value, bits: int, signed: bool) -> Value:
+    """A float that fits, as an integer of so many bits."""
+    body, kind = x.body, x.kind
+    if bits < 32 or (bits == 32 and signed):
+        return x.converted("fptosi" if signed else "fptoui", kind.of(f"i{bits}"))
+    if bits == 32:
+        # cut first: below 2^31, the difference is negative, and would be cut the other way
+        return (rounded_to_whole("truncate", x) - 2.0**31).converted("fptosi", kind.of("i32")) ^ -(1 << 31)
+    if signed:
+        return x.converted("fptosi", kind.of("i64"))
+    large = x.compared("oge", 2.0**63)
+    small = body.chosen(large, x - 2.0**63, x).converted("fptosi", kind.of("i64"))
+    return small ^ body.chosen(large, body.constant(small.kind, -(1 << 63)), body.constant(small.kind, 0))
+
+
+def _narrow(x: Value, bits: int) -> Value:
+    return x.converted("trunc", x.kind.of(f"i{bits}"))

@@ -1,0 +1,137 @@
+"""Sines, cosines and tangents of float32 whose multiples of pi have more digits than float64, by the method of Payne and Hanek.
+
+x is m 2^s with an integer m below 2^24. Of x / (2 pi), whole parts do not matter, and so neither do the digits of 1 / (2 pi)
+before the place 2^(-s - 1): W, an integer below 2^96, is made of the 96 that follow. T is the integer part of m W 2^-32 modulo
+2^64: x / (2 pi) in units of 2^-64, less than 1.01 of them below it. D is an integer of 64 bits with a sign: what T lies beside
+the nearest multiple of pi, in units of which two are one of T, or of pi / 2, where they are four.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from anydml.kernels.code.values import Body, Value
+from anydml.kernels.numbers.functions.approximate import Approximate
+from anydml.kernels.numbers.functions.circular import FARTHEST, SIN_REL, TAN_REL, of_half_turn, of_quarter_turn
+
+# 1 / (2 pi) by 32 bits, behind two zeros: the first bit of W is one of the first word for the least arguments
+_WORDS = tuple(0x0A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163A >> 32 * (6 - i) & 0xFFFFFFFF for i in range(7))
+_FIRST = 127 + 21  # the exponent of the least arguments, as float32 has it
+assert FARTHEST == 2.0**21
+
+# r = D unit: D is off by 2.02 or 4.04, which is 1.01 u of it, and by u where it is converted, the unit by 0.4 u, the product by
+# u. In `circular`, r is off by more, so the bounds there serve
+_LEAST_OF_HALF, _LEAST_OF_QUARTER = 2.0**54, 2.0**55
+
+
+def _shifted(first: Value, second: Value, by: Value) -> Value:
+    """The upper half of two words beside each other, shifted to the left."""
+    return first.body.intrinsic("fshl", first, second, by)
+
+
+def _turns(x: Value) -> Value:
+    """|x| / (2 pi) without its whole part, in units of 2^-64."""
+    body, bits = x.body, x.magnitude().bits()
+    place = bits.shifted_right(23, signed=False) - _FIRST
+    far, odd = ((place & mask).compared("ne", 0) for mask in (64, 32))
+    # the words from the one where W begins: there are four such places
+    constants = [body.constant(place.kind, word) for word in _WORDS]
+    found = [body.chosen(far, constants[k + 2], constants[k]) for k in range(5)]
+    found = [body.chosen(odd, found[k + 1], found[k]) for k in range(4)]
+    by = place & 31
+    words = [_shifted(found[k], found[k + 1], by) for k in range(3)]
+    wide = place.kind.of("i64")
+    m = ((bits & 0x7FFFFF) | 0x800000).converted("zext", wide)
+    first, second, third = (m * word.converted("zext", wide) for word in words)
+    return ((first << 32) + second) + third.shifted_right(32, signed=False)
+
+
+def _signed(d: Value) -> Value:
+    """An integer as a float64, rounded once."""
+    kind = d.kind.of("double")
+    features = d.body.target.features
+    if "avx512dq" in features or d.body.target.architecture == "aarch64":
+        return d.converted("sitofp", kind)
+    # the bits of 2^52 and the lower half, and those of 2^84 + 2^63 and the upper one
+    lower = ((d & 0xFFFFFFFF) | 0x4330000000000000).cast(kind)
+    upper = (d.shifted_right(32, signed=False) ^ 0x4530000080000000).cast(kind)
+    return (upper - (2.0**84 + 2.0**63 + 2.0**52)) + lower
+
+
+def _open(value: Value, d: Value, least: float) -> Value:
+    """A value, and NaN where the argument is too near to a multiple to be known."""
+    return value.body.chosen(d.magnitude().compared("olt", least), math.nan, value)
+
+
+def _sine(turns: Value) -> Value:
+    d = _signed(turns << 1)
+    value = of_half_turn(d * (math.pi * 2.0**-64), (turns + (1 << 62)).shifted_right(63, signed=False))
+    return _open(value, d, _LEAST_OF_HALF)
+
+
+def _with_sign(value: Value, x: Value) -> Value:
+    """A value of an odd function, of |x|, as that of x."""
+    sign = x.bits().converted("zext", value.kind.integer).shifted_right(31, signed=False) << 63
+    return (value.bits() ^ sign).cast(value.kind)
+
+
+def _sin(x: Value) -> Value:
+    return _with_sign(_sine(_turns(x)), x)
+
+
+def _cos(x: Value) -> Value:
+    """The sine of a quarter of a turn more."""
+    return _sine(_turns(x) + (1 << 62))
+
+
+def _tan(x: Value) -> Value:
+    turns = _turns(x)
+    d = _signed(turns << 2)
+    value = of_quarter_turn(d * (math.pi * 2.0**-65), (turns + (1 << 61)).shifted_right(62, signed=False))
+    return _with_sign(_open(value, d, _LEAST_OF_QUARTER), x)
+
+
+FUNCTIONS: Mapping[str, Callable[[Value], Value]] = {"sin": _sin, "cos": _cos, "tan": _tan}
+RELS = {"sin": SIN_REL, "cos": SIN_REL, "tan": TAN_REL}
+
+
+def of_far(op: str, x: Value) -> Value:
+    """A call of the function for float32 from FARTHEST on; NaN if the result is not within the bound of smaller arguments."""
+    kind = x.kind.of("double")
+    inner = Body(x.body.target)
+    made = FUNCTIONS[op](Value(inner, "%x", x.kind))
+    name = f"far_{op}_{x.kind.lanes}"
+    head = f"define internal {kind.text} @{name}({x.kind.text} %x) noinline {{"
+    text = "\n".join([head, "entry:", *inner.lines, f"  ret {made!r}", "}"])
+    x.body.declared |= inner.declared | {text: None}
+    return x.body.value(f"call {kind.text} @{name}({x!r})", kind)
+
+
+def completed(op: str, x: Value, near: Approximate) -> Approximate:
+    """What was made of a float32 in float64, and where an argument of a group is far, of these as well."""
+    body, value = x.body, near.value
+    assert near.guard is not None
+    assert near.rel == RELS[op]
+    size = x.magnitude()
+    far = size.compared("oge", FARTHEST) & size.compared("one", math.inf)
+    before, some, made, after = (body.name(label) for label in ("near", "far", "made", "after"))
+    body.jump(before)
+    body.label(before)
+    lanes = far.kind.lanes
+    any_ = far.name
+    if lanes:
+        any_ = body.op(f"icmp ne i{lanes} {body.op(f'bitcast {far.kind.text} {far.name} to i{lanes}')}, 0")
+    body.branch(any_, some, after, seldom=True)
+    body.label(some)
+    found = body.chosen(far, of_far(op, x), value)
+    open_ = (near.guard & ~far) | (far & found.compared("uno", found))
+    body.jump(made)
+    body.label(made)
+    body.jump(after)
+    body.label(after)
+    value, guard = (
+        body.value(f"phi {a.kind.text} [ {a.name}, %{before} ], [ {b.name}, %{made} ]", a.kind)
+        for a, b in ((value, found), (near.guard, open_))
+    )
+    return Approximate(value, near.rel, guard)

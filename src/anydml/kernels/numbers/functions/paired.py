@@ -1,0 +1,286 @@
+"""Functions in pairs of float32: a head and a tail, by which most results are rounded before float64 is asked.
+
+A pair is two values of the tail between which the function of a float32 argument lies. Only multiply-adds that are rounded
+once, sums, quotients and picks from tables are used, each the same on every processor, so that a proof for all 2^32
+arguments on one (`tools/prove_pairs.py`) holds on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.numbers.functions import paired_tables as tables
+from anydml.kernels.numbers.functions.approximate import at_most
+from anydml.kernels.numbers.functions.picks import fine, picked
+from anydml.kernels.numbers.functions.polynomials import evaluated
+
+ROUNDER = 1.5 * 2.0**23  # what is added to it is rounded to an integer, which its low bits show
+EXP_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}  # by tables of eight, and of 32
+EXP_FAR = 77.0  # beyond, the tail loses digits below float32's least numbers
+
+LOG_MARGIN = 2.0**-23  # a part of r^3, beside one of the result
+LOG_LEAST = 2.0**-34.8
+SIGMOID_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}
+SIGMOID_FAR = 18.0  # below minus that
+SIGMOID_FULL = 40.0  # from here on it is 1 within 2^-57
+TANH_MARGIN = {False: 2.0**-33, True: 2.0**-32.8}
+SCALED_MARGIN = 2.0**-23.9  # a tail's product and its difference from the margin are rounded by 2^-25 of the tail each
+SCALED_LEAST = 2.0**-90
+TANH_TAIL, TANH_LEAST = 2.0**-22, 2.0**-33.6  # by tables of eight: a part of x^3 p(x^2), and of 1 elsewhere
+TANH_FAR, TANH_NEAR = 20.0, 2.0**-4.5
+ERF_MARGIN = 2.0**-34.4
+GELU_MARGIN = 2.0**-37.9  # a part of the argument
+TINY = (127 - 90) << 23  # the bits of 2^-90, below which tails of float64 lose digits
+
+
+class PairInterval(NamedTuple):
+    """A number between head + low and head + high, but in the lanes of `outside`; the sign bit of `sign` then flips its own.
+
+    size: what part of the head the tails are at most. sums: what head + low and head + high round to, where that was cheaper.
+    """
+
+    head: Value
+    low: Value
+    high: Value
+    outside: Value | None
+    sign: Value | None = None
+    size: float = 2.0**-9
+    sums: tuple[Value, Value] | None = None
+
+    def ends(self) -> tuple[Value, Value]:
+        """The float32 that the number rounds to, if they are the same, but for its sign."""
+        return self.sums or (self.head + self.low, self.head + self.high)
+
+
+class Power(NamedTuple):
+    """e^x = scale (1 + r + p), where |r| < 0.044 and |p| < 0.001."""
+
+    scale: Value
+    r: Value
+    p: Value
+
+    def pair(self) -> tuple[Value, Value]:
+        """A head and a tail: scale + scale r rounded, and what that lacks."""
+        fused = self.r.body.fused
+        head = fused(self.scale, self.r, self.scale)
+        return head, fused(self.scale, self.p, fused(self.scale, self.r, self.scale - head))
+
+    def rounded(self) -> tuple[Value, Value]:
+        """A head and a tail that is below 2^-23 of it."""
+        fused = self.r.body.fused
+        head = fused(self.scale, self.r + self.p, self.scale)
+        return head, fused(self.scale, self.p, fused(self.scale, self.r, self.scale - head))
+
+
+def power(x: Value, trim: float = 0.0, *, far: bool = False) -> Power:
+    """e^x, less the share `trim` of it, for |x| <= 77; by tables of eight, the error grows from |x| = 10 on, but not if it is
+    `far`."""
+    return _power_of_32(x, trim) if fine(x) else _power_of_8(x, trim, far=far)
+
+
+def _power_of_8(x: Value, trim: float, *, far: bool) -> Power:
+    fused = x.body.fused
+    shifted = fused(x, tables.EXP8_INVERSE, ROUNDER)
+    k = shifted - ROUNDER
+    r = fused(k, -tables.EXP8_STEP, x)  # exact
+    index = shifted.bits()
+    scale = (picked(tables.EXP8_HEADS, "i32", index) + (index << 20)).cast(x.kind)
+    rest = fused(k, -tables.EXP8_STEP_TAIL, picked([t - trim for t in tables.EXP8_TAILS], "float", index))
+    squared = r * r
+    q = fused(fused(r, tables.EXP8_TERMS[2], tables.EXP8_TERMS[1]), r, tables.EXP8_TERMS[0])
+    p = fused(r, fused(squared, q, rest), rest)
+    return Power(scale, r, fused(squared, fused(rest, 0.5, 0.5) if far else 0.5, p))
+
+
+def _power_of_32(x: Value, trim: float) -> Power:
+    fused = x.body.fused
+    shifted = fused(x, tables.EXP32_INVERSE, ROUNDER)
+    k = shifted - ROUNDER
+    r = fused(k, -tables.EXP32_STEP, x)  # exact
+    index = shifted.bits()
+    scale = (picked(tables.EXP32_HEADS, "i32", index) + (index << 18)).cast(x.kind)
+    rest = fused(k, -tables.EXP32_STEP_TAIL, picked([t - trim for t in tables.EXP32_TAILS], "float", index))
+    q = fused(fused(r, tables.EXP32_TERMS[1], tables.EXP32_TERMS[0]), r, 0.5)
+    return Power(scale, r, fused(r, fused(r, q, rest), rest))
+
+
+def exp(x: Value) -> PairInterval:
+    margin = EXP_MARGIN[fine(x)]
+    y = power(x, margin, far=True)
+    head, tail = y.pair()
+    return PairInterval(head, tail, x.body.fused(y.scale, margin * 2.3, tail), _beyond(x, EXP_FAR))
+
+
+def _beyond(x: Value, far: float) -> Value:
+    return x.magnitude().compared("ugt", far)
+
+
+def sigmoid(x: Value) -> PairInterval:
+    """1 / (1 + e^-x) = z (1 + u + u^2), where z is the rounded inverse of a rounded sum.
+
+    By tables of 32, |u| is below 2^-13, and z need not wait for the tail; by those of eight, u is made so small that u^2 is
+    nothing.
+    """
+    fused, chosen = x.body.fused, x.body.chosen
+    y = power(-at_most(x, SIGMOID_FULL), far=True)
+    head, tail = y.pair() if fine(x) else y.rounded()
+    large, small = chosen(head.compared("ogt", 1.0), head, 1.0), chosen(head.compared("olt", 1.0), head, 1.0)
+    total = large + small
+    z = 1 / total
+    u = fused(-z, (small - (total - large)) + tail, fused(-z, total, 1.0))
+    if fine(x):
+        u = fused(u, u, u)
+    margin = SIGMOID_MARGIN[fine(x)]
+    low, high = u - margin, u + margin
+    return PairInterval(
+        z, z * low, z * high, x.compared("ult", -SIGMOID_FAR), None, 2.0**-12, (fused(z, low, z), fused(z, high, z))
+    )
+
+
+def tanh(x: Value) -> PairInterval:
+    """(e^2x - 1) / (e^2x + 1); x + x^3 p(x^2) beside a small x, where the error of e^2x is large beside e^2x - 1."""
+    body, fused = x.body, x.body.fused
+    size = x.magnitude()
+    most = at_most(size, TANH_FAR)
+    head, tail = power(most + most).rounded()
+    above, below = head - 1.0, head + 1.0
+    above_tail, below_tail = ((head - above) - 1.0) + tail, (1.0 - (below - head)) + tail
+    z = 1 / below
+    quotient = above * z
+    rest = z * fused(-quotient, below_tail, above_tail + fused(-quotient, below, above))
+    near = size.compared("olt", TANH_NEAR)
+    squared = size * size
+    series = fused(fused(squared, tables.TANH[2], tables.TANH[1]), squared, tables.TANH[0])
+    quotient = body.chosen(near, size, quotient)
+    rest = body.chosen(near, size * squared * series, rest)
+    share = quotient * TANH_MARGIN[fine(x)]
+    if not fine(x):
+        share = share + body.chosen(near, rest.magnitude() * TANH_TAIL, TANH_LEAST)
+    # of NaN, the ends are NaN, and differ
+    return PairInterval(quotient, rest - share, rest + share, None, x.bits() & -(1 << 31))
+
+
+def log(x: Value) -> PairInterval:
+    """Of normal positive x."""
+    return _log(x)._replace(outside=~(x.bits() - (1 << 23)).compared("ult", 0x7F000000))
+
+
+def log_of_subnormal(x: Value) -> PairInterval:
+    """Of positive x below 2^-126."""
+    scaled_up = (x.bits() & 0x7FFFFF).converted("sitofp", x.kind) * 2.0 ** (32 - 149)
+    return _log(scaled_up, 32)._replace(outside=(x.bits() - 1).compared("uge", (1 << 23) - 1))
+
+
+def _log(x: Value, less: int = 0) -> PairInterval:
+    """e log 2 + log m, by a table of eight; for normal positive x. 1 + r is m and an entry's product. less: taken from e."""
+    fused = x.body.fused
+    bits = x.bits()
+    moved = bits - tables.LOG_FIRST
+    exponent = moved.shifted_right(23, signed=True)
+    index = moved.shifted_right(20, signed=False)
+    k = (exponent - less if less else exponent).converted("sitofp", x.kind)
+    m = (bits - (exponent << 23)).cast(x.kind)
+    r = fused(m, picked(tables.LOG_FACTORS, "float", index), -1.0)  # exact
+    head = fused(k, tables.LN2_HEAD, picked(tables.LOG_HEADS, "float", index))  # exact
+    rest = fused(k, tables.LN2_TAIL, picked(tables.LOG_TAILS, "float", index))
+    squared = r * r
+    lost = fused(r, r, -squared)
+    near = fused(squared, -0.5, r)
+    rest_near = fused(squared, -0.5, r - near)
+    q = x.lift(tables.LOG[-1])
+    for c in reversed(tables.LOG[:-1]):
+        q = fused(q, r, c)
+    total = head + near
+    cube = squared * r
+    tail = fused(lost, -0.5, fused(cube, q, rest)) + (rest_near + (near - (total - head)))
+    share = fused(cube.magnitude(), LOG_MARGIN, total.magnitude() * LOG_LEAST)
+    return PairInterval(total, tail - share, tail + share, None)
+
+
+def _of_square(x: Value, coefficients: Sequence[float], far: float) -> Value:
+    """A polynomial, in float64, of the distance of x^2 from the middle of what it serves."""
+    t = x.body.fused(x, x, -(far * far / 2))
+    return evaluated(t, coefficients, 1, x.body.fused, lambda a: a * a)
+
+
+def halved(y: Value, single: Kind) -> tuple[Value, Value]:
+    """A float64 as a head and a tail of float32."""
+    head = y.converted("fptrunc", single)
+    return head, (y - head.converted("fpext", y.kind)).converted("fptrunc", single)
+
+
+def _without_tails(size: Value) -> Value:
+    """The lanes of a magnitude whose tails are too small for float32; a zero's are right."""
+    least = -(1 << 31)  # of integers, which 1 becomes, and 0 the largest
+    return (size.bits() + (least - 1)).compared("slt", least - 1 + TINY)
+
+
+def erf(x: Value) -> PairInterval:
+    """x times a polynomial of x^2 in float64, which is what it takes while 1 - erf is no less than a float32 shows of 1."""
+    size = x.magnitude()
+    z = at_most(size, tables.ERF_FAR).converted("fpext", x.kind.of("double"))
+    head, tail = halved(z * _of_square(z, tables.ERF, tables.ERF_FAR), x.kind)
+    share = head * ERF_MARGIN
+    # between what it is there, and 1
+    beyond = x.body.chosen(size.compared("ogt", tables.ERF_FAR), 2.0**-25, share)
+    return PairInterval(head, tail - share, tail + beyond, _without_tails(size), x.bits() & -(1 << 31), 2.0**-23)
+
+
+def gelu(x: Value) -> PairInterval:
+    """x Phi(x) = x (1/2 + x p(x^2)): the error is a part of x, which may be all of the result for a negative x."""
+    body, far = x.body, tables.GELU_FAR
+    size = x.magnitude()
+    z = at_most(size, far).signed_as(x).converted("fpext", x.kind.of("double"))
+    share = body.fused(z, _of_square(z, tables.GELU, far), 0.5)
+    head, tail = halved(z.magnitude() * share, x.kind)
+    # beyond, the tail is that of `far`, and the result between x and x Phi(far), which is x (1 - 2^-26.68)
+    beyond = size.compared("ogt", far)
+    head = body.chosen(beyond, size, head)
+    margin = size * body.chosen(beyond, 2.0**-25.7, x.lift(GELU_MARGIN))
+    outside = _without_tails(size) | x.compared("olt", -far)
+    return PairInterval(head, tail - margin, tail + margin, outside, x.bits() & -(1 << 31), 2.0**-23)
+
+
+def negative(x: PairInterval) -> PairInterval:
+    ones = x.head.body.constant(x.head.kind.integer, -(1 << 31))
+    return x._replace(sign=ones if x.sign is None else x.sign ^ ones)
+
+
+def scaled(x: PairInterval, factor: Value) -> PairInterval:
+    """The product with a float32; both ends move out by more than the roundings of the tails."""
+    body, fused = factor.body, factor.body.fused
+    if x.sign is not None:
+        factor = (factor.bits() ^ x.sign).cast(factor.kind)
+    head = x.head * factor
+    size = head.magnitude()
+    error = fused(x.head, factor, -head)
+    ends = [fused(tail, factor, error) for tail in (x.low, x.high)]
+    width = size * (x.size * SCALED_MARGIN)
+    upward = factor.compared("oge", 0.0)
+    low, high = body.chosen(upward, ends[0], ends[1]), body.chosen(upward, ends[1], ends[0])
+    # what is too small for exact products of 48 bits, zeros too; an infinity's ends are NaN, and differ
+    return PairInterval(head, low - width, high + width, size.compared("ult", SCALED_LEAST), None, 2 * x.size)
+
+
+def chosen(condition: Value, x: PairInterval | Value, y: PairInterval | Value) -> PairInterval:
+    """x in the lanes where the condition holds, else y: of pairs whose lanes outside do not count, and float32."""
+    body = condition.body
+    zero = body.constant((x.head if isinstance(x, PairInterval) else x).kind, -0.0)  # which keeps the sign of a zero
+    a, b = (v if isinstance(v, PairInterval) else PairInterval(v, zero, zero, None) for v in (x, y))
+    none = body.constant(zero.kind.integer, 0)
+    sign = None
+    if a.sign is not None or b.sign is not None:
+        sign = body.chosen(condition, a.sign or none, b.sign or none)
+    head, low, high = (body.chosen(condition, v, w) for v, w in ((a.head, b.head), (a.low, b.low), (a.high, b.high)))
+    return PairInterval(head, low, high, None, sign, max(a.size, b.size))
+
+
+FUNCTIONS: dict[str, Callable[[Value], PairInterval]] = {f.__name__: f for f in (exp, sigmoid, tanh, log, erf, gelu)}
+MIXED = {"erf", "gelu"}  # in float64 up to their heads and tails
+
+
+def serves(body: Body) -> bool:
+    """Whether a target has what pairs take: fused multiply-adds, and picks from tables."""
+    return body.has_fma and "avx2" in body.target.features

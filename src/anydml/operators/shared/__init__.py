@@ -1,0 +1,1 @@
+"""What operator files share: their vocabulary, and helpers of single lineages."""

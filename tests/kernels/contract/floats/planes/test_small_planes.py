@@ -1,0 +1,184 @@
+"""Small planes beside the oracle: convolutions whose lines are shorter than a vector, and windows that tile narrow lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_whole_images import with_zeros
+from test_windows import executed, pooling, same
+
+import anydml as dml
+import hostile_data
+from anydml import DataType, TensorDesc
+from anydml.kernels.code import llvm
+from anydml.kernels.contract.floats import tuning
+from anydml.kernels.contract.floats.packed import flat_panels
+from anydml.kernels.windows import family, narrow
+from drawn_contractions import Bound, Rng, activation, left_open, named, pick, run, some
+from every_kernel import SOAK, Ran, without_dot_products
+from guard_pages import AVAILABLE
+from tuned import tuned
+
+pytestmark = [
+    pytest.mark.skipif(llvm.unavailable() is not None or not AVAILABLE, reason="nothing can be compiled, or guarded"),
+    pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:underflow"),
+]
+ISAS = [t.name for t in without_dot_products()]
+F32 = DataType.FLOAT32
+
+
+@pytest.fixture
+def flat(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the columns of each plan are small planes."""
+    found: list[bool] = []
+    serves = flat_panels.serves
+
+    def noted(*arguments: Any) -> bool:
+        found.append(serves(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(flat_panels, "serves", noted)
+    return found
+
+
+def planes(rng: Rng, **given: Any) -> Any:
+    """A convolution of small planes that keeps their sizes: any odd filter, several images and channels, with gaps between."""
+    data_type, batches = pick(rng, (F32, F32, DataType.FLOAT16)), int(rng.integers(1, 7))
+    inner, taps = some(rng, 2, pick(rng, (4, 9, 20)), 2), pick(rng, ((3, 3), (3, 3), (1, 3), (5, 5), (3, 1)))
+    read, written = int(rng.integers(1, 4)), int(rng.integers(5, 19))
+    apart = inner[0] * inner[1] + int(rng.integers(0, 2))
+    dilations = pick(rng, ((1, 1), (1, 1), (2, 1)))
+    padding = tuple((taps[a] - 1) * dilations[a] // 2 for a in range(2))
+    fields = dict(
+        input_tensor=TensorDesc(data_type, (batches, read, *inner), strides=(read * apart, apart, inner[1], 1)),
+        filter_tensor=TensorDesc(data_type, (written, read, *taps)),
+        bias_tensor=TensorDesc(data_type, (1, written, 1, 1)) if rng.random() < 0.7 else None,
+        output_tensor=TensorDesc(data_type, (batches, written, *inner)),
+        mode=pick(rng, ("CONVOLUTION", "CROSS_CORRELATION")), strides=(1, 1), dilations=dilations,
+        start_padding=padding, end_padding=padding, output_padding=(0, 0), fused_activation=activation(rng),
+    )  # fmt: skip
+    return named("CONVOLUTION")(**(fields | given))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_planes_as_columns(isa: str, flat: list[bool], ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned(monkeypatch, tuning, alone=0)
+    compared = 0
+    for case in range(6 * SOAK):
+        rng = np.random.default_rng((21, case))
+        kinds = ["ordinary", pick(rng, hostile_data.KINDS), "specials"]
+        compared += run(planes(rng), rng, dml.Device(isa=isa, threads=1 + case % 2), kinds)
+    assert sum(flat) >= 0.5 * len(flat) > 0
+    ran(compared, 5_000)
+
+
+def test_planes_one_behind_another(flat: list[bool], ran: Ran) -> None:
+    """Of three dimensions: a position counts for some of the planes alone."""
+    compared = 0
+    for case, taps in enumerate(((3, 3, 1), (3, 1, 3), (2, 3, 3), (1, 3, 3))):
+        rng = np.random.default_rng((22, case))
+        sizes, padding = (4, 5, 7), tuple(n // 2 for n in taps)
+        end = tuple(n - 1 - before for n, before in zip(taps, padding, strict=True))
+        desc = planes(
+            rng, input_tensor=TensorDesc(F32, (2, 2, *sizes)), filter_tensor=TensorDesc(F32, (6, 2, *taps)), bias_tensor=None,
+            output_tensor=TensorDesc(F32, (2, 6, *sizes)), strides=(1,) * 3, dilations=(1,) * 3, output_padding=(0,) * 3,
+            start_padding=padding, end_padding=end, fused_activation=None,
+        )  # fmt: skip
+        compared += run(desc, rng, dml.Device(isa=ISAS[case % len(ISAS)], threads=1), ["ordinary", "specials"])
+    assert flat
+    assert all(flat)
+    ran(compared, 4 * 2 * 6 * 140)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_exact_sums_with_a_bias(isa: str, flat: list[bool], ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such sums are often halfway between two floats, and a padded one that is 0 has no sign beside a bias."""
+    rng, relu = np.random.default_rng(5), named("ACTIVATION_RELU")()
+    x, filters = TensorDesc(F32, (3, 1, 8, 8)), TensorDesc(F32, (8, 1, 3, 3))
+    desc = planes(
+        rng, input_tensor=x, filter_tensor=filters, bias_tensor=TensorDesc(F32, (1, 8, 1, 1)), mode="CROSS_CORRELATION",
+        output_tensor=TensorDesc(F32, (3, 8, 8, 8)), dilations=(1, 1), start_padding=(1, 1), end_padding=(1, 1),
+        fused_activation=relu,
+    )  # fmt: skip
+    with left_open(monkeypatch) as counts:
+        bound = Bound(desc, dml.Device(isa=isa, threads=1), at_end=True)
+        for zeros in (0, 0.7):
+            image = np.where(rng.random((3, 1, 8, 8)) < zeros, 0, rng.integers(0, 17, (3, 1, 8, 8))) / 16
+            bound.arrays["input_tensor"][...] = image
+            bound.arrays["filter_tensor"][...] = rng.integers(-99, 99, (8, 1, 3, 3)) * 2.0**-6 + 2.0**-20
+            bound.arrays["bias_tensor"][...] = np.where(np.arange(8) % 4, rng.integers(1, 99, 8) * 2.0**-17, -0.0)[
+                :, None, None
+            ]
+            bound.check()
+    assert all(flat)
+    assert not sum(counts)
+    ran(bound.executed, 2 * 3 * 8 * 64)
+
+
+# --- pooling ---
+
+TILES = [  # sizes and windows: lines of one element and of a whole vector, one plane, windows of three, of one line, in depth
+    ((3, 2, 8, 8), (2, 2)),
+    ((1, 5, 4, 4), (2, 2)),
+    ((2, 3, 6, 4), (3, 2)),
+    ((2, 1, 3, 12), (1, 3)),
+    ((5, 3, 2, 2), (2, 1)),
+    ((1, 1, 2, 2), (1, 2)),
+    ((7, 3, 9, 24), (3, 3)),
+    ((2, 2, 4, 32), (2, 2)),
+    ((1, 3, 3, 4, 8), (1, 2, 2)),
+]
+
+
+@pytest.fixture
+def tiled(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each window is compiled for narrow lines."""
+    found: list[bool] = []
+    real = narrow.narrow
+
+    def noted(*arguments: Any) -> Any:
+        made = real(*arguments)
+        found.append(made is not None)
+        return made
+
+    monkeypatch.setattr(narrow, "narrow", noted)
+    monkeypatch.setattr(family, "ALONE", 0)
+    return found
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_windows_that_tile_narrow_lines(isa: str, tiled: list[bool], ran: Ran) -> None:
+    compared = 0
+    for data_type in (F32, DataType.FLOAT16, DataType.INT8, DataType.UINT8, DataType.INT32, DataType.UINT64):
+        for at, (sizes, window) in enumerate(TILES):
+            rng = np.random.default_rng(at)
+            desc = pooling("MAX_POOLING2", data_type, sizes, window, strides=window)
+            for kind in ("ordinary", "specials"):
+                x = hostile_data.values(data_type.name, sizes, rng, kind)
+                compared += same(desc, {"input_tensor": x}, executed(desc, {"input_tensor": x}, isa, 1 + at % 3))
+            if data_type.dtype.kind == "f":
+                x = with_zeros(hostile_data.values(data_type.name, sizes, rng, "ordinary"))
+                compared += same(desc, {"input_tensor": x}, executed(desc, {"input_tensor": x}, isa, 2))
+    assert sum(tiled) > 0.8 * len(tiled)
+    ran(compared, 5_000)
+
+
+def test_windows_that_do_not_tile(tiled: list[bool]) -> None:
+    """Padding, overlaps, gaps, lines that are left out or cut: these are reduced in the usual way."""
+    sizes = (2, 3, 4, 8)
+    for fields in (
+        dict(window=(2, 2), strides=(2, 2), start=(1, 1)),
+        dict(window=(2, 2), strides=(1, 2)),
+        dict(window=(2, 2), strides=(2, 2), dilations=(2, 1)),
+        dict(window=(2, 2), strides=(2, 3)),
+        dict(window=(3, 2), strides=(3, 2)),
+        dict(window=(2, 2), strides=(2, 2), layout=(100, 33, 8, 1)),
+        dict(window=(2, 2), strides=(2, 2), out=(30, 8, 4, 1)),
+        dict(window=(2, 2), strides=(2, 2), indices=True),
+    ):
+        desc = pooling("MAX_POOLING2", F32, sizes, **fields)
+        assert dml.Device("cpu").compile(desc).kernel_name == "windows:compiled"
+    assert tiled
+    assert not any(tiled)
