@@ -85,7 +85,7 @@ PUBLIC = {
     *("TensorDesc", "TensorFlags", "UnsupportedError", "Violation", "__version__", "check", "compare", "deviations"),
     *("OptimizationWarning", "PerformanceWarning"),
     *("ConstantNode", "Graph", "GraphDesc", "GraphError", "InputEdge", "IntermediateEdge", "OperatorNode", "OutputEdge"),
-    *("graph", "program", "show_config", "testing"),
+    *("SEMANTICS_VERSION", "graph", "program", "show_config", "testing"),
 }
 
 

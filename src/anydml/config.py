@@ -31,6 +31,7 @@ def config() -> dict[str, Any]:
         reason = f"anydml compiles no code for {llvm.process_triple()}"
     return {
         "anydml": anydml.__version__,
+        "semantics": anydml.SEMANTICS_VERSION,
         "operators": len(operators.every()),
         "feature_levels": [str(level) for level in FeatureLevel],
         "devices": list(NAMES),
@@ -96,7 +97,7 @@ def text(facts: dict[str, Any]) -> str:
     usable, there = facts["processors"]["usable"], facts["processors"]["all"]
     threads = facts["threads"]
     rows = {
-        "anydml": f"{facts['anydml']}, {facts['operators']} operators",
+        "anydml": f"{facts['anydml']}, semantics {facts['semantics']}, {facts['operators']} operators",
         "feature levels": f"{facts['feature_levels'][0]} to {facts['feature_levels'][-1]}",
         "devices": ", ".join(facts["devices"]),
         "Python": f"{facts['python']}, {facts['system']}",

@@ -92,6 +92,7 @@ def test_info_is_the_configuration(call: Call, capsys: pytest.CaptureFixture[str
     status, out, _ = call("info", "--json")
     facts = json.loads(out)
     assert (status, facts["anydml"], facts["numpy"]) == (0, dml.__version__, np.__version__)
+    assert facts["semantics"] == dml.SEMANTICS_VERSION
     assert facts["kernels"] in ("compiled", "NumPy")
     assert facts["feature_levels"][-1] == "6_4"
 
@@ -436,7 +437,7 @@ def test_ops_lists_every_operator(call: Call) -> None:
 
 
 def test_version_and_help(call: Call) -> None:
-    assert call("--version") == (0, f"anydml {dml.__version__}\n", "")
+    assert call("--version") == (0, f"anydml {dml.__version__}, semantics {dml.SEMANTICS_VERSION}\n", "")
     status, out, _ = call("--help")
     assert status == 0
     for command in ("run", "check", "describe", "ops", "compare"):

@@ -50,7 +50,9 @@ _allow_outside = click.option("--allow-outside", is_flag=True, help="Let it read
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.version_option(anydml.__version__, prog_name="anydml", message="%(prog)s %(version)s")
+@click.version_option(
+    anydml.__version__, prog_name="anydml", message=f"%(prog)s %(version)s, semantics {anydml.SEMANTICS_VERSION}"
+)
 def commands() -> None:
     """DirectML's operators, exactly, on any machine."""
 
