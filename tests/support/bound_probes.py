@@ -81,8 +81,9 @@ def exactly(module: Any, name: str, attributes: dict[str, Any], inputs: dict[str
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "stored", kept)
+        patch.setattr(module, "rounded", lambda x, dtype: x, raising=False)
         module.OPERATORS[name](attributes, inputs, outputs)
-    return found[0]
+    return found[-1] if len(outputs) == 1 else found[0]  # an LSTM stores its states before
 
 
 def ratios(records: Records, exact: Sequence[Any]) -> Array:
@@ -94,6 +95,9 @@ def ratios(records: Records, exact: Sequence[Any]) -> Array:
             continue
         error = abs(t - (mpq(float(records.head[at])) + mpq(float(records.tail[at]))))
         bound = mpq(float(records.bound[at]))
+        if bound < 0:  # of a number that was rounded in one way or another: it is next to t
+            found[at] = 0.0 if error <= -bound else np.inf
+            continue
         found[at] = 0.0 if error <= NEAR * abs(t) else float(error / bound) if bound else np.inf
     return found
 

@@ -1,9 +1,9 @@
 """Probes: kernels that store the estimate and the error bound of each element in its place, so that tests can check the bound.
 
 The record of an element is three float64, a head, a tail and a bound, and a mark. It claims that |t - (head + tail)| <= bound,
-where t is the element before it is rounded; a bound that is NaN claims nothing. An element has fewer bits than its record, so
-each call of a probe stores one part, whose number it reads from memory. All other code of a probe is that of the kernel, and
-the bound is the one by which the kernel decides.
+where t is the element before it is rounded; a bound that is NaN claims nothing, and one below 0 that t is next to the
+estimate. An element has fewer bits than its record, so each call of a probe stores one part, whose number it reads from
+memory. All other code of a probe is that of the kernel, and the bound is the one by which the kernel decides.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def record(head: Value, tail: Value, bound: Value, element_bits: int) -> Value:
 
 
 def record_of_ends(low: Value, high: Value, unclaimed: Value | None, element_bits: int) -> Value:
-    """The record of numbers between two ends; nothing is claimed of some lanes."""
+    """The record of numbers between two ends, in either order; nothing is claimed of some lanes."""
     half = (high - low) * 0.5
-    bound = half if unclaimed is None else half.body.chosen(unclaimed, float("nan"), half)
+    bound = half.magnitude()
+    bound = bound if unclaimed is None else half.body.chosen(unclaimed, float("nan"), bound)
     return record(low, half, bound, element_bits)

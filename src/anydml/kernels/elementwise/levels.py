@@ -70,7 +70,7 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
         return bits, "0" if undecided is None else lanes_as_bits(left_by_first_stage(undecided))
 
     x = walk.at_base()
-    if x is not None and x.known is not None and data_type in SINGLE:
+    if x is not None and x.known is not None and data_type in SINGLE and body.target.probe is None:
         single, certain = x.known(data_type)
         single = walk.clamped(single)
         made = single.bits() if data_type == DataType.FLOAT32 else narrowed(single)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Kind, Value, part
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, decided_size, once
-from anydml.kernels.numbers.functions.approximate import at_least
+from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
@@ -174,7 +174,11 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
         elif shared.off is not None and g is not None:
             grown = g.magnitude()
             bound = grown * shared.off if bound is None else body.fused(grown, shared.off, bound)
-        return size * shared.share if bound is None else body.fused(size, shared.share, bound)
+        bound = size * shared.share if bound is None else body.fused(size, shared.share, bound)
+        if body.target.probe is None or None in singles:
+            return bound
+        size = at_least(y.magnitude(), to_reach().converted("fpext", y.kind))  # what `known` decides by
+        return at_most(bound, size * KNOWN)
 
     bounded = once(err)
 
@@ -189,6 +193,10 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
 
     def known(data_type: DataType) -> tuple[Value, str]:
         made = y.converted("fptrunc", y.kind.of("float"))
+        # the limits of a line are no NaN
+        return made, all_known(y, made, to_reach(), data_type, certain=not singles)
+
+    def to_reach() -> Value:
         of_term, of_factor, limit = shared.limits
         for single in singles[-len(sizes) :] if sizes else ():
             assert single is not None
@@ -198,8 +206,7 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
         elif shared.off is not None:
             assert singles[0] is not None
             limit = body.fused(singles[0].magnitude(), of_factor, limit)
-        # the limits of a line are no NaN
-        return made, all_known(y, made, limit, data_type, certain=not singles)
+        return limit
 
     number = Number(body, lambda: y, Known(-MOST, MOST), err=bounded, guard=shared.guard)
     if shared.rel is not None and not sizes and shared.b is None:

@@ -10,7 +10,7 @@ from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import Bits, Index, Item
 from anydml.kernels.nests.key import NestKey
 from anydml.kernels.nests.walk import NestWalk
-from anydml.kernels.numbers.floats import rounding
+from anydml.kernels.numbers.floats import recorded, rounding
 from anydml.kernels.numbers.lanes import either, in_lanes
 from anydml.kernels.numbers.measured import arithmetic
 from anydml.kernels.numbers.measured.functions import as_number
@@ -41,6 +41,13 @@ class NestElements(Frame):
         if not floating:
             whole = items.index(x)
             return in_lanes(whole.value.converted("trunc", whole.value.kind.of(element.element)), self.lanes), whole.guard
+        if self.body.target.probe is not None:
+            number = as_number(x)
+            bits, undecided = rounding.stored(number, data_type, integral=False)
+            if number.exact:  # also what stands for a quotient that rounds alike
+                y = number.wide()
+                bits, undecided = recorded.claimed(y, y.lift(0.0), y.magnitude() * -(2.0**-52), x.guard, data_type.element_bits)
+            return in_lanes(bits, self.lanes), undecided
         if data_type == DataType.FLOAT32:
             single, undecided = rounding.nearest_single(as_number(x))
             bits = single.bits()

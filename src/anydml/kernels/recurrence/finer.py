@@ -137,6 +137,8 @@ def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) 
         (ROUGH, finer, []),
         (FINE, finer, needed),
     ]
+    if target.probe is not None:  # of what both decide, records of the finer one
+        del passes[1]
     for name, many, made in passes:
         count = body.load("i64", "%state", 8 * COUNT)
         _, (kept, *_) = body.loop("0", count, 1, none, partial(entry, name=name, together=many, needed=made))

@@ -19,4 +19,11 @@ def between(head: Value, low: Value, high: Value, guard: Value | None, rel: floa
     finite = head.magnitude().compared("olt", math.inf)
     ends = tuple(body.chosen(finite & tail.compared("one", 0.0), odd_of(*two_sum(head, tail)), head) for tail in (low, high))
     unsigned = (ends[0].bits() ^ ends[1].bits()).compared("slt", 0)
-    return Number(body, lambda: head, rel=rel, ends=lambda: (ends[0], ends[1]), guard=either(guard, unsigned))
+    return Number(
+        body,
+        lambda: head,
+        rel=rel,
+        ends=lambda: (ends[0], ends[1]),
+        guard=either(guard, unsigned),
+        finer=lambda: (head, (low + high) * 0.5, (high - low) * 0.5),
+    )

@@ -17,6 +17,7 @@ from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.combined import used
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats import recorded
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.numbers.functions.approximate import ROUNDER, at_least, at_most
 from anydml.kernels.numbers.functions.coefficients import EXP, EXP_NEAR
@@ -31,6 +32,7 @@ from anydml.tensor import DataType
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # off by 2^-55.2
 FAR = 700.0  # largest elements beyond have others near them as exact differences
 BELOW = 300.0
+SMALL = 420  # quotients below 2^-420 are stored as 0, and not known any nearer
 CLOSE, FARTHEST = 600.0, 800.0  # e^-gap is 2^-1024 in between, by far
 # An entry, the product and r are off by u each. What LN2 is off by counts as often as n differs from that of m;
 # what is below 2^-200 of the largest power is stored as 0, or is so little of a rest above 2^-160 that its error is nothing
@@ -139,6 +141,9 @@ def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type
     small, err = (body.chosen(ahead, 0.0, value) for value in (log.wide(), log.error()))
     left = tail - small  # this and the sums with a bound are rounded, but where L is left out
     err = (err + body.chosen(ahead, 0.0, left.magnitude() * (3 * U))) * SLACK
+    if body.target.probe is not None:
+        unclaimed = either(log.guard, ~ahead & size.compared("oge", limit))
+        return recorded.claimed(head, left, err, unclaimed, data_type.element_bits)
     low, high = (_stored(odd_of(*two_sum(head, left + end)), data_type) for end in (-err, err))
     unsure = either(log.guard, ~ahead & size.compared("oge", limit), low.compared("ne", high), ~size.compared("olt", math.inf))
     assert unsure is not None
@@ -218,5 +223,10 @@ class Shares:
         assert self.ends is not None
         low, high = self.ends
         return Number(
-            self.body, lambda: e.wide() * high, Known(0.0, 1.0), rel=1.0, ends=lambda: (e.wide() * low, e.wide() * high)
+            self.body,
+            lambda: e.wide() * high,
+            Known(0.0, 1.0),
+            rel=1.0,
+            saturated=SMALL,
+            ends=lambda: (e.wide() * low, e.wide() * high),
         )

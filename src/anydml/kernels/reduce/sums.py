@@ -230,7 +230,7 @@ class CarefulProduct(Accumulator):
         low, high, nearest = (end * scale for end in (*made.ends(), head))
         return replace(
             made, wide=lambda: nearest, ends=lambda: (low, high), saturated=FURTHEST - 1,
-            zero=lambda: nearest.compared("oeq", 0.0),
+            zero=lambda: nearest.compared("oeq", 0.0), finer=lambda: (nearest, tail * scale, err * scale),
         )  # fmt: skip
 
 

@@ -256,7 +256,7 @@ class RowWalk(MomentWalk):
             if isinstance(a, CarefulRest):
                 self.closest = a.sum
             if isinstance(item, Number) and not alone:
-                item = replace(item, ends=None)  # which what is made of it has not
+                item = replace(item, ends=None, finer=None)  # which what is made of it has not
             self.items[p] = item if alone else self._settled(item)
 
     def closely(self) -> tuple[Value, Value]:

@@ -17,6 +17,7 @@ import math
 from anydml.kernels.code.values import Value
 from anydml.kernels.match.windows import LENGTH, MEAN, QUANTIZED
 from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats import recorded
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.numbers.floats.rounding import rounded_to_whole, stored
 from anydml.kernels.numbers.functions.pairs import two_sum
@@ -72,6 +73,9 @@ def careful(key: WindowsKey, total: Value, left: Value, lost: Value, counts: Val
         made, v = odd_of(high, low), high
     # t is within u of v, what is left is another u, and what is lost as it says
     e = body.fused(v.magnitude(), 4 * U, lost)
+    if body.target.probe is not None:
+        bound = body.chosen(inexact, e, v.magnitude() * (-2 * U))  # of exact sums, v is rounded once
+        return recorded.claimed(v, v.lift(0.0), bound, None, key.types[1].element_bits)
     ends = [as_bits(end, key.types[1]) for end in (v - e, v + e)]
     return as_bits(made, key.types[1]), inexact & ends[0].compared("ne", ends[1])
 
@@ -83,8 +87,10 @@ def root(key: WindowsKey, high: Value, low: Value, lost: Value) -> tuple[Value, 
     25 digits at most, so that its square is exact in float64, and so is the difference to high, which is next to it. On which
     side of b the root is, or that it is b, says the sign of (high - b^2) + low, which one rounding keeps.
     """
-    near, data_type = high.root(), key.types[1]
-    ends = [as_bits(end, data_type) for end in (near * (1 - 4 * U), near * (1 + 4 * U))]
+    near, data_type, share = high.root(), key.types[1], 4 * U
+    if high.body.target.probe is not None:
+        return recorded.claimed(near, near.lift(0.0), near * share, None, data_type.element_bits)
+    ends = [as_bits(end, data_type) for end in (near * (1 - share), near * (1 + share))]
     differ = ends[0].compared("ne", ends[1])
     first, second = (_number(end, data_type) for end in ends)
     middle = (first + second) * 0.5

@@ -51,6 +51,7 @@ class Number:
     good everywhere. guard: lanes that have to be decided elsewhere. ends: of a number that is to be stored and has no err, two
     values that t lies between, where these are known better than by rel. pair: t between float32 heads with tails; such a
     number has no other form. zero: lanes where t is known to be 0, and wide is, though the number is saturated.
+    finer: a head, a tail and a bound, where the ends are finer than float64 shows.
     """
 
     body: Body
@@ -69,6 +70,7 @@ class Number:
     ends: Callable[[], tuple[Value, Value]] | None = None
     pair: PairInterval | None = None
     zero: Lazy | None = None
+    finer: Callable[[], tuple[Value, Value, Value]] | None = None
 
     def guarded(self, *more: Value | None) -> Number:
         return replace(self, guard=either(self.guard, *more))

@@ -9,6 +9,7 @@ from anydml.kernels.code import probe
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
 from anydml.kernels.numbers import halves
+from anydml.kernels.numbers.floats import recorded
 from anydml.kernels.numbers.floats.numbers import HALF, SLACK, Lazy, Number, U, of_single, once
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.lanes import either
@@ -172,6 +173,8 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
     bits = data_type.element_bits
     if isinstance(x, WholeNumber):
         return x.resized(bits), None
+    if x.body.target.probe is not None and data_type.dtype.kind == "f":
+        return recorded.number(x, _ends, bits)
     if data_type == DataType.FLOAT16:
         half, undecided = nearest_half(x)
         return half, either(x.guard, undecided)

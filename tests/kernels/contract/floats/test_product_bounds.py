@@ -1,0 +1,101 @@
+"""The error bounds of products of floats: what kernels claim of each element, beside the exact result.
+
+`python tests/kernels/contract/floats/test_product_bounds.py` prints the table of records.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import oracle
+from anydml.kernels.code import llvm
+from bound_cases import Array, Case, Inputs, Rng, check, normal, printed, wide
+
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+
+KERNEL = "contract.floats:compiled"
+Rows = Callable[..., Array]
+
+
+def product(a: Rows, b: Rows, rows: int, terms: int, columns: int, *, bias: bool = False, alpha: float = 1.0) -> Case:
+    """Rows of all candidates by one matrix; the shape decides in which way it is computed."""
+
+    def inputs(rng: Rng) -> Inputs:
+        found = {"a_tensor": a(rng, 1, rows, terms), "b_tensor": b(rng, 1, columns, terms).transpose(0, 1, 3, 2)}
+        return found | ({"c_tensor": normal(rng, 1, rows, columns)} if bias else {})
+
+    def sizes(inputs: Inputs) -> tuple[int, ...]:
+        return (*inputs["a_tensor"].shape[:3], inputs["b_tensor"].shape[3])
+
+    fields = dict(alpha=alpha, beta=0.75 if bias else 0.0, trans_a="NONE", trans_b="NONE")
+    made = dict(alpha=alpha, beta=0.75 if bias else 0.0)
+    return Case(
+        "GEMM", KERNEL, oracle.contractions, made, inputs, sizes, told=fields,
+        shaped=lambda inputs: {name: np.ascontiguousarray(x) for name, x in inputs.items()}, rounds=1,
+    )  # fmt: skip
+
+
+def convolution(x: Rows, f: Rows, channels: int, size: int, window: int, *, outputs: int = 4) -> Case:
+    fields = dict(
+        mode="CROSS_CORRELATION", direction="FORWARD", strides=(1, 1), dilations=(1, 1), start_padding=(1, 1),
+        end_padding=(1, 1), output_padding=(0, 0), group_count=1,
+    )  # fmt: skip
+
+    def inputs(rng: Rng) -> Inputs:
+        return {"input_tensor": x(rng, channels, size, size), "filter_tensor": f(rng, channels, window, window)[:outputs]}
+
+    def sizes(inputs: Inputs) -> tuple[int, ...]:
+        side = size + 3 - window
+        return (len(inputs["input_tensor"]), len(inputs["filter_tensor"]), side, side)
+
+    return Case(
+        "CONVOLUTION", KERNEL, oracle.convolution, fields, inputs, sizes, kept=("filter_tensor",), rounds=1,
+    )  # fmt: skip
+
+
+CASES = {
+    "matrices": product(normal, normal, 6, 40, 20),
+    "matrices of wide elements": product(wide, wide, 6, 40, 20),
+    "matrices with a term": product(normal, normal, 6, 40, 20, bias=True),
+    "matrices with a factor": product(normal, normal, 6, 40, 20, alpha=0.625),
+    "matrices of a few columns": product(normal, normal, 12, 40, 3),
+    "a row": product(normal, normal, 1, 100, 40),
+    "a column": product(normal, normal, 12, 100, 1),
+    "long rows": product(normal, normal, 2, 1500, 8),
+    "many columns": product(normal, normal, 2, 24, 200),
+    "convolution": convolution(normal, normal, 3, 9, 3),
+    "convolution of many channels": convolution(normal, normal, 24, 6, 3, outputs=8),
+    "convolution of wide elements": convolution(wide, wide, 3, 8, 5),
+}
+# by stage, the first and the second, in vectors of 2, 4 and 8 float64
+RECORDS: dict[str, tuple[float, ...]] = {
+    "matrices": (0.0119, 0.0119, 0.0119, 0, 0, 0),
+    "matrices of wide elements": (0.0702, 0.0702, 0.0702, 0, 0, 0),
+    "matrices with a term": (0.0117, 0.0117, 0.0117, 0.727, 0.727, 0.727),
+    "matrices with a factor": (0.0125, 0.0125, 0.0125, 0.406, 0.406, 0.406),
+    "matrices of a few columns": (0.00968, 0.00968, 0.00968, 0, 0, 0),
+    "a row": (0.00726, 0.00726, 0.00723, 0, 0, 0),
+    "a column": (0.0029, 0.00512, 0.00622, 0, 0, 0),
+    "long rows": (0.000618, 0.000618, 0.000618, 0, 0, 0),
+    "many columns": (0.0142, 0.0142, 0.0142, 0, 0, 0),
+    "convolution": (0.0378, 0.0378, 0.0378, 0, 0, 0),
+    "convolution of many channels": (0.00546, 0.00546, 0.00546, 0, 0, 0),
+    "convolution of wide elements": (0.0664, 0.0664, 0.0664, 0, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_no_error_exceeds_its_bound(name: str) -> None:
+    check(CASES, RECORDS, name)
+
+
+def test_records_are_of_all_cases() -> None:
+    assert [*RECORDS] == [*CASES]
+
+
+if __name__ == "__main__":
+    printed(CASES, sys.argv[1:])

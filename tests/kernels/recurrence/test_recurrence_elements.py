@@ -1,0 +1,106 @@
+"""The error bounds of a recurrence's elements: what kernels claim of each element of a step, beside the exact result.
+
+A step of LSTM makes its outputs of the states that it has stored, which are records in a probe: so these are of its states.
+`python tests/kernels/recurrence/test_recurrence_elements.py` prints the table of records.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oracle
+from anydml import operators
+from anydml.kernels.code import llvm
+from bound_cases import Case, Inputs, Rng, about_one, cancelling, check, normal, printed, wide
+
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+
+KERNEL = "recurrence:compiled"
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+FUNCTIONS = {"RNN": ("TANH",), "GRU": ("SIGMOID", "TANH"), "LSTM": ("SIGMOID", "TANH", "TANH")}
+
+
+def step(name: str, make: Any = normal, size: float = 1.0, width: int = 9, *, hidden: int = 5, **how: Any) -> Case:
+    """One step of many sequences; size: a factor of the inputs. weights: how they are made."""
+    weights, functions = how.pop("weights", normal), how.pop("functions", FUNCTIONS[name])
+    found: Any = operators.find
+    descs = [found(f"ACTIVATION_{function}")() for function in functions]
+
+    fields = dict(direction="FORWARD", **how)
+
+    def inputs(rng: Rng) -> Inputs:
+        found = {
+            "input_tensor": (size * make(rng, width)).astype(np.float32),
+            "hidden_init_tensor": normal(rng, hidden) / 2,
+            "weight_tensor": weights(rng, GATES[name] * hidden, width)[:1, None],
+            "recurrence_tensor": normal(rng, GATES[name] * hidden, hidden)[:1, None],
+            "bias_tensor": normal(rng, 2 * GATES[name] * hidden)[:1, None, None],
+        }
+        return found | ({"cell_mem_init_tensor": normal(rng, hidden)} if name == "LSTM" else {})
+
+    def shaped(inputs: Inputs) -> Inputs:
+        return {field: x[None, None] for field, x in inputs.items()}
+
+    return Case(
+        name, KERNEL, oracle.lstm if name == "LSTM" else oracle.recurrent,
+        fields | dict(activation_descs=descs), inputs,
+        lambda inputs: (1, 1, inputs["input_tensor"].shape[2], hidden),
+        kept=("weight_tensor", "recurrence_tensor", "bias_tensor"),
+        open=0.8 if functions == ("RELU",) else 0.1,  # what is 0 is decided by its sign
+        output="output_cell_single_tensor" if name == "LSTM" else "output_single_tensor", shaped=shaped,
+        told=fields | dict(activation_descs=[(f"ACTIVATION_{function}", {}) for function in functions]),
+    )  # fmt: skip
+
+
+CASES = {
+    "RNN": step("RNN"),
+    "RNN of many inputs": step("RNN", size=0.1, width=300),
+    "RNN of small sums": step("RNN", size=1e-6),
+    "RNN of large sums": step("RNN", size=3.0),
+    "RNN of sums that cancel": step("RNN", cancelling, weights=about_one, width=40),
+    "RNN of wide inputs": step("RNN", wide),
+    "RNN with a ReLU": step("RNN", functions=("RELU",)),
+    "RNN with a softsign": step("RNN", functions=("SOFTSIGN",)),
+    "GRU": step("GRU", linear_before_reset=False),
+    "GRU of sums that cancel": step("GRU", cancelling, weights=about_one, width=40, linear_before_reset=False),
+    "GRU with a linear reset": step("GRU", linear_before_reset=True),
+    "GRU of large sums": step("GRU", size=3.0, linear_before_reset=True),
+    "LSTM": step("LSTM"),
+    "LSTM of sums that cancel": step("LSTM", cancelling, weights=about_one, width=40),
+    "LSTM of large sums": step("LSTM", size=3.0),
+}
+# by stage, the first and the second, in vectors of 2, 4 and 8 float64
+RECORDS: dict[str, tuple[float, ...]] = {
+    "RNN": (0.031, 0.0182, 0.0182, 0.0669, 0.0669, 0.0669),
+    "RNN of many inputs": (0.013, 0.013, 0.013, 0.000199, 0.000199, 0.000199),
+    "RNN of small sums": (0.0431, 0.0431, 0.0431, 0.000179, 0.000179, 0.000179),
+    "RNN of large sums": (0.0201, 0.0201, 0.0201, 1, 1, 1),
+    "RNN of sums that cancel": (0.0152, 0.0152, 0.0152, 0.00025, 0.00025, 0.00025),
+    "RNN of wide inputs": (0.0149, 0.0149, 0.0149, 1, 1, 1),
+    "RNN with a ReLU": (0.0357, 0.0357, 0.0357, 0, 0, 0),
+    "RNN with a softsign": (0.0134, 0.0134, 0.0134, 0.00222, 0.00222, 0.00222),
+    "GRU": (0.105, 0.105, 0.105, 0.000196, 0.000196, 0.000196),
+    "GRU of sums that cancel": (0.0236, 0.0236, 0.0236, 0.00018, 0.00018, 0.00018),
+    "GRU with a linear reset": (0.094, 0.094, 0.094, 0.00014, 0.00014, 0.00014),
+    "GRU of large sums": (0.113, 0.113, 0.113, 0.405, 0.405, 0.405),
+    "LSTM": (0.0395, 0.0395, 0.0395, 5.06e-05, 5.06e-05, 5.06e-05),
+    "LSTM of sums that cancel": (0.0209, 0.0156, 0.0156, 0.000122, 0.000122, 0.000122),
+    "LSTM of large sums": (0.108, 0.108, 0.108, 0.00363, 0.00375, 0.00375),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_no_error_exceeds_its_bound(name: str) -> None:
+    check(CASES, RECORDS, name)
+
+
+def test_records_are_of_all_cases() -> None:
+    assert [*RECORDS] == [*CASES]
+
+
+if __name__ == "__main__":
+    printed(CASES, sys.argv[1:])

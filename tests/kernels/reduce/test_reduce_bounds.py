@@ -1,0 +1,203 @@
+"""The error bounds of rows: what kernels claim of each element, beside the exact result.
+
+`python tests/kernels/reduce/test_reduce_bounds.py` prints the table of records.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+
+import oracle
+from anydml.kernels.code import llvm
+from bound_cases import (
+    Array,
+    Case,
+    Rng,
+    about_one,
+    alike,
+    check,
+    normal,
+    outlier,
+    powers_of_two,
+    printed,
+    scaled,
+    wide,
+)
+
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+
+KERNEL = "reduce:compiled"
+Rows = Callable[..., Array]
+
+
+def positive(make: Rows) -> Rows:
+    return lambda rng, *sizes: abs(make(rng, *sizes))
+
+
+def reduced(function: str, make: Rows, width: int) -> Case:
+    """A row of each candidate that comes to one element."""
+    return Case(
+        "REDUCE", KERNEL, oracle.reduce, dict(function=function, axes=(1,)),
+        lambda rng: {"input_tensor": make(rng, width)}, lambda inputs: (len(inputs["input_tensor"]), 1),
+        open=0.5 if function == "LOG_SUM" else 0.1,
+    )  # fmt: skip
+
+
+def down(function: str, make: Rows, height: int) -> Case:
+    """Columns: rows that lie beside each other, each in a lane of its own."""
+    return Case(
+        "REDUCE", KERNEL, oracle.reduce, dict(function=function, axes=(1,)),
+        lambda rng: {"input_tensor": make(rng, 8, height).transpose(0, 2, 1).copy()},
+        lambda inputs: (len(inputs["input_tensor"]), 1, 8),
+    )  # fmt: skip
+
+
+def adding_up(rng: Rng, width: int) -> Array:
+    """Rows whose sums are next to 1."""
+    found = abs(about_one(rng, width)) / width
+    found[:, -1] = 1 - found[:, :-1].sum(axis=1, dtype=np.float64) + 2.0**-26
+    return found.astype(np.float32)
+
+
+def softmax(name: str, make: Rows, width: int) -> Case:
+    return Case(
+        f"ACTIVATION_{name}1", KERNEL, oracle.rows, dict(axes=(1,)),
+        lambda rng: {"input_tensor": make(rng, width)}, lambda inputs: inputs["input_tensor"].shape,
+        open=0.7,  # shares below 2^-420 are 0, and not known any nearer
+    )  # fmt: skip
+
+
+def normalised(make: Rows, width: int, *, affine: bool = False, epsilon: float = 2**-17, mean: bool = True) -> Case:
+    fields = dict(axes=(3,), use_mean=mean, use_variance=True, epsilon=epsilon)
+
+    def inputs(rng: Rng) -> dict[str, Array]:
+        found = {"input_tensor": make(rng, 1, 1, width)}
+        if affine:
+            found |= {"scale_tensor": normal(rng, 1, 1, width), "bias_tensor": normal(rng, 1, 1, width) / 4}
+        return found
+
+    name = "MEAN_VARIANCE_NORMALIZATION2"
+    return Case(name, KERNEL, oracle.normalization, fields, inputs, lambda inputs: inputs["input_tensor"].shape)
+
+
+def cancelled() -> Case:
+    """Biases that leave little of what they are added to."""
+    case = normalised(normal, 33, affine=True)
+
+    def inputs(rng: Rng) -> dict[str, Array]:
+        found = case.inputs(rng)
+        x = found["input_tensor"].astype(np.float64)
+        x -= x.mean(axis=3, keepdims=True)
+        x /= np.sqrt((x * x).mean(axis=3, keepdims=True) + 2**-17)
+        return found | {"bias_tensor": (-x * found["scale_tensor"]).astype(np.float32)}
+
+    return case._replace(inputs=inputs)
+
+
+def lp(make: Rows, width: int, p: int) -> Case:
+    return Case(
+        "LP_NORMALIZATION", KERNEL, oracle.normalization, dict(axis=3, epsilon=2**-17, p=p),
+        lambda rng: {"input_tensor": make(rng, 1, 1, width)}, lambda inputs: inputs["input_tensor"].shape,
+    )  # fmt: skip
+
+
+LARGE, TINY = 2.0**120, 2.0**-130
+CASES = {
+    "sum of wide terms": reduced("SUM", wide, 33),
+    "sum down": down("SUM", wide, 33),
+    "long sum": reduced("SUM", partial(wide, least=-30, most=30), 5000),
+    "average of wide terms": reduced("AVERAGE", wide, 100),
+    "L1": reduced("L1", wide, 33),
+    "L2": reduced("L2", normal, 33),
+    "L2 of large terms": reduced("L2", scaled(about_one, LARGE), 12),
+    "L2 of tiny terms": reduced("L2", scaled(about_one, TINY), 12),
+    "sum of squares": reduced("SUM_SQUARE", normal, 33),
+    "sum of wide squares": reduced("SUM_SQUARE", partial(wide, least=-20, most=20), 100),
+    "product": reduced("MULTIPLY", about_one, 33),
+    "product of wide factors": reduced("MULTIPLY", partial(wide, least=-4, most=4), 12),
+    "product down": down("MULTIPLY", about_one, 12),
+    "LOG_SUM": reduced("LOG_SUM", positive(normal), 33),
+    "LOG_SUM near 1": reduced("LOG_SUM", scaled(about_one, 1 / 33), 33),
+    "LOG_SUM beside 1": reduced("LOG_SUM", adding_up, 4),
+    "LOG_SUM_EXP": reduced("LOG_SUM_EXP", normal, 33),
+    "LOG_SUM_EXP alike": reduced("LOG_SUM_EXP", alike, 33),
+    "LOG_SUM_EXP of probabilities": reduced("LOG_SUM_EXP", lambda rng, n: np.log(abs(about_one(rng, n)) / n), 33),
+    "LOG_SUM_EXP of powers": reduced("LOG_SUM_EXP", powers_of_two, 33),
+    "softmax": softmax("SOFTMAX", normal, 33),
+    "softmax of two": softmax("SOFTMAX", scaled(normal, 4), 2),
+    "softmax of far elements": softmax("SOFTMAX", scaled(normal, 30), 33),
+    "softmax of large elements": softmax("SOFTMAX", lambda rng, n: 1e4 + normal(rng, n), 12),
+    "long softmax": softmax("SOFTMAX", normal, 300),
+    "log-softmax": softmax("LOG_SOFTMAX", normal, 33),
+    "log-softmax alike": softmax("LOG_SOFTMAX", alike, 12),
+    "log-softmax of far elements": softmax("LOG_SOFTMAX", scaled(normal, 30), 33),
+    "normalised": normalised(normal, 33),
+    "normalised of an outlier": normalised(outlier, 97),
+    "normalised alike": normalised(alike, 33),
+    "normalised of wide elements": normalised(partial(wide, least=-20, most=20), 33, epsilon=2**-30),
+    "normalised with a scale and a bias": normalised(normal, 33, affine=True),
+    "normalised alike with a scale and a bias": normalised(partial(alike, apart=1e-2), 12, affine=True),
+    "normalised with a bias that cancels": cancelled(),
+    "normalised without a mean": normalised(normal, 33, mean=False),
+    "LP normalised": lp(normal, 33, 2),
+    "LP normalised by magnitudes": lp(wide, 33, 1),
+}
+# by stage, the first and the second, in vectors of 2, 4 and 8 float64
+RECORDS: dict[str, tuple[float, ...]] = {
+    "sum of wide terms": (0.0469, 0.0469, 0.0449, 0, 0, 0),
+    "sum down": (0.016, 0.016, 0.016, 0, 0, 0),
+    "long sum": (0.0039, 0.00326, 0.00653, 0, 0, 0),
+    "average of wide terms": (0.0564, 0.0511, 0.0534, 0.24, 0.24, 0.24),
+    "L1": (0.0901, 0.0615, 0.0615, 0, 0, 0),
+    "L2": (0.0954, 0.0702, 0.0702, 0.245, 0.232, 0.232),
+    "L2 of large terms": (0.0723, 0.0348, 0.0348, 0.135, 0.262, 0.262),
+    "L2 of tiny terms": (0.0701, 0.0336, 0.0336, 0.149, 0.162, 0.162),
+    "sum of squares": (0.0533, 0.108, 0.0712, 0, 0, 0),
+    "sum of wide squares": (0.0541, 0.0732, 0.0717, 0, 0, 0),
+    "product": (0.0566, 0.0804, 0.0479, 0.000203, 0.000213, 0.000141),
+    "product of wide factors": (0.122, 0.122, 0.122, 0.00233, 0.000989, 0.000989),
+    "product down": (0.194, 0.194, 0.194, 0.0028, 0.0028, 0.0028),
+    "LOG_SUM": (0.0242, 0.0242, 0.0233, 0.047, 0.047, 0.047),
+    "LOG_SUM near 1": (0.0076, 0.0076, 0.0073, 0.247, 0.247, 0.247),
+    "LOG_SUM beside 1": (0.00488, 0.00474, 0.00457, 0.181, 0.181, 0.181),
+    "LOG_SUM_EXP": (0.0462, 0.034, 0.108, 0.000325, 0.000314, 0.000314),
+    "LOG_SUM_EXP alike": (0.222, 0.222, 0.0891, 0.000155, 0.000154, 0.000154),
+    "LOG_SUM_EXP of probabilities": (0.0876, 0.075, 0.12, 5.12e-06, 4.31e-07, 4.31e-07),
+    "LOG_SUM_EXP of powers": (0.245, 0.245, 0.245, 2.25e-08, 3.15e-08, 3.15e-08),
+    "softmax": (0.122, 0.129, 0.278, 7.56e-05, 6.95e-05, 6.95e-05),
+    "softmax of two": (0.112, 0.0964, 0.342, 8.93e-05, 8.7e-05, 8.7e-05),
+    "softmax of far elements": (0.134, 0.158, 0.522, 8.86e-05, 9.74e-05, 9.74e-05),
+    "softmax of large elements": (0.158, 0.117, 0.44, 8.06e-05, 8.79e-05, 8.79e-05),
+    "long softmax": (0.0933, 0.1, 0.227, 0.00011, 9.84e-05, 9.84e-05),
+    "log-softmax": (0.0391, 0.0289, 0.0924, 0.0416, 0.0383, 0.0949),
+    "log-softmax alike": (0.0397, 0.0275, 0.047, 0.0392, 0.0174, 0.0471),
+    "log-softmax of far elements": (0.116, 0.116, 0.294, 0.115, 0.117, 0.321),
+    "normalised": (0.0154, 0.0151, 0.0148, 0.00151, 0.00139, 0.00139),
+    "normalised of an outlier": (0.00943, 0.00328, 0.0052, 1.54e-05, 0.000179, 0.000179),
+    "normalised alike": (0.756, 0.756, 0.756, 0.993, 0.993, 0.993),
+    "normalised of wide elements": (0.0123, 0.0129, 0.0126, 0.000327, 0.000474, 0.000574),
+    "normalised with a scale and a bias": (0.0116, 0.0106, 0.0105, 0.00195, 0.00635, 0.00635),
+    "normalised alike with a scale and a bias": (0.564, 0.564, 0.564, 0.786, 0.786, 0.786),
+    "normalised with a bias that cancels": (0.0137, 0.0128, 0.0126, 0.0014, 0.0014, 0.0014),
+    "normalised without a mean": (0.15, 0.15, 0.105, 0.00192, 0.00137, 0.00137),
+    "LP normalised": (0.0782, 0.118, 0.118, 0.00163, 0.000937, 0.000937),
+    "LP normalised by magnitudes": (0.0893, 0.0829, 0.0829, 0.00305, 0.00226, 0.00226),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_no_error_exceeds_its_bound(name: str) -> None:
+    check(CASES, RECORDS, name)
+
+
+def test_records_are_of_all_cases() -> None:
+    assert [*RECORDS] == [*CASES]
+
+
+if __name__ == "__main__":
+    printed(CASES, sys.argv[1:])
