@@ -13,7 +13,7 @@ import anydml as dml
 from anydml import TensorDesc
 from anydml.graphs.between import between_bytes
 from anydml.graphs.check import check_graph
-from anydml.graphs.plan import works_of
+from anydml.graphs.plan import operators_of
 from anydml.kernels import reference
 from anydml.kernels.kernel import Built, Machine
 from every_kernel import Ran
@@ -102,6 +102,6 @@ def test_operators_that_end_no_region_have_a_reason(case: str) -> None:
     function, reason = REASONS[case]
     graph = dml.graph(function, x=TensorDesc("UINT8", (1, 2, 5, 6)))
     checked = check_graph(graph.desc)
-    passed = between_bytes(checked, works_of(checked))
+    passed = between_bytes(checked, operators_of(checked))
     assert [found.text for found in passed.reasons] == ([] if reason is None else [reason])
-    assert len(passed.works) == (case == "a region")
+    assert len(passed.operators) == (case == "a region")

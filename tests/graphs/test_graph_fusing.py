@@ -23,7 +23,7 @@ def compiled_of(desc: GraphDesc, *, fuse: bool = True) -> CompiledGraph:
     return made
 
 
-def works(desc: GraphDesc) -> list[tuple[str, str]]:
+def operators(desc: GraphDesc) -> list[tuple[str, str]]:
     """The calls of a graph: their nodes and kernels."""
     return [(part.title, part.kernel_name) for part in compiled_of(desc).call.parts]
 
@@ -72,7 +72,7 @@ def test_the_bits_are_those_of_the_operators(case: str) -> None:
     """Fused, unfused, and as eager calls, on numbers that hurt: 300 elements of each kind."""
     function, titles = {**FUSED, **PRODUCTS, **ALONE}[case]
     made = dml.graph(function, x=T, y=T)
-    found = works(made.desc)
+    found = operators(made.desc)
     if case in FUSED:
         assert found == [(title, "elementwise:compiled") for title in titles]
     else:
@@ -102,7 +102,7 @@ def test_a_tensor_that_is_read_as_it_does_not_lie_stays() -> None:
         (OutputEdge(1, 0, 0, "z"),),
         (IntermediateEdge(0, 0, 1, 0),),
     )
-    assert [title for title, _ in works(graph)] == ["relu", "sum"]
+    assert [title for title, _ in operators(graph)] == ["relu", "sum"]
     x, y = np.arange(-150, 150, dtype=np.float32).reshape(6, 50), np.ones((50, 6), np.float32)
     z = np.empty((50, 6), np.float32)
     compiled_of(graph).bind(x=x, y=y, z=z).execute()
@@ -112,7 +112,7 @@ def test_a_tensor_that_is_read_as_it_does_not_lie_stays() -> None:
 def test_a_rounding_is_kept_between_two_sums() -> None:
     """(1 + 2^-24) + 2^-24 in FLOAT32 is 1, and 1 + 2^-23 without the rounding between."""
     made = dml.graph(lambda x, y: add(add(x, y), y), x=TensorDesc("FLOAT32", (1,)), y=TensorDesc("FLOAT32", (1,)))
-    assert len(works(made.desc)) == 1
+    assert len(operators(made.desc)) == 1
     assert made(x=np.ones(1, np.float32), y=np.full(1, 2.0**-24, np.float32))[0] == 1
 
 
@@ -125,7 +125,7 @@ def test_long_chains_are_cut() -> None:
         return x
 
     made = dml.graph(chain, x=TensorDesc("FLOAT32", (40,)), y=TensorDesc("FLOAT32", (40,)))
-    found = works(made.desc)
+    found = operators(made.desc)
     assert 1 < len(found) <= 100
     x, y = np.linspace(-1, 1, 40, dtype=np.float32), np.full(40, 0.25, np.float32)
     np.testing.assert_array_equal(made(x=x, y=y), chain(x, y))
@@ -185,7 +185,7 @@ def test_weights_that_are_owned_are_packed_once() -> None:
     wanted = relu(dml.gemm(x, w))
     owned = dml.graph(lambda x, w: relu(dml.gemm(x, w)), x=t, w=TensorDesc("FLOAT32", (40, 40), flags="OWNED_BY_DML"))
     constant = dml.graph(lambda x, w: relu(dml.gemm(x, w)), x=t, w=w)
-    assert works(owned.desc) == works(constant.desc) == [("gemm + activation_relu", "contract.floats:compiled")]
+    assert operators(owned.desc) == operators(constant.desc) == [("gemm + activation_relu", "contract.floats:compiled")]
     given = w.copy()
     compiled = compiled_of(owned.desc)
     compiled.initialize(w=given)

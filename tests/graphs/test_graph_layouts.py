@@ -13,7 +13,7 @@ import anydml as dml
 from anydml import GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge, TensorDesc
 from anydml.devices.graph import CompiledGraph
 from anydml.graphs import layouts
-from anydml.graphs.layouts import Lies, within
+from anydml.graphs.layouts import BufferLayout, within
 from anydml.graphs.memory import in_place
 from anydml.graphs.plan import Use, Work
 
@@ -156,7 +156,7 @@ def test_every_tensor_over_a_slice_is_where_numpy_finds_it(monkeypatch: pytest.M
         if rng.random() < 0.5:
             packed = tuple(prod(sizes[k + 1 :]) for k in range(len(sizes)))
             strides = tuple(s * int(rng.choice([1, 1, 2])) for s in packed)
-        lies = Lies(TensorDesc("FLOAT32", sizes).spelled_out(), 7, 40, strides)
+        lies = BufferLayout(TensorDesc("FLOAT32", sizes).spelled_out(), 7, 40, strides)
         buffer = np.lib.stride_tricks.as_strided(home[10:], sizes, [8 * s for s in strides]).ravel()
         read = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 4)))
         steps = tuple(int(rng.choice([0, 1, 2, *(prod(sizes[k:]) for k in range(len(sizes)))])) for _ in read)
@@ -188,16 +188,16 @@ def test_every_tensor_over_a_slice_is_where_numpy_finds_it(monkeypatch: pytest.M
     ],
 )
 def test_what_has_no_place_there(use: Use, why: str) -> None:
-    assert within(Lies(TensorDesc("FLOAT32", (2, 4)).spelled_out(), 7, 0, (20, 1)), use) is None, why
+    assert within(BufferLayout(TensorDesc("FLOAT32", (2, 4)).spelled_out(), 7, 0, (20, 1)), use) is None, why
 
 
 def test_no_buffer_that_is_begun_takes_the_place_of_another() -> None:
     """The second half of a join is there when the first one is written over what it is computed of, of as many bytes."""
     half = TensorDesc("FLOAT32", (8,)).spelled_out()
-    works = [
+    operators = [
         Work((0,), {"x": Use(0, half)}, {"y": Use(2, half, 32)}),
         Work((1,), {"x": Use(1, half)}, {"y": Use(2, half)}),
     ]
     may = [["x"], ["x"]]
-    assert in_place(works, {1: 64, 2: 64}, may) == {}
-    assert in_place(works[1:], {1: 64, 2: 64}, may[1:]) == {2: 1}
+    assert in_place(operators, {1: 64, 2: 64}, may) == {}
+    assert in_place(operators[1:], {1: 64, 2: 64}, may[1:]) == {2: 1}

@@ -24,7 +24,7 @@ from benchmarks.network_layers import NETWORKS, Floats, Integers, Weights
 PART = 8  # a divisor of the channels, which every tensor but the image has
 
 
-def may_lie_alike(work: Work) -> list[str]:
+def may_share_memory(work: Work) -> list[str]:
     maps = work.nest is not None and not any(bound_by(e) for e in walk(work.nest.body))
     return read_at_index(work) if maps else []
 
@@ -36,12 +36,12 @@ def test_networks_take_what_is_alive_at_once(name: str, writer: type[Floats] | t
     weights = Weights()
     image = TensorDesc("FLOAT32", (1, 3, 224, 224))
     graph = dml.graph(lambda x: NETWORKS[name](writer(weights), x, 224, PART), x=image)
-    checked, _, works = graph._planned()
-    layout = laid_in_scratch(checked, works, [may_lie_alike(work) for work in works])
+    checked, _, operators = graph._planned()
+    layout = laid_in_scratch(checked, operators, [may_share_memory(work) for work in operators])
     sizes = {buffer: checked.buffers[buffer].bytes for buffer in layout.offsets}
-    least = most_alive(lives(works, sizes, {}))
-    print(f"{name}: {len(works)} calls, {layout.bytes} bytes of scratch, {least} alive at once")
-    assert len(works) > 20
+    least = most_alive(lives(operators, sizes, {}))
+    print(f"{name}: {len(operators)} calls, {layout.bytes} bytes of scratch, {least} alive at once")
+    assert len(operators) > 20
     assert np.prod((1, 64 // PART, 112, 112)) <= least
     assert layout.bytes <= 1.1 * least
 

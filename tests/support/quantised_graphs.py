@@ -17,7 +17,7 @@ from anydml.devices.graph import problem_between
 from anydml.exact.float32 import round_to_float32
 from anydml.graphs.between import between_bytes
 from anydml.graphs.check import check_graph
-from anydml.graphs.plan import fixed_buffers, works_of
+from anydml.graphs.plan import fixed_buffers, operators_of
 from anydml.kernels.contract.quantised import bounds
 from anydml.kernels.problem import Problem
 from anydml.schema.enumerations import MatrixTransform, QuantizationType
@@ -28,8 +28,11 @@ Array = NDArray[Any]
 def problems_of(desc: GraphDesc) -> list[Problem]:
     """The problems of a graph's regions between bytes."""
     checked = check_graph(desc)
-    works = works_of(checked)
-    return [problem_between(checked, work, fixed_buffers(checked, works)) for work in between_bytes(checked, works).works]
+    operators = operators_of(checked)
+    return [
+        problem_between(checked, work, fixed_buffers(checked, operators))
+        for work in between_bytes(checked, operators).operators
+    ]
 
 
 INT8, UINT8 = np.dtype(np.int8), np.dtype(np.uint8)

@@ -25,7 +25,7 @@ from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import fuse, read_at_index
 from anydml.graphs.layouts import laid
 from anydml.graphs.memory import laid_apart, laid_in_scratch
-from anydml.graphs.plan import OUTPUT, Passed, Use, Work, fixed_buffers, spelled, split, works_of
+from anydml.graphs.plan import OUTPUT, Passed, Use, Work, fixed_buffers, operators_of, spelled, split
 from anydml.graphs.show import called, summary
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
@@ -97,13 +97,15 @@ def compiled_graph(
     refused: gets the kernels that refused a call, and their reasons.
     MemoryError if the graph would take more scratch and persistent memory than this machine has.
     """
-    works = every_work = works_of(checked)
+    operators = every_work = operators_of(checked)
     kernels = _Kernels(families, fusing, checked, machine, refused)
     summed: dict[int, Part] = {}
     if fusing:
-        summed, works = optional.attempted(REGIONS, lambda: _between(checked, every_work, kernels), lambda _: ({}, every_work))
-    fixed = fixed_buffers(checked, works)
-    first, every = split(works, fixed)
+        summed, operators = optional.attempted(
+            REGIONS, lambda: _between(checked, every_work, kernels), lambda _: ({}, every_work)
+        )
+    fixed = fixed_buffers(checked, operators)
+    first, every = split(operators, fixed)
     once = [
         kernels.part(work, frozenset()) if work.nest is None else _renamed(summed[work.node], work, checked) for work in first
     ]
@@ -150,7 +152,7 @@ class _Kernels:
         """What a pass has made; its reasons are kept beside those of kernels."""
         name = stage.removesuffix(" are")
         self._refused += [{"nodes": called(self._checked, node), "pass": name, "reason": text} for node, text in made.reasons]
-        return made.works
+        return made.operators
 
     def part(self, work: Work, fixed: frozenset[int]) -> Part:
         """The call of one node with its kernel. fixed: buffers that kernels may pack once."""
@@ -195,36 +197,36 @@ class _Kernels:
         return None
 
 
-def passed(stage: str, run: Pass, checked: CheckedGraph, works: Sequence[Work]) -> Passed:
+def passed(stage: str, run: Pass, checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
     """What a pass makes of calls; these as they are if it fails unexpectedly."""
-    return optional.attempted(stage, lambda: run(checked, works), lambda _: Passed((*works,)))
+    return optional.attempted(stage, lambda: run(checked, operators), lambda _: Passed((*operators,)))
 
 
-def fused(checked: CheckedGraph, works: Sequence[Work]) -> tuple[Work, ...]:
+def fused(checked: CheckedGraph, operators: Sequence[Work]) -> tuple[Work, ...]:
     """The calls with moves left out and maps fused."""
-    return passed(MAPS, fuse, checked, passed(MOVES, moved, checked, works).works).works
+    return passed(MAPS, fuse, checked, passed(MOVES, moved, checked, operators).operators).operators
 
 
-def moved(checked: CheckedGraph, works: Sequence[Work]) -> Passed:
+def moved(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
     """The calls without those that only move elements which other calls can read or write in place."""
     found = {}
     known: dict[Desc, list[Move] | str] = {}
-    for work in works:
+    for work in operators:
         operator = checked.nodes[work.node]
         assert operator is not None
         if (made := known.get(operator.desc)) is None:
             made = known[operator.desc] = moves(meaning(operator.desc.as_newest()))
         if not isinstance(made, str):
             found[work.node] = made
-    return laid(checked, works, found)
+    return laid(checked, operators, found)
 
 
-def _between(checked: CheckedGraph, works: Sequence[Work], kernels: _Kernels) -> tuple[dict[int, Part], tuple[Work, ...]]:
+def _between(checked: CheckedGraph, operators: Sequence[Work], kernels: _Kernels) -> tuple[dict[int, Part], tuple[Work, ...]]:
     """The regions between bytes that a kernel computes as a whole, by their last nodes, and the calls with these regions."""
-    fixed = fixed_buffers(checked, works)
-    found = kernels.noted(REGIONS, between_bytes(checked, works))
+    fixed = fixed_buffers(checked, operators)
+    found = kernels.noted(REGIONS, between_bytes(checked, operators))
     taken = {work.node: part for work in found if (part := kernels.between(work, fixed)) is not None}
-    return taken, with_regions(checked, works, [part.work for part in taken.values()])
+    return taken, with_regions(checked, operators, [part.work for part in taken.values()])
 
 
 def problem_between(checked: CheckedGraph, work: Work, fixed: frozenset[int]) -> Problem:

@@ -227,8 +227,8 @@ def slice_error(
             report.unread |= {"InputTensor", "OutputTensor"}
         count = len(next(iter(converted.values())) or ())
         desc: Any = make(TensorDesc(DataType.FLOAT32, (1,) * count) if x is None else _described(x), **converted)
-        lies = report.output(out, {} if x is None else {"input": x}, desc.output_tensor)
-        rules = [_hinted(violation) for violation in report.rules(replace(desc, output_tensor=lies), level)]
+        output = report.output(out, {} if x is None else {"input": x}, desc.output_tensor)
+        rules = [_hinted(violation) for violation in report.rules(replace(desc, output_tensor=output), level)]
     return report.error(rules, ("input", *numbers, "out"), error)
 
 

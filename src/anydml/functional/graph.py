@@ -24,7 +24,7 @@ from anydml.graphs import show
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc, OutputEdge, tensor_names
-from anydml.graphs.plan import Work, fixed_buffers, split, works_of
+from anydml.graphs.plan import Work, fixed_buffers, operators_of, split
 from anydml.int4_tensors import array_dtype, pack, unpacked
 from anydml.lazy import computed_once
 from anydml.schema.tensor_rules import broken
@@ -62,7 +62,7 @@ class Graph:
 
     def _planned(self) -> tuple[CheckedGraph, Sequence[Work], Sequence[Work]]:
         checked = check_graph(self.desc)
-        once, every = split(works := works_of(checked), fixed_buffers(checked, works))
+        once, every = split(operators := operators_of(checked), fixed_buffers(checked, operators))
         return checked, once, fused(checked, every)
 
     def save(self, folder: str | os.PathLike[str]) -> None:

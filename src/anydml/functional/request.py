@@ -45,7 +45,7 @@ class Request(Inputs):
         self.broadcast()
         self.take_types()
         self._convert()
-        self._spread()
+        self._broadcast()
         self._values = self._fields(whole=True)
         try:
             self._inferred = self._outputs(self._values)
@@ -81,7 +81,7 @@ class Request(Inputs):
             return int(axes[0]) % rank
         return None if 1 in [a % rank for a in axes] else 1
 
-    def _spread(self) -> None:
+    def _broadcast(self) -> None:
         """Broadcast inputs by the operator's own rule, where that is not to equal sizes."""
         try:
             wanted = self.cls.broadcast(self._known())
@@ -258,8 +258,8 @@ class Request(Inputs):
                 continue
             given, inferred = outs[at] if at < len(outs) else None, self._inferred[f.name]
             if f.sized_by:
-                lie = given if isinstance(given, tuple) and len(given) == len(inferred) else (None,) * len(inferred)
-                found[f.name] = tuple(self._described(n, t, o, as_given) for (n, t), o in zip(inferred, lie, strict=True))
+                layouts = given if isinstance(given, tuple) and len(given) == len(inferred) else (None,) * len(inferred)
+                found[f.name] = tuple(self._described(n, t, o, as_given) for (n, t), o in zip(inferred, layouts, strict=True))
             else:
                 found[f.name] = self._described(inferred[0], inferred[1], given, as_given)
         return found

@@ -29,14 +29,14 @@ class NotBetween(Exception):
     """Raised where an operator ends no region; the message is the reason, empty if nothing about it is float."""
 
 
-def between_bytes(checked: CheckedGraph, works: Sequence[Work]) -> Passed:
-    """The regions whose last operators are in `works`, as fused statements; for other operators, reasons.
+def between_bytes(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
+    """The regions whose last operators are in `operators`, as fused statements; for other operators, reasons.
 
     A tensor between two operators of a region has no other reader and is not an output of the graph. Tensors that are maps of
     bytes and constants alone, such as dequantised ones, may have other readers, and may be replaced under a reduction.
     """
-    graph, found, reasons = _Graph(checked, works), list[Work](), list[Reason]()
-    for work in works:
+    graph, found, reasons = _Graph(checked, operators), list[Work](), list[Reason]()
+    for work in operators:
         uses = [*work.writes.values()]
         if len(uses) != 1 or uses[0].tensor.data_type not in EIGHT_BIT:
             continue
@@ -48,11 +48,11 @@ def between_bytes(checked: CheckedGraph, works: Sequence[Work]) -> Passed:
     return Passed(tuple(found), tuple(reasons))
 
 
-def with_regions(checked: CheckedGraph, works: Sequence[Work], taken: Sequence[Work]) -> tuple[Work, ...]:
+def with_regions(checked: CheckedGraph, operators: Sequence[Work], taken: Sequence[Work]) -> tuple[Work, ...]:
     """The calls with regions in place of the operators that they replace, and without those whose results are now unread."""
     inside_ = {node for region in taken for node in region.nodes}
     ends = {region.node: region for region in taken}
-    rest = [ends.get(work.node, work) for work in works if work.node in ends or work.node not in inside_]
+    rest = [ends.get(work.node, work) for work in operators if work.node in ends or work.node not in inside_]
     read = {bound.buffer for bound in checked.outputs} | {use.buffer for work in rest for use in work.reads.values()}
     floats: dict[int, Work] = {}  # for a dequantised buffer, the first region that reads its integers instead
     for region in taken:
@@ -88,12 +88,12 @@ class _Link(NamedTuple):
 class _Graph:
     """The operators of a graph, by the tensors that they write."""
 
-    def __init__(self, checked: CheckedGraph, works: Sequence[Work]) -> None:
+    def __init__(self, checked: CheckedGraph, operators: Sequence[Work]) -> None:
         self.checked = checked
-        self.writers = {use.buffer: work for work in works for use in work.writes.values()}
+        self.writers = {use.buffer: work for work in operators for use in work.writes.values()}
         self._kept = {bound.buffer for bound in checked.outputs}
         self._readers: dict[int, int] = {}
-        for work in works:
+        for work in operators:
             for buffer in {use.buffer for use in work.reads.values()}:
                 self._readers[buffer] = self._readers.get(buffer, 0) + 1
         self._dequantised: dict[int, _Link | None] = {}

@@ -38,7 +38,7 @@ class _Checking:
         self.desc, self.level = desc, level
         self.input_count, self.output_count = desc.counts
         self.faults: list[Fault] = []
-        self._alike: dict[Desc, Checked[Desc]] = {}  # the descs that keep every rule, checked once
+        self._known: dict[Desc, Checked[Desc]] = {}  # the descs that keep every rule, checked once
         self.nodes = tuple(self._node(i, node) for i, node in enumerate(desc.nodes))
         self.inputs_of = [_tensors(node, INPUT) for node in desc.nodes]
         self.outputs_of = [_tensors(node, OUTPUT) for node in desc.nodes]
@@ -89,11 +89,11 @@ class _Checking:
     def _checked(self, desc: Desc) -> Checked[Desc]:
         """A checked desc; equal descs are checked once."""
         try:
-            known = self._alike.get(desc)
+            known = self._known.get(desc)
         except TypeError:  # a value of a wrong type may have no hash; the check reports it as a violation
             known = None
         if known is None:
-            self._alike[desc] = known = check(desc, self.level)
+            self._known[desc] = known = check(desc, self.level)
         return known
 
     def _in_range(self, at: str, what: str, index: int, count: int) -> bool:

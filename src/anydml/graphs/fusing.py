@@ -23,7 +23,7 @@ BESIDE_SUMS = {
 }
 
 
-def fuse(checked: CheckedGraph, works: Sequence[Work]) -> Passed:
+def fuse(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
     """The operators, with each map fused with the maps and sums whose only reader it is.
 
     A map must read the other operator's elements at its own index and with the same layout. A tensor stays if it is an output
@@ -31,15 +31,15 @@ def fuse(checked: CheckedGraph, works: Sequence[Work]) -> Passed:
     """
     kept = {bound.buffer for bound in checked.outputs}
     readers: dict[int, int] = {}
-    for work in works:
+    for work in operators:
         for buffer in {use.buffer for use in work.reads.values()}:
             readers[buffer] = readers.get(buffer, 0) + 1
     before: dict[int, Work] = {}  # operators that may be fused with their reader, by the buffer that they write
     tensors: dict[str, Tensor] = {}
     found: dict[int, Work] = {}
     reasons: list[Reason] = []
-    given = {work.node for work in works if work.nest is not None}  # regions, whose kernels name their tensors
-    for work in works:
+    given = {work.node for work in operators if work.nest is not None}  # regions, whose kernels name their tensors
+    for work in operators:
         found[work.node] = work
         if work.nest is not None or (consumer := _stated(checked, work, tensors)) is None:
             continue

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RUN = 256  # contiguous bytes: with rows of this length, a map is as fast as with a packed tensor
 
 
-class Lies(NamedTuple):
+class BufferLayout(NamedTuple):
     """The place of a buffer's elements within another buffer.
 
     tensor: the elements in their own buffer. buffer, offset: the other buffer, and the byte where they begin there. strides:
@@ -44,21 +44,21 @@ class Lies(NamedTuple):
         return all(a == b for n, a, b in zip(t.sizes, t.explicit_strides, self.strides, strict=True) if n > 1)
 
 
-def laid(checked: CheckedGraph, works: Sequence[Work], moves: Mapping[int, Sequence[Move]]) -> Passed:
+def laid(checked: CheckedGraph, operators: Sequence[Work], moves: Mapping[int, Sequence[Move]]) -> Passed:
     """The operators, without those of `moves` (by node) whose input or output can share the memory of the other one.
 
     A move is removed only if every other operator that uses the tensor can use it there without loss of speed: only maps and
     moves take tensors that are not packed, and these need long contiguous rows. An output of the graph keeps its own memory.
     """
-    plan = _Plan(checked, works)
+    plan = _Plan(checked, operators)
     reasons = dict[int, str]()
-    for work in works:
+    for work in operators:
         if work.node in moves:
             reasons[work.node] = plan.leave_out(work.node, plan.read_in_place(work.node, moves[work.node]))
-    for work in reversed(works):
+    for work in reversed(operators):
         if work.node in moves and work.node in plan:
             reasons[work.node] += "; " + plan.leave_out(work.node, plan.written_in_place(work.node, moves[work.node]))
-    return Passed(plan.works(), tuple(Reason(node, text) for node, text in reasons.items() if node in plan))
+    return Passed(plan.operators(), tuple(Reason(node, text) for node, text in reasons.items() if node in plan))
 
 
 class _User(NamedTuple):
@@ -72,13 +72,13 @@ class _User(NamedTuple):
 class _Plan:
     """The operators while moves are removed. Tensors are changed one by one, since an operator may have very many."""
 
-    def __init__(self, checked: CheckedGraph, works: Sequence[Work]) -> None:
+    def __init__(self, checked: CheckedGraph, operators: Sequence[Work]) -> None:
         self._checked = checked
-        self._works = {work.node: work for work in works}
-        self._uses = {work.node: ({**work.reads}, {**work.writes}) for work in works}
+        self._operators = {work.node: work for work in operators}
+        self._uses = {work.node: ({**work.reads}, {**work.writes}) for work in operators}
         self._changed: set[int] = set()
         self._kept = {bound.buffer for bound in checked.outputs}
-        self._written = {use.buffer for work in works for use in work.writes.values()}
+        self._written = {use.buffer for work in operators for use in work.writes.values()}
         self._users: dict[int, dict[_User, None]] = {}  # of a buffer
         for node, both in self._uses.items():
             for written, uses in enumerate(both):
@@ -87,16 +87,16 @@ class _Plan:
         self._reduces: dict[Desc, bool] = {}
 
     def __contains__(self, node: int) -> bool:
-        return node in self._works
+        return node in self._operators
 
-    def works(self) -> tuple[Work, ...]:
+    def operators(self) -> tuple[Work, ...]:
         """The operators that remain."""
         return tuple(
             replace(work, reads=self._uses[node][0], writes=self._uses[node][1]) if node in self._changed else work
-            for node, work in self._works.items()
+            for node, work in self._operators.items()
         )
 
-    def read_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | str:
+    def read_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, BufferLayout] | str:
         """The place of each output of a move within its source, where it can be read instead."""
         reads, writes = self._uses[node]
         by_output = {move.target: move for move in moves}
@@ -104,32 +104,32 @@ class _Plan:
             return "an output is moved from several places"
         placed = {}
         for name, use in writes.items():
-            lies = _source_of(by_output[name], reads[by_output[name].source], use)
+            layout = _source_of(by_output[name], reads[by_output[name].source], use)
             if use.buffer in self._kept:
                 return "what it moves is an output of the graph"
-            if lies is None:
+            if layout is None:
                 return "no strides say where its elements are read"
-            placed[use.buffer] = lies
+            placed[use.buffer] = layout
         return placed
 
-    def written_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, Lies] | str:
+    def written_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, BufferLayout] | str:
         """The place of each input of a move within its target, where it can be written instead."""
         reads, writes = self._uses[node]
         if len(writes) != 1 or len({use.buffer for use in reads.values()}) != len(moves):
             return "it reads a tensor twice"
         (target,) = writes.values()
-        placed: dict[int, Lies] = {}
+        placed: dict[int, BufferLayout] = {}
         for move in moves:
             source = reads[move.source]
-            lies = _target_of(move, source, target)
+            layout = _target_of(move, source, target)
             if source.buffer in self._kept or source.buffer not in self._written or source.buffer in placed:
                 return "it moves an input or an output of the graph, or a constant"
-            if lies is None:
+            if layout is None:
                 return "no strides say where its elements are written"
-            placed[source.buffer] = lies
+            placed[source.buffer] = layout
         return placed
 
-    def leave_out(self, node: int, placed: Mapping[int, Lies] | str) -> str:
+    def leave_out(self, node: int, placed: Mapping[int, BufferLayout] | str) -> str:
         """Remove a move, if every other operator that uses the buffers in `placed` can use them at their new places.
 
         placed: may be the reason why there are none. Returns the reason why the move stays, or "".
@@ -137,16 +137,16 @@ class _Plan:
         if isinstance(placed, str):
             return placed
         made: dict[_User, Use] = {}
-        for buffer, lies in placed.items():
+        for buffer, layout in placed.items():
             for user in self._users[buffer]:
                 if user.node == node:
                     continue
                 use = self._uses[user.node][user.written][user.name]
-                there = within(lies, use)
+                there = within(layout, use)
                 if there is None or not (there.tensor is use.tensor or self._serves(user.node, there.tensor)):
                     return f"{called(self._checked, user.node)} would be slower with its elements in another layout"
                 made[user] = there
-        del self._works[node]
+        del self._operators[node]
         for written, uses in enumerate(self._uses.pop(node)):
             for name, use in uses.items():
                 del self._users[use.buffer][_User(node, bool(written), name)]
@@ -160,7 +160,7 @@ class _Plan:
 
     def _serves(self, node: int, t: TensorDesc) -> bool:
         """Whether an operator takes a tensor that is not packed without loss of speed."""
-        if self._works[node].nest is not None:  # a region is already compiled for the layouts of its tensors
+        if self._operators[node].nest is not None:  # a region is already compiled for the layouts of its tensors
             return False
         operator = self._checked.nodes[node]
         assert operator is not None
@@ -176,7 +176,7 @@ class _Plan:
         return run * t.data_type.dtype.itemsize >= min(RUN, prod(t.sizes) * t.data_type.dtype.itemsize)
 
 
-def _source_of(move: Move, source: Use, target: Use) -> Lies | None:
+def _source_of(move: Move, source: Use, target: Use) -> BufferLayout | None:
     """The place of a move's output within the tensor that it is moved from."""
     t = target.tensor
     if any(move.first) or move.sizes != t.sizes or move.places or not _whole(target):
@@ -187,10 +187,10 @@ def _source_of(move: Move, source: Use, target: Use) -> Lies | None:
         return None
     start = sum(a * b for a, b in zip(move.start, along, strict=True))
     itemsize = t.data_type.dtype.itemsize
-    return Lies(t, source.buffer, source.offset + start * itemsize, tuple(max(0, s) for s in strides))
+    return BufferLayout(t, source.buffer, source.offset + start * itemsize, tuple(max(0, s) for s in strides))
 
 
-def _target_of(move: Move, source: Use, target: Use) -> Lies | None:
+def _target_of(move: Move, source: Use, target: Use) -> BufferLayout | None:
     """The place of a move's input within the tensor that it is moved to."""
     t, into = source.tensor, target.tensor.explicit_strides
     if any(move.start) or move.places or source.offset or not _whole(source) or prod(move.sizes) != prod(t.sizes):
@@ -204,7 +204,7 @@ def _target_of(move: Move, source: Use, target: Use) -> Lies | None:
             return None
         strides[ones[0]] = stride
     first = sum(a * b for a, b in zip(move.first, into, strict=True))
-    return Lies(t, target.buffer, target.offset + first * t.data_type.dtype.itemsize, tuple(strides))
+    return BufferLayout(t, target.buffer, target.offset + first * t.data_type.dtype.itemsize, tuple(strides))
 
 
 def _whole(use: Use) -> bool:
@@ -218,18 +218,18 @@ def _whole(use: Use) -> bool:
     )
 
 
-def within(lies: Lies, use: Use) -> Use | None:
+def within(layout: BufferLayout, use: Use) -> Use | None:
     """A use of a buffer as a use of the buffer that contains it; None if no strides reach its elements there."""
-    t, u = lies.tensor, use.tensor
+    t, u = layout.tensor, use.tensor
     if u.data_type.element_bits < 8:
         return None
-    if lies.packed:
+    if layout.packed:
         inside = use.offset + u.element_bytes <= t.element_bytes
-        return Use(lies.buffer, u, lies.offset + use.offset) if inside else None
+        return Use(layout.buffer, u, layout.offset + use.offset) if inside else None
     itemsize = u.data_type.dtype.itemsize
     if itemsize != t.data_type.dtype.itemsize or use.offset % itemsize:
         return None
-    runs = _runs(t, lies.strides)
+    runs = _runs(t, layout.strides)
     start, left = 0, use.offset // itemsize
     room = []
     for size, weight, stride in runs:
@@ -251,7 +251,7 @@ def within(lies: Lies, use: Use) -> Use | None:
         strides.append(times * runs[at][2])
     if any(left < 0 for left in room):
         return None
-    return Use(lies.buffer, replace(u, strides=tuple(strides)), lies.offset + start * itemsize)
+    return Use(layout.buffer, replace(u, strides=tuple(strides)), layout.offset + start * itemsize)
 
 
 def _runs(t: TensorDesc, strides: Sequence[int]) -> list[tuple[int, int, int]]:

@@ -32,43 +32,43 @@ class Layout(NamedTuple):
     bytes: int
 
 
-def laid_in_scratch(checked: CheckedGraph, works: Sequence[Work], may: Sequence[Collection[str]]) -> Layout:
+def laid_in_scratch(checked: CheckedGraph, operators: Sequence[Work], may: Sequence[Collection[str]]) -> Layout:
     """The layout of the scratch, for tensors that are written and not bound, and for outputs that are read beyond their end.
 
     may: for each call, the inputs that its output may be identical to.
     """
-    sizes = _sizes(checked, works)
+    sizes = _sizes(checked, operators)
     copied = {b.buffer for b in checked.outputs} & sizes.keys()  # these are copied at the end, and alive until then
-    taken = in_place(works, {b: n for b, n in sizes.items() if b not in copied}, may)
-    found = lives(works, sizes, taken)
-    found = {b: life._replace(last=len(works)) if b in copied else life for b, life in found.items()}
+    taken = in_place(operators, {b: n for b, n in sizes.items() if b not in copied}, may)
+    found = lives(operators, sizes, taken)
+    found = {b: life._replace(last=len(operators)) if b in copied else life for b, life in found.items()}
     offsets, size = laid_out(found)
     return Layout({b: offsets[taken.get(b, b)] for b in sizes}, size)
 
 
-def laid_apart(checked: CheckedGraph, works: Sequence[Work]) -> Layout:
+def laid_apart(checked: CheckedGraph, operators: Sequence[Work]) -> Layout:
     """The layout of the scratch with separate memory for each buffer."""
     offsets, end = dict[int, int](), 0
-    for buffer, size in _sizes(checked, works).items():
+    for buffer, size in _sizes(checked, operators).items():
         offsets[buffer] = end
         end += -(-size // LINE) * LINE
     return Layout(offsets, end)
 
 
-def _sizes(checked: CheckedGraph, works: Sequence[Work]) -> dict[int, int]:
+def _sizes(checked: CheckedGraph, operators: Sequence[Work]) -> dict[int, int]:
     """The bytes of the buffers in the scratch."""
-    bound = {b.buffer for b in checked.outputs} - read_beyond(checked, works)
-    between = {use.buffer for work in works for use in work.writes.values()} - bound
+    bound = {b.buffer for b in checked.outputs} - read_beyond(checked, operators)
+    between = {use.buffer for work in operators for use in work.writes.values()} - bound
     return {b: checked.buffers[b].bytes for b in between}
 
 
-def lives(works: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[int, int]) -> dict[int, Life]:
+def lives(operators: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[int, int]) -> dict[int, Life]:
     """The life of each buffer in `sizes`: from the call that writes it to the last one that reads it.
 
     taken: buffers that use the memory of another one, whose life then includes theirs.
     """
     found: dict[int, Life] = {}
-    for at, work in enumerate(works):
+    for at, work in enumerate(operators):
         for use in (*work.writes.values(), *work.reads.values()):
             if use.buffer in sizes:
                 place = taken.get(use.buffer, use.buffer)
@@ -77,18 +77,18 @@ def lives(works: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[int, i
     return found
 
 
-def in_place(works: Sequence[Work], sizes: Mapping[int, int], may: Sequence[Collection[str]]) -> dict[int, int]:
+def in_place(operators: Sequence[Work], sizes: Mapping[int, int], may: Sequence[Collection[str]]) -> dict[int, int]:
     """The buffers that reuse the memory of an input of their call, each with the buffer that had this memory first.
 
     The call must be the last one that reads the input. may: for each call, the inputs that its output may be identical to.
     """
-    last = {use.buffer: at for at, work in enumerate(works) for use in work.reads.values()}
+    last = {use.buffer: at for at, work in enumerate(operators) for use in work.reads.values()}
     first: dict[int, int] = {}
-    for at, work in enumerate(works):
+    for at, work in enumerate(operators):
         for use in work.writes.values():
             first.setdefault(use.buffer, at)
     taken: dict[int, int] = {}
-    for at, work in enumerate(works):
+    for at, work in enumerate(operators):
         if len(work.writes) != 1:
             continue
         (output,) = work.writes.values()

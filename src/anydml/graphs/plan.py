@@ -34,7 +34,7 @@ class Reason(NamedTuple):
 class Passed(NamedTuple):
     """What a pass of a graph has made of its calls. reasons: for each call that the pass concerns and has left as it is."""
 
-    works: tuple[Work, ...]
+    operators: tuple[Work, ...]
     reasons: tuple[Reason, ...] = ()
 
 
@@ -58,7 +58,7 @@ class Work:
         return self.nodes[-1]
 
 
-def works_of(checked: CheckedGraph) -> tuple[Work, ...]:
+def operators_of(checked: CheckedGraph) -> tuple[Work, ...]:
     """A call for each operator, in order."""
     made = []
     for node in checked.order:
@@ -98,32 +98,32 @@ def spelled(nest: Nest) -> Hashable:
     return (*index, nest.moves, *nodes)
 
 
-def fixed_buffers(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:
+def fixed_buffers(checked: CheckedGraph, operators: Sequence[Work]) -> frozenset[int]:
     """The buffers that do not change after initialization: constants, owned inputs, and what is computed from them alone."""
     fixed = {i for i, b in enumerate(checked.buffers) if b.owned or checked.constant(i) is not None}
-    for work in works:
+    for work in operators:
         if all(use.buffer in fixed for use in work.reads.values()):
             fixed.update(use.buffer for use in work.writes.values())
     return frozenset(fixed)
 
 
-def split(works: Sequence[Work], fixed: frozenset[int]) -> tuple[tuple[Work, ...], tuple[Work, ...]]:
+def split(operators: Sequence[Work], fixed: frozenset[int]) -> tuple[tuple[Work, ...], tuple[Work, ...]]:
     """The calls that are made once, at initialization, and those that each execution makes."""
-    once = [all(use.buffer in fixed for use in work.writes.values()) for work in works]
+    once = [all(use.buffer in fixed for use in work.writes.values()) for work in operators]
     return (
-        tuple(work for work, first in zip(works, once, strict=True) if first),
-        tuple(work for work, first in zip(works, once, strict=True) if not first),
+        tuple(work for work, first in zip(operators, once, strict=True) if first),
+        tuple(work for work, first in zip(operators, once, strict=True) if not first),
     )
 
 
-def read_beyond(checked: CheckedGraph, works: Sequence[Work]) -> frozenset[int]:
+def read_beyond(checked: CheckedGraph, operators: Sequence[Work]) -> frozenset[int]:
     """The buffers in which a call reads bytes beyond the elements that another one writes."""
     written: dict[int, int] = {}
-    for use in (use for work in works for use in work.writes.values()):
+    for use in (use for work in operators for use in work.writes.values()):
         written[use.buffer] = max(written.get(use.buffer, 0), use.offset + use.tensor.element_bytes)
     return frozenset(
         use.buffer
-        for work in works
+        for work in operators
         for use in work.reads.values()
         if use.offset + use.tensor.element_bytes > written.get(use.buffer, checked.buffers[use.buffer].bytes)
     )

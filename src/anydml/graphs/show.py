@@ -23,10 +23,10 @@ class Row(NamedTuple):
     writes: str
 
 
-def rows(checked: CheckedGraph, once: Sequence[Work], works: Sequence[Work]) -> list[Row]:
+def rows(checked: CheckedGraph, once: Sequence[Work], operators: Sequence[Work]) -> list[Row]:
     """The nodes in order, with the calls that compute them."""
     calls = {node: "once" for work in once for node in work.nodes}
-    calls |= {node: str(k) for k, work in enumerate(works, 1) for node in work.nodes}
+    calls |= {node: str(k) for k, work in enumerate(operators, 1) for node in work.nodes}
     names = _names(checked)
     found = []
     for node in checked.order:
@@ -39,12 +39,12 @@ def rows(checked: CheckedGraph, once: Sequence[Work], works: Sequence[Work]) -> 
     return found
 
 
-def text(checked: CheckedGraph, once: Sequence[Work], works: Sequence[Work]) -> str:
+def text(checked: CheckedGraph, once: Sequence[Work], operators: Sequence[Work]) -> str:
     """Inputs, a line for each node, outputs."""
-    lines = [[r.call, f"{r.node}({r.reads})", r.writes] for r in rows(checked, once, works)]
+    lines = [[r.call, f"{r.node}({r.reads})", r.writes] for r in rows(checked, once, operators)]
     widths = [max((len(line[k]) for line in lines), default=0) for k in (0, 1)]
     names = _names(checked)
-    said = [f"<Graph: {summary(checked, works)}"]
+    said = [f"<Graph: {summary(checked, operators)}"]
     said += [
         f"  {b.name}: {b.tensor.data_type} {_sizes(b.tensor.sizes)}{', owned' * bool(b.tensor.flags)}" for b in checked.inputs
     ]
@@ -53,29 +53,29 @@ def text(checked: CheckedGraph, once: Sequence[Work], works: Sequence[Work]) -> 
     return "\n".join(said) + ">"
 
 
-def summary(checked: CheckedGraph, works: Sequence[Work]) -> str:
+def summary(checked: CheckedGraph, operators: Sequence[Work]) -> str:
     """The numbers of operators, constants and calls."""
     constants = sum(isinstance(node, ConstantNode) for node in checked.desc.nodes)
-    counts = ((len(checked.desc.nodes) - constants, "operator"), (constants, "constant"), (len(works), "call"))
+    counts = ((len(checked.desc.nodes) - constants, "operator"), (constants, "constant"), (len(operators), "call"))
     return ", ".join(f"{n} {noun}{'s' * (n != 1)}" for n, noun in counts)
 
 
-def html(checked: CheckedGraph, once: Sequence[Work], works: Sequence[Work]) -> str:
+def html(checked: CheckedGraph, once: Sequence[Work], operators: Sequence[Work]) -> str:
     """A table of the nodes."""
     from html import escape  # its table of entities is of no use to a graph that is only compiled
 
-    cells = [("call", "operator", "of", "result"), *rows(checked, once, works)]
+    cells = [("call", "operator", "of", "result"), *rows(checked, once, operators)]
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
-    return f"<table><caption>{escape(summary(checked, works))}</caption>{body}</table>"
+    return f"<table><caption>{escape(summary(checked, operators))}</caption>{body}</table>"
 
 
-def dot(checked: CheckedGraph, once: Sequence[Work], works: Sequence[Work]) -> str:
+def dot(checked: CheckedGraph, once: Sequence[Work], operators: Sequence[Work]) -> str:
     """A digraph for Graphviz: a box around the nodes of a call, sizes at the edges."""
     lines = ["digraph {", "  node [shape=box, style=rounded];"]
-    for k, work in enumerate([*once, *works]):
+    for k, work in enumerate([*once, *operators]):
         boxes = " ".join(f"n{node} [label={_quoted(called(checked, node))}];" for node in work.nodes)
         lines.append(f"  subgraph cluster{k} {{ {boxes} }}" if len(work.nodes) > 1 else f"  {boxes}")
-    inside = {node for work in (*once, *works) for node in work.nodes}
+    inside = {node for work in (*once, *operators) for node in work.nodes}
     apart = [node for node in checked.order if checked.nodes[node] is not None and node not in inside]
     lines += [f"  n{node} [label={_quoted(called(checked, node))}, style=dashed];" for node in apart]
     lines += [f"  i{b.buffer} [label={_quoted(b.name)}, shape=ellipse];" for b in checked.inputs]

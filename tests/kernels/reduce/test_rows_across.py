@@ -39,7 +39,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         found.append(made is not None)
         return made
 
-    monkeypatch.setattr(across, "shape_across", noting)
+    monkeypatch.setattr(across, "key_across", noting)
     return found
 
 

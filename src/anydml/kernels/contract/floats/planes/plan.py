@@ -83,8 +83,8 @@ def _windows(found: FloatLayout) -> Slide | None:
         if rest or wide > MOST:
             continue
         for grid in ([entries[u * wide : (u + 1) * wide] for u in range(high)], [entries[u::high] for u in range(high)]):
-            for transposed in (grid, grid[::-1]):
-                made = _slide(found, transposed)
+            for order in (grid, grid[::-1]):
+                made = _slide(found, order)
                 if made is not None:
                     return made
     return None
