@@ -18,7 +18,7 @@ from agreement import bits_of, expected
 from anydml import DataType, TensorDesc, check
 from anydml.kernels.code.targets import ARM
 from anydml.kernels.contract.floats import family, tuning
-from anydml.kernels.contract.floats.winograd import transform as winograd
+from anydml.kernels.contract.floats.winograd import plan
 from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.problem import problem_of
@@ -133,7 +133,7 @@ def test_winograd(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.Monkey
         )  # fmt: skip
         cases += [case_of(desc, np.random.default_rng(2), kind, seen) for kind in ("ordinary", "cancelling", "specials")]
         with monkeypatch.context() as patch:  # and where bounds leave all open, so that blocks are summed again
-            patch.setattr(winograd, "SLACK", 2.0**60)
+            patch.setattr(plan, "SLACK", 2.0**60)
             cases.append(case_of(desc, np.random.default_rng(2), "specials", seen))
     run(recorder, cases, tmp_path)
     assert len(taken) == len(cases) == 8

@@ -19,6 +19,7 @@ from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine, targets
 from anydml.kernels.contract.floats import family, tuning
 from anydml.kernels.contract.floats.packed.magnitudes import DENSE
+from anydml.kernels.contract.floats.winograd import plan
 from anydml.kernels.contract.floats.winograd import transform as winograd
 from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.schema.operator import Desc
@@ -260,7 +261,7 @@ def test_layers_of_zeros_and_ones_are_decided_in_sums(
 @pytest.mark.parametrize("isa", ISAS)
 def test_blocks_that_are_summed_again(isa: str, plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, for the bounds leave everything open: at edges, of few filters, of lines that lie apart."""
-    monkeypatch.setattr(winograd, "SLACK", 2.0**60)
+    monkeypatch.setattr(plan, "SLACK", 2.0**60)
     for n, kind in enumerate(("ordinary", "spoilt", "zeros", "signs", "specials", "edges") * SOAK):
         rng = np.random.default_rng((2, n))
         dtype, groups, channels, filters = ("float32", "float16")[n % 2], 1 + n % 2, 4 + n % 3, int(rng.integers(5, 12))

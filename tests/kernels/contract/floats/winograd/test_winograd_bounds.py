@@ -19,7 +19,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import epilogue, family
 from anydml.kernels.contract.floats.epilogue import EpilogueKey
-from anydml.kernels.contract.floats.winograd import transform as winograd
+from anydml.kernels.contract.floats.winograd import plan
 from drawn_contractions import NAME
 
 FILTERS, CHANNELS, HEIGHT, WIDTH = 8, 3, 10, 9
@@ -79,7 +79,7 @@ def test_sums_are_within_their_bounds(isa: str, again: bool, monkeypatch: pytest
     monkeypatch.setattr(engine, "compiled", compiled)
     monkeypatch.setattr(family, "pays", lambda found: True)
     if again:
-        monkeypatch.setattr(winograd, "SLACK", 2.0**60)
+        monkeypatch.setattr(plan, "SLACK", 2.0**60)
     closest = 0.0
     for n, kind in enumerate(("ordinary", "cancelling", "ties", "wide", "edges", "small")):
         rng = np.random.default_rng((17, n))

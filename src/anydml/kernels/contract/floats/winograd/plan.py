@@ -23,7 +23,7 @@ from anydml.kernels.contract.floats.shares import ThreadShare
 from anydml.kernels.contract.floats.winograd import again, filters, inputs, kernels, redo, transform
 from anydml.kernels.contract.floats.winograd.filters import ELEMENTS
 from anydml.kernels.contract.floats.winograd.inputs import CHANNELS
-from anydml.kernels.contract.floats.winograd.transform import BLOCK, POSITIONS, READ, TILE
+from anydml.kernels.contract.floats.winograd.transform import BLOCK, POSITIONS, READ, SLACK, TILE
 from anydml.kernels.contract.floats.winograd.windows import WinogradWindows
 from anydml.kernels.contract.repeats import repeated
 
@@ -230,7 +230,7 @@ class WinogradPlan(FloatPlan):
         where = (len(some), columns.start, len(columns), *found.flat[1:], self.sums, sums_row)
         _, norms, plain = self._filters(batch, at)
         key = self.key._replace(padded=False, mixed=True)
-        factor = _bits(self.roundings * transform.SLACK * 2.0**-53)
+        factor = _bits(self.roundings * SLACK * 2.0**-53)
         yield Step(
             engine.compiled(epilogue.block, target, key),
             (*where, factor, norms, self.b_norms, self.entries, self.counter, 0, 0, 0, 0, self.constants.none, *streams),
