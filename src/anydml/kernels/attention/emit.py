@@ -23,7 +23,7 @@ Emit = Callable[[Target, AttentionKey], Function]
 
 
 def emitted(target: Target, key: AttentionKey) -> str:
-    """The kernel; arguments: `Shape.names`. How many elements it has left open is in its state."""
+    """The kernel; arguments: `AttentionKey.names`. How many elements it has left undecided is in its state."""
     functions: list[Emit] = [
         partial(rows.filled, biased=False),
         partial(rows.filled, biased=True),

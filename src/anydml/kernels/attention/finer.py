@@ -1,4 +1,4 @@
-"""The second stage, for what float64 leaves open, in sums of two float64: a query's weights, then `finer_elements`.
+"""The second stage, for what float64 leaves undecided, in sums of two float64: a query's weights, then `finer_elements`.
 
 u is 2^-53. A sum of products is kept as a head and a tail, and what the tail's additions lose is added up: where that is 0, the
 sum is exact. Keys whose sums are exactly those of the largest score have the weight 1 exactly, so that where all that count
@@ -197,7 +197,7 @@ def weights(target: Target, key: AttentionKey) -> Function:
 
 
 def refined(target: Target, key: AttentionKey) -> Function:
-    """Decide what is on the list; what stays open stays there."""
+    """Decide what is on the list; what stays undecided stays there."""
     f = Function(target, key, "refined", [*(f"i64 {x}" for x in "oprs")])
     head_row = f.argument("head_row")
 

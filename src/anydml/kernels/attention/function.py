@@ -154,7 +154,7 @@ class Function(Body):
     def run(
         self, width: str, contiguous: str, carried: Sequence[Value], body: Callable[[str, int, list[Value]], list[Value]]
     ) -> list[Value]:
-        """`body(i, lanes, values)` for elements, in vectors where they lie side by side, and one by one (lanes = 0) elsewhere.
+        """`body(i, lanes, values)` for elements, in vectors where they are contiguous, and one by one (lanes = 0) elsewhere.
 
         Carried values are vectors, of which the first lane is that of single elements.
         """

@@ -29,7 +29,7 @@ MEMORY = (
     "row", "open",
 )  # fmt: skip
 LIST, LOST, LARGEST_KEY = 0, 8, 16  # in the state: elements on the list, what biases lost, the largest norm of a key
-LEFT = 24  # and how often elements were left open since the scratch was zeros
+LEFT = 24  # and how often elements were left undecided since the scratch was zeros
 ABOUT = 6  # float64 about a query: see `weights`
 SUM, VALUES, OWN, ZERO, NORMS, SIZES = 0, 8, 16, 24, 32, 40
 

@@ -22,8 +22,8 @@ ENTRY = 24  # bytes on the list: the query's number, the place of a vector of co
 def results(target: Target, key: AttentionKey) -> Function:
     """The elements of a query, from its sums, to `out`; weights: its row; number: of the query among those that are together.
 
-    Where the largest value leaves an element open, the sum of magnitudes may decide it: it is far less where large values have
-    little weight.
+    Where the largest value leaves an element undecided, the sum of magnitudes may decide it: it is far less if large values
+    have little weight.
     """
     f = Function(target, key, "results", ["ptr sums", "ptr weights", "ptr about", "ptr out", "i64 number"])
     lanes, wide = f.lanes, f.wide
@@ -104,7 +104,7 @@ def results(target: Target, key: AttentionKey) -> Function:
 
 
 def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Value, Value]:
-    """The bits of quotients, and the lanes that are left open.
+    """The bits of quotients, and the lanes that are left undecided.
 
     most: the largest values of the columns, see `rows.largest`. zero: where weights are 0 that are so little, or that no term
     belongs to: an infinite value may have had one, and a zero that is no term may have changed a sign.
@@ -121,7 +121,7 @@ def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Valu
 
 
 def mark_undecided(target: Target, key: AttentionKey) -> Function:
-    """Set the bits of the elements on the list; open: of the first query's row, `open_row` bytes from one to the next."""
+    """Set the bits of the elements on the list; %open: of the first query's row, `open_row` bytes from one to the next."""
     f = Function(target, key, "left_open", ["ptr open"])
     state, row = f.argument("state"), f.argument("open_row")
 

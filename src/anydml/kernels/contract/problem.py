@@ -122,7 +122,7 @@ def merged(dimensions: Sequence[tuple[int, int]]) -> Dimensions:
 def of_convolution(p: Convolution, estimated: Estimated | None = None) -> IntegerProblem:
     """The problem of a convolution: filters by places of the output, in batches of groups.
 
-    B is the input as it lies where an output reads one place of it, and the next output the next one.
+    B is the input itself where an output reads one place of it, and the next output the next one.
     """
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)

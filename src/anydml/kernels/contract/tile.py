@@ -163,7 +163,7 @@ def _start(text: Text, target: Target, kind: TileKey, height: int, row: str, col
 
 
 def _added(text: Text, target: Target, start: list[list[str]], sums: str) -> list[list[str]]:
-    """The terms, and sums of products that lie in memory."""
+    """The terms, and sums of products that are in memory."""
     vector = f"<{target.vector_bytes // 4} x i32>"
     found = []
     for m, row in enumerate(start):

@@ -1,6 +1,6 @@
-"""The kernel of a map: rows of elements, a vector at a time; what a bound leaves open goes on a list.
+"""The kernel of a map: rows of elements, a vector at a time; what a bound leaves undecided goes on a list.
 
-Its text depends on the formula, on the types, and on how streams lie along a row, never on sizes or strides.
+Its text depends on the formula, on the types, and on the layout of streams along a row, never on sizes or strides.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ class Kernel:
         return body.value(f"phi {made.kind.text} {values}", made.kind), body.op(f"phi i64 {masks}")
 
     def _near_zero(self, zero: NearZero, streams: Sequence[Value], made: Value, bits: str) -> tuple[Value, str]:
-        """What bounds leave open and two terms of a series decide."""
+        """What bounds leave undecided and two terms of a series decide."""
         body = self.body
         before, some, after = (body.name(x) for x in ("before", "some", "after"))
         body.jump(before)

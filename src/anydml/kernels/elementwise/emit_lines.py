@@ -16,7 +16,7 @@ def emitted(target: Target, key: MapKey) -> str:
 
 
 class _LinesKernel(Kernel):
-    """Groups come one after the other, and nothing is looked at between two of them unless one leaves something open."""
+    """Groups come one after the other, and nothing is looked at between two of them unless one leaves something undecided."""
 
     def _groups(self, place: str, head: str | None) -> None:
         body, lanes = self.body, self.key.lanes

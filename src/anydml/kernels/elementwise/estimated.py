@@ -7,7 +7,7 @@ squares of 2^-24, and for what a quotient loses that is no normal number. The bo
 more. Where v is nearer than 1/2, less this, to an integer, no other one can come out. A v that is no number is near to
 nothing, and so is one whose bound is 1/2: hence |v| < 2^23 wherever something is certain, and its integer is an int32.
 
-Where this leaves a lane of a group open, its sums are made again in float64, with quotients in float64: there the same holds
+Where this leaves a lane of a group undecided, its sums are made again in float64, of quotients in float64: the same holds there
 with 2^-53 and 2^-52 for 2^-24 and 2^-23, and 2^-40 in place of 2^-20.
 
 Where every c_k is the quotient itself and a multiple of 2^-13, and they add up to 8 or less, v is r, ties included: each
@@ -174,7 +174,7 @@ class EstimateCode:
         return WholeNumber(bits, known_of(self.of.reads[k])).resized(32)
 
     def element(self, streams: Sequence[Value]) -> tuple[Value, Value]:
-        """The bits that are stored, and the lanes that are left open."""
+        """The bits that are stored, and the lanes that are left undecided."""
         body, lanes = self.body, self.lanes
         made, undecided = self._estimated(streams, "float", self.factors, self.threshold)
         bits = lanes_as_bits(undecided)

@@ -64,7 +64,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
 
 
 def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threads: int) -> Run | Refused:
-    """The steps of a map of tensors that lie at places, of elements of whole bytes."""
+    """The steps of a map of tensors that begin at these places, of elements of whole bytes."""
     exact, m = m.formula, m._replace(formula=combined(m.formula))
     output = places[str(m.target.name)].tensor
     types = (*(s.data_type for s in m.streams), output.data_type)
@@ -114,7 +114,7 @@ def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threa
 def _trial(
     target: Target, formula: Formula, moves: bool, integral: bool, types: tuple[DataType, ...]
 ) -> tuple[int, bool, Callable[[], engine.Code] | None]:
-    """The lanes that serve a formula, whether it leaves elements open, and what decides most of these.
+    """The lanes that serve a formula, whether it leaves elements undecided, and what decides most of these.
 
     Uncompilable where it cannot be emitted.
     """

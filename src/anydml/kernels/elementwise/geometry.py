@@ -1,4 +1,4 @@
-"""The order in which elements are visited: rows of the output, and where each stream's elements lie along them."""
+"""The order in which elements are visited: rows of the output, and the layout of each stream's elements along them."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def parts(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Seq
     row, outer = dims[at], [*dims[:at], *dims[at + 1 :]]
     across = _across(row, outer, itemsizes)
     if across is not None:
-        # the rows of an input lie across: it is read a few of its lines at a time, all that is in them
+        # an input is read across its rows: it is read a few of its lines at a time, all that is in them
         return _tiled(row, TILE, [d for i, d in enumerate(outer) if i != across], [outer[across]])
     if at < len(outer):
-        # the short rows of the output lie across: lines that one row of ours leaves are there for the next
+        # the output is written across its short rows: lines that one row of ours leaves are there for the next
         lines = NEAR // max(1, sum(map(abs, row.strides)))
         return _tiled(row, max(TILE, lines // TILE * TILE), outer[:at], outer[at:])
     return [Box(start, tuple(outer), row)]

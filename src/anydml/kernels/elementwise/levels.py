@@ -1,4 +1,4 @@
-"""The elements of a group at each level, and the stages that go through those that the first level leaves open."""
+"""The elements of a group at each level, and the stages that go through those that the first level leaves undecided."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def of_line(body: Body, key: MapKey, streams: Mapping[int, Value]) -> dict[int, 
 
 
 def standardised_element(body: Body, key: MapKey, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
-    """`element` of a formula with standardised elements: the open lanes as bits. known: `of_line`."""
+    """`element` of a formula with standardised elements: the undecided lanes as bits. known: `of_line`."""
     walk = LineWalk(body, key.formula, streams, key.types[-1], key.lanes, key.levels[0], key.moves)
     walk.items.update(known)
     return stored_quickly(walk, walk.run, key.lanes, integral=key.integral)
@@ -98,7 +98,7 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
 
 
 def _long_integers(key: MapKey) -> bool:
-    """Whether integers of 64 bits are scaled by real numbers: of these, float64 would leave most open."""
+    """Whether integers of 64 bits are scaled by real numbers: of these, float64 would leave most undecided."""
     long = [t.element_bits == 64 and t.dtype.kind in "iu" for t in key.types]
     if key.integral or key.moves or not (any(long[:-1]) and long[-1]):
         return False
@@ -138,7 +138,7 @@ def again(target: Target, key: MapKey) -> tuple[str, list[str]]:
 
 
 def slowly(target: Target, key: MapKey) -> tuple[str, list[str]]:
-    """`i64 @slowly(ptr stream, .., ptr made, i64 n)`: n elements computed in float64, of which no bound leaves any open."""
+    """`i64 @slowly(ptr stream, .., ptr made, i64 n)`: n elements computed in float64; no bound leaves any undecided."""
     key = key._replace(lanes=min(key.lanes, target.vector_bytes // 4))
     return _group_by_group("slowly", target, key, lambda streams, made: element(made.body, key, streams, "float64"))
 

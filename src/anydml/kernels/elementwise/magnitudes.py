@@ -31,7 +31,7 @@ ENDS: Mapping[DataType, tuple[float, float]] = {DataType.FLOAT32: (-152.0, 130.0
 
 
 class Size(NamedTuple):
-    """A number's sign, as 1, -1 or NaN for NaN, and between which logarithms to base 2 its magnitude's lies.
+    """A number's sign, as 1, -1 or NaN for NaN, and the two logarithms to base 2 between which that of its magnitude lies.
 
     Both are -infinity for 0 and infinity for infinity; guard: lanes of which this is not known.
     """

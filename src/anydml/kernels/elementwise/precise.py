@@ -1,7 +1,7 @@
-"""Formulas in twice float64's precision: what float64's bounds leave open, ties and zeros among it.
+"""Formulas in twice float64's precision: what float64's bounds leave undecided, ties and zeros among it.
 
 A value is a pair and an absolute bound, which is 0 in the lanes where nothing was rounded; so a tie is known as one, and a 0
-where its sign is known. What lies far out stays open; infinities and NaN do, too, but where they are asked for as `extremes`.
+where its sign is known. What lies far out stays undecided, and so do infinities and NaN, unless asked for as `extremes`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def stored(
     known: Mapping[int, Precise] | None = None,
     extremes: bool = False,
 ) -> tuple[Value, Value | None]:
-    """The bits of what a formula gives, and the lanes that stay open; Uncompilable where it has other operations.
+    """The bits of what a formula gives, and the lanes that stay undecided; Uncompilable where it has other operations.
 
     known: nodes by their places, which are not computed. extremes: zeros, infinities and NaN are decided, too.
     """
@@ -90,7 +90,7 @@ def computed(
 
 
 def finished(x: Precise | Truth, data_type: DataType, *, integral: bool, extremes: bool = False) -> tuple[Value, Value | None]:
-    """The bits of a number in the type that stores it, and the lanes that stay open."""
+    """The bits of a number in the type that stores it, and the lanes that stay undecided."""
     if data_type == DataType.FLOAT64:
         raise Uncompilable(f"{data_type} is not stored in twice float64's precision")
     assert isinstance(x, Precise)
@@ -98,7 +98,7 @@ def finished(x: Precise | Truth, data_type: DataType, *, integral: bool, extreme
 
 
 def _cut(x: Precise, data_type: DataType, integral: bool) -> tuple[Value, Value | None]:
-    """The bits of a number that is cut to an integer, and the lanes that stay open: of an integral one, where it wraps."""
+    """The bits of a number that is cut to an integer, and the lanes that stay undecided: of an integral one, where it wraps."""
     low, high = (int(end) for end in limits(data_type))
     if data_type.element_bits == 64:
         if integral:
@@ -132,7 +132,7 @@ def _long(whole: Pair, signed: bool) -> Value:
 
 
 def _rounded(x: Precise, data_type: DataType, extremes: bool) -> tuple[Value, Value | None]:
-    """The bits of a number in a float type, and the lanes that stay open."""
+    """The bits of a number in a float type, and the lanes that stay undecided."""
     head, tail = x.pair.head, x.pair.tail
     body, size = head.body, head.magnitude()
 

@@ -1,4 +1,4 @@
-"""Runs of steps, one after another in one scratch: what each leaves open is decided before the next one begins."""
+"""Runs of steps, one after another in one scratch: what each leaves undecided is decided before the next one begins."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TensorStart(NamedTuple):
 
 
 class Undecided(Protocol):
-    """Elements that a run's kernels leave open."""
+    """Elements that a run's kernels leave undecided."""
 
     def begun(self, scratch: NDArray[np.int64]) -> bool:
         """Whether a piece has stopped in this call or in one that it takes up, so that their steps have been begun."""
@@ -42,7 +42,7 @@ class Undecided(Protocol):
 
 
 class Run(NamedTuple):
-    """Phases of steps, the bytes of scratch that they take, and the elements that they may leave open."""
+    """Phases of steps, the bytes of scratch that they take, and the elements that they may leave undecided."""
 
     phases: Phases
     scratch: int = 0
@@ -74,7 +74,7 @@ def in_order(target: Target, runs: Sequence[Run], inner: Mapping[str, int], *, s
 def in_turns(target: Target, runs: Sequence[Run], *, short: bool) -> Lowered:
     """Runs of as many pieces, each of as many steps, whose steps take turns: those of the first, then of the second ones.
 
-    No run reads what another one writes. Steps that left nothing open may be begun again.
+    No run reads what another one writes. Steps that left nothing undecided may be begun again.
     """
     pieces: list[list[Step | Repeat]] = [[] for _ in runs[0].phases[0]]
     undecided: list[tuple[int, Undecided]] = []
@@ -110,7 +110,7 @@ def _moved(step: Step | Repeat, bases: Mapping[str, At]) -> Step:
 
 
 def _decide(undecided: Sequence[tuple[int, Undecided]], scratch: NDArray[np.int64], arrays: Arrays) -> None:
-    """Decide what the run that stopped has left open; those before it have ended, and those after it have not begun."""
+    """Decide what the run that stopped has left undecided; those before it have ended, and those after it have not begun."""
     stopped = max(k for k, (first, elements) in enumerate(undecided) if elements.begun(scratch[first:]))
     for first, elements in undecided[: stopped + 1]:
         elements.decide(scratch[first:], arrays)

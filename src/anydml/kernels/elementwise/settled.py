@@ -1,4 +1,4 @@
-"""Results of functions of float32 that are known without computing them, for groups of which pairs leave many open.
+"""Results of functions of float32 that are known without computing them, for groups of which pairs leave many undecided.
 
 NaN; arguments so far out that the result is a limit; zeros; powers out of range; arguments so small that a result lies beside
 half the argument, or beside 1/2 and a quarter of it, by next to nothing: where that is a tie, the sign of next to nothing

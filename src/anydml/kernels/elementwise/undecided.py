@@ -1,4 +1,4 @@
-"""Elements that a kernel's bounds leave open, decided exactly, in Python, from the list that it made."""
+"""Elements that a kernel's bounds leave undecided, decided exactly, in Python, from the list that it made."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def words(room: int, inputs: int) -> int:
 
 
 class UndecidedElements(NamedTuple):
-    """The elements that kernels leave open, as they have to be decided.
+    """The elements that kernels leave undecided, as they have to be decided.
 
     formula: what is stored; types: of its inputs and of the output. pieces, room: of the scratch. finer: compiles a kernel
     that decides most of what is on a list (`levels.FINER`), if there is one.

@@ -1,4 +1,4 @@
-"""The elements of outputs: what stores a number, the lanes that its bound leaves open, and how vectors are stored."""
+"""The elements of outputs: what stores a number, the lanes that its bound leaves undecided, and how vectors are stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NestElements(Frame):
         self.width = f"%size{key.lane}"
 
     def stored(self, item: Item, data_type: DataType) -> tuple[Value, Value | None]:
-        """The bits of elements, and the lanes that are open."""
+        """The bits of elements, and the lanes that are undecided."""
         element = Kind(f"i{data_type.element_bits}", self.lanes)
         if isinstance(item, Bits):
             return in_lanes(item.value, self.lanes), item.guard
@@ -90,7 +90,7 @@ class NestElements(Frame):
         return self.body.op(f"icmp ne {word} {self.body.op(f'bitcast {mask.kind.text} {mask.name} to {word}')}, 0")
 
     def settle(self, place: int, found: Real, row: str) -> None:
-        """Store a vector of elements that are made of a node's number and end it; go on where its bound leaves one open."""
+        """Store a vector of elements made of a node's number, and end it; go on where its bound leaves one undecided."""
         body, key, walk = self.body, self.key, self.walk
         with walk.scope({}, {place: found}):
             bits, guard = self.stored(walk.item(key.program.roots[0]), key.data_types[0])

@@ -1,4 +1,4 @@
-"""The kernel of a nest: rows of vectors of elements, of which those that bounds leave open are listed."""
+"""The kernel of a nest: rows of vectors of elements, of which those that bounds leave undecided are listed."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class _NestKernel(Frame):
             at = tables.make(at, of_rows)
 
     def _of_rows(self, sums: RowSums, usable: Value, row: str) -> None:
-        """A vector of sums of rows, or what comes next where they may not be used, or leave an element open."""
+        """A vector of sums of rows, or what comes next where they may not be used, or leave an element undecided."""
         body, key = self.body, self.key
         body.branch(usable.name, "ofrows", "byterms")
         body.label("ofrows")
@@ -197,7 +197,7 @@ class _NestKernel(Frame):
         body.label("byterms")
 
     def _of_list(self, lists: Lists, certain: Value, row: str) -> Real:
-        """A vector of sums of listed terms, or what comes next where the terms are open, or leave an element open."""
+        """A vector of sums of listed terms, or what comes next where the terms are undecided, or leave an element undecided."""
         body = self.body
         self.walk.fill(lists.found.along)
         body.branch(certain.name, "roughly", "byterms")
@@ -241,10 +241,10 @@ class _NestKernel(Frame):
             at, rest = [along(body, place, f"%step{k}_{d}", i) for k, place in enumerate(at)], quotient
         return at, found
 
-    # --- what is open ---
+    # --- what is undecided ---
 
     def _list(self, guard: Value) -> None:
-        """Append the open elements of a vector to the list; end the call where it may not hold those of the next."""
+        """Append the undecided elements of a vector to the list; end the call where it may not hold those of the next."""
         body = self.body
         kept = [in_lanes(self.walk.bits[t], self.lanes) for t in self.key.kept]
         guard = in_lanes(guard, self.lanes)

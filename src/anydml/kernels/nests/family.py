@@ -134,12 +134,12 @@ class _Outputs:
             raise engine.Uncompilable("elements are reductions of too many terms")
 
     def _contiguous(self) -> tuple[tuple[int, int], ...]:
-        """The dimensions of tensors along which elements lie side by side."""
+        """The dimensions of tensors along which elements are contiguous."""
         tensors = [self.tensors[name] for name in self.found.tensors]
         return tuple((t, d) for t, tensor in enumerate(tensors) for d, s in enumerate(tensor.explicit_strides) if s == 1)
 
     def _separable(self, lane: int) -> Separable | None:
-        """Sums of rows that lie contiguous and are not much longer than the output's."""
+        """Sums of rows that are contiguous and not much longer than the output's."""
         found = separable(self.found.program, lane)
         if found is None:
             return None

@@ -33,11 +33,11 @@ class Narrowed(NamedTuple):
 
 
 class NestKey(NamedTuple):
-    """lane: the dimension of the outputs whose elements are computed side by side, `lanes` of them; dense: they lie so, too.
+    """lane: the dimension of the outputs whose elements are lanes of a vector, `lanes` of them; dense: they are contiguous.
 
-    kept: the tensors whose elements are listed with those that are open, since outputs may lie in their place.
+    kept: the tensors whose elements are listed with those that are undecided, since outputs may be stored in their place.
     separable: a sum whose rows are added up before their elements, if that pays. weighted: one whose terms are listed.
-    contiguous: the dimensions of tensors along which elements lie side by side. paused: calls may end between the columns of a
+    contiguous: the dimensions of tensors along which elements are contiguous. paused: calls may end between the columns of a
     row, and `budget` counts columns instead of rows.
     """
 

@@ -1,7 +1,7 @@
 """Sums of weighted elements: the terms that count are listed once for all lanes, which then are short loops over them.
 
 The first loops add products in float64, and take the bound of what that loses from the sum of magnitudes; they leave an element
-in some thousands open. Elements that lie side by side are loaded as one. The last loop carries what each addition loses.
+in some thousands undecided. Contiguous elements are loaded as one vector. The last loop carries what each addition loses.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Lists(Frame):
         return self.body.chosen(x.compared("ule", most) & x.compared("ord", x), most, x)
 
     def _pair(self, entries: list[tuple[Value, Value, Value]]) -> None:
-        """List the terms whose elements lie side by side, and the others."""
+        """List the terms whose elements are contiguous, and the others."""
         body = self.body
         pairs = singles = body.constant(WORD, 0)
         single = [there for *_, there in entries]
@@ -142,7 +142,7 @@ class Lists(Frame):
             body.stored(value, at, 8 * k)
 
     def _write_all(self) -> tuple[Value, Real, Value | None]:
-        """List the terms that count with bounds of weights: how many, the form of weights, and whether that is open."""
+        """List the terms that count with bounds of weights: how many, the form of weights, and whether that is undecided."""
         body = self.body
         count = body.constant(WORD, 0)
         made: list[Real] = []
@@ -167,7 +167,7 @@ class Lists(Frame):
         return count, form, either(*guards)
 
     def _term(self, term: WeightedTerm) -> tuple[Real, Truth, Value | None]:
-        """A term's weight, whether it counts, and whether that is open."""
+        """A term's weight, whether it counts, and whether that is undecided."""
         walk = self.walk
         weight = real.fraction(self.body, ONE)
         for w in term.weights:

@@ -196,7 +196,7 @@ def _differs(walk: NestWalk, p: int) -> bool:
 def _range(
     walk: NestWalk, p: int, v: int, conditions: Sequence[int], unknown: Sequence[int]
 ) -> tuple[Value, Value, Value | None]:
-    """Where a variable's loop begins and ends, and the lanes in which that is open."""
+    """Where a variable's loop begins and ends, and the lanes in which that is undecided."""
     body = walk.body
     start, end = body.constant(items.WORD, 0), Value(body, walk.sizes[v], items.WORD)
     guards: list[Value | None] = []

@@ -5,7 +5,7 @@ products as there are columns. Elements are looked at on the way: where the larg
 apart, all products and sums are multiples of a number that is small enough for 53 bits to hold them, so that nothing is
 rounded. Elsewhere the bound of what all roundings lose follows from the largest element, or from the sum itself. Only finite
 elements count for that: where a row has others, or a -0, vectors whose sums are not finite, or 0, are computed term by term, as
-are those that their bound leaves open.
+are those that their bound leaves undecided.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class RowSums(Frame):
         self.held: Value | None = None  # whether the sums of a row are exact, if that depends on its elements
         self.special: Value | None = None  # whether a row has an element that is not finite, or a -0
         self.permuted = found.near and lanes == 8 and "avx512f" in body.target.features
-        # the elements of columns that lie side by side are loaded as such
+        # the elements of contiguous columns are loaded as vectors
         nodes = key.program.nodes
         self.identical = [nodes[nodes[part.offsets[0]].args[0]] == ("variable", (), key.lane) for part in found.columns]
         self.permuted = self.permuted and not all(self.identical)
@@ -84,7 +84,7 @@ class RowSums(Frame):
     # --- weights ---
 
     def _weighed(self, parts: tuple[SeparablePart, ...]) -> tuple[Weights, Value | None]:
-        """The weights of parts, 0 where one does not count, and the lanes in which they are open."""
+        """The weights of parts, 0 where one does not count, and the lanes in which they are undecided."""
         walk, made = self.walk, []
         guards: list[Value | None] = []
         for part in parts:
@@ -109,7 +109,7 @@ class RowSums(Frame):
         return Weights([w.value for w in made], factors.pop(), least, top), either(*guards)
 
     def columns(self) -> list[Item]:
-        """The items of columns that are kept for all rows: how far each is from the first, its weight; lanes that are open."""
+        """The items of columns that are kept for all rows: how far each is from the first, its weight; undecided lanes."""
         body, columns = self.body, self.found.columns
         weights, guard = self._weighed(columns)
         self.across = weights

@@ -1,4 +1,4 @@
-"""Elements that a nest's bounds leave open, decided finer: by their places in the output."""
+"""Elements that a nest's bounds leave undecided, decided finer: by their places in the output."""
 
 from __future__ import annotations
 

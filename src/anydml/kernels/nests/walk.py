@@ -29,7 +29,7 @@ class NestWalk:
 
     sizes: for each variable, the text of how many values it has. places: for each dimension of a tensor, the texts of its last
     index and of its stride in bytes. bases: the texts of where tensors begin. reduced: what makes a reduction's item.
-    contiguous: the dimensions of tensors along which elements lie side by side.
+    contiguous: the dimensions of tensors along which elements are contiguous.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Sums of elements whose weights do not depend on the lane: their terms, in a program, however sums lie inside one another."""
+"""Sums of elements whose weights do not depend on the lane: their terms, in a program, however sums are nested."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST = 4  # terms that are worth a list
 
 
 class WeightedTerm(NamedTuple):
-    """An element that counts if conditions hold. offsets: where it lies, but for the lane; weights: its factors.
+    """An element that counts if conditions hold. offsets: its address, but for the lane; weights: its factors.
 
     positive: what has to be above 0 besides, and is not below.
     """

@@ -54,7 +54,7 @@ class Truth(NamedTuple):
         return Truth(~self.mask, self.guard, None if self.known is None else not self.known)
 
     def joined(self, op: str, other: Truth) -> Truth:
-        """ "both" or "either" of two: open where one is, and the other does not settle it."""
+        """ "both" or "either" of two: undecided where one is, and the other does not settle it."""
         for x, y in ((self, other), (other, self)):
             if x.known is not None:
                 return y if x.known == (op == "both") else x
@@ -69,5 +69,5 @@ class Truth(NamedTuple):
         return Truth(mask, either(*guards))
 
     def guards(self, a: Value | None, b: Value | None) -> Value | None:
-        """The lanes where one of two is open that is taken where the condition holds, and the other elsewhere."""
+        """The lanes where one of two is undecided that is taken where the condition holds, and the other elsewhere."""
         return either(self.guard, None if a is None else every(a, self.mask), None if b is None else every(b, ~self.mask))

@@ -1,4 +1,4 @@
-"""Elements that a stage leaves open, again: sums with what additions leave over, formulas in twice float64's precision.
+"""Elements that a stage leaves undecided, again: sums with what additions leave over, formulas in twice float64's precision.
 
 It goes through the list of a piece that has stopped, and works on what the stage has left there: its packed rows and panels.
 """
@@ -39,7 +39,7 @@ from anydml.kernels.recurrence.stages import FAR, settled, settled_lanes
 
 # ways to decide elements: by signs and orders of magnitude; by the formula, of the sums that there are; of finer sums
 SETTLED, ROUGH, FINE = "settled", "rough", "fine"
-WITHOUT_SIGN = 32  # of the word that says whether numbers are open, the first bit that says that zeros among them have no sign
+WITHOUT_SIGN = 32  # the first bit for zeros without a sign, in the word that says whether numbers are undecided
 
 
 def emitted(target: Target, key: RecurrenceKey, number: int) -> str:
@@ -75,7 +75,7 @@ def _needed(key: RecurrenceKey, number: int) -> list[int]:
 
 
 def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) -> Body:
-    """Go through the list, once in each way; what stays open is kept on it."""
+    """Go through the list, once in each way; what stays undecided is kept on it."""
     body, size = Body(target), key.data_type.dtype.itemsize
     i64, stage = Kind("i64"), key.stages[number]
     arguments(body, argument_names(key), pointers(key))
@@ -212,7 +212,7 @@ class _FinerFormula:
 def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]]:
     """`void @numbers{n}(arguments, t, b)`: what the sums of a source are over, for a sequence, in three parts.
 
-    It opens the whole sequence where one of them stays open, and notes zeros whose signs are not known.
+    The whole sequence is undecided where one of them stays so; zeros whose signs are not known are noted.
     """
     body = Body(target)
     arguments(body, argument_names(key), pointers(key))
@@ -285,7 +285,7 @@ def _copied(body: Body, key: RecurrenceKey, leaf: Leaf) -> None:
 
 
 def _group(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[str]]:
-    """`i64 @group(arguments, t, b, i)`: the elements of a group, whose sums are there, and the lanes that stay open."""
+    """`i64 @group(arguments, t, b, i)`: the elements of a group, whose sums are there, and the lanes that stay undecided."""
     body = Body(target)
     arguments(body, argument_names(key), pointers(key))
     made, undecided = _FinerFormula(body, key, number, FINE).stored("%i")

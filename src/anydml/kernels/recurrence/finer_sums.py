@@ -19,7 +19,7 @@ PARTS = 3  # of a sum and of a number
 def sums(target: Target, key: RecurrenceKey, n: int, name: str) -> tuple[str, list[str]]:
     """`void @{name}{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts.
 
-    Of weights that are read where they lie: `.., weights, unit, first`, of which `first` is the first unit.
+    Of weights that are not packed: `.., weights, unit, first`, of which `first` is the first unit.
     "fine": with a bound that is 0 wherever nothing is lost; "quick": with one that never is, of what is added up beside a sum.
     """
     body, source = Body(target), key.sources[n]

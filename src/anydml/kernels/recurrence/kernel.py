@@ -1,4 +1,4 @@
-"""The kernel of steps: one operation after the other, until the last step, or until elements are left open.
+"""The kernel of steps: one operation after the other, until the last step, or until elements are left undecided.
 
 It keeps in the state where it stopped, and goes on from there when it is called again. Its text depends on the formulas, on the
 types and on the tiles of sums, never on sizes or strides.

@@ -20,7 +20,7 @@ ACCUMULATORS = {64: 24, 32: 12}  # vectors of sums that the registers hold, by t
 class RowSource(NamedTuple):
     """Rows that sums are over. number: of the state, or of the stage. rows, across: of a tile of sums, and its vectors.
 
-    backward: the steps of an input are counted from the end. blocks: the weights, where these are read where they lie, as is
+    backward: the steps of an input are counted from the end. blocks: the weights, where these are not packed, as is
     done for few steps of a single sequence; 0 where they are packed.
     """
 
@@ -86,7 +86,7 @@ def argument_names(key: RecurrenceKey) -> list[str]:
 
     most: operations of a call. row, slot: from one sequence, and from one step, of a
     state to the next. chunk: steps whose sums over an input are made at once. made: a group of elements.
-    codes: for each stage, where the code is that looks at what it leaves open; 0 where there is none yet.
+    codes: for each stage, where the code is that looks at what it leaves undecided; 0 where there is none yet.
     """
     found = ["state", "steps", "sequences", "units", "most", "row", "slot", "chunk", "made", "codes"]
     if key.lengths:

@@ -1,4 +1,4 @@
-"""Where everything of a recurrence lies, and the steps of its call: weights are packed, then each piece goes from step to step.
+"""The memory of a recurrence, and the steps of its call: weights are packed, then each piece goes from step to step.
 
 A piece is a direction with some of the sequences: nothing that it computes depends on another piece.
 """
@@ -51,7 +51,7 @@ MOST = 1 << 31  # products of a call, after which signals are handled
 
 
 class UndecidedPiece(NamedTuple):
-    """A piece, for what it leaves open: its direction, its sequences, and where its state and its states lie, in bytes.
+    """The undecided elements of a piece: its direction, its sequences, and where its state and its states begin, in bytes.
 
     row, slot: as `key.argument_names` has them. arguments: of its kernel.
     """
@@ -175,7 +175,7 @@ class Planner:
         return -(-self.found.sizes[3] // (self.target.vector_bytes // 8))
 
     def _in_place(self) -> bool:
-        """Whether weights are read a few times, and lie as sums want them: packing would take longer than sums do."""
+        """Whether weights are read a few times only, and in their order in memory: packing would take longer than sums do."""
         near = all(moves(place, self.tensors).term == self.size for places in self.blocks.values() for place in places)
         return near and len(self.sequences) == 1 and self.found.sizes[0] <= FEW
 

@@ -49,7 +49,7 @@ def length(body: Body, key: RecurrenceKey, b: str) -> str:
 
 
 def function(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[str]]:
-    """`i64 @stage{number}(arguments, t)`: whether elements are left open, which are on the list."""
+    """`i64 @stage{number}(arguments, t)`: whether elements are left undecided, which are on the list."""
     return _Stage(target, key, number).text()
 
 
@@ -275,7 +275,7 @@ class _Stage:
         body.stored(undecided, f"%open{n}", at)
 
     def _of_zero(self, walk: GateWalk, x: Number, error: Value) -> tuple[Number, Value]:
-        """A number with its bound: of 0 times a number whose sign is not known, next to nothing instead of open."""
+        """A number with its bound: of 0 times a number whose sign is not known, next to nothing instead of undecided."""
         op, args, _ = self.stage.formula[-1]
         if op != "mul" or x.guard is None:
             return x, error

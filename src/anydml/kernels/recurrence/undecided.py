@@ -1,4 +1,4 @@
-"""Elements of states that are left open, decided exactly: all states before them are known."""
+"""Elements of states that are left undecided, decided exactly: all states before them are known."""
 
 from __future__ import annotations
 

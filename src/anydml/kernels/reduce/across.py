@@ -1,6 +1,6 @@
-"""The kernel of rows that lie across those of a tensor: neighbouring rows are lanes, so that nothing is merged in the end.
+"""The kernel of rows across those of a tensor: neighbouring rows are lanes, so that nothing is merged in the end.
 
-A vector has an element of each of some rows, which lie side by side; the next one is a row's step further on.
+A vector has an element of each of some rows, and these are contiguous; the next one is a row's step further on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.walk import RowWalk
 
 REDUCTIONS = {"row_sum", "row_product", "row_max", "row_min", "row_first_largest", "row_first_smallest"}
-FEWEST = 4  # rows that lie side by side
+FEWEST = 4  # neighbouring rows
 BLOCK = 64  # elements that are added up before they are added to others
 WORD = Kind("i64")
 
@@ -130,7 +130,7 @@ class _AcrossKernel:
         body.loop("0", str(self.key.lanes), 1, [], one)
 
     def _reduced(self, bases: list[str], *, careful: bool) -> tuple[Value, Value | None, bool]:
-        """The bits that are stored, the rows that are left open, and whether care may make a difference."""
+        """The bits that are stored, the rows that are left undecided, and whether care may make a difference."""
         body, key = self.body, self.key
         walk = RowWalk(body, key, frozenset(), careful=careful)
         for s in range(len(walk.stages.passes)):

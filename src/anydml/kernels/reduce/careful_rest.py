@@ -1,4 +1,4 @@
-"""The logarithm of a sum of powers in twice float64's precision: m + log (1 + r), for rows where float64 leaves it open.
+"""The logarithm of a sum of powers in twice float64's precision: m + log (1 + r), for rows where float64 leaves it undecided.
 
 Such are the logarithms of probabilities: their powers add up to nearly 1, so that m and the logarithm nearly cancel.
 """

@@ -1,4 +1,4 @@
-"""Softmax in sums of two float64 values, for the few elements whose quotient float64 leaves open.
+"""Softmax in sums of two float64 values, for the few elements whose quotient float64 leaves undecided.
 
 u is 2^-53. A pair h + l has |l| <= 2 u |h|. Products and sums of pairs are off by a few u^2, and by 2^-77 of themselves where
 the target has no fused operations.

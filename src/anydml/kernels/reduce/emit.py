@@ -1,6 +1,6 @@
 """The kernel of rows: passes along each row, each a reduction or several, and the elements that are made of them.
 
-Its text depends on the formula, on the types, on how streams lie along a row, and on how long rows are within a power of two.
+Its text depends on the formula, on the types, on the layout of streams along a row, and on rows' length within a power of two.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from anydml.kernels.numbers.lanes import either
 def between(head: Value, low: Value, high: Value, guard: Value | None, rel: float = 1.0) -> Number:
     """A number between head + low and head + high; a head that is infinite or NaN, or beside a tail of 0 or NaN, is it.
 
-    A number of which the sign is not known is open.
+    A number of which the sign is not known is undecided.
     """
     body = head.body
     finite = head.magnitude().compared("olt", math.inf)

@@ -14,7 +14,7 @@ from anydml.kernels.numbers.known import known_integer
 from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.kernels.reduce.accumulator import Accumulator, masked
 
-INFINITE = 0x7F80_0000  # the bits of float32's infinity; those of the negative one, turned, are one's complement
+INFINITE = 0x7F80_0000  # the bits of float32's infinity; `_ordered` makes those of the negative one their one's complement
 
 
 class RowExtreme(Accumulator):

@@ -103,7 +103,7 @@ def _block(outputs: Sequence[Rows | Map], problem: Problem) -> int | None:
 def _reduced(
     r: Rows, nest: Nest, places: Mapping[str, TensorStart], target: Target, threads: int, block: int | None = None
 ) -> Run | Refused:
-    """The steps of rows of tensors that lie at places; block: how many a step has, at most."""
+    """The steps of rows of tensors that begin at these places; block: how many a step has, at most."""
     r = r._replace(formula=softmax.with_rests(r.formula))
     output = places[r.output].tensor
     types = (*(s.data_type for s in r.streams), output.data_type)
@@ -136,7 +136,7 @@ def _reduced(
             code = engine.compiled(across.emitted, target, key, across.depth_of(key.most, key.lines))
     kept = (row.size + 2 * key.lanes) * lines * _keeps(key) + 8
     room = ROOM if block is None else ROOM_OF_BLOCK
-    if r.mapped:  # of long rows, some elements are left open, and the row is not to be done as a whole
+    if r.mapped:  # of long rows, some elements are left undecided, and the row is not to be done as a whole
         room = max(room, lines * row.size >> 10)
     room = min(room, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
     if lanes_are_rows is not None:

@@ -19,7 +19,7 @@ class ReductionKey(NamedTuple):
     outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
     two, at least a row's length; additions: one that is at least those of a lane's sum in a line; inner: dimensions within
     rows beside the one that lines run along; lines: a power of two, at least their number; keeps: whether there is memory for
-    a row of values that several passes need; staged: the streams whose rows lie side by side, element by element, and are
+    a row of values that several passes need; staged: the streams whose neighbouring rows have neighbouring elements, and are
     copied to memory, where they are contiguous, `together` at a time; plain: the formula before it was regrouped.
     """
 

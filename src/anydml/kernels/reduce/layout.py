@@ -53,7 +53,7 @@ def shape_of(
 def _staged(
     target: Target, r: Rows, types: tuple[DataType, ...], row: MapDimension, outer: Sequence[MapDimension]
 ) -> tuple[tuple[int, ...], int]:
-    """The streams whose rows lie side by side, element by element, and how many rows are copied to memory at once."""
+    """The streams whose neighbouring rows have neighbouring elements, and how many rows are copied to memory at once."""
     sizes = [t.dtype.itemsize for t in types]
     found = [
         k

@@ -1,4 +1,4 @@
-"""The row that a kernel is at: where it lies, its lines, and its elements as the streams of a walk."""
+"""The row that a kernel is at: its address, its lines, and its elements as the streams of a walk."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class List:
         when(body, body.op(f"icmp ne i64 {bits}, 0"), note)
 
     def decide(self, walk: RowWalk, count: str) -> None:
-        """Decide what this row has on the list in pairs of float64 values; what they leave open stays there."""
+        """Decide what this row has on the list in pairs of float64 values; what they leave undecided stays there."""
         body, lanes = self.body, self.key.lanes
         zero = body.constant(Kind("double", lanes), 0.0)
 

@@ -215,7 +215,7 @@ class Passes:
         return body.loop(i, "%n", step, values, group)
 
     def _memory(self, p: int, walk: RowWalk, i: str) -> str:
-        """Where the kept values of a node lie."""
+        """The address of a node's kept values."""
         body = self.body
         which = sorted(walk.stages.kept).index(p)
         # before the first group there is room for one more, in which nothing is kept

@@ -1,6 +1,6 @@
-"""A row in twice float64's precision, for the few elements that bounds leave open: sums are made again, then these elements.
+"""A row in twice float64's precision, for the few undecided elements: sums are made again, then these elements.
 
-It leaves zeros open, for one.
+It leaves zeros undecided, for one.
 """
 
 from __future__ import annotations

@@ -123,14 +123,14 @@ def less(formula: Formula) -> tuple[int, int, int] | None:
 
 
 def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type: DataType) -> tuple[Value, Value]:
-    """The bits of (x - m) - L, and the lanes that stay open, which may be too many; count: of a row's elements, at most.
+    """The bits of (x - m) - L, and the lanes that stay undecided, which may be too many; count: of a row's elements, at most.
 
     x - m is exactly a float64 and what is left of it, and so it is known on which side of it the result is, however small L is.
     gap: how far m is ahead of all others. What is within 2^-1024 |b| of a tie b counts as b; of n terms, L is between e^-gap
     and n e^-gap, but for 2^-800 of it. Below, `limit` is between 2^1022.8 e^-gap and 2^1023.8 e^-gap where gap is between 600
     and 800. Differences below that are below 2^1023.8 L, those from 4 n times as much on are above 2^1024.8 L; what is between
-    stays open. Elements that are not m differ from it by gap at least, and by 2^130 at most, so that this holds beyond 600 and
-    800, too.
+    stays undecided. Elements that are not m differ from it by gap at least, and by 2^130 at most, so that this holds beyond 600
+    and 800, too.
     """
     body, nothing = x.body, x.wide().lift(0.0)
     head, tail = two_sum(x.wide(), -m.wide())

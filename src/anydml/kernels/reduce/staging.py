@@ -1,4 +1,4 @@
-"""Rows that lie across those of a tensor, copied to memory where they are contiguous, some of them together, and back."""
+"""Rows across those of a tensor, copied to memory where they are contiguous, some of them together, and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def transposed(
 ) -> None:
     """Copy so many rows of so many elements, to as many columns.
 
-    source, into: an address, and the bytes from one row to the next; elements of a row lie side by side.
+    source, into: an address, and the bytes from one row to the next; elements of a row are contiguous.
     """
     width, span = tiles.spans(target, itemsize)[0]
     tall, wide = width // itemsize, span // itemsize

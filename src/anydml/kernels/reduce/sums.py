@@ -178,7 +178,7 @@ class CarefulProduct(Accumulator):
 
     Of n factors, the tail is below n u of the head, and both are off by less than 8 n^2 u^2 of it: a product of two such pairs
     is off by their bounds, by that of the tails, and by 3 u of these and 4 u^2 where no operation is fused, and
-    a^2 + b^2 + (a b + 3 (a + b) + 4) / 8 < (a + b)^2. A product that float32 holds, or that is half between two, has at most
+    a^2 + b^2 + (a b + 3 (a + b) + 4) / 8 < (a + b)^2. A product that float32 holds, or that is halfway between two, has at most
     25 digits; so has every part of it, then, and nothing is rounded off.
     A zero, an infinity and NaN stay what they are: a head that is one has no exponent.
     """

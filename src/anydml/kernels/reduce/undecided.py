@@ -1,4 +1,4 @@
-"""Elements that a kernel's bounds leave open, decided finer: by their row and their place in it."""
+"""Elements that a kernel's bounds leave undecided, decided finer: by their row and their place in it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def words(room: int, kept: int) -> int:
 
 
 class UndecidedRows(NamedTuple):
-    """The elements that kernels of rows leave open, as they have to be decided. pieces, size: of the scratch, in words.
+    """The elements that kernels of rows leave undecided, as they have to be decided. pieces, size: of the scratch, in words.
 
-    turns: whether a piece that has left nothing open may be one that has not been begun.
+    turns: whether a piece that has left nothing undecided may be one that has not been begun.
     """
 
     rows: Rows

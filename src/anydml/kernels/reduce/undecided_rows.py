@@ -1,6 +1,6 @@
-"""Functions for rows with elements that bounds leave open: passes along the row once more, then these elements one by one.
+"""Functions for rows with undecided elements: passes along the row once more, then these elements one by one.
 
-They are functions of their own, so that nothing of them takes registers of the kernel's. What they leave open stays listed.
+They are functions of their own, so that they take no registers of the kernel's. What they leave undecided stays listed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class UndecidedRow:
         return self.row.lines(starts, lambda v: body.loop("0", up, lanes, v, group)[1])
 
     def decided(self, made: Callable[[], tuple[Value, Value | None]]) -> str:
-        """Where the entries end that are left; made: the bits of the element that is read, and the lanes that stay open."""
+        """Where the entries end that are left; made: the bits of the element that is read, and its undecided lanes."""
         body, streams, key = self.body, self.streams, self.key
         row = streams.bases
         length = "1"

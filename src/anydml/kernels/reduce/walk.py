@@ -260,7 +260,7 @@ class RowWalk(MomentWalk):
             self.items[p] = item if alone else self._settled(item)
 
     def closely(self) -> tuple[Value, Value]:
-        """The bits of a group of elements of a log-softmax, and the lanes that stay open: see `softmax.closely`."""
+        """The bits of a group of elements of a log-softmax, and the lanes that stay undecided: see `softmax.closely`."""
         assert self.less is not None
         assert self.gap is not None
         x, m, total = (self.number(p) for p in self.less)

@@ -123,7 +123,7 @@ def _found(
     pieces = []
     for k, ((bases, dims), result) in enumerate(zip(boxes, results, strict=True)):
         *around, row = dims
-        state = At("scratch", LINE * k)  # nothing is left open: there is neither a list nor anything that is kept
+        state = At("scratch", LINE * k)  # no element is undecided: there is neither a list nor anything that is kept
         numbers: list[At | int] = [state, state, state, 2, 0, 1, 1, row.size, *bases, result, *row.strides]
         if around:
             numbers.append(prod(d.size for d in around))

@@ -1,6 +1,6 @@
 """A kernel that runs tapes: instructions of four words on registers of numbers and of integers, for one element after another.
 
-It is compiled once for all statements. An element whose tape comes to a decision that a radius leaves open stays undecided.
+It is compiled once for all statements. An element stays undecided if a radius leaves any decision of its tape undecided.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operations of extended real numbers, as functions in LLVM's language: IEEE 754's rules for zeros, infinities and NaN.
 
-A number whose sign or order its radius leaves open makes an unknown one, and a truth that is UNDECIDED.
+A number whose sign or order its radius leaves undecided makes an unknown one, and a truth that is UNDECIDED.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Means between bytes: elements that are dequantised, averaged, perhaps clamped and quantised again, as that is stated.
 
 What is dequantised is a multiple of the last place u of the scale, and below 2^32 u. So a sum of n <= 2^15 elements has no more
-than 47 bits, and is exact in float64. Or integers are summed: what the estimate leaves open, see `estimate`, is then taken
+than 47 bits, and is exact in float64. Or integers are summed: what the estimate leaves undecided, see `estimate`, is then taken
 again, one by one, as float64.
 """
 
@@ -74,7 +74,7 @@ class Between:
         return steps.converted("trunc", steps.kind.of("i8"))
 
     def estimated(self, total: Value, factor: Value) -> tuple[Value, Value]:
-        """The bytes of sums of centred integers, and the lanes that are open."""
+        """The bytes of sums of centred integers, and the lanes that are undecided."""
         lanes = total.kind.lanes
         v = total.converted("sitofp", factor.kind) * factor
         v = self._clamped(v, self.splat("low_end", lanes), self.splat("high_end", lanes))
@@ -88,7 +88,7 @@ class Between:
         return self.body.chosen(x.compared("ogt", high), high, x)
 
     def decided(self, undecided: Value, decide: Callable[[Value], None]) -> None:
-        """Decide the lanes that are open, one by one."""
+        """Decide the lanes that are undecided, one by one."""
         body = self.body
         bits = lanes_as_bits(undecided)
 

@@ -1,6 +1,6 @@
 """Windows of a line of the output, reduced down their columns first, then along the line: where the order makes no difference.
 
-Each column of the input is read where it lies, and what it comes to is kept in a line with padding on both sides. Where
+Each column of the input is read without a copy, and its result is kept in a line with padding on both sides. Where
 windows are two columns apart, those of even places are kept apart from those of odd ones, so that loads are of elements side by
 side.
 """
@@ -24,7 +24,7 @@ class ColumnLines:
     """Lines of columns, for each line of the output that are made together one for each place of a column within a stride.
 
     at: the line of the output, counted from the first of these. apart: bytes
-    from one line's columns to the next line's. taps: where the columns lie that windows' elements are in.
+    from one line's columns to the next line's. taps: the offsets of the columns that windows' elements are in.
     """
 
     def __init__(self, body: Body, key: WindowsKey, kind: Reduction, lines: Lines, finish: Finish) -> None:
@@ -63,7 +63,7 @@ class ColumnLines:
     def down(self, x: str, start: Value, end: Value, values: list[Value]) -> list[Value]:
         """Reduce the columns of some lines of the output, and keep what they come to.
 
-        Elements are read once: what windows share is carried from line to line. x: where the image lies. values: what is known
+        Elements are read once: what windows share is carried from line to line. x: the image's address. values: what is known
         of all elements so far, see `Reduction.noted`.
         """
         body, lanes = self.body, self.key.lanes_in
@@ -100,7 +100,7 @@ class ColumnLines:
         return self.lines.groups("%n", lanes, values, strip)
 
     def _list(self, x: str, first: Value, count: Value) -> None:
-        """Note where so many lines of the input lie: a line that stands for none if they are not in the image."""
+        """Note the addresses of so many lines of the input: of a neutral line for those that are not in the image."""
         body = self.body
 
         def one(y: str, _: list[Value]) -> list[Value]:

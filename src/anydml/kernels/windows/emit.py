@@ -2,7 +2,7 @@
 window's width, then across lines, and what is made of that.
 
 A line that is reduced along the width is kept as long as windows of the next lines may meet it. Its text depends on types, on
-the kind, and on how lines lie; sizes, strides and paddings are arguments.
+the kind, and on the layout of lines; sizes, strides and paddings are arguments.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class _WindowsKernel:
         self, ranges: list[Range], do: Callable[[Value, Value, list[Value]], list[Value]], values: list[Value]
     ) -> list[Value]:
         """Do something for each part of the windows along the dimensions but the last one: with the first of the places in
-        which its lines are kept, and the offset in the input where it lies."""
+        which its lines are kept, and its offset in the input."""
         body, arg = self.body, self._argument
 
         def descend(d: int, slot: Value, at: Value, values: list[Value]) -> list[Value]:

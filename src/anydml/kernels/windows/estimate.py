@@ -27,9 +27,9 @@ RANGE = 258.0  # an estimate beyond this saturates, as what is stated does
 MARGIN = 1 + 2.0**-20  # for what the roundings of these computations lose
 FAR = 2.0**60  # scales up to this, and from its reciprocal on
 NEVER = 2.0  # a limit that no distance reaches
-MOST = 2.0**-4  # a bound above this leaves more open than the estimate saves
+MOST = 2.0**-4  # a bound above this leaves more undecided than the estimate saves
 TYPICAL = 64.0  # the magnitude of an output before it is rounded
-LOOKED_AT = 1 << 11  # sums of which the share that is left open is counted
+LOOKED_AT = 1 << 11  # sums of which the share that is left undecided is counted
 REACH = 255  # of a centred integer
 FIELDS = [
     ("ratio", np.float64),  # the input's scale over the output's
@@ -45,7 +45,7 @@ class Numbers(NamedTuple):
     """The numbers that a kernel reads, in a record of `FIELDS`, and which kind of sums is the faster one.
 
     limit: how far an estimate may be from an integer. low_end, high_end: what it is clamped to. share: of sums that are left
-    open.
+    undecided.
     """
 
     record: NDArray[np.uint8]
@@ -79,7 +79,7 @@ def numbers(p: QuantisedMeans, x: DataType, y: DataType, counts: Counts, slack: 
     exact = off == 0 and not slack and counts.all_of and all(_exact(x_scale, y_scale, n) for n in counts.shares)
     limit = NEVER if exact else float(np.nextafter(np.float32(0.5 - bound - slack), np.float32(-1)))
     shares = {n: 0.0 if exact else part * _undecided_share(ratio / n, bound) for n, part in counts.shares.items()}
-    # in cycles: one that is open takes some 25, and six an element; sums of float64 a half more, and one for four elements
+    # in cycles: one that is undecided takes some 25, and six an element; sums of float64 a half more, and one for four elements
     pays = bound < MOST and sum(share * (25 + 6 * n) for n, share in shares.items()) < 0.5 + counts.read / 4
     ends = [quantised(end, y_scale, y_zero, y) - y_zero for end in p.bounds]
     record = np.zeros(1, RECORD)
@@ -88,7 +88,7 @@ def numbers(p: QuantisedMeans, x: DataType, y: DataType, counts: Counts, slack: 
 
 
 def _undecided_share(factor: float, bound: float) -> float:
-    """The share of sums whose estimates are left open."""
+    """The share of sums whose estimates are left undecided."""
     sums = np.arange(1, min(LOOKED_AT, math.ceil(TYPICAL / factor)) + 1) * factor
     return float((np.abs(sums - np.floor(sums) - 0.5) <= bound).mean())
 

@@ -176,7 +176,7 @@ class Images(NamedTuple):
 
 
 def _images(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> Images | None:
-    """Where each window is an image whose elements lie side by side, and images are equally far apart."""
+    """The images, if each window is one of contiguous elements, and these are equally far apart."""
     size = prod(a.size for a in w.axes[2:])
     if w.indices is not None or w.kind not in IMAGES or (w.kind, source.data_type) == (MAX, DataType.FLOAT16):
         return None

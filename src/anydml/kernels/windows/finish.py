@@ -24,7 +24,7 @@ WORD = Kind("i64")
 class Met(NamedTuple):
     """The lines that the windows of a line of the output meet. terms: how many there are; counted: how many a mean counts.
 
-    offset: where the t-th of them is kept; place: the position of its first element; row: where it lies in the input.
+    offset: where the t-th of them is kept; place: the position of its first element; row: its address in the input.
     """
 
     terms: Value
@@ -215,7 +215,7 @@ class Finish:
             body.stored(made.lane(lane), at)
             at = body.at(at, stride)
 
-    # --- what is left open ---
+    # --- what is left undecided ---
 
     def _note(self, undecided: Value, i: Value) -> None:
         """Put the undecided lanes of a group on the list."""
@@ -241,7 +241,7 @@ class Finish:
         body.store("i64", place.name, slot, 8)
         body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
 
-    # --- sums of elements far apart, and roots next to what is half between two results ---
+    # --- sums of elements far apart, and roots next to ties ---
 
     def careful(self, met: Met, out: list[str]) -> None:
         """A line's sums with what each addition leaves over."""
@@ -276,7 +276,7 @@ class Finish:
         self._note(left_by_second_stage(undecided), i)
 
     def _ties(self, met: Met, total: Value, made: Value, undecided: Value, i: Value, out: list[str]) -> None:
-        """A group of lengths next to what is half between two results: most are just that, of sums that are exact."""
+        """A group of lengths next to ties: most are ties, of sums that are exact."""
         body = self.body
         if self.key.types[0] == DataType.FLOAT16 and not body.target.exact:
             # squares are multiples of 2^-48, and so are their sums, of which those below 2^5 have 53 bits

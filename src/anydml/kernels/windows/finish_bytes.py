@@ -1,4 +1,4 @@
-"""Lines that windows meet, where means are of dequantised bytes and quantised again: no result is left open."""
+"""Lines that windows meet, where means are of dequantised bytes and quantised again: no result is left undecided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SINGLE = Kind("double", 1)
 
 
 class FinishBytes(Finish):
-    """The finish of means between bytes: by what is stated, or by an estimate, and what that leaves open one by one."""
+    """The finish of means between bytes: by what is stated, or by an estimate, and what that leaves undecided one by one."""
 
     def begin(self) -> None:
         self._between().begin()

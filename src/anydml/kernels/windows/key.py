@@ -56,7 +56,7 @@ class WindowsKey(NamedTuple):
 
     @property
     def listed(self) -> bool:
-        """Whether elements may be left open."""
+        """Whether elements may be left undecided."""
         return self.kind != MAX and not self.between
 
     @property

@@ -1,4 +1,4 @@
-"""The scratch of a kernel of windows, and the arguments that say where tensors lie."""
+"""The scratch of a kernel of windows, and the arguments with the addresses of tensors."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _bytes(element: str) -> int:
 def sizes_and_strides(
     w: WindowReduction, tensors: Mapping[str, TensorDesc], layout: WindowsLayout, kernel_key: WindowsKey
 ) -> dict[str, At | int]:
-    """Where tensors lie, and the sizes and strides of every dimension, in bytes."""
+    """The addresses of tensors, and the sizes and strides of every dimension, in bytes."""
     tensors = tensors
     streams = {"x": tensors[w.source], "y": tensors[w.output], "z": tensors[w.indices] if w.indices else None}
     bases = {"x": w.source, "y": w.output, "z": w.indices}

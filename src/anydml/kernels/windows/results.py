@@ -1,11 +1,11 @@
 """Results of sums over windows: quotients, roots and quantised means, correctly rounded.
 
 u is 2^-53. A quotient v of exact numbers, rounded once, is rounded once more to few digits; that is as good as one rounding
-unless v is half between two of these, b, and the exact quotient t is not. This does not happen:
+unless v is a tie b, halfway between two of these, and the exact quotient t is not. This does not happen:
 
 - t = N / n for a float64 N and an integer n up to 2^20, b having 25 digits at most: N and n b are then multiples of the last
   place of N, so that t and b are apart by more than half of the last place of b.
-- Where b is half between two subnormal numbers, it and N are multiples of 2^-150, so that t and b are apart by 2^-170, and v is
+- Where b is a tie of subnormal numbers, it and N are multiples of 2^-150, so that t and b are apart by 2^-170, and v is
   within 2^-126 u of t, or 2^-175 without its last four bits.
 - t = N / D where N has 47 digits, D 39 and b 11: as integers of a common place, N and b D are apart by 2^-50 of themselves.
 """
@@ -43,7 +43,7 @@ def number_of(counts: Value) -> Value:
 def mean(key: WindowsKey, total: Value, number: Value, inverse: Value, *, close: bool) -> Value:
     """The bits of exact sums divided by a number of elements; inverse: what is nearest to its reciprocal.
 
-    close: of sums of up to 47 bits no quotient is nearer to what is half between two float32 than 2^-47 of itself, unless it is
+    close: of sums of up to 47 bits no quotient is nearer to a tie of float32 than 2^-47 of itself, unless it is
     just that. The product by the reciprocal is within 2 u of it, and then without its last four bits it is just that, too.
     """
     if key.halves and key.types[1] == DataType.FLOAT32:  # the product is exact
@@ -54,7 +54,7 @@ def mean(key: WindowsKey, total: Value, number: Value, inverse: Value, *, close:
 
 
 def careful(key: WindowsKey, total: Value, left: Value, lost: Value, counts: Value) -> tuple[Value, Value]:
-    """The bits of what a sum comes to that is known with what its additions left over, and the lanes that are open.
+    """The bits of the result of a sum that is known with what its additions left over, and the undecided lanes.
 
     lost: the magnitudes of what the additions of that left over.
     """
@@ -81,7 +81,7 @@ def careful(key: WindowsKey, total: Value, left: Value, lost: Value, counts: Val
 
 
 def root(key: WindowsKey, high: Value, low: Value, lost: Value) -> tuple[Value, Value]:
-    """The bits of the root of high + low, known up to `lost`, and the lanes that are open.
+    """The bits of the root of high + low, known up to `lost`, and the undecided lanes.
 
     The root of high is off by u of itself, and by as much for low. If the ends of that round to two results, their middle b has
     25 digits at most, so that its square is exact in float64, and so is the difference to high, which is next to it. On which
@@ -107,7 +107,7 @@ def _number(bits: Value, data_type: DataType) -> Value:
 
 
 def length(key: WindowsKey, total: Value) -> tuple[Value, Value | None]:
-    """The bits of the root of a sum of squares, and the lanes that are open."""
+    """The bits of the root of a sum of squares, and the undecided lanes."""
     root = total.root()
     rel = (key.additions / 2 + 2) * U * SLACK
     return stored(Number(total.body, lambda: root, Known(0.0), rel=rel), key.types[1], integral=False)
@@ -116,7 +116,7 @@ def length(key: WindowsKey, total: Value) -> tuple[Value, Value | None]:
 def quantized(
     key: WindowsKey, total: Value, terms: Value, counts: Value, parameters: list[Value | None]
 ) -> tuple[Value, Value | None]:
-    """The bits of a mean that is quantised, and the lanes that are open; parameters: as `Windows` has them, float32 or i32."""
+    """The bits of a mean that is quantised, and the undecided lanes; parameters: as `Windows` has them, float32 or i32."""
     body = total.body
     x_scale, x_zero, y_scale, y_zero = parameters
     assert x_scale is not None
@@ -146,7 +146,7 @@ def quantized(
 def line(
     key: WindowsKey, total: Value, terms: Value, counts: Value, parameters: list[Value | None]
 ) -> tuple[Value, Value | None]:
-    """The bits of a group of results, and the lanes that are open.
+    """The bits of a group of results, and the undecided lanes.
 
     terms: how many elements each has; counts: how many a mean divides by.
     """

@@ -1,4 +1,4 @@
-"""Elements that a kernel of windows leaves open, decided finer: by their line and their place in it."""
+"""Elements that a kernel of windows leaves undecided, decided finer: by their line and their place in it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The kernel of windows that are whole images, each a run of elements side by side: several at a time.
 
-A vector of partial results is kept for each image; those of all are then turned about, so that each lane is of one image.
+A vector of partial results is kept for each image; those of all are then transposed, so that each lane is of one image.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class _WholeImagesKernel:
         self._note(undecided)
 
     def _note(self, undecided: Value) -> None:
-        """Put images that are left open on the list."""
+        """Put images that are left undecided on the list."""
         body = self.body
         bits = lanes_as_bits(undecided)
 

@@ -1,4 +1,4 @@
-"""The fours of elements that a filter's line meets at every place, from lines of the input as they lie."""
+"""The fours of elements that a filter's line meets at every place, from lines of the input in their own layout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fours(target: Target, flipped: bool, stride: int, narrow: bool, beside: bool
     Arguments: FOURS. channel, step: bytes between channels and between lines. Lines are those of an image (see `image`), by
     phases; what is outside the input is the zero point. piece: bytes of a line's fours of one piece, of whole vectors.
     flipped: elements are INT8, and become UINT8, 128 larger. stride: of STRIDES, between places. narrow: there are no more
-    places than a vector holds. beside: the elements of a four lie side by side: each is read once.
+    places than a vector holds. beside: the elements of a four are contiguous: each is read once.
     """
     columns = panel_columns(target) // (2 if narrow else 1)
     span = (

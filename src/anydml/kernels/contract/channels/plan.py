@@ -46,7 +46,7 @@ class ByChannel(NamedTuple):
 
 
 def by_channel(p: Convolution, estimated: Estimated | None = None) -> ByChannel | None:
-    """The convolution by channels; None where there are several in a group, or the output's places do not lie so."""
+    """The convolution by channels; None if a group has several, or the layout of the output's places does not allow it."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     channels = x.sizes[1]
     if f.sizes[0] != p.groups or f.sizes[1] != 1:

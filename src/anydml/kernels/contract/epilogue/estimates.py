@@ -68,7 +68,7 @@ def _number(text: Text, numbers: str, row: int) -> str:
 
 
 def estimated(text: Text, target: Target, sums: str, channel: Channel, clamped: bool) -> tuple[str, str]:
-    """The estimate rounded to int32, and how far it lies from that, with a sign. clamped: to the ends."""
+    """The estimate rounded to int32, and how far it is from that, with a sign. clamped: to the ends."""
     lanes = target.vector_bytes // 4
     floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
     s = text.op(f"sitofp {ints} {sums} to {floats}")

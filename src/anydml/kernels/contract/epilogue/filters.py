@@ -110,7 +110,7 @@ TERMS = Signature("*sums line lines outputs *offsets taps *terms *b_zero_point")
 def terms(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
     """The term of every place of the output: -(sum of its window), times the B zero point unless `full`.
 
-    Arguments: TERMS. sums: those of `places`; line: bytes between lines of them. Lines of terms lie close together.
+    Arguments: TERMS. sums: those of `places`; line: bytes between lines of them. Lines of terms have no gaps between them.
     """
     width = target.vector_bytes
     lanes = width // 4

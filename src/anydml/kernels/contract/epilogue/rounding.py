@@ -1,7 +1,7 @@
 """From int32 sums to 8-bit outputs: q * AScale * BScale / OutputScale rounded once, half to even, and saturated.
 
 The estimate: t = q * fl(AScale / OutputScale) * BScale in float32 is off by less than 2^-14 wherever the output does not
-saturate, so that rint(t) is the result unless t lies that near to a half-integer. Rows of the tile in which it does wait
+saturate, so that rint(t) is the result unless t is that near to a half-integer. Rows of the tile in which it does wait
 in a buffer for the rule (`rule`). Why both are exact is written in docs/decisions/0005-exact-rounding-in-the-tile.md.
 """
 
@@ -17,7 +17,7 @@ from anydml.kernels.contract.epilogue.rule import ESTIMATE, ROW, ZERO_POINT, bou
 
 
 def undecided(target: Target) -> float:
-    """An estimate that lies no nearer than this to an integer is left to the rule."""
+    """An estimate that is no nearer than this to an integer is left to the rule."""
     return 0.5 - (2.0**-14 if fused(target) else 2.0**-13)
 
 
@@ -159,7 +159,7 @@ def judged(text: Text, slots: Slots, waiting: str, height: int) -> None:
 
 
 def estimated(text: Text, target: Target, sums: str, scale: str, factor: str | None = None) -> tuple[str, str]:
-    """The estimate rounded to int32, and how far it lies from that, with a sign.
+    """The estimate rounded to int32, and how far it is from that, with a sign.
 
     factor: without one, the scale is both multiplied: that is rounded, instead of the sums' product with the factor.
     """

@@ -1,8 +1,8 @@
-"""The end of a block of sums: elements are stored, and what the bounds of their sums leave open goes on a list.
+"""The end of a block of sums: elements are stored, and what the bounds of their sums leave undecided goes on a list.
 
 A sum of n float64 terms that are added up m at a time goes through m + n / m roundings at most, so that it is at most
 (m + n / m + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of its column (Cauchy and
-Schwarz). It is exact where nothing has been rounded, which the processor notes. Where many elements are left open, it comes
+Schwarz). It is exact where nothing has been rounded: the inexact flag tells. Where many elements are left undecided, it comes
 again, with better bounds, and with pairs.
 """
 
@@ -228,7 +228,7 @@ class _Block:
         return made, None if undecided is None else left_by_first_stage(undecided)
 
     def _bounded(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value | None]:
-        """The bits of elements, and the lanes that their bounds leave open."""
+        """The bits of elements, and the lanes that their bounds leave undecided."""
         total, size, read = self._loaded(loaded)
         key, number = self.key, self._number(total, size, read)
         if key.again:

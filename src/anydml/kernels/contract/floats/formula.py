@@ -126,7 +126,7 @@ class _SumWalk(FormulaWalk):
 def stored(
     body: Body, s: Stored, streams: Mapping[int, Value], total: Number, lanes: int, *, added: bool = False
 ) -> tuple[Value, Value | None]:
-    """The bits of elements, and the lanes that a bound leaves open. added: the total has what is added to the sum, too."""
+    """The bits of elements, and the lanes that a bound leaves undecided. added: the total has what is added to the sum, too."""
     item = walked(body, s, streams, total, lanes, added=added)
     return stored_item(body, item, s.types[-1], lanes, integral=False)
 

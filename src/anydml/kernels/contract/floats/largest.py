@@ -30,7 +30,7 @@ def largest(body: Body, data_type: DataType, plane: str, low: str, high: str, *,
     kind = Kind("i32", lanes)
     reader = Reader(body, data_type, 1, lanes)
     count = body.op(f"udiv i64 {body.op('sub i64 %until, %from')}, {size}")
-    # lines that lie side by side are one
+    # lines without gaps between them are one
     lines = body.intrinsic("smax", Value(body, body.op(f"sub i64 {high}, {low}"), I64), body.constant(I64, 0)).name
     together = body.op(f"icmp eq i64 {body.op(f'mul i64 {count}, {size}')}, %b_line")
     count = body.op(f"mul i64 {count}, {body.op(f'select i1 {together}, i64 {lines}, i64 1')}")

@@ -1,4 +1,4 @@
-"""A contraction as rows and columns: where every tensor's elements lie for a row, a column and a term, in bytes.
+"""A contraction as rows and columns: the offsets of every tensor's elements for a row, a column and a term, in bytes.
 
 Rows are what one factor varies along, columns what the other does; the one that may be read outside of its tensor is that of
 the columns. What both vary along numbers products of matrices, each computed on its own.

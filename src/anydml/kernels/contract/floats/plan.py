@@ -78,7 +78,7 @@ class FloatMemory(NamedTuple):
 
 
 class FloatPlan:
-    """The steps of a contraction, phase by phase, for each thread. open: where each counts its undecided elements.
+    """The steps of a contraction, phase by phase, for each thread. undecided_counts: where each counts its undecided elements.
 
     packing: the steps that pack rows, and columns, once. A plan of an algorithm says what a piece's steps are, and those of a
     batch in it.

@@ -1,4 +1,4 @@
-"""Elements that two stages leave open, decided finer: each has a bit that is set."""
+"""Elements that two stages leave undecided, decided finer: each has a bit that is set."""
 
 from __future__ import annotations
 

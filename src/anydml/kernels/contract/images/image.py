@@ -54,11 +54,11 @@ def of_axis(axis: ImageAxis, d: str = "") -> dict[str, int]:
 
 
 def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -> str:
-    """The image of so many channels: rows in the order in which they lie, so that what is written too far is written again.
+    """The image of so many channels: rows in the order of their addresses, so that what is written too far is written again.
 
     Arguments: FILL. end: behind the last element of the input. channel: bytes between channels. bounds: for each phase of x
     three int64 to work in. hop: bytes from one element of a row to the next, of HOPS, or 0 for any.
-    fours: channels count fours of them, whose bytes lie side by side in every place; flipped: with their highest bits flipped.
+    fours: channels count fours of them, whose bytes are contiguous in every place; flipped: with their highest bits flipped.
     """
     width, size = target.vector_bytes, 4 if fours else 1
     text = Text()

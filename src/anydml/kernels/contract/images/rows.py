@@ -18,7 +18,7 @@ def rounded_up(text: Text, count: str, of: int) -> str:
 
 
 def copied(text: Text, width: int, hop: int, source: str, into: str, count: str, hop_x: str) -> None:
-    """So many elements, at least one: whole vectors of them where all that is read lies before the input's end."""
+    """So many elements, at least one: whole vectors of them where all that is read is before the input's end."""
     bytes_ = f"<{width} x i8>"
 
     def one(i: str, _: list[str]) -> list[str]:

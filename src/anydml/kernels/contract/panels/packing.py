@@ -1,4 +1,4 @@
-"""Packed copies of A and B, which a tile reads where they do not lie so: B in panels, and A in 16 bits."""
+"""Packed copies of A and B, which a tile reads if their own layout is another one: B in panels, and A in 16 bits."""
 
 from __future__ import annotations
 

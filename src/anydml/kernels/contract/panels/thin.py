@@ -1,4 +1,4 @@
-"""The products of a few rows of A with B as it lies: one pass over B, which is rearranged in registers and stored nowhere.
+"""The products of a few rows of A with B in its own layout: one pass over B, which is rearranged in registers only.
 
 Packing pays where a panel serves many rows. For up to four, it would write and read again as much as there is of B.
 """
@@ -15,7 +15,7 @@ from anydml.kernels.contract.tile import panel_columns
 from anydml.kernels.copy.text import prefetch
 
 AHEAD = 512  # bytes along every row that are prefetched, into the second cache
-# rows of B that are read side by side, all columns of them, before the next ones. Those that lie a multiple of 4 KB apart meet
+# rows of B that are read side by side, all columns of them, before the next ones. Those that are a multiple of 4 KB apart meet
 # in one set of the first cache, which holds eight
 ROWS, MEETING_ROWS, MEETING = 32, 8, 4096
 THIN = Signature("*a a_row *b b_row k panels *products products_row *sums last *pad")

@@ -34,7 +34,7 @@ class Work:
     def __init__(self, at: IntegerLayout, source: PanelSource, shared: PackedMatrix | None, scratch: Scratch) -> None:
         self.at, self.source, self.shared, self.scratch = at, source, shared, scratch
         p = at.problem
-        # B that is neither packed before nor shared, as it lies
+        # B that is neither packed before nor shared, in its own layout
         self.thin = p.m <= at.tuning.thin_rows and at.blocks == 1 and not shared and source.is_thin
         self.by_batch = any(t.varies() for t in by_row(at))
         self.apart = p.k > 1 and not (len(p.terms) == 1 and p.terms[0][1] == 1)

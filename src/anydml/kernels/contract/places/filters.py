@@ -42,7 +42,7 @@ class Filters(NamedTuple):
 def pack(target: Target, a_signed: bool, b_signed: bool, together: bool) -> str:
     """Panels of filters, each step of K four channels at an element, and the sums of every filter as it is packed, int32.
 
-    Arguments: PACK, in bytes where they are no counts. together: a filter's channels lie side by side.
+    Arguments: PACK, in bytes where they are no counts. together: a filter's channels are contiguous.
     """
     dot, width, columns = dot_of(target), target.vector_bytes, panel_columns(target)
     vector, ones = f"<{width // 4} x i32>", f"splat (i32 {dot.ones})"

@@ -36,9 +36,9 @@ LONGEST = 1 << 13  # places of a line, which is never cut
 class Convolved(NamedTuple):
     """A convolution by places: its problem has places as rows and filters as columns; a row of C is a line of the output.
 
-    windows: their image. one: the axis that the input is where they read it as it lies. flipped: the image has INT8 as UINT8,
-    128 larger. lines, line: of the output, and the places of one. fixed: all but the image is
-    owned, so that records are made once.
+    windows: their image. one: the axis that the input is where it is read without an image. flipped: the image has INT8 as
+    UINT8, 128 larger. lines, line: of the output, and the places of one. fixed: all but the image is owned, so that records
+    are made once.
     """
 
     problem: IntegerProblem
@@ -65,7 +65,7 @@ class Convolved(NamedTuple):
 
 
 def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved | None:
-    """The convolution by places and filters; None where the output's places do not lie so, or are rounded by filter."""
+    """The convolution by places and filters; None if the output's layout does not allow it, or outputs are rounded by filter."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
     filters, channels = f.sizes[0] // p.groups, f.sizes[1]

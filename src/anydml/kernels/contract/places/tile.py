@@ -2,7 +2,7 @@
 
 Four bytes of A are four channels at a place of an image, which all filters of the panel multiply. So windows of any shape are
 read where they lie, a place of the output needs no neighbours, and no column is computed twice but for filters. The sums end
-with a filter's in every lane, and are turned as they are stored: a filter's places side by side.
+with a filter's in every lane, and are transposed as they are stored: a filter's places side by side.
 """
 
 from __future__ import annotations

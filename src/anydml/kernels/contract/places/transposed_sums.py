@@ -1,4 +1,4 @@
-"""Sums of places by filters, turned to lines of each filter as they are stored: as they are, or as bytes."""
+"""Sums of places by filters, transposed to lines of each filter as they are stored: as they are, or as bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anydml.kernels.contract.epilogue.filters import SCALE
 from anydml.kernels.contract.epilogue.tally import Tally
 from anydml.kernels.contract.tile import TileKey
 
-SLOTS = 16  # places that are turned together
+SLOTS = 16  # places that are transposed together
 
 
 def _slotted(places: list[tuple[int, int]]) -> tuple[list[int | None], int]:
@@ -38,7 +38,7 @@ def _masked(text: Text, value: str, kind: str, into: list[str], places: list[tup
 
 
 def stored(text: Text, sums: list[list[str]], places: list[tuple[int, int]], into: list[str]) -> None:
-    """Sums as they are, int32: 16 places by 16 filters are turned at a time."""
+    """Sums as they are, int32: 16 places by 16 filters are transposed at a time."""
     slots, each = _slotted(places)
     kind, half = "<16 x i32>", SLOTS // 2
     for n in range(2):

@@ -1,4 +1,4 @@
-"""Bounds: how far an estimate that is made of integer sums may lie from the quotient that is rounded as stated.
+"""Bounds: how far an estimate that is made of integer sums may be from the quotient that is rounded as stated.
 
 As stated, an output is F(A), with A = the sum of X W + bias, over the reals. X and W are s d and t e, rounded to float32, where
 d and e are integers and s and t scales. F rounds to float32, clamps, divides by the output's scale y, rounds to float32, and
@@ -29,7 +29,7 @@ from anydml.tensor import DataType, limits
 
 UNIT = 2.0**-24
 RANGE = 258.0  # an estimate beyond this saturates; F of it does, too, as F never decreases
-MOST = 2.0**-4  # a bound above this leaves more open than the estimate saves
+MOST = 2.0**-4  # a bound above this leaves more undecided than the estimate saves
 FAR = 2.0**60
 NEVER = np.float32(2)  # a limit that no distance reaches
 SHARE = 2.0**-7  # of outputs that are decided one by one; more take longer than sums of floats do
@@ -40,7 +40,7 @@ MARGIN = 1 + 2.0**-20  # for what the roundings of these computations lose
 class EstimateNumbers(NamedTuple):
     """The numbers of the estimate, by channel: v = sum * factor + term, and the limit that |v - rint(v)| has to stay below.
 
-    low, high: of the outputs, where the bounds of a region lie. other: the factor of what is added. most: above all |v|.
+    low, high: of the outputs, in the bounds of a region. other: the factor of what is added. most: above all |v|.
     """
 
     factor: NDArray[np.float32]
@@ -127,12 +127,12 @@ def _exact(numbers: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[n
 
 
 def _ties(factor: NDArray[np.float64], bound: NDArray[np.float64]) -> float:
-    """The share of sums that are left open because a factor is so near to p / q, q even, that every q-th sum is near a tie."""
+    """The share of sums that are undecided because a factor is so near to p / q, q even, that every q-th sum is near a tie."""
     if not factor.size:
         return 0.0
     q = np.arange(2, 256, 2)
     off = factor[:, None] * q
-    off -= np.rint(off)  # a sum is off by that over q and the factor, and open where this is less than the bound
+    off -= np.rint(off)  # a sum is off by that over q and the factor, and undecided where this is less than the bound
     np.abs(off, out=off)
     least = bound * factor / TYPICAL
     return float((least / np.maximum(off, least[:, None] * q, out=off).min(1)).mean())

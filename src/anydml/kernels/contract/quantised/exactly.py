@@ -1,4 +1,4 @@
-"""Outputs that bounds leave open, decided in Python: sums over the rationals, then rounded step by step."""
+"""Outputs that bounds leave undecided, decided in Python: sums over the rationals, then rounded step by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of a region: sums of integers, estimates of the outputs, and what these leave open decided as stated."""
+"""The steps of a region: sums of integers, estimates of the outputs, and the decision of outputs that these leave undecided."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FARTHEST = 2.0**30  # estimates below this are int32
 FEW_TERMS = 64  # of a sum
 SHARE, LEAST = 8, 256  # of how many outputs a list has room for one, and for how many more
 OPEN_WORD = estimates.OPEN
-FAR = 1e30  # a bound that leaves every sum open, where slack is 1
+FAR = 1e30  # a bound that leaves every sum undecided, where slack is 1
 MOST = 2**31  # outputs, whose numbers are int32
 
 
@@ -99,7 +99,7 @@ def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | R
 
 
 class _Made(NamedTuple):
-    """The plan of sums, all rounds, the memory that they work in, and the lists of what they leave open."""
+    """The plan of sums, all rounds, the memory that they work in, and the lists of what they leave undecided."""
 
     plan: IntegerPlan
     rounds: list[Rounds]
@@ -269,7 +269,7 @@ class _Rounding:
         return REFINE.step(code, **lists, first=outputs.start, end=outputs.stop, **tables, **tensors, slack=self.slack)
 
     def ending(self, states: At, pieces: list[list[Step]]) -> list[Rounds]:
-        """The last steps of all pieces, and whether something is still open."""
+        """The last steps of all pieces, and whether something is still undecided."""
         counters = [states.offset + STATE * i + OPEN_WORD for i in range(len(pieces))]
         table = self.constants.add(np.array(counters, np.int64))
         ending = Step(engine.compiled(any_undecided, self.target), (table, len(counters), At("scratch")))

@@ -1,7 +1,7 @@
 """Listed outputs, decided as stated: the dequantised elements, and their products and sums in float64.
 
 A product of two float32 numbers is exact in float64, and sums are off by less than 2^-53 K times the sum of magnitudes. Where
-that leaves an output open, they are taken again: what each addition rounds off is summed in a second number, whose own
+that leaves an output undecided, they are taken again: what each addition rounds off is summed in a second number, whose own
 roundings are below 2^-53 K times the sum of the magnitudes of what was rounded off: nothing, where nothing was.
 """
 

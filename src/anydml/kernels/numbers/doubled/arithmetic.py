@@ -18,7 +18,7 @@ REL = 2.0**-96  # of operations that are no sums: more than `pairs` promises, fo
 
 
 class Precise(NamedTuple):
-    """|pair - t| <= err; guard: the lanes that stay open. signed: those where a 0, if it is one, has its sign; None is none.
+    """|pair - t| <= err; guard: the lanes that stay undecided. signed: those where a 0, if it is one, has its sign; or None.
 
     A zero whose bound is 0, an infinity and NaN are as they are.
     """
@@ -113,7 +113,7 @@ def is_zero(a: Precise) -> Value:
 
 
 def unsigned(a: Precise) -> Value:
-    """The lanes whose bound leaves the sign open."""
+    """The lanes whose bound leaves the sign undecided."""
     return a.pair.head.magnitude().compared("ule", a.err) & a.err.compared("une", 0.0)
 
 

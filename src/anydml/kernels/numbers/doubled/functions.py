@@ -161,7 +161,7 @@ def exact_power(a: Precise, y: Precise) -> tuple[Precise, Value]:
 
 
 def _parts(a: Precise) -> list[Value]:
-    """The head, the tail and the bound, which is NaN in the lanes that stay open."""
+    """The head, the tail and the bound, which is NaN in the lanes that stay undecided."""
     err = a.err if a.guard is None else a.err.body.chosen(a.guard, math.nan, a.err)
     return [a.pair.head, a.pair.tail, err]
 

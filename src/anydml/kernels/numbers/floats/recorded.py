@@ -14,7 +14,7 @@ FLOAT32_REL, FLOAT32_ERR = 2.0**-24, 2.0**-150  # of a rounding to float32
 
 
 def number(x: Number, ends: Callable[[Number], tuple[Value, Value]], element_bits: int) -> tuple[Value, Value]:
-    """The record of a number that a float type stores, and no lane that is left open; ends: the two that decide.
+    """The record of a number that a float type stores, and no lane that is left undecided; ends: the two that decide.
 
     A bound of 0 claims that the number is the estimate. A bound below 0 claims what is next to the estimate at most, of a
     number rounded to odd or by the processor.
@@ -51,7 +51,7 @@ def number(x: Number, ends: Callable[[Number], tuple[Value, Value]], element_bit
 
 
 def claimed(head: Value, tail: Value, bound: Value, unclaimed: Value | None, element_bits: int) -> tuple[Value, Value]:
-    """The record of numbers of which nothing is claimed in some lanes, and no lane that is left open."""
+    """The record of numbers of which nothing is claimed in some lanes, and no lane that is left undecided."""
     if unclaimed is not None:
         bound = head.body.chosen(unclaimed, math.nan, bound)
     bits = probe.record(head, tail, bound, element_bits)

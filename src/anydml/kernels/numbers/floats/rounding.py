@@ -16,11 +16,11 @@ from anydml.kernels.numbers.lanes import either
 from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.tensor import DataType, limits
 
-HALF_SINGLE = 1 << 28  # the low bits of a float64 that is half between two float32
+HALF_SINGLE = 1 << 28  # the low bits of a float64 that is a tie of float32
 
 
 def nearest_single(x: Number) -> tuple[Value, Value | None]:
-    """t rounded half to even to float32, and the lanes where the bound leaves that open."""
+    """t rounded half to even to float32, and the lanes where the bound leaves that undecided."""
     if x.single is not None:
         return x.single, None
     if x.native is not None:
@@ -40,7 +40,7 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
 
 
 def nearest_half(x: Number) -> tuple[Value, Value | None]:
-    """The bits of t rounded half to even to FLOAT16, and the lanes where the bound leaves that open."""
+    """The bits of t rounded half to even to FLOAT16, and the lanes where the bound leaves that undecided."""
     if x.single is not None:
         return halves.narrowed(x.single), None
     if (odd := x.wide if x.exact else x.odd) is not None:
@@ -71,7 +71,7 @@ def _finite(x: Number) -> Value:
 
 
 def _undecided(x: Number, differ: Value) -> Value:
-    """The lanes of a number with an absolute bound that stay open: finite ones whose ends differ, or that have no bound."""
+    """The undecided lanes of a number with an absolute bound: finite ones whose ends differ, or that have no bound."""
     e = x.error()
     # of a bound of 0, the ends are v but for the sign of a zero
     return (differ & e.compared("une", 0.0) | e.compared("uno", e)) & _finite(x)
@@ -80,7 +80,7 @@ def _undecided(x: Number, differ: Value) -> Value:
 def between_ends(x: Number, data_type: DataType) -> tuple[Value, Value] | None:
     """The bits of a float that stores a number of which an interval is known, and the lanes where they may be others.
 
-    These are more lanes than those that `stored` leaves open, and cheaper to find. None where no interval decides.
+    These are more lanes than those that `stored` leaves undecided, and cheaper to find. None where no interval decides.
     """
     if x.single is not None or x.native is not None or x.pair is not None or x.exact or x.odd is not None:
         return None
@@ -119,7 +119,7 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
 def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
     """floor, ceil, truncate, half_to_even or half_away; narrowed: it is stored as a FLOAT32 or FLOAT16, and nothing else.
 
-    From 2^52 on, a number rounded to odd lies on the same side of what is half between two float32, or is one, as its integers
+    From 2^52 on, a number rounded to odd lies on the same side of a tie of float32, or is one, as its integers
     do, unless that is next to it.
     """
     known, guard = x.known.whole(), x.guard

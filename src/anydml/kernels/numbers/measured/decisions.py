@@ -1,4 +1,4 @@
-"""Roots, choices, roundings to integers, and comparisons of real numbers, with the lanes in which bounds leave them open."""
+"""Roots, choices, roundings to integers, and comparisons of real numbers, with the lanes that bounds leave undecided."""
 
 from __future__ import annotations
 

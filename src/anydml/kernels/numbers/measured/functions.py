@@ -49,7 +49,7 @@ def power(x: Real, y: Real) -> Real:
 
 
 def _settled(made: Number, x: Real) -> Number:
-    """A power that is open where float64 has 0 or an infinity, or nearly so, and x is neither: it may be divided by."""
+    """A power that is undecided where float64 has 0 or an infinity, or nearly so, and x is neither: it may be divided by."""
     if not made.saturated:
         return made
     size, far = made.wide().magnitude(), 2.0**made.saturated

@@ -1,4 +1,4 @@
-"""Products of few rows with a matrix that is read where it lies, once: along its rows, or along its columns.
+"""Products of few rows with a matrix that is read once, in its own layout: along its rows, or along its columns.
 
 What bounds a sum is the norm of its row and its column's largest element: that takes one operation for as many elements as a
 vector has, where a sum of magnitudes takes as long as the sum. Where the processor has noted no rounding, sums are exact.
@@ -33,7 +33,7 @@ I64, WIDE = Kind("i64"), Kind("double")
 
 
 class FewKey(NamedTuple):
-    """The factors' types; rows; whether the matrix is read along its terms, which lie side by side; BLOCK."""
+    """The factors' types; rows; whether the matrix is read along its terms, which are contiguous; BLOCK."""
 
     a: DataType
     b: DataType
@@ -157,7 +157,7 @@ class _Few:
 
 
 class _Across(_Few):
-    """The columns lie side by side: some terms at once are added to the sums of all columns, which are in memory."""
+    """The columns are contiguous: some terms at once are added to the sums of all columns, which are in memory."""
 
     def _terms(self, norms: list[Value]) -> list[Value]:
         body = self.body
@@ -214,7 +214,7 @@ class _Across(_Few):
 
 
 class _Along(_Few):
-    """The terms lie side by side: some columns at once are summed along them."""
+    """The terms are contiguous: some columns at once are summed along them."""
 
     def _terms(self, norms: list[Value]) -> list[Value]:
         body, block = self.body, self.kinds.block

@@ -86,7 +86,7 @@ class FewRowsPlan(FloatPlan):
         yield self.refine(batch, rows, columns, self.key, known, streams)
 
     def _matrix(self, kinds: matrix.FewKey, batch: tuple[int, ...], rows: range, columns: range) -> Step:
-        """The sums of some columns of a matrix that lies side by side."""
+        """The sums of some columns of a contiguous matrix."""
         found = self.layout
         at_b, at_a = (int(x) for x in found.table[0, :2])
         a, b = found.a.of(batch, rows.start) + at_a, found.b.of(batch) + at_b
@@ -110,7 +110,7 @@ class FewRowsPlan(FloatPlan):
 
 
 def _read_along(found: FloatLayout, size: int) -> bool | None:
-    """Whether a matrix lies side by side along its terms; None if it does neither way, or if some terms do not count."""
+    """Whether a matrix is contiguous along its terms; None if it is contiguous neither way, or if some terms do not count."""
     if found.padded or len(found.table) != 1 or found.sizes[:2] != (1, 1):
         return None
     column = found.b.columns[2]

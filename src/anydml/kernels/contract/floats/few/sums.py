@@ -1,4 +1,4 @@
-"""Sums of few rows, without packing: the columns' factor is read where it lies, once, and each sum has one of magnitudes.
+"""Sums of few rows, without packing: the columns' factor is read once, in its own layout, and each sum has one of magnitudes.
 
 A sum of n terms is at most (n + 8) u of the sum of their magnitudes away from the real one. Magnitudes are float32, each at
 least `LEAST`; their sum is one of float32, and short of the real one by less than n 2^-23 of it. What does not count is left

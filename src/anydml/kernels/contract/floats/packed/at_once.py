@@ -1,8 +1,8 @@
-"""Tiles whose elements are stored as they leave the registers: for sums of few terms, of which a bound leaves few open.
+"""Tiles whose elements are stored as they leave the registers: for sums of few terms, of which a bound leaves few undecided.
 
 Each row has one bound for all columns of a block, e = (n + 12) u (|a| max |b| + |c|), where c is what is added to the sum, such
 as a bias. A sum t begins with c - e, so that it goes through n + 3 roundings at most, and what it should be lies between t and
-t + 2 e. Elements that this leaves open are on a list, and are decided one by one. Where there are many, or a bound is not
+t + 2 e. Elements that this leaves undecided are on a list, and are decided one by one. Where there are many, or a bound is not
 finite, the kernel ends, and the block is summed and stored as any other is: with its sums in memory, and what the processor
 notes of them.
 """
@@ -199,7 +199,7 @@ class _Tiles:
             differing: list[Value] = []
             for n, total in enumerate(mine):
                 bits, ends = self._element(total, *beside)
-                differ = [x if y is None else x ^ y for x, y in ends]  # not 0 in lanes that are open
+                differ = [x if y is None else x ^ y for x, y in ends]  # not 0 in lanes that are undecided
                 place = body.at(at, size * lanes * n)
                 if self.inside is None:
                     body.stored(bits, place)
@@ -215,7 +215,7 @@ class _Tiles:
         when(body, body.op(f"icmp ne i64 {noted.name}, 0"), lambda: self._note(row, column, noted))
 
     def _keep(self, some: Value, m: int, sums: list[Value], noted: Value) -> Value:
-        """Keep the sums of a row with open elements; a bit for each of these rows."""
+        """Keep the sums of a row with undecided elements; a bit for each of these rows."""
         body = self.body
         before, keep, after = (body.name(w) for w in ("before", "keep", "after"))
         body.jump(before)
@@ -236,7 +236,7 @@ class _Tiles:
         return body.value(f"icmp ne i{kind.bits * (kind.lanes or 1)} {whole}, 0", Kind("i1"))
 
     def _note(self, row: str, column: str, noted: Value) -> None:
-        """Put the open elements of some of a tile's rows on the list; return where this is long."""
+        """Put the undecided elements of some of a tile's rows on the list; return where this is long."""
         body, lanes, across = self.body, self.lanes, self.across
 
         def some(m: str, _: list[Value]) -> list[Value]:

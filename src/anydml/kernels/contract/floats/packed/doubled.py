@@ -1,4 +1,4 @@
-"""The sums of a block again, each as a pair of float64, where many of its elements are left open.
+"""The sums of a block again, each as a pair of float64, where many of its elements are left undecided.
 
 A sum begins with a power of two, and a half of it, that no partial sum comes near. So all of them lie between the same two
 powers of two, one step of s apart, and what an addition rounds away is found by one subtraction: the difference of two

@@ -66,7 +66,7 @@ class FactorPacking:
         found, size = self.layout, self.factors[0].dtype.itemsize
         positions, table, channels, term = len(found.table), self.table + 8, found.channels, found.a_term
         if found.table.shape[0] and term == size * positions and (found.table[:, 1] == size * np.arange(positions)).all():
-            channels, positions, term = channels * positions, 1, size  # they lie side by side
+            channels, positions, term = channels * positions, 1, size  # they are contiguous
         side = rows.CHANNELS if positions == 1 and term == size else rows.ROWS if found.a.row == size else rows.APART
         code = engine.compiled(rows.packed, self.target, self.factors[0], height, side)
         a, to = found.a.of(batch, some.start), into.of(batch, at * found.terms * 8, at)

@@ -37,7 +37,7 @@ class Filled:
         self.places = [n // max(step, 1) for n in range(self.lanes * max(step, 1))]
 
     def _straight(self, from_: str, to: str) -> list[Value]:
-        """The elements of a panel's row, which lie side by side or are every second one, from one place to another."""
+        """The elements of a panel's row, which are contiguous or every second one, from one place to another."""
         body, size = self.body, self.data_type.dtype.itemsize
         kind = Kind(f"i{8 * size}", self.wide)
 
@@ -109,7 +109,7 @@ class Filled:
         from_, to = body.at(from_, self._offset(z, y, x)), body.at(to, body.op(f"mul i64 {done}, 4"))
         # the last group may be a part: it is counted up to whole ones
         up = body.op(f"and i64 {body.op(f'add i64 {length}, {self.lanes - 1}')}, {-self.lanes}")
-        if self.step and (self.padded or self.step > 1):  # the whole panel, all of which counts, is copied as it lies
+        if self.step and (self.padded or self.step > 1):  # the whole panel, all of which counts, is copied unchanged
             all_ = body.op(f"and i1 {self.one}, {body.op(f'icmp eq i64 {start}, 0')}")
             all_ = body.op(f"and i1 {all_}, {body.op(f'icmp eq i64 {end}, {self.width}')}")
 

@@ -1,6 +1,6 @@
 """Panels of columns that are small planes, in which one line follows the other: several lines are read by one vector.
 
-A term's elements of such columns lie side by side beyond the ends of lines, too; masks say for which columns a term counts.
+A term's elements of such columns are contiguous beyond the ends of lines, too; masks say for which columns a term counts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
 from anydml.tensor import DataType
 
 PLANE = 256  # columns of a plane, at most: of larger ones, a panel sees one or two lines
-POSITIONS = 25  # of the filter, at most: what is known of them lies on the stack
+POSITIONS = 25  # of the filter, at most: what is known of them is on the stack
 GROUP = 32  # bytes of a group: to its elements, in the panel's row, its plane and its first column there
 MASK, BITS = 2, 16  # bytes of a mask, and columns: as many as a vector has, or more
 COUNTING = PLANE // 8 + 4  # bytes of a plane's columns, a bit each

@@ -1,4 +1,4 @@
-"""Columns line by line: the runs of consecutive columns that lie along one line of the innermost dimension."""
+"""Columns line by line: the runs of consecutive columns in one line of the innermost dimension."""
 
 from __future__ import annotations
 

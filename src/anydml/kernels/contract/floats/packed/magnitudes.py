@@ -1,7 +1,7 @@
-"""The magnitudes of a block's terms, summed, where many of its elements are left open: each sum's own bound.
+"""The magnitudes of a block's terms, summed, where many of its elements are undecided: each sum's own bound.
 
 The norms of a row and of a column may belong to terms that do not meet; then they are far above what is summed. Of sums that
-cancel, magnitudes say nothing: the first tile shows whether most of those that are open do.
+cancel, magnitudes say nothing: the first tile shows whether most of those that are undecided do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The factor of columns, packed: float32, panel by panel, term by term, with zeros where there is no term.
 
-Columns lie in runs: those of one line of the innermost dimension. A line is never read but where a term counts.
+Columns form runs: those of one line of the innermost dimension. A line is never read but where a term counts.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Panels(Filled):
         body.loop("0", length, 1, [], one)
 
     def _terms(self, into: str, carried: list[Value], term: Callable[[str, str, str, list[Value]], list[Value]]) -> list[Value]:
-        """`term` for each of them: its entry, where the tensor's elements of it lie from, and where they go."""
+        """`term` for each of them: its entry, the address of the tensor's first element of it, and where these go."""
         body = self.body
 
         def channel(c: str, carried: list[Value]) -> list[Value]:

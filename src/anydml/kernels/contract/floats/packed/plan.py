@@ -122,7 +122,7 @@ class PackedPlan(FloatPlan):
     ) -> Iterator[Step]:
         """The sums of some rows and columns, and the elements that are stored for them.
 
-        next_: how many tiles further on those lie that are fetched with the last panel.
+        next_: how many tiles further on those are that are fetched with the last panel.
         """
         found, target, tuning = self.layout, self.target, self.tuning
         width = across * self.lanes

@@ -12,10 +12,10 @@ from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 ARGUMENTS = ("a", "row", "rows", "channels", "term", "positions", "table", "step", "into", "norms")
-AT_ONCE = 8  # channels, where these lie side by side; no tile has more rows
+AT_ONCE = 8  # channels, where these are contiguous; no tile has more rows
 SQUARES = 4  # sums of squares, of which each waits for itself alone
 NORM_SLACK = 1 + 2.0**-20  # for the roundings of a sum of squares, and of its root
-CHANNELS, ROWS, APART = "channels", "rows", "apart"  # what lies side by side
+CHANNELS, ROWS, APART = "channels", "rows", "apart"  # what is contiguous
 
 
 def packed(target: Target, data_type: DataType, height: int, layout: str) -> str:

@@ -1,7 +1,7 @@
 """Vectors of a plane that are summed again: each sum with one of its terms' magnitudes, which bounds it alone.
 
-So neither zeros nor elements that are small beside others of the band are left open. Nor are ties of sums that round nothing,
-as where a limit is most of what a window sees: what each addition leaves over is looked at. What is open still is listed.
+So neither zeros nor elements that are small beside others of the band are undecided. Nor are ties of sums that round nothing,
+as where a limit is most of what a window sees: what each addition leaves over is looked at. What is still undecided is listed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Careful:
         self.reader = Reader(body, kinds.b, kinds.across, lanes)
 
     def vector(self, y: str, x: str) -> tuple[Value, Value]:
-        """The elements from a column of a line on, and which of them are left open."""
+        """The elements from a column of a line on, and which of them are left undecided."""
         body, kinds, lanes = self.body, self.kinds, self.lanes
         wide = Kind("double", lanes)
         start = body.splat(self.filter.start, lanes)

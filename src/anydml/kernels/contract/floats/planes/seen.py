@@ -20,7 +20,7 @@ from anydml.tensor import DataType
 class FilterKey(NamedTuple):
     """The factors' types; the filter's lines and columns; lines and elements that are read from one output to the next.
 
-    beside: whether the filter's columns read elements that lie side by side. narrow: whether lines have no more columns than a
+    beside: whether the filter's columns read contiguous elements. narrow: whether lines have no more columns than a
     vector has float64.
     """
 
@@ -59,7 +59,7 @@ class FilterReads:
         # every second element of two vectors, in the order that one instruction makes of each 16 bytes of both
         of_one = self.lanes // 2
         self.order = [o for n in range(0, of_one, 2) for o in (n, n + 1, n + of_one, n + of_one + 1)]
-        # of elements that lie side by side, two of the filter's columns meet every second one
+        # of contiguous elements, two of the filter's columns meet every second one
         pair = 2 if kinds.beside else 1
         self.groups = [range(max(v - pair, 0), v) for v in range(kinds.wide, 0, -pair)][::-1]
 

@@ -118,7 +118,7 @@ class Strips(FilterReads):
                 ((noted,),) = self._where(done, [[noted]], finish)
             return [noted, *(v for pair in sums[:-1] for v in pair)]
 
-        # those that are sure lie in the middle
+        # the middle ones are sure
         down = kinds.down
         late = self._word(body.op(f"add i64 {self.begin}, {ahead - 1}"))
         up = self._word(body.op(f"sdiv i64 {body.op(f'add i64 {self.low}, {down - 1}')}, {down}"))
@@ -176,7 +176,7 @@ class Strips(FilterReads):
         return sums
 
     def _finished(self, sums: list[Value], y: str, x: str, noted: Value, inside: list[Value] | None) -> Value:
-        """Store a vector of elements, and note it if some are left open; the number of those that are noted."""
+        """Store a vector of elements, and note it if some are left undecided; the number of those that are noted."""
         body = self.body
         if self.kinds.across == 2:
             places = [self.order.index(n) for n in range(self.lanes)]
@@ -247,7 +247,7 @@ class Strips(FilterReads):
         return noted + (careful | undecided.compared("ne", 0)).converted("zext", I64)
 
     def _elements_of(self, sums: list[Value]) -> list[tuple[Value, Value, tuple[Value, Value] | None]]:
-        """The bits of elements, in halves or as a whole, the lanes that are left open, and the ends between which sums lie."""
+        """The bits of elements, in halves or as a whole, the undecided lanes, and the ends between which sums lie."""
         body, s, added = self.body, self.kinds.stored, self.added is not None
         if not self.plain:
             total = self._whole(sums)

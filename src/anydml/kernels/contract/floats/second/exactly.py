@@ -16,7 +16,7 @@ Streams = Mapping[int, Value]
 
 
 def added(s: Stored, number: Number, read: Streams, made: Value, undecided: Value | None) -> tuple[Value, Value | None]:
-    """The stored bits, and the lanes that stay open: where a sum is exact, a term can be added to it exactly."""
+    """The stored bits, and the lanes that stay undecided: where a sum is exact, a term can be added to it exactly."""
     term = _term(s, read)
     if term is None or undecided is None:
         return made, undecided
@@ -41,7 +41,7 @@ def _term(s: Stored, read: Streams) -> Value | None:
 
 
 def paired(body: Body, s: Stored, values: list[Value], read: Streams, guard: Value | None) -> tuple[Value, Value | None]:
-    """The stored bits of a sum in several float64, and the lanes that stay open."""
+    """The stored bits of a sum in several float64, and the lanes that stay undecided."""
     total, term = values[0], _term(s, read)
     lanes = total.kind.lanes
     if term is not None:

@@ -1,7 +1,7 @@
 """The second stage: listed elements from sums in three float64, what each addition leaves over being added up, too.
 
-The terms are read where they lie, those that do not count left out; what is added to the sum is one more term. Zeros and ties
-are known as such; what stays open is marked, a bit for each element.
+The terms are read from tensors, not panels; those that do not count are left out; what is added to the sum is one more term.
+Zeros and ties are known as such; what stays undecided is marked, a bit for each element.
 """
 
 from __future__ import annotations

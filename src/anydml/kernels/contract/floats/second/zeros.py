@@ -62,7 +62,7 @@ class _Zeros(Refining):
         return [carried[0] + body.value(f"phi i64 [ 1, %{before} ], [ {undecided.name}, %{deciding} ]", I64)]
 
     def _decided(self, row: str, c: str) -> Value:
-        """Store an element, if nothing else is open about it; 1 if there is."""
+        """Store an element, if nothing else is undecided about it; 1 if there is."""
         body, s = self.body, self.key.stored
         total = body.chosen(self._negative(row, c), body.constant(Kind("double"), -0.0), 0.0)
         read, output = streams(body, self.key, LANES, row, c)

@@ -1,4 +1,4 @@
-"""All sums of a block of 3x3 windows as they are written, where Winograd's algorithm leaves many of its elements open.
+"""All sums of a block of 3x3 windows as they are written, where Winograd's algorithm leaves many of its elements undecided.
 
 A tile is some filters at some outputs of a line, held in registers along all terms: where the processor notes no rounding in
 it, its sums are exact, as those of data with many zeros are. Terms that do not count are left out, so that zeros have the

@@ -2,7 +2,7 @@
 
 Filters are packed, at `initialize` if they are owned. Rows of tiles of outputs are transformed; then, for some filters after
 the other, some channels of these are transformed and multiplied with all tiles, and products are made sums; what their bounds
-leave open is summed as it is written, or all of its block, and what that leaves open goes the way of all contractions.
+leave undecided is summed as it is written, or all of its block; what is undecided then goes the way of all contractions.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _evenly(count: int, most: int) -> list[tuple[int, int]]:
 
 
 def _apart(size: int) -> int:
-    """So many bytes, and some more: what lies so far apart is in different sets of a cache."""
+    """So many bytes, and some more, so that rows this far apart are in different sets of a cache."""
     lines = -(-size // 64)
     return 64 * (lines + 1 - lines % 2)
 
