@@ -236,7 +236,7 @@ def left(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
 
 def test_the_second_stage_decides_what_float64_leaves_open(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
     """Where float64 is said to decide nothing, of weights that differ and weights that are equal."""
-    monkeypatch.setattr(weights, "SMALL", -1.0)
+    monkeypatch.setattr(weights, "LINEAR", -1.0)
     count = 0
     for at, mask in enumerate(MASKS):
         if SOAK == 1 and at in (2, 3):
@@ -252,7 +252,7 @@ def test_the_second_stage_decides_what_float64_leaves_open(monkeypatch: pytest.M
 
 
 def test_what_both_stages_leave_open_is_decided_exactly(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
-    monkeypatch.setattr(weights, "SMALL", -1.0)
+    monkeypatch.setattr(weights, "LINEAR", -1.0)
     monkeypatch.setattr(doubled, "REL", 1.0)
     found = made(np.random.default_rng(0), "apart", "NONE", batch=2, queries=2, keys=3, heads=1, groups=2)
     size = agrees(found)["output_tensor"].size
@@ -260,7 +260,7 @@ def test_what_both_stages_leave_open_is_decided_exactly(monkeypatch: pytest.Monk
 
 
 def test_every_phase_runs_where_the_first_leaves_elements_open(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
-    monkeypatch.setattr(weights, "SMALL", -1.0)
+    monkeypatch.setattr(weights, "LINEAR", -1.0)
     monkeypatch.setattr(layout, "ALONE", 1)
     monkeypatch.setattr(layout, "CUT", 1)
     monkeypatch.setattr(doubled, "REL", 1.0)
@@ -281,7 +281,7 @@ def test_biases_that_lose_digits(left: list[int]) -> None:
 
 def test_attention_in_a_graph(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
     """Two of one kind, both of which leave elements open."""
-    monkeypatch.setattr(weights, "SMALL", -1.0)
+    monkeypatch.setattr(weights, "LINEAR", -1.0)
     monkeypatch.setattr(doubled, "REL", 1.0)
     q, k, v = np.random.default_rng(3).standard_normal((3, 1, 4, 6)).astype(np.float32)
 
@@ -393,7 +393,7 @@ def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pyte
     def noted(bits: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
         counts.append(int(scratch[LEFT // 8]))
 
-    monkeypatch.setattr(weights, "SMALL", -1.0)
+    monkeypatch.setattr(weights, "LINEAR", -1.0)
     monkeypatch.setattr(finer, "sums_of_products", counted)
     monkeypatch.setattr(undecided, "_decide", noted)
     for mask in ("NONE", "KEY_SEQUENCE_END_START"):

@@ -46,7 +46,7 @@ def arguments() -> Floats:
     random = np.random.default_rng(7)
     near = np.arange(-32, 32)
     ends = [x for e in settled.ENDS.values() for x in (e.low, e.high) if np.isfinite(x)]
-    ends += [settled.TINY, settled.NEAR, settled.SMALL, settled.ERF_TINY, 2.0**-126, 2.0**-125]
+    ends += [settled.TINY, settled.NEAR, settled.QUADRATIC, settled.ERF_TINY, 2.0**-126, 2.0**-125]
     groups: list[NDArray[Any]] = [np.repeat(np.array([0, 0x7F800000, 0x7FC00000, 0x7F800001], np.uint32), 32)]
     groups += [np.float32(abs(end)).view(np.uint32) + near for end in ends]
     groups += [random.integers(1, 1 << 25, 256), random.integers(0, 1 << 31, 1024)]  # the least ones, and any

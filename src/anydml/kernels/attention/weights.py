@@ -34,7 +34,7 @@ from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.functions.pairs import two_sum
 
 AHEAD = 200.0  # how far a score is ahead of others that do not count
-SMALL = 2.0**-10  # errors of scores up to which e^x - 1 is x but for the slack
+LINEAR = 2.0**-10  # errors of scores up to which e^x - 1 is x but for the slack
 SLACK = 1 + 2.0**-6
 LOG_COUNT = 14.0  # the logarithm of the most keys, 2^20
 TOGETHER = 4  # vectors of a turn of the loops
@@ -89,7 +89,7 @@ def weighed(target: Target, key: AttentionKey) -> Function:
         places = f.all(f.word(i)) + f.lane_numbers()
         return [values[0] + f.chosen(near, one, 0.0), f.chosen(near, places, values[1])]
 
-    large = f.op(f"zext i1 {worst.compared('ogt', SMALL).name} to i64")
+    large = f.op(f"zext i1 {worst.compared('ogt', LINEAR).name} to i64")
     starts = [f.constant(wide, 0.0), none]
     found = f.loop("0", large, 1, starts, lambda _, values: _through(f, "%end", values, beside))[1]
     near = f.combined(found[0], lambda a, b: a + b)
@@ -121,7 +121,7 @@ def weighed(target: Target, key: AttentionKey) -> Function:
     own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
     # of what is added up, each weight may be as far off as one of them
     sizes = (worst + (rel - share * ZEROED) + added_up) * SLACK
-    small = worst.compared("ole", SMALL)
+    small = worst.compared("ole", LINEAR)
     values, by_norms, sizes = (f.chosen(small, x, math.inf) for x in (values, by_norms, sizes))
     all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
     none_zero = (bottom - top).compared("ogt", ZEROED + 1) & all_seen

@@ -22,7 +22,7 @@ from anydml.tensor import DataType
 
 TINY = 2.0**-60  # below, x / 2 + x^2 / 4 and x / 2 + 0.4 x^2 are nearer to x / 2 than any other half of a float32 is
 NEAR = 2.0**-12  # below, x^3 / 48 is less than what 1/2 + x / 4 can be away from a tie, unless it is one
-SMALL = 2.0**-16  # below, x^4 / 48 is less than the last place of x^2 / 4
+QUADRATIC = 2.0**-16  # below, x^4 / 48 is less than the last place of x^2 / 4
 LEVEL = 2.0**-26  # below, e^x rounds to 1, and x - x^3 / 3 to x
 ERF_SLOPE, ERF_TINY = 2 / math.sqrt(math.pi), 2.0**-30  # beside 2 x / sqrt(pi), the next term is below 2^-60 of it
 ONE = 127 << 23  # the bits of 1
@@ -152,7 +152,7 @@ def _small_swish(x: Value) -> tuple[Value, Value]:
     made = half + square
     twice = (square - (made - half)) * 2.0  # what was rounded off, exactly: at a tie, a unit
     tie = ((made + twice) - made).compared("oeq", twice) & twice.compared("olt", 0.0)
-    known = body.fused(half, half, -square).compared("oeq", 0.0) & size.compared("olt", SMALL) & size.compared("oge", TINY)
+    known = body.fused(half, half, -square).compared("oeq", 0.0) & size.compared("olt", QUADRATIC) & size.compared("oge", TINY)
     return body.chosen(tie, made + twice, made).bits(), known
 
 

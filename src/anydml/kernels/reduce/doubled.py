@@ -15,7 +15,7 @@ from anydml.kernels.numbers.functions.approximate import at_least, product
 from anydml.kernels.numbers.functions.exponentials import LN2_HEAD, LOG2_E
 from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.numbers.known import Known
-from anydml.kernels.reduce.softmax import SMALL, Shares
+from anydml.kernels.reduce.softmax import VANISHING, Shares
 
 Pair = tuple[Value, Value]
 
@@ -78,7 +78,7 @@ def share(e: Pair, total: Pair, additions: int) -> Number:
         lambda: y,
         Known(0.0, 1.0),
         rel=1.0,
-        saturated=SMALL,
+        saturated=VANISHING,
         ends=lambda: (odd_of(*two_sum(y, left - bound)), odd_of(*two_sum(y, left + bound))),
         finer=lambda: (y, left, bound),
     )

@@ -32,7 +32,7 @@ from anydml.tensor import DataType
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # off by 2^-55.2
 FAR = 700.0  # largest elements beyond have others near them as exact differences
 BELOW = 300.0
-SMALL = 420  # quotients below 2^-420 are stored as 0, and not known any nearer
+VANISHING = 420  # quotients below 2^-420 are stored as 0, and not known any nearer
 CLOSE, FARTHEST = 600.0, 800.0  # e^-gap is 2^-1024 in between, by far
 # An entry, the product and r are off by u each. What LN2 is off by counts as often as n differs from that of m;
 # what is below 2^-200 of the largest power is stored as 0, or is so little of a rest above 2^-160 that its error is nothing
@@ -227,6 +227,6 @@ class Shares:
             lambda: e.wide() * high,
             Known(0.0, 1.0),
             rel=1.0,
-            saturated=SMALL,
+            saturated=VANISHING,
             ends=lambda: (e.wide() * low, e.wide() * high),
         )

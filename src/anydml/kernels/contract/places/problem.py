@@ -65,7 +65,7 @@ class Convolved(NamedTuple):
 
 
 def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved | None:
-    """The convolution by places and filters; None if the output's layout does not allow it, or outputs are rounded by filter."""
+    """The convolution by places and filters; None if the outputs' layout forbids it, or they are rounded by filter."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
     filters, channels = f.sizes[0] // p.groups, f.sizes[1]
