@@ -1,4 +1,4 @@
-"""`anydml`: run, check, describe, ops, compare, info.
+"""`anydml`: run, check, describe, ops, compare, record, export-kit, info.
 
 Exit status 0: done. 1: ran, but an output could not be written, or a comparison differs. 2: refused (command line, program,
 desc, binding, data). An unexpected exception keeps its traceback.
@@ -16,7 +16,7 @@ import click
 import anydml
 from anydml import config, operators
 from anydml.catalog import NOT_COMPILED
-from anydml.cli import compare_models
+from anydml.cli import compare_models, kit
 from anydml.cli.models import check_model, describe_model, is_model, run_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.cli.programs import compared, loaded, members, npy
@@ -183,7 +183,7 @@ def info(json_wanted: bool) -> int:
 
 
 @commands.command
-@click.argument("program", metavar="PROGRAM|MODEL.onnx|-")
+@click.argument("program", metavar="PROGRAM|MODEL.onnx|KIT|-")
 @click.option("--resource", metavar="NAME", help="A resource that an operator of the program writes.")
 @click.option("--actual", metavar="FILE.npy|DIR", help="Another implementation's output; for a model, tensors by name.")
 @click.option("--against", type=click.Choice(["onnxruntime"]), help="The runtime that a model is compared with.")
@@ -217,10 +217,17 @@ def compare(
     For a program in DxDispatch's format: the last operator that writes the resource. For an ONNX model: every node, judged on
     the inputs that it had in the other implementation.
 
+    PROGRAM may also be the folder of a kit that `anydml export-kit` wrote and whose programs were run with DirectML: a table of
+    the cases, and a sentence for each that is not as here.
+
     The exit status of a program is 1 if its output differs. That of a model is 1 if a node is beyond rounding, else 3 if a node
     could not be judged, else 0. With --fail-on differs it is 1 for any difference; with beyond, nodes that could not be judged
     do not count; with a tolerance, it is 1 if an output of the model is off by more.
     """
+    if kit.is_kit(program):
+        if any((resource, actual, against, inputs, random is not None, sizes, html, provider, fail_on)):
+            raise click.UsageError("of a kit, all results are compared; --json is the only option")
+        return kit.judged(program, json_wanted)
     if is_model(program):
         if resource is not None or options["input_path"] is not None or options["allow_outside"]:
             raise click.UsageError("--resource, --input-path and --allow-outside are for programs, not for models")
@@ -268,6 +275,19 @@ def record(model: str, provider: str, inputs: str | None, random: int | None, si
     They are written with the inputs, for `anydml compare` on another machine.
     """
     return compare_models.record(model, provider=provider, inputs=inputs, random=random, sizes=sizes, folder=folder)
+
+
+@commands.command("export-kit")
+@click.argument("folder", metavar="DIR")
+@click.option("--operator", "names", multiple=True, metavar="OP", help="An operator of the kit; all if none is given.")
+def export_kit(folder: str, names: tuple[str, ...]) -> int:
+    """Write programs with exact outputs, to compare DirectML on Windows with anydml.
+
+    DIR gets a program of DxDispatch for every example, layout and kind of data, and for every rule a desc that breaks it;
+    the exact contents of all outputs; and run.ps1, which runs the programs with dxdispatch.exe. `anydml compare DIR` then says
+    what is equal, what differs and by how much, and which descs are accepted or refused otherwise than here.
+    """
+    return kit.export(folder, names)
 
 
 def _complain(error: click.ClickException) -> None:
