@@ -1,6 +1,6 @@
-"""The kernel of attention: for each batch its keys and values, then the queries that see them, some at a time.
+"""The kernel of attention: for each batch its keys and values, then the queries that see them, a block of queries at a time.
 
-Its text depends on the type, on which tensors there are, on the kind of mask and on the target.
+Its text depends on the data type, on which tensors are present, on the kind of mask and on the target.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
 from anydml.kernels.contract.floats.packed import tile
 
-BLOCK = weights.DEPTH  # keys whose values are added up before they are added to others
+BLOCK = weights.DEPTH  # keys in a block of the sum: their values are summed before they are added to the total
 
 
 Emit = Callable[[Target, AttentionKey], Function]
@@ -159,7 +159,7 @@ def _joined(f: Function, name: str, bias: str, into: str, pitch: str, first: str
 
 
 def _queries(target: Target, key: AttentionKey) -> Function:
-    """Queries that are taken together: their rows, scores, weights, sums and elements."""
+    """A block of queries: their rows, scores, weights, sums and elements."""
     f = Function(target, key, "queries", [*(f"i64 {x}" for x in "oprs"), "i64 count", "ptr open"])
     height = tile.height(target)
     at = {axis: f"%{axis}" for axis in "opr"}
@@ -228,7 +228,7 @@ def _queries(target: Target, key: AttentionKey) -> Function:
 
 
 def _panels(f: Function, row: str, across: int, panel: Callable[[str, int], None]) -> None:
-    """`panel(place, vectors)` for panels of a row of so many bytes, the last one perhaps smaller."""
+    """Call `panel(place, vectors)` for each panel of a row of so many bytes; the last panel may be smaller."""
     size = 8 * f.lanes
     end = f.each("0", row, lambda i: panel(i, across), size * across)
     left = f.minus(row, end)

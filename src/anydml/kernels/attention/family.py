@@ -22,8 +22,8 @@ from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.tensor import DataType
 
-MOST = 1 << 20  # keys, and elements of a head; of more, bounds would be of no use
-SHORT = 1 << 16  # products so few that other threads can wait for them
+MOST = 1 << 20  # keys, and elements of a head; with more, bounds would be too wide to decide anything
+SHORT = 1 << 16  # products; below that, one thread computes while the others wait
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
@@ -64,7 +64,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     counters = np.array([place + LEFT for place in plan.states()], np.int64)
     with guard:
         ending = engine.compiled(any_undecided, target)
-    # at last: no phase ends the call before the next one
+    # the last thing to check: no phase ends the call before the next one
     phases.append([[Step(ending, (At("constants"), len(counters), At("scratch")))]])
     name = found.output.name
     bits = AttentionBits(found, plan.undecided, plan.undecided_rows, plan.undecided_row)

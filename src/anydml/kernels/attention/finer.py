@@ -1,9 +1,9 @@
 """The second stage, for what float64 leaves undecided, in sums of two float64: a query's weights, then `finer_elements`.
 
-u is 2^-53. A sum of products is kept as a head and a tail, and what the tail's additions lose is added up: where that is 0, the
-sum is exact. Keys whose sums are exactly those of the largest score have the weight 1 exactly, so that where all that count
-have it, the element is a quotient of exact numbers, which may be a tie, or 0. By definition, a term that is 2^-1024 of others
-does not decide either; weights below e^-1000 are such terms, for values are between 2^-149 and 2^128.
+u is 2^-53. A sum of products is kept as a head and a tail, and the rounding errors of the tail's additions are added up: if
+they are 0, the sum is exact. Keys whose scores are exactly the largest one have the weight 1 exactly. If all keys that count
+have it, the element is a quotient of exact numbers, which may be a tie, or 0. By definition, terms below 2^-1024 of the others
+do not decide a rounding; weights below e^-1000 are such terms, for values are between 2^-149 and 2^128.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from anydml.kernels.numbers.functions.pairs import Pair, exact_product, lost_pro
 
 SLACK = 1 + 2.0**-20
 NONE = -690.0  # weights of scores so far below the top are taken as 0
-NOTHING = -1000.0  # and those below do not decide anything
+NOTHING = -1000.0  # and weights of scores below this limit do not decide anything
 TINY = 2.0**-54  # differences d up to which e^d is 1 + d: it is off by d^2 at most
-# about the weights of a row: their sum, its tail, the mean of their relative errors; whether all are exact, whether there are
-# some that do not decide, whether some are 0, and how many are not, whose keys are listed in the place of losses
+# about the weights of a row: their sum, its tail, the mean of their relative errors; whether all are exact, whether some do not
+# decide, whether some are 0, and how many are not 0: the keys of these are listed in the memory of rounding errors
 TOTAL, REST, ERROR, EXACT, LITTLE, ZERO, COUNT = range(0, 56, 8)
 
 
 def added_to(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
-    """A tail with something added to it, and what has been lost by then."""
+    """A tail with a term added to it, and the sum of the rounding errors so far."""
     total, rest = two_sum(tail, more)
     return total, lost + rest.magnitude()
 
@@ -38,7 +38,7 @@ def added_to(tail: Value, more: Value, lost: Value) -> tuple[Value, Value]:
 def sums_of_products(target: Target, key: AttentionKey) -> Function:
     """The sums of products of a query with all keys: heads, tails, and bounds of their errors.
 
-    query: its row.
+    query: the address of its row.
     """
     f = Function(target, key, "precise_sums", ["ptr query"])
     across, lanes, wide = tile.vectors(target), f.lanes, f.wide
@@ -76,15 +76,15 @@ def sums_of_products(target: Target, key: AttentionKey) -> Function:
 
 
 def weights(target: Target, key: AttentionKey) -> Function:
-    """The weights of a query in place of its sums of products, and what is known about them, to `row`.
+    """Replace a query's sums of products by its weights, and store what is known about them in `row`.
 
-    norm: the query's. What the biases of queries and keys have lost counts at most as often as there are elements.
+    norm: the query's. The rounding errors of the biases of queries and keys count at most once for each element of a head.
     """
     f = Function(target, key, "precise_weights", ["i64 end", "ptr norm"])
-    lanes = f.lanes = 2 * f.lanes  # so that two long chains of operations run beside each other
+    lanes = f.lanes = 2 * f.lanes  # so that two long chains of operations are executed in parallel
     wide = f.wide = Kind("double", lanes)
     scale, row = f.real("scale"), f.argument("row")
-    # which may be half a vector more than a row has: it is not seen
+    # which may be half a vector longer than a row: the rest is not seen
     pitch = f.times(f.over(f.plus(f.argument("key_row"), 8 * lanes - 1), 8 * lanes), 8 * lanes)
     heads, tails, losses = (f.argument(x) for x in ("heads", "tails", "losses"))
     ends = f.all(f.word("%end"))
@@ -96,7 +96,7 @@ def weights(target: Target, key: AttentionKey) -> Function:
         share, norm = f.all(lost_by_biases * elements_.root()), f.all(f.loaded_real("%norm"))
 
     def score(i: str) -> tuple[list[Value], Value, Value, Value, Value]:
-        """Of what a score is made; it as a head and a tail, its error, and whether the key is seen."""
+        """A score as a head and a tail, its error, and whether the key is seen; also the terms that it is made of."""
         high, low, lost = (f.loaded(wide, x, i) for x in (heads, tails, losses))
         scales = f.all(scale)
         head, rest = exact_product(high, scales)
@@ -173,7 +173,7 @@ def weights(target: Target, key: AttentionKey) -> Function:
     counting, nothing, none = (f.combined(x, lambda a, b: a + b) for x in marks)
     terms = f.word(f.argument("keys")).converted("uitofp", DOUBLE)
     exact = counting.compared("oeq", 0.0)
-    # what the tails' additions lose, in a lane and of lanes
+    # the rounding errors of the tails' additions, within a lane and between lanes
     lost_by_tails = (terms * (1 / lanes) + float(3 * lanes)) * (2 * U) * size
     mean = (lost_by_tails + mean * 2) / sums * 1.25
     for at, x in (
@@ -219,7 +219,7 @@ def refined(target: Target, key: AttentionKey) -> Function:
         end = f.seen(s)
         query = f.at(f.argument("query_rows"), f.times(number, head_row))
         unlike = f.op(f"icmp ne i64 {number}, {values[0].name}")
-        if not key.adds:  # of the first entry, the row is compared with itself
+        if not key.adds:  # for the first entry of the list, the row is compared with itself
             first = f.op(f"icmp eq i64 {k}, 0")
             before = f.at(f.argument("query_rows"), f.times(values[0].name, head_row))
             unlike = f.op(f"or i1 {first}, {f.op(f'icmp ne i64 {end}, {values[1].name}')}")

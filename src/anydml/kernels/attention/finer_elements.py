@@ -1,4 +1,4 @@
-"""The second stage of attention, its elements: quotients of sums of two float64, some columns at a time."""
+"""Elements in the second stage of attention: quotients of sums of two float64, some columns at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, 
 def elements(target: Target, key: AttentionKey) -> Function:
     """The elements of a vector of columns, `place` bytes along a row; those of `mask` are stored at `out`, and left in `left`.
 
-    What cannot be decided stays in the mask, which is that of the list's entry.
+    Elements that cannot be decided stay in the mask of the list's entry.
     """
     f = Function(target, key, "precise_elements", ["i64 place", "ptr listed", "ptr out"])
     wide, lanes = f.wide, f.lanes
@@ -57,7 +57,7 @@ def elements(target: Target, key: AttentionKey) -> Function:
     y = high / total
     product, left = exact_product(y, total)
     of_rest = y * rest
-    remainder = ((high - product) - left) + (low - of_rest)  # of which the first is exact
+    remainder = ((high - product) - left) + (low - of_rest)  # the first of them is exact
     correction = remainder / total
     count = f.all(f.word(keys).converted("uitofp", DOUBLE))
     by_tails = (low.magnitude() + of_rest.magnitude()) * (4 * U) / total
@@ -71,12 +71,12 @@ def elements(target: Target, key: AttentionKey) -> Function:
     plain = correction.compared("oeq", 0.0) & bound.compared("oeq", 0.0)
     bits = [_bits(f, f.chosen(plain, y, x)) for x in odd]
     undecided = bits[0].compared("ne", bits[1]) | ~(bound.compared("olt", math.inf))
-    # a term that does not decide otherwise gives a 0 its sign, also one of values that cancel; of zeros alone, so may one that
-    # is no term. Without minus signs, all that is 0 is +0
+    # the sign of a 0 depends on terms that decide nothing else, also where values cancel; among zeros alone, even on one that
+    # is not a term. Without minus signs, every 0 is +0
     cancelled = high.compared("oeq", 0.0) & most.bits().compared("slt", 0)
     made_little = little.compared("ogt", 0.0) & most.compared("one", 0.0)
     made_none = zeros.compared("ogt", 0.0) & size.compared("oeq", 0.0)
-    # terms of weights that are 0 are left out, and not known where a value is infinite or NaN, by which the norm is
+    # terms with the weight 0 are left out; where a value is infinite or NaN, and so the norm is, they are not known
     numbers = f.loaded(wide, f.argument("norms"), "%place").compared("olt", math.inf)
     left_out = zeros.compared("ogt", 0.0) & ~numbers
     undecided = undecided | (cancelled & (made_little | made_none)) | left_out
@@ -110,6 +110,6 @@ def _bits(f: Function, x: Value) -> Value:
 
 
 def _moved(y: Value, correction: Value, side: Value) -> tuple[Value, Value]:
-    """A quotient and its correction as two numbers, of which the second is moved to one side."""
+    """A quotient and its correction as two numbers; the second is moved by its error in one direction."""
     head, tail = two_sum(y, correction)
     return head, tail + side

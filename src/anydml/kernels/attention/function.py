@@ -1,4 +1,4 @@
-"""Functions of a module that call one another: each takes the kernel's arguments, and numbers of its own."""
+"""Functions of an LLVM module that call one another: each takes the kernel's arguments, and integers of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DOUBLE, WORD = Kind("double"), Kind("i64")
 
 
 class Function(Body):
-    """The body of a function by name; parameters: "ptr x", "i64 y", .., which are %x, %y."""
+    """The body of a named function; parameters: "ptr x", "i64 y", .., which are %x, %y."""
 
     def __init__(self, target: Target, key: AttentionKey | KeptKey, name: str, parameters: Sequence[str] = ()) -> None:
         super().__init__(target)
@@ -44,7 +44,7 @@ class Function(Body):
         return self.value(f"bitcast i64 {self.argument(name)} to double", DOUBLE)
 
     def call_of(self, name: str, *arguments: str) -> None:
-        """Call another function; arguments: with their types."""
+        """Call another function; arguments include their types."""
         self.do(f"call void @{name}({', '.join(['ptr %arguments', *arguments])})")
 
     def place(self, name: str, **index: str) -> str:
@@ -65,7 +65,7 @@ class Function(Body):
         return self.op(f"sub i64 {a}, {b}")
 
     def over(self, a: str, b: str | int) -> str:
-        """A quotient of numbers that are not negative, rounded down."""
+        """The quotient of two numbers that are not negative, rounded down."""
         return self.op(f"udiv i64 {a}, {b}")
 
     def least(self, a: str, b: str) -> str:
@@ -78,14 +78,14 @@ class Function(Body):
         return Value(self, name, WORD)
 
     def all(self, scalar: Value) -> Value:
-        """A scalar in every lane."""
+        """A vector with a scalar in every lane."""
         return self.splat(scalar, self.lanes)
 
     def lane_numbers(self) -> Value:
         return self.constants("i64", range(self.lanes))
 
     def each(self, start: str, end: str, body: Callable[[str], None], step: int = 1) -> str:
-        """A loop that carries nothing; where it ended."""
+        """A loop without carried values; returns the index at its end."""
 
         def inside(i: str, _: list[str]) -> list[str]:
             body(i)
@@ -97,7 +97,7 @@ class Function(Body):
         when(self, condition, body)
 
     def combined(self, x: Value, how: Callable[[Value, Value], Value]) -> Value:
-        """The lanes of a vector as one scalar, by halves."""
+        """The lanes of a vector combined to one scalar, half with half."""
         lanes = self.lanes
         while lanes > 1:
             lanes //= 2
@@ -125,13 +125,13 @@ class Function(Body):
         return self.key.data_type.dtype.itemsize
 
     def fill(self, name: str, own: str, width: str, **index: str) -> None:
-        """A bias as a row of float64 of our own."""
+        """Copy a bias to scratch as a row of float64."""
         place, step = self.place(name, **index), self.argument(f"{name}_{STRIDES[name][-1]}")
         pitch = self.argument("head_row" if width == "head" else "column_row")
         self.fill_rows(self.argument(own), place, "1", "0", step, self.argument(width), pitch, "")
 
     def fill_rows(self, into: str, source: str, count: str, row: str, step: str, width: str, pitch: str, bias: str) -> None:
-        """Rows of float64 of our own: see `rows.filled`."""
+        """Copy rows to scratch as float64: see `rows.filled`."""
         numbers = (f"i64 {x}" for x in (count, row, step, width, pitch))
         biased = ("filled_biased", f"ptr {bias}") if bias else ("filled",)
         self.call_of(biased[0], f"ptr {into}", f"ptr {source}", *numbers, *biased[1:])
@@ -156,7 +156,7 @@ class Function(Body):
     ) -> list[Value]:
         """`body(i, lanes, values)` for elements, in vectors where they are contiguous, and one by one (lanes = 0) elsewhere.
 
-        Carried values are vectors, of which the first lane is that of single elements.
+        Carried values are vectors; single elements use the first lane.
         """
         whole = self.op(f"select i1 {contiguous}, i64 {width}, i64 0")
         i, made = self.loop("0", whole, self.lanes, carried, lambda i, values: body(i, self.lanes, values))

@@ -1,4 +1,4 @@
-"""Outputs that have joined rows as they are: those before, the others behind them with what is added, and zeros."""
+"""Outputs of joined rows: the rows of the past, behind them the new ones with their bias, then zeros."""
 
 from __future__ import annotations
 

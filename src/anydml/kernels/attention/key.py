@@ -1,4 +1,4 @@
-"""Attention as its code is made for it, and the arguments of this code.
+"""The key of attention's code, and the arguments of this code.
 
 o and p are batches, r a group of queries with the same keys, s a query, t a key, h an element of a head, c a column of values.
 """
@@ -16,11 +16,11 @@ STRIDES = {
     "below": "oprs", "least": "oprs",
     "target": "optc", "before": "optc", "after": "optc", "bias": "opc",
 }  # fmt: skip
-# what is counted: values of p and r, queries, keys, elements of a head, columns; scale, filter: the bits of float64
+# sizes: of p and r, queries, keys, elements of a head, columns; scale, filter: the bits of float64
 COUNTS = (
     "inner", "groups", "queries", "keys", "head", "columns", "scale", "filter", "fixed", "most", "later", "seen",
 )  # fmt: skip
-# the batches from .. to before .., each in so many parts, of so many queries; queries that are taken together; bytes of a row,
+# the range of batches, the parts of each, the queries of a part, the queries of a block; the bytes of a row,
 # and from one row of scores to the next
 WORK = ("first", "end", "parts", "part", "together", "head_row", "column_row", "key_row", "score_row", "open_row")
 MEMORY = (
@@ -28,14 +28,14 @@ MEMORY = (
     "value_rows", "largest", "norms", "scores", "added", "sums", "about", "line", "list", "heads", "tails", "losses", "rests",
     "row", "open",
 )  # fmt: skip
-LIST, LOST, LARGEST_KEY = 0, 8, 16  # in the state: elements on the list, what biases lost, the largest norm of a key
-LEFT = 24  # and how often elements were left undecided since the scratch was zeros
+LIST, LOST, LARGEST_KEY = 0, 8, 16  # in the state: elements on the list, rounding errors of biases, the largest norm of a key
+LEFT = 24  # and how many elements were left undecided since the scratch was cleared
 ABOUT = 6  # float64 about a query: see `weights`
 SUM, VALUES, OWN, ZERO, NORMS, SIZES = 0, 8, 16, 24, 32, 40
 
 
 class AttentionKey(NamedTuple):
-    """Attention, but for sizes and strides. tensors: which of STRIDES there are; seen: whether queries see no later keys."""
+    """What the code of attention depends on. tensors: which of STRIDES are present; seen: whether queries see no later keys."""
 
     data_type: DataType
     tensors: tuple[str, ...]
@@ -67,7 +67,7 @@ class AttentionKey(NamedTuple):
 
 
 class KeptKey(NamedTuple):
-    """Joined rows that are an output. moves: whether their bits are stored, not the numbers that they are."""
+    """What the code of an output of joined rows depends on. moves: whether bits are copied instead of numbers."""
 
     data_type: DataType
     tensors: tuple[str, ...]
@@ -83,5 +83,5 @@ class KeptKey(NamedTuple):
 
 
 def addressed(tensors: tuple[str, ...]) -> list[str]:
-    """A tensor's address, then its strides, in bytes; and so on."""
+    """For each tensor, the names of its address and of its strides, in bytes."""
     return [x for name in tensors for x in (name, *(f"{name}_{axis}" for axis in STRIDES[name]))]

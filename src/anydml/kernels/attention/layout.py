@@ -1,4 +1,4 @@
-"""Attention on tensors: the arguments of its kernel, the memory that it works in, and how it is shared out."""
+"""Attention on tensors: the arguments of its kernel, its scratch, and the work partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from anydml.kernels.match.joined import Joined, ReadElement
 from anydml.schema.node import Variable
 from anydml.tensor import DataType, TensorDesc
 
-SCORES = 1 << 18  # bytes of scores of queries that are taken together, at most, if these are more than a tile has
+SCORES = 1 << 18  # the most bytes of scores in a block of queries, unless the block has only one tile
 ALONE = 1 << 19  # products below which one thread computes
 CUT = 1 << 31  # products between which signals are handled
 MOST_PHASES = 64
@@ -28,7 +28,7 @@ Numbers = dict[str, "At | int"]
 
 
 class KernelArguments(NamedTuple):
-    """The arguments of a kernel by name, but for work and memory."""
+    """The arguments of a kernel by name, except those of the work partition and of scratch."""
 
     key: AttentionKey | KeptKey
     numbers: Numbers
@@ -56,7 +56,7 @@ def _reads(e: ReadElement | None, roles: Mapping[str, Variable | None], axes: st
 
 
 def _based(e: ReadElement, length: int | ReadElement, row: Variable | None, shifted: Sequence[Variable]) -> ReadElement:
-    """An element that is read by the row less a length, as by a row of its own."""
+    """An element whose index is a row less a length, as one whose index is a row of its own."""
     made = []
     for x in e.at:
         factors = {v: f for v, f in x.factors.items() if v not in shifted}
@@ -81,7 +81,7 @@ def _joined(
     if found.after is not None:
         allowed = {roles[axis] for axis in axes}
         shifted = [v for x in found.after.element.at for v in x.factors if v not in allowed]
-        for x in found.after.element.at:  # by the row less the length
+        for x in found.after.element.at:  # index: the row less the length
             moved = sum(x.factors[v] for v in x.factors if v in shifted)
             own = x.factors.get(row, 0) if row is not None else 0
             if len(set(shifted)) > 1 or (shifted and row is not None and moved != -own):
@@ -104,7 +104,7 @@ def _lengths(length: int | ReadElement, tensors: Tensors, roles: Mapping[str, Va
 
 
 def placed(a: Attention, tensors: Tensors) -> KernelArguments | str:
-    """The arguments for attention, or why its tensors are read in other ways than they are here."""
+    """The arguments for attention, or the reason why the statement reads its tensors in an unsupported way."""
     o, p, r, s, c = a.variables
     roles = {"o": o, "p": p, "r": r, "s": s, "c": c, "h": _more_than_one(a.head), "t": _more_than_one(a.row)}
     numbers = _address(a.output, tensors, roles, "output")
@@ -123,7 +123,7 @@ def placed(a: Attention, tensors: Tensors) -> KernelArguments | str:
     if isinstance(lengths, str):
         return lengths
     numbers |= lengths
-    # rows of the past alone have no end, and lengths say but what is seen
+    # rows of the past alone have no end, and lengths only say which keys are seen
     joined_at = "length" if a.key.before is not None else ""
     if not joined_at and "length" in numbers:
         return "rows that are not joined have lengths"
@@ -176,7 +176,7 @@ def _bits(x: float) -> int:
 
 
 class AttentionPlan:
-    """The pieces of a call, and their places in the scratch."""
+    """The pieces of a call, and their offsets in the scratch."""
 
     def __init__(self, target: Target, made: KernelArguments, batches: int, threads: int) -> None:
         self.numbers = made.numbers
@@ -189,14 +189,14 @@ class AttentionPlan:
             together *= 2
         self.work = batches * n["groups"] * n["queries"] * n["keys"] * (n["head"] + n["columns"])
         threads = threads if self.work >= ALONE else 1
-        # keys are made ready again for each part of a batch
+        # keys are packed again for each part of a batch
         most_parts = max(1, n["queries"] // (4 * together))
         self.parts = 1 if batches >= 2 * threads else min(most_parts, -(-2 * threads // batches))
         part = -(-n["queries"] // self.parts)
         part = -(-part // together) * together
         self.parts = -(-n["queries"] // part)
         self.items, self.threads = batches * self.parts, min(threads, batches * self.parts)
-        apart = key + 64 * (1 - key // 64 % 2)  # an odd number of cache lines, so that rows share no places of a cache
+        apart = key + 64 * (1 - key // 64 % 2)  # an odd number of cache lines, so that rows are in different sets of a cache
         self.rows: Numbers = dict(
             parts=self.parts, part=part, together=together, head_row=head, column_row=column, key_row=key, score_row=apart,
             open_row=self.undecided_row,
@@ -238,7 +238,7 @@ class AttentionPlan:
             yield pieces
 
     def states(self) -> list[int]:
-        """Where in the scratch the state of each piece is, in bytes."""
+        """The offset of each piece's state in the scratch, in bytes."""
         return [self.own * piece for piece in range(self.threads)]
 
 
@@ -254,5 +254,5 @@ def same_type(a: Attention, tensors: Tensors) -> DataType | None:
 
 
 def count(v: Variable | None, w: Variable | None) -> int:
-    """The number of values that two variables have together."""
+    """The product of the sizes of two variables."""
     return prod(_size(x) for x in (v, w))

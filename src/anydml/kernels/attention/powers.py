@@ -1,6 +1,6 @@
-"""e^d of a difference d from the largest score, which is not above 1; 0 where that is far below.
+"""e^d of a difference d from the largest score, which is at most 1; 0 if d is far below 0.
 
-With AVX-512, 2^(n / 16) is picked from a table, and what is left is a polynomial of degree 5.
+With AVX-512, 2^(n / 16) comes from a table, and the remaining factor is a polynomial of degree 5.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from anydml.kernels.numbers.functions.paired_tables import SIXTEENTHS
 from anydml.kernels.numbers.functions.picks import picked
 from anydml.kernels.reduce.softmax import LN2
 
-ZEROED = -708.0  # what is below is 0
+ZEROED = -708.0  # below this, the power is 0
 
 
 class Error(NamedTuple):
@@ -35,12 +35,14 @@ def _picks(body: Body, lanes: int) -> bool:
 
 
 def error(body: Body, lanes: int) -> Error:
-    """The error of `power` in so many lanes, where it is at least 2^-1000; elsewhere it is off by less than that."""
+    """The error of `power` for a number of lanes, where the power is at least 2^-1000; smaller powers are off by less than
+    2^-1000.
+    """
     return PICKED if _picks(body, lanes) else Error(EXP_REL, 0.0)
 
 
 def power(d: Value) -> Value:
-    """e^d; NaN of NaN."""
+    """e^d; NaN if d is NaN."""
     body = d.body
     if not _picks(body, d.kind.lanes):
         return exponential(at_least(d, LOWEST))

@@ -13,10 +13,10 @@ def title(across: int) -> str:
 
 
 def products(target: Target, key: AttentionKey, height: int, across: int) -> Function:
-    """Tiles of so many rows and vectors.
+    """The function for tiles of a number of rows and vectors.
 
     a: rows `a_row` bytes apart, each with the factors of one term after the other; b: the other factors, a term's `b_row` bytes
-    from the one before. sums: rows `row` bytes apart. more: whether they are added to what is there.
+    from the one before. sums: rows `row` bytes apart. more: whether the products are added to the sums in memory.
     """
     parameters = ["ptr a", "i64 a_row", "i64 tiles", "ptr b", "i64 b_row", "i64 terms", "ptr sums", "i64 row", "i64 more"]
     f = Function(target, key, title(across), parameters)
@@ -36,7 +36,7 @@ def products(target: Target, key: AttentionKey, height: int, across: int) -> Fun
                 made += [f.fused(x, y, carried[m * across + n]) for n, y in enumerate(right)]
             return made
 
-        # a sum is -0 where all of its terms are
+        # a sum is -0 if all of its terms are
         zero = f.constant(wide, -0.0)
         found = f.loop("0", "%terms", 1, [zero] * (height * across), term)[1]
         into = f.at("%sums", f.times(first, "%row"))

@@ -1,4 +1,4 @@
-"""The elements of a query: sums of values by that of the weights, rounded where the bound decides; others are listed."""
+"""The elements of a query: sums of weighted values over the sum of weights. What the bound leaves undecided is listed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from anydml.kernels.numbers.floats.rounding import between_ends, stored
 from anydml.kernels.numbers.functions.approximate import at_most
 from anydml.tensor import DataType
 
-LEAST = 2.0**-880  # the share of the largest value that weights below 2^-1000 are off by together
+LEAST = 2.0**-880  # the error of all weights below 2^-1000 together, as a share of the largest value
 ENTRY = 24  # bytes on the list: the query's number, the place of a vector of columns in bytes, lanes
 
 
 def results(target: Target, key: AttentionKey) -> Function:
-    """The elements of a query, from its sums, to `out`; weights: its row; number: of the query among those that are together.
+    """The elements of a query, from its sums, to `out`; weights: the address of its row; number: the query's index in its
+    block.
 
     Where the largest value leaves an element undecided, the sum of magnitudes may decide it: it is far less if large values
     have little weight.
@@ -30,7 +31,7 @@ def results(target: Target, key: AttentionKey) -> Function:
     line, largest, norms, columns, pitch = (f.argument(x) for x in ("line", "largest", "norms", "columns", "column_row"))
     total = f.loaded_real("%about", SUM)
     reciprocal = f.all(1.0 / total)
-    # the shares of the largest value or of the column's norm, and of the element, that this may be off by
+    # the bound of the error: shares of the largest value or of the column's norm, and of the element
     shares = [f.all(f.loaded_real("%about", at)) for at in (VALUES, NORMS, OWN)]
     share_of_sizes, columns_row = f.all(f.loaded_real("%about", SIZES)), f.argument("column_row")
     zero = f.all(f.loaded_real("%about", ZERO)).compared("one", 0.0)
@@ -48,7 +49,7 @@ def results(target: Target, key: AttentionKey) -> Function:
         error = f.fused(shares[2], x.magnitude(), error)
         place = f.at(into, f.over(i, 8 // f.itemsize))
         number = Number(f, lambda: x, err=lambda: error)
-        # the element's share has room for the ends' own roundings
+        # the element's share includes the roundings of the ends
         quick = between_ends(replace(number, err=None, ends=lambda: (x - error, x + error)), key.data_type)
         assert quick is not None
         f.stored(quick[0], place)
@@ -59,7 +60,7 @@ def results(target: Target, key: AttentionKey) -> Function:
             )
 
     def magnitudes(i: str) -> Value:
-        """The sums of the magnitudes of what is added up."""
+        """The sums of the magnitudes of the terms."""
         values = f.at(f.argument("value_rows"), i)
 
         def term(t: str, carried: list[Value]) -> list[Value]:
@@ -106,8 +107,9 @@ def results(target: Target, key: AttentionKey) -> Function:
 def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Value, Value]:
     """The bits of quotients, and the lanes that are left undecided.
 
-    most: the largest values of the columns, see `rows.largest`. zero: where weights are 0 that are so little, or that no term
-    belongs to: an infinite value may have had one, and a zero that is no term may have changed a sign.
+    most: the largest values of the columns, see `rows.largest`. zero: whether some weights are 0, because they are so
+    small or because their keys are no terms: an infinite value may have had such a weight, and a zero that is no term may have
+    changed a sign.
     """
     bits, left = stored(number, f.key.data_type, integral=False)
     x = number.wide()
@@ -115,7 +117,7 @@ def rounded(f: Function, number: Number, most: Value, zero: Value) -> tuple[Valu
     infinite = ~(x.magnitude().compared("olt", math.inf))
     doubtful = zero & (signs | infinite)
     undecided = left_by_first_stage(doubtful if left is None else left | doubtful)
-    if f.target.later and not f.target.exact:  # a score that is infinite makes NaN, of which the second stage knows nothing
+    if f.target.later and not f.target.exact:  # an infinite score makes NaN, which the second stage does not handle
         undecided = undecided & x.compared("ord", x)
     return bits, undecided
 

@@ -1,9 +1,10 @@
 """Rows of queries, keys and values as float64, with their biases; panels of keys, norms, and the largest values.
 
-A norm is made for the bound of a sum of products that are added one after the other: the sum of n products is off by u times
-what each addition comes to, at most, and this is at most the product of the norms of the terms so far. So a bound is u times
-the product of the roots of the sums of (n - j + c) x[j]^2, where c is how many roundings besides are of the size of products:
-those of the biases' additions, of products without fused operations, and of what is added to the score.
+A norm is made for the bound of a sum of products that are added one after the other: the error of a sum of n products is at
+most u times the sum of the magnitudes of all partial sums, and each of these is at most the product of the norms of the terms
+so far. So a bound is u times the product of the roots of the sums of (n - j + c) x[j]^2, where c is the number of other
+roundings of the size of products: those of the biases' additions, of products without fused operations, and of additions to the
+score.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.numbers.functions.pairs import two_sum
 
-AHEAD = 4  # rows, which are not behind one another, before they are read
+AHEAD = 4  # how many rows ahead to prefetch rows that are not contiguous
 NORM_SLACK = 1 + 2.0**-20  # for the roundings of norms themselves
 
 
@@ -24,7 +25,7 @@ def filled(target: Target, key: AttentionKey, *, biased: bool) -> Function:
     """Rows of float64, with zeros up to whole vectors.
 
     into: rows `pitch` bytes apart; from: `count` rows, `row` bytes apart, of `width` elements, `step` bytes apart.
-    bias: a row of float64; what its addition loses is written down in the state.
+    bias: a row of float64; the rounding errors of its addition are recorded in the state.
     """
     parameters = ["ptr into", "ptr from", "i64 count", "i64 row", "i64 step", "i64 width", "i64 pitch"]
     f = Function(target, key, "filled_biased" if biased else "filled", [*parameters, *(["ptr bias"] if biased else [])])
@@ -86,7 +87,7 @@ def normed(target: Target, key: AttentionKey) -> Function:
 
 
 def panel(target: Target, key: AttentionKey) -> Function:
-    """A panel of so many vectors of rows: their first elements side by side, then their second ones, and on."""
+    """A panel of a number of vectors of rows: the first elements of all rows, then the second elements, and so on."""
     f = Function(target, key, "panel", ["ptr rows", "i64 pitch", "ptr into", "i64 vectors"])
     lanes = f.lanes
 
@@ -107,7 +108,7 @@ def panel(target: Target, key: AttentionKey) -> Function:
 
 
 def _transposed(f: Function, rows: list[Value]) -> list[Value]:
-    """The columns of as many vectors as each has lanes."""
+    """The transposition of as many vectors as each has lanes."""
     lanes, step = f.lanes, 1
     while step < lanes:
         made = list(rows)
@@ -148,7 +149,7 @@ def largest(target: Target, key: AttentionKey) -> Function:
 
 
 def cleared(target: Target, key: AttentionKey) -> Function:
-    """Zeros: so many bytes, a multiple of 8."""
+    """Fill a number of bytes, a multiple of 8, with zeros."""
     f = Function(target, key, "cleared", ["ptr into", "i64 count"])
     f.each("0", "%count", lambda i: f.store("i64", "0", "%into", i), 8)
     return f

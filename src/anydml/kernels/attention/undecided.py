@@ -1,4 +1,4 @@
-"""Elements that bounds leave undecided, decided finer: each has a bit that is set."""
+"""The bitmap of undecided elements of attention, and the function that decides them in the second stage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anydml.kernels.undecided.decision import Decision
 
 
 class AttentionBits(NamedTuple):
-    """The bits of attention: rows of so many bytes from a place of the scratch on, one for each query."""
+    """The bitmap of attention: a row of bytes for each query, from an offset of the scratch on."""
 
     attention: Attention
     place: int
@@ -24,7 +24,7 @@ class AttentionBits(NamedTuple):
 
 
 def deciding(found: AttentionBits, decision: Decision) -> Callable[[NDArray[np.int64], Arrays], None]:
-    """A function that decides the elements whose bits are set in a scratch."""
+    """A function that decides the elements whose bits are set in the scratch."""
     return partial(_decide, found, decision)
 
 

@@ -1,22 +1,23 @@
 """The weights of a query's keys: e^(score - top), and what is known about their errors.
 
-u is 2^-53. A score is scale * sum + added, of which the product is off by u |scale| |q| |k| (see `rows`), the sum by u of
-itself, and what is added, if that is two numbers, by u (|score| + |scale * sum|), the second part of which is counted in the
-norms. The difference from the top is off by u of itself. The top may be any number: it is a factor of all weights, and of their
+u is 2^-53. A score is scale * sum + added, where the product is off by u |scale| |q| |k| (see `rows`) and the addition by u
+|score|. If two numbers are added, this is off by u (|score| + |scale * sum|) besides; the second part is included in the norms.
+The difference from the top is off by u of itself. The top may be any number: it is a common factor of all weights and of their
 sum.
 
 With |score| <= |top| + |d|, a weight has the relative error of its power and u (|scale| |q| |k| + a |top| + (a + 1) |d|), where
-a is how many roundings are of the score's size. What the weights of a row have on average of this is what counts: the mean of
-|k| is summed beside the weights, and that of |d| is at most the logarithm of their number, as entropy is. An element is off by
-this times the largest value, for one thing. For another, a sum of products is at most the product of norms; those of the
-weights and of their products with |k| are at hand, and w^2 d^2 <= w * 4 / e^2.
+a is how many roundings are of the score's size. Only the mean of this over the weights of a row matters: the mean
+of |k| is summed beside the weights, and the mean of |d| is at most the logarithm of their number, as entropy is. There are two
+bounds of an element's error. One is this mean times the largest value. The other is a product of norms, as a bound of a sum of
+products: the norms of the weights and of their products with |k| are computed anyway, and w^2 d^2 <= w * 4 / e^2.
 
-This holds as long as the errors of all scores are small, also those of keys that hardly count, and for weights that are not
-below 2^-1000, which are off by less than that.
+This holds if the errors of all scores are small, also those of keys with small weights, and for weights of at least 2^-1000;
+smaller ones are off by less than 2^-1000.
 
-Where they are not small, one score may still be ahead of all others. Each is off by E + (a + 1) u |d|, where E is the largest
-error of a score of the top's size, and the top itself by E as well. So if d < -(AHEAD + 3 E) but for slack, the difference is
-truly below -AHEAD: all weights but one together are below 2^20 e^-200 < 2^-268 of that one, which is taken as 1, and they as 0.
+If the errors are not small, one score may still be far above all others. Each score is off by E + (a + 1) u |d|, where E is the
+largest error of a score of the top's size; the top itself is off by E. So if d < -(AHEAD + 3 E), up to slack, the exact
+difference is below -AHEAD: all weights but one together are below 2^20 e^-200 < 2^-268 of that one, which is taken as 1, and
+they as 0.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from anydml.kernels.numbers.floats.numbers import U
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.functions.pairs import two_sum
 
-AHEAD = 200.0  # how far a score is ahead of others that do not count
+AHEAD = 200.0  # how far a score must be above others for these not to count
 LINEAR = 2.0**-10  # errors of scores up to which e^x - 1 is x but for the slack
 SLACK = 1 + 2.0**-6
 LOG_COUNT = 14.0  # the logarithm of the most keys, 2^20
-TOGETHER = 4  # vectors of a turn of the loops
-DEPTH = 64  # terms that are added up before they are added to others
+TOGETHER = 4  # vectors in an iteration of the loops
+DEPTH = 64  # terms in a block of the sum
 
 
 def weighed(target: Target, key: AttentionKey) -> Function:
-    """The weights in place of the sums of products of a query, and what is known about the query.
+    """Replace a query's sums of products by its weights, and store what is known about the query.
 
-    added: what is added to each score, if anything is; end: the keys that are seen; norm: the query's.
+    added: what is added to each score, if anything; end: the number of keys that are seen; norm: the query's.
     """
     f = Function(target, key, "weighed", ["ptr scores", "ptr added", "i64 end", "ptr norm", "ptr about"])
     lanes, wide = f.lanes, f.wide
@@ -77,7 +78,7 @@ def weighed(target: Target, key: AttentionKey) -> Function:
 
     def difference(i: str, mask: Value | None) -> Value:
         x = f.loaded(wide, "%scores", f.times(i, 8))
-        # the top is rounded, and so far off that this shows only where the errors are not small
+        # the top's own rounding matters only where the errors are not small
         d = x + minus if key.adds else at_most(f.fused(x, scales, minus), 1.0)
         return d if mask is None else f.chosen(mask, d, infinite)
 
@@ -119,13 +120,13 @@ def weighed(target: Target, key: AttentionKey) -> Function:
     by_norms = f.fused(product, errors.root(), (size + (added_up + rel)) * squares.root())
     by_norms = f.fused(total.root(), 0.74 * share, by_norms) * SLACK / total + tiny
     own = (mean_error + (count * (U / lanes) + (lanes + 8) * U)) * SLACK
-    # of what is added up, each weight may be as far off as one of them
+    # each weight of the sum may have the error of one of them
     sizes = (worst + (rel - share * ZEROED) + added_up) * SLACK
     small = worst.compared("ole", LINEAR)
     values, by_norms, sizes = (f.chosen(small, x, math.inf) for x in (values, by_norms, sizes))
     all_seen = f.value(f"icmp uge i64 %end, {keys}", Kind("i1"))
     none_zero = (bottom - top).compared("ogt", ZEROED + 1) & all_seen
-    # of a sum that is NaN, or of nothing, nothing else matters
+    # if a sum is NaN, or has no terms, nothing else matters
     nothing = f.value("icmp eq i64 %end, 0", Kind("i1"))
     plain = (none_zero & small) | nothing | total.compared("uno", total)
     alone = near.compared("oeq", 1.0) & total.compared("ord", total)
@@ -150,7 +151,7 @@ def weighed(target: Target, key: AttentionKey) -> Function:
 def _through(
     f: Function, end: str, carried: Sequence[Value], body: Callable[[str, Value | None, list[Value]], list[Value]]
 ) -> list[Value]:
-    """`body(i, mask, values)` for vectors up to an end; the last one perhaps in part, which has a mask."""
+    """Call `body(i, mask, values)` for each vector up to an end; the last vector may be partial and has a mask."""
 
     def several(i: str, values: list[Value]) -> list[Value]:
         for n in range(TOGETHER):
@@ -167,9 +168,9 @@ def _through(
 
 
 def added(target: Target, key: AttentionKey) -> Function:
-    """Terms of a query's scores: what is read for each, and where a mask leaves it out, the filter.
+    """The terms that are added to a query's scores: an element for each key, or the filter value where a mask excludes the key.
 
-    Where it leaves out all that are seen, a finite filter is a factor of all weights, and nothing is added.
+    If the mask excludes all keys that are seen, a finite filter is a common factor of all weights, and nothing is added.
     """
     f = Function(target, key, "added", ["ptr into", "i64 end", "i64 o", "i64 p", "i64 r", "i64 s"])
     at = {axis: f"%{axis}" for axis in "oprs"}
@@ -198,7 +199,7 @@ def added(target: Target, key: AttentionKey) -> Function:
         more = f.chosen(kept(i, lanes), 0.0, left_out)
         if key.has("term"):
             more, rest = two_sum(f.loaded_real("%into", eight, lanes), more)
-            # of infinities, NaN is left over
+            # a difference of infinities is NaN
             f.stored(f.chosen(rest.compared("ord", rest), rest, 0.0), rests, eight)
         f.stored(more, "%into", eight)
         return []
