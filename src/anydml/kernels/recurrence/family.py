@@ -21,13 +21,13 @@ from anydml.kernels.recurrence.undecided import Deciding
 from anydml.tensor import DataType
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
-MOST_TERMS = 1 << 20  # of longer sums, bounds are of no use
-SHORT = 1 << 16  # products so few that other threads can wait for them
-SEQUENCES = 8  # at least, of a piece: fewer would not share what is read of the weights
+MOST_TERMS = 1 << 20  # bounds of longer sums would be too wide to decide anything
+SHORT = 1 << 16  # products; below that, one thread computes while the others wait
+SEQUENCES = 8  # the fewest sequences of a piece: fewer would not share the weights that are read
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
-    """A piece for each direction, and for some of the sequences where there are threads for them."""
+    """Steps for a recurrence: a piece for each direction, and for each share of the sequences if there are more threads."""
     statement = problem.statement
     found = recurrence(statement)
     if isinstance(found, str):
@@ -58,14 +58,14 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         target,
         rounds,
         scratch=scratch.size,
-        constants=codes.reshape(-1).view(np.uint8),  # but for those that are found
+        constants=codes.reshape(-1).view(np.uint8),  # except those that are found
         short=steps * sequences * units * terms < SHORT,
         decide=Deciding(found.tensors, found.data_type, target, [piece.undecided for piece in pieces], codes),
     )
 
 
 def _parts(found: Recurrence, threads: int) -> list[range]:
-    """The sequences in as many parts as there are threads for each direction."""
+    """The sequences in as many parts as each direction has threads."""
     count = found.sizes[2]
     parts = max(1, min(threads // len(found.directions), count // SEQUENCES))
     ends = [count * n // parts for n in range(parts + 1)]
@@ -73,7 +73,7 @@ def _parts(found: Recurrence, threads: int) -> list[range]:
 
 
 def _unfit(found: Recurrence, problem: Problem) -> str | None:
-    """The reason why an input cannot be read; None where all can."""
+    """The reason why an input cannot be read; None if all can."""
     places = [(start, 1) for d in found.directions for start in d.starts if start is not None]
     if found.lengths is not None:
         places.append((found.lengths, 1))

@@ -1,6 +1,6 @@
-"""Elements that a stage leaves undecided, again: sums with what additions leave over, formulas in twice float64's precision.
+"""The second stage of recurrences: sums with the rounding errors of their additions, formulas in twice float64's precision.
 
-It goes through the list of a piece that has stopped, and works on what the stage has left there: its packed rows and panels.
+It goes through the list of a piece that has stopped, and reads the rows and panels that the first stage has packed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from anydml.kernels.recurrence.key import (
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.stages import FAR, settled, settled_lanes
 
-# ways to decide elements: by signs and orders of magnitude; by the formula, of the sums that there are; of finer sums
+# ways to decide elements: by signs and magnitudes; by the formula of the stage's sums; by that of more precise sums
 SETTLED, ROUGH, FINE = "settled", "rough", "fine"
 WITHOUT_SIGN = 32  # the first bit for zeros without a sign, in the word that says whether numbers are undecided
 
@@ -75,7 +75,7 @@ def _needed(key: RecurrenceKey, number: int) -> list[int]:
 
 
 def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) -> Body:
-    """Go through the list, once in each way; what stays undecided is kept on it."""
+    """Go through the list once for each of the ways to decide; elements that stay undecided are kept on it."""
     body, size = Body(target), key.data_type.dtype.itemsize
     i64, stage = Kind("i64"), key.stages[number]
     arguments(body, argument_names(key), pointers(key))
@@ -137,7 +137,7 @@ def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) 
         (ROUGH, finer, []),
         (FINE, finer, needed),
     ]
-    if target.probe is not None:  # of what both decide, records of the finer one
+    if target.probe is not None:  # of elements that both ways decide, records are those of the more precise one
         del passes[1]
     for name, many, made in passes:
         count = body.load("i64", "%state", 8 * COUNT)
@@ -155,7 +155,7 @@ class _FinerFormula:
         self.lanes = lanes(body.target, self.stage.formula, finer=True)
 
     def sums(self, i: str) -> None:
-        """Make the sums of a vector of units."""
+        """Compute the sums of a vector of units."""
         body = self.body
         for leaf in self.stage.leaves:
             if leaf.kind == SUM:
@@ -210,7 +210,7 @@ class _FinerFormula:
 
 
 def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]]:
-    """`void @numbers{n}(arguments, t, b)`: what the sums of a source are over, for a sequence, in three parts.
+    """`void @numbers{n}(arguments, t, b)`: the factors of a source's sums, for a sequence, in three parts.
 
     The whole sequence is undecided where one of them stays so; zeros whose signs are not known are noted.
     """
@@ -224,7 +224,7 @@ def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]
         x = formula.computed(i)
         size = x.pair.head.magnitude()
         far = ~(size.compared("olt", FAR) & x.err.compared("olt", FAR)) & finite(x.pair.head)
-        # so small that its products would leave float64's range: next to nothing, or 0 itself
+        # so small that its products would underflow in float64: a number below the least one, or 0 itself
         zero = is_zero(x)
         small = size.compared("olt", 1 / FAR) & ~zero
         without = zero if x.signed is None else zero & ~x.signed
@@ -250,7 +250,7 @@ def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]
 
 
 def _vector(target: Target, key: RecurrenceKey, number: int, name: str) -> tuple[str, list[str]]:
-    """`void @{name}_sums(arguments, t, b, i)`: a vector of each sum in three parts, as the stage has made it, or finer."""
+    """`void @{name}_sums(arguments, t, b, i)`: a vector of each sum in three parts: the stage's, or more precise ones."""
     body = Body(target)
     arguments(body, argument_names(key), pointers(key))
     if name == FINE:
@@ -285,7 +285,10 @@ def _copied(body: Body, key: RecurrenceKey, leaf: Leaf) -> None:
 
 
 def _group(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[str]]:
-    """`i64 @group(arguments, t, b, i)`: the elements of a group, whose sums are there, and the lanes that stay undecided."""
+    """`i64 @group(arguments, t, b, i)`:
+
+    the elements of a group whose sums have been computed, and the lanes that stay undecided.
+    """
     body = Body(target)
     arguments(body, argument_names(key), pointers(key))
     made, undecided = _FinerFormula(body, key, number, FINE).stored("%i")

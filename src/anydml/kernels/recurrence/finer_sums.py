@@ -1,4 +1,4 @@
-"""Sums of a sequence with what their additions leave over, in three parts: a head, a tail, and the bound of what these lack."""
+"""Sums of a sequence with the rounding errors of their additions: a head, a tail, and the bound of their error."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PARTS = 3  # of a sum and of a number
 def sums(target: Target, key: RecurrenceKey, n: int, name: str) -> tuple[str, list[str]]:
     """`void @{name}{n}(arguments, t, b, place)`: a vector of sums of a sequence, `place` bytes from the first, in three parts.
 
-    Of weights that are not packed: `.., weights, unit, first`, of which `first` is the first unit.
-    "fine": with a bound that is 0 wherever nothing is lost; "quick": with one that never is, of what is added up beside a sum.
+    Further parameters for weights that are not packed: `.., weights, unit, first`; `first` is the first unit.
+    "fine": with a bound that is 0 if nothing was rounded; "quick": with a bound that is never 0.
     """
     body, source = Body(target), key.sources[n]
     count = target.vector_bytes // 8
@@ -54,7 +54,7 @@ def sums(target: Target, key: RecurrenceKey, n: int, name: str) -> tuple[str, li
         product, rest = exact_product(head, weight)
         more = tail * weight
         total = rest + more
-        # the roundings of these two, with much to spare, and what the number itself lacks
+        # the roundings of these two, with much slack, and the error of the number itself
         slack = (rest.magnitude() + more.magnitude()) * 2.0**-50 + lost_product(head, weight, product)
         slack = slack + lost * weight.magnitude()
         made = plus(values, product)
@@ -66,7 +66,7 @@ def sums(target: Target, key: RecurrenceKey, n: int, name: str) -> tuple[str, li
         unit = [body.call("llvm.umin.i64", Kind("i64"), f"i64 {x}", f"i64 {last}").name for x in unit]
         rows = [body.at("%weights", body.op(f"mul i64 {x}, %unit")) for x in unit]
     else:
-        # of the sums, twice as many bytes as of the weights
+        # sums take twice as many bytes as weights
         p, vector = body.op(f"udiv i64 %place, {2 * panel_row}"), body.op(f"urem i64 %place, {2 * panel_row}")
         at = body.at(f"%panels{n}", body.op(f"mul i64 {p}, %panel{n}"))
         at = body.at(at, body.op(f"lshr i64 {vector}, 1"))
@@ -83,11 +83,11 @@ def sums(target: Target, key: RecurrenceKey, n: int, name: str) -> tuple[str, li
 
     zeros = [body.constant(wide, x) for x in (-0.0, 0.0, 0.0)]
     _, (head, left, lost) = body.loop("0", f"%terms{n}", 1, zeros, one)
-    if name == "quick" and source.kind != NUMBERS:  # each addition of what is left over is off by u of all that is
+    if name == "quick" and source.kind != NUMBERS:  # each addition of rounding errors is off by u of their sum
         terms = Value(body, f"%terms{n}", Kind("i64")).converted("uitofp", Kind("double"))
         lost = lost * body.splat(terms * 2.0**-52, count)
     made, tail = two_sum(head, left)
-    # of an infinity, NaN is left over; added to the head, 0 would change a zero's sign
+    # the rounding error beside an infinity is NaN; added to the head, 0 would change a zero's sign
     made = body.chosen(left.compared("une", 0.0) & finite(head), made, head)
     tail, lost = (body.chosen(finite(head), part, 0.0) for part in (tail, lost * SLACK))
     for k, value in enumerate((made, tail, lost)):

@@ -1,4 +1,4 @@
-"""Formulas of stages: a choice by sign in place of a sum of which one term is 0."""
+"""Formulas of stages: a choice by sign replaces a sum in which one term is 0."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anydml.schema.node import Constant
 def of_stage(formula: Formula) -> Formula:
     """The formula as `combined` gives it, with max(0, x) + min(0, f) as x where 0 < x, else f, for f = a (e^(x / b) - 1).
 
-    So e^x of a large x, which is beyond float64's range, is not looked at. f has the sign of x; of 0, f is +0.
+    So e^x of a large x, which overflows float64, is not computed. f has the sign of x; of 0, f is +0.
     """
     made: list[Node] = []
     places: list[int] = []
@@ -42,7 +42,7 @@ def _beside_zero(nodes: list[Node], place: int, op: str) -> list[tuple[int, int]
 
 
 def _grows_from(nodes: list[Node], place: int, x: int) -> bool:
-    """Whether a node is a (e^(x / b) - 1) with positive a and b, to which +0 is added, so that it is not -0."""
+    """Whether a node is a (e^(x / b) - 1) + 0 with positive a and b, which is never -0."""
     chain = [place, *_multiples(nodes, place)]
     last = chain[-1]
     if nodes[last].op != "expm1" or not any(nodes[p].op == "add" for p in chain):
@@ -52,7 +52,7 @@ def _grows_from(nodes: list[Node], place: int, x: int) -> bool:
 
 
 def _multiples(nodes: list[Node], place: int) -> Iterator[int]:
-    """The nodes that this one is a positive multiple of, one of the other, but for the sign of 0."""
+    """The chain of nodes of which each is a positive multiple of the next one, except for the sign of 0."""
     while (inner := _inner(nodes, place)) is not None:
         yield (place := inner)
 

@@ -1,4 +1,4 @@
-"""Formulas of gates in float64: what a gate lacks to 0 or 1 is known, however small it is."""
+"""Formulas of gates in float64: the difference of a gate from 0 or 1 is known, however small it is."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, once
 from anydml.kernels.numbers.floats.transcendental import STEEP
 from anydml.kernels.numbers.functions.exponentials import exp
 
-CLOSED = 2.0**-500  # gates below, of which products with two float32 stay in float64's range, are next to 0
-WIDE_OPEN = 100.0  # arguments from which on gates are 1, and erfc of what is below -100 is 2, but for 2^-144
+CLOSED = 2.0**-500  # gates below this count as nearly 0; products of larger ones with two float32 do not underflow
+WIDE_OPEN = 100.0  # arguments from which on gates are 1 up to 2^-144; below -100, erfc is 2 up to 2^-144
 SHUT = 350.0  # arguments from which on 1 - sigmoid(x) is below CLOSED
 
 
 class GateWalk(FormulaWalk):
-    """known: what nodes are known to be."""
+    """known: the known ranges of nodes."""
 
     known: Mapping[int, Number]
     gates: dict[int, Number]  # sigmoids, as they are computed
@@ -42,7 +42,7 @@ class GateWalk(FormulaWalk):
 
 
 def _off(argument: Number) -> Value:
-    """The bound of an argument's error; 0 where the argument is infinite or NaN."""
+    """The bound of an argument's error; 0 if the argument is infinite or NaN."""
     x = argument.wide()
     if argument.exact:
         return x.lift(0.0)
@@ -55,9 +55,9 @@ def _beyond(x: Number) -> Number:
 
 
 def _closed(x: Number, argument: Number) -> Number:
-    """A gate that may be nearer to 0 than float64 shows: 0 with a bound, so that what is added to its products is decided.
+    """A gate that may be too near to 0 for float64: 0 with a bound, so that sums with its products are decided.
 
-    Nor does it matter what a large argument of a gate is away, which a slope would make much of.
+    The error of a large argument of a gate does not matter either, though slope times error would be a large bound.
     """
     size, body = x.wide().magnitude(), x.body
     small = size.compared("olt", CLOSED)
@@ -74,16 +74,16 @@ def _closed(x: Number, argument: Number) -> Number:
 
 
 def _levelled(x: Number, argument: Number) -> Number:
-    """e^x - 1, of which the bound is that of -1 far below 0, where slopes make much of what x is away."""
+    """e^x - 1. Far below 0 its bound is that of -1, since slope times the error of x would be too large there."""
     far = (-argument.wide() - _off(argument)).compared("ogt", WIDE_OPEN)
     error = once(lambda: x.body.chosen(far, 2.0**-50, x.error()))
     return replace(_beyond(x), saturated=0, rel=0.0, err=error)
 
 
 def _rest(gate: Number, argument: Number) -> Number:
-    """1 - y of y = sigmoid(x): from 1/2 on y e^-x, which is as exact as y is, and no difference of nearly equal numbers.
+    """1 - y for y = sigmoid(x): for y >= 1/2 it is y e^-x, as precise as y, not a difference of nearly equal numbers.
 
-    Its derivative is -y (1 - y). Where x is large and off by more than slopes tell, 1 - y is below 2^-140.
+    Its derivative is -y (1 - y). If x is large and its error too large for slopes, 1 - y is below 2^-140.
     """
     body, y, x = gate.body, gate.wide(), argument.wide()
     off = _off(argument)
@@ -96,7 +96,7 @@ def _rest(gate: Number, argument: Number) -> Number:
         high = value * (2 * gate.rel + 4 * U) + off * value * ((1 + 2.0**-18) * SLACK)
         loose = distance.compared("ogt", WIDE_OPEN) & off.compared("oge", STEEP)
         high = body.chosen(loose, 2.0**-140, high)
-        # of an infinite argument, it is 0
+        # for an infinite argument, it is 0
         high = body.chosen(shut, body.chosen(x.compared("oeq", math.inf), 0.0, high.lift(CLOSED)), high)
         return body.chosen(low, gate.error() + U, high) * SLACK
 

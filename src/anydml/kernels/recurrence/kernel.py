@@ -1,6 +1,6 @@
-"""The kernel of steps: one operation after the other, until the last step, or until elements are left undecided.
+"""The kernel of steps: one operation after the other, up to the last step or until elements are undecided.
 
-It keeps in the state where it stopped, and goes on from there when it is called again. Its text depends on the formulas, on the
+It stores in the state where it stopped, and continues there when it is called again. Its text depends on the formulas, on the
 types and on the tiles of sums, never on sizes or strides.
 """
 
@@ -28,7 +28,7 @@ from anydml.tensor import DataType
 
 
 def emitted(target: Target, key: RecurrenceKey) -> str:
-    """The kernel; arguments: `key.argument_names`. It returns 1 where it has stopped."""
+    """The kernel; arguments: `key.argument_names`. It returns 1 if it has stopped."""
     functions = [
         rows.packed(target, key.data_type, "packed"),
         rows.tiled(target, key.data_type, "tiled"),
@@ -119,7 +119,7 @@ def _main(target: Target, key: RecurrenceKey) -> Body:
 
 
 def _begin(target: Target, key: RecurrenceKey) -> tuple[str, list[str]]:
-    """`void @begin(arguments)`: what is there before the first step, and how many steps there are."""
+    """`void @begin(arguments)`: the states before the first step, and the number of steps."""
     body, size = _with_arguments(target, key), key.data_type.dtype.itemsize
 
     def one(b: str, carried: list[Value]) -> list[Value]:
@@ -145,7 +145,7 @@ def _finish(target: Target, key: RecurrenceKey) -> tuple[str, list[str]]:
     body, size = _with_arguments(target, key), key.data_type.dtype.itemsize
 
     def copy(n: int, b: str, slot: str, there: str, into: str) -> None:
-        """The state after so many steps, zeros where it is not there."""
+        """The state after a number of steps; zeros if there is none."""
         result = key.results[n]
         from_ = body.at(f"%history{result.state}", body.op(f"mul i64 {slot}, %slot"))
         from_ = body.at(from_, body.op(f"mul i64 {b}, %row"))
@@ -175,7 +175,7 @@ def _finish(target: Target, key: RecurrenceKey) -> tuple[str, list[str]]:
 
 
 def _sums(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]]:
-    """`i64 @summed{n}(arguments, t)`: rows packed, and their sums; of an input, those of several steps."""
+    """`i64 @summed{n}(arguments, t)`: packs rows and computes their sums; for an input, those of several steps."""
     body, source = _with_arguments(target, key), key.sources[n]
     apart = 8 * source.rows
     tile = body.op(f"mul i64 %terms{n}, {apart}")
@@ -212,7 +212,7 @@ def _sums(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]]:
             from_ = body.at(from_, body.op(f"mul i64 {at}, %input_step{n}"))
             there = body.op(f"icmp ult i64 {t}, {longest}")
             row = body.op(f"add i64 {body.op(f'mul i64 {i}, %sequences')}, {b}")
-            # of a step that is not there, no sum is looked at
+            # sums of a step beyond the end are never read
             when(body, there, lambda: pack(row, from_, f"%input_term{n}", f"%terms{n}"))
 
         def step(i: str, _: list[Value]) -> list[Value]:

@@ -1,4 +1,4 @@
-"""The key of a kernel of steps: what its text depends on, its arguments by name, and how sums are cut into tiles."""
+"""The key of a kernel of steps: what its text depends on, its arguments by name, and the tiles of sums."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from anydml.kernels.match.maps import Formula
 from anydml.kernels.numbers.floats.transcendental import KINDS
 from anydml.tensor import DataType
 
-INPUT, STATE, NUMBERS = "input", "state", "numbers"  # what sums are over
-SUM, OLD, NEW, PARAMETER = "sum", "old", "new", "parameter"  # what formulas read
+INPUT, STATE, NUMBERS = "input", "state", "numbers"  # factors of sums
+SUM, OLD, NEW, PARAMETER = "sum", "old", "new", "parameter"  # operands of formulas
 MOST_STAGES = 8
 POSITION, COUNT, LONGEST, ENTRIES = range(4)  # words of the state, before the list
-DONE = (1 << 63) - 1  # the position of a piece that is not begun again
+DONE = (1 << 63) - 1  # the position of a piece that has ended
 ACCUMULATORS = {64: 24, 32: 12}  # vectors of sums that the registers hold, by the bytes of a vector
 
 
 class RowSource(NamedTuple):
-    """Rows that sums are over. number: of the state, or of the stage. rows, across: of a tile of sums, and its vectors.
+    """Rows of factors of sums. number: of the state, or of the stage. rows, across: the rows and vectors of a tile of sums.
 
-    backward: the steps of an input are counted from the end. blocks: the weights, where these are not packed, as is
-    done for few steps of a single sequence; 0 where they are packed.
+    backward: the steps of an input are counted from the end. blocks: the weights, if these are not packed, as for
+    few steps of a single sequence; 0 if they are packed.
     """
 
     kind: str
@@ -41,9 +41,9 @@ class Leaf(NamedTuple):
 
 
 class StepFormula(NamedTuple):
-    """A formula for each unit of a step. state: which one it gives; None for numbers that sums are over.
+    """A formula for each unit of a step. state: the one that it computes; None for numbers that are factors of sums.
 
-    before: the sources whose sums are made before it.
+    before: the sources whose sums are computed before it.
     """
 
     state: int | None
@@ -53,7 +53,7 @@ class StepFormula(NamedTuple):
 
 
 class StepOutput(NamedTuple):
-    """An output: a state at every step, perhaps counted from the end, or after the last one."""
+    """An output: a state after every step, in order or reversed, or after the last one."""
 
     state: int
     last: bool
@@ -61,7 +61,10 @@ class StepOutput(NamedTuple):
 
 
 class RecurrenceKey(NamedTuple):
-    """A kernel of steps. starts: whether each state begins with an input's elements. lengths: whether sequences have some."""
+    """A kernel of steps.
+
+    starts: whether each state begins with an input's elements. lengths: whether sequences have lengths of their own.
+    """
 
     data_type: DataType
     stages: tuple[StepFormula, ...]
@@ -85,8 +88,8 @@ def argument_names(key: RecurrenceKey) -> list[str]:
     """The arguments of the kernel, in order; distances are in bytes.
 
     most: operations of a call. row, slot: from one sequence, and from one step, of a
-    state to the next. chunk: steps whose sums over an input are made at once. made: a group of elements.
-    codes: for each stage, where the code is that looks at what it leaves undecided; 0 where there is none yet.
+    state to the next. chunk: steps whose sums over an input are computed at once. made: a group of elements.
+    codes: for each stage, the address of the code that decides its undecided elements; 0 if there is none yet.
     """
     found = ["state", "steps", "sequences", "units", "most", "row", "slot", "chunk", "made", "codes"]
     if key.lengths:
@@ -107,7 +110,7 @@ def argument_names(key: RecurrenceKey) -> list[str]:
 
 
 # packed: the rows; sums: their sums; norms: of the rows, columns: of the weights; block: of the sums of one unit's weights to
-# those of the next; factor: of the bound; depth: terms that are added up before they are added to others; fine: the sums of
+# those of the next; factor: of the bound; depth: terms in a block of a sum; fine: the sums of
 # one sequence in three parts, `fine_part` bytes each
 _OF_SOURCE = (
     "packed", "norms", "sums", "sums_row", "panels", "panel", "panel_count", "terms", "columns", "block", "factor", "depth",
@@ -125,12 +128,12 @@ def pointers(key: RecurrenceKey) -> set[str]:
 
 
 def lanes_of(target: Target) -> int:
-    """Units that groups are counted in."""
+    """The number of units in a group."""
     return target.vector_bytes // 4
 
 
 def lanes(target: Target, formula: Formula, *, finer: bool = False) -> int:
-    """Units that a formula is computed for together, so that its values and constants do not fill the stack's frame.
+    """The number of units that a formula computes together, few enough for its values and constants to fit the stack frame.
 
     finer: in twice float64's precision.
     """

@@ -1,6 +1,6 @@
-"""The memory of a recurrence, and the steps of its call: weights are packed, then each piece goes from step to step.
+"""The memory of a recurrence, and the steps of its call: weights are packed, then each piece computes its steps.
 
-A piece is a direction with some of the sequences: nothing that it computes depends on another piece.
+A piece is a direction with some of the sequences; no piece depends on another.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from anydml.kernels.recurrence.key import (
 from anydml.kernels.recurrence.weights import packed as packed_weights
 from anydml.tensor import TensorDesc
 
-DEPTH = 64  # terms that are added up before they are added to others: errors grow with these
-ROUNDINGS = 4  # of a sum beside those of its additions
+DEPTH = 64  # terms in a block of a sum: errors grow with this number
+ROUNDINGS = 4  # roundings of a sum besides those of its additions
 ONE = 2.0**-53
-SUMS = 1 << 20  # bytes of sums of an input that are made at once
+SUMS = 1 << 20  # bytes of sums of an input that are computed at once
 FEW = 8  # steps of a single sequence for which weights are not packed
-MOST = 1 << 31  # products of a call, after which signals are handled
+MOST = 1 << 31  # products of a call; signals are handled after each call
 
 
 class UndecidedPiece(NamedTuple):
@@ -73,7 +73,7 @@ class RecurrencePiece(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """A place as an address: where the first element is, and bytes from one to the next along each role."""
+    """A tensor's elements by role: the address of the first one, and the stride along each role in bytes."""
 
     at: At
     unit: int
@@ -93,14 +93,14 @@ def moves(place: SteppedElement, tensors: Mapping[str, TensorDesc]) -> Moves:
 
 
 def fits(place: SteppedElement, found: Recurrence, tensors: Mapping[str, TensorDesc], terms: int = 1) -> bool:
-    """Whether all elements that are read are the tensor's."""
+    """Whether all elements that are read are within the tensor."""
     steps, _, sequences, units = found.sizes
     extents = {"unit": units, "term": terms, "sequence": sequences, "step": steps}
     return place.inside(tensors[place.name].sizes, extents)
 
 
 class Planner:
-    """One piece, as it is laid out."""
+    """The layout of one piece."""
 
     def __init__(
         self, found: Recurrence, direction: int, sequences: range, tensors: Mapping[str, TensorDesc], target: Target,
@@ -171,7 +171,7 @@ class Planner:
         return RecurrencePiece(packing, Step(code, numbers), undecided)
 
     def _vectors(self) -> int:
-        """Vectors of float64 that hold all units."""
+        """The number of vectors of float64 that hold all units."""
         return -(-self.found.sizes[3] // (self.target.vector_bytes // 8))
 
     def _in_place(self) -> bool:
@@ -210,7 +210,7 @@ class Planner:
         return Leaf(OLD if isinstance(leaf, match.Old) else NEW, leaf.state)
 
     def _tensors(self, histories: Sequence[At]) -> None:
-        """Note where the tensors' elements are read and written."""
+        """Set the addresses and strides of the tensors."""
         numbers, first = self.numbers, self.sequences.start
         if self.found.lengths is not None:
             lengths = moves(self.found.lengths, self.tensors)
@@ -246,7 +246,7 @@ class Planner:
         panel, block, row = 4 * tile.across * lanes * terms, 8 * lanes * vectors, 8 * lanes * tile.across * count
         rows_up = -(-rows // tile.rows) * tile.rows
         packed, norms = take(8 * rows_up * terms), take(8 * rows_up)
-        beyond = 8 * 2 * lanes_of(self.target)  # a group of units may reach into it
+        beyond = 8 * 2 * lanes_of(self.target)  # a group of units may extend into it
         sums, columns = take(rows_up * row + beyond), take(row + beyond)
         into, fine = take(0 if tile.blocks else count * panel), take(PARTS * row + beyond)
         deep = -(-terms // lanes) + 2 * lanes if tile.blocks else min(DEPTH, terms) + -(-terms // DEPTH)

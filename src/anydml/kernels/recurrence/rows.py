@@ -13,12 +13,12 @@ from anydml.tensor import DataType
 
 
 def defined(body: Body, head: str) -> str:
-    """The function with that head and the body written so far."""
+    """The function with this head and the body written so far."""
     return "\n".join([f"define internal {head} noinline {{", "entry:", *body.lines, "}"])
 
 
 def sums(target: Target, rows: int, across: int) -> tuple[str, list[str]]:
-    """`void @sums_{rows}_{across}(..)`: the sums of packed rows by panels, so many terms at a time."""
+    """`void @sums_{rows}_{across}(..)`: the products of packed rows and panels, a block of terms at a time."""
     body = Body(target)
     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
 
@@ -84,9 +84,10 @@ def packed(target: Target, data_type: DataType, name: str) -> tuple[str, list[st
 
 
 def dots(target: Target, data_type: DataType) -> tuple[str, list[str]]:
-    """`void @dots(from, n, weights, unit, units, sums, columns)`: a packed row by the weights of units, and their norms.
+    """`void @dots(from, n, weights, unit, units, sums, columns)`: the products of a packed row and the weights of units, and
+    the norms of these.
 
-    The weights of a unit are contiguous; each register has its own part of a sum.
+    The weights of a unit are contiguous; each register holds a part of a sum.
     """
     body, size, lanes = Body(target), data_type.dtype.itemsize, target.vector_bytes // 8
     double, wide_kind = Kind("double"), Kind("double", lanes)

@@ -1,4 +1,7 @@
-"""A stage of a step: a formula for every unit of every sequence, stored as a state or kept as numbers with their bounds."""
+"""A stage of a step:
+
+a formula for every unit of every sequence, whose results are stored as a state or kept as numbers with bounds.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ from anydml.kernels.recurrence.key import (
 from anydml.kernels.recurrence.rows import defined
 from anydml.tensor import DataType
 
-# numbers that sums are over lie between these, or are 0, so that neither products nor squares leave float64's range
+# factors of sums are between these, or 0, so that neither products nor squares over- or underflow in float64
 FAR = 2.0**400
 FAR_SUM_OF_NUMBERS = 2.0**600
 
@@ -59,7 +62,7 @@ def settled(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[
 
 
 def settled_lanes(target: Target, key: RecurrenceKey, number: int) -> int:
-    """Units that are looked at together in this way: what is known of them fills the stack's frame sooner."""
+    """The number of units that `settled` decides together: fewer, since what is known of them takes more of the stack frame."""
     return min(lanes(target, key.stages[number].formula), max(1, target.vector_bytes // 16))
 
 
@@ -107,10 +110,10 @@ class _Stage:
         body = self.body
         return body.at(body.at(f"%history{self.stage.state}", slot), self.row)
 
-    # --- what is read ---
+    # --- operands ---
 
     def _begin(self) -> None:
-        """Note the bounds of a sequence's rows, and where what its units read begins."""
+        """Load the bounds of a sequence's rows, and the addresses of what its units read."""
         body, key = self.body, self.key
         self.bounds: dict[int, Value] = {}
         self.undecided: dict[int, Value] = {}
@@ -146,7 +149,7 @@ class _Stage:
         total = body.loaded(self.wide, self.starts[leaf], offset)
         column = body.op(f"add i64 {offset}, {body.op(f'mul i64 {leaf.block}, %block{n}')}")
         error = self.bounds[n] * body.loaded(self.wide, f"%columns{n}", column)
-        if any(node.op in ("max", "min") for node in self.stage.formula):  # of an infinity, the limit is taken as it is
+        if any(node.op in ("max", "min") for node in self.stage.formula):  # the limit at an infinity needs no bound
             error = body.chosen(finite(total), error, 0.0)
         if self.key.sources[n].kind == NUMBERS:
             found = Number(body, lambda: total, Known(-FAR_SUM_OF_NUMBERS, FAR_SUM_OF_NUMBERS), guard=self.undecided[n])
@@ -211,11 +214,11 @@ class _Stage:
         body.loop("0", self._up(), self.lanes, [], group)
 
     def _up(self) -> str:
-        """The units, counted up to whole groups."""
+        """The number of units, rounded up to whole groups."""
         return self.body.op(f"and i64 {self.body.op(f'add i64 %units, {self.lanes - 1}')}, {-self.lanes}")
 
     def _within(self, i: str, bits: str) -> str:
-        """The lanes of units that there are."""
+        """The lanes of existing units."""
         body = self.body
         left = body.op(f"sub i64 %units, {i}")
         take = body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", f"i64 {self.lanes}").name
@@ -223,7 +226,7 @@ class _Stage:
         return body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
 
     def _note(self, i: str, bits: str) -> None:
-        """Put lanes on the list: the sequence in the upper half of a word, the unit in the lower."""
+        """Put lanes on the list, as words: the sequence in the upper half, the unit in the lower."""
         body = self.body
         count = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {bits}").name
         high = body.op(f"shl i64 {self.b}, 32")
@@ -239,10 +242,10 @@ class _Stage:
 
         body.loop("0", count, 1, [Value(body, bits, Kind("i64"))], one)
 
-    # --- numbers that sums are over ---
+    # --- factors of sums ---
 
     def _numbers(self) -> None:
-        """The numbers as they are, the norm of their bounds, and whether one has none."""
+        """The numbers, the norm of their bounds, and whether one has no bound."""
         body = self.body
         n = next(n for n, s in enumerate(self.key.sources) if s.kind == NUMBERS and s.number == self.number)
         self._begin()
@@ -275,7 +278,7 @@ class _Stage:
         body.stored(undecided, f"%open{n}", at)
 
     def _of_zero(self, walk: GateWalk, x: Number, error: Value) -> tuple[Number, Value]:
-        """A number with its bound: of 0 times a number whose sign is not known, next to nothing instead of undecided."""
+        """A number with its bound: 0 times a number of unknown sign is a tiny number instead of an undecided one."""
         op, args, _ = self.stage.formula[-1]
         if op != "mul" or x.guard is None:
             return x, error
@@ -290,7 +293,7 @@ class _Stage:
         return x, error
 
     def _there(self, i: str) -> Value:
-        """The lanes of units that there are, as a mask."""
+        """The lanes of existing units, as a mask."""
         body = self.body
         left = body.splat(Value(body, body.op(f"sub i64 %units, {i}"), Kind("i64")), self.lanes)
         return body.constants("i64", range(self.lanes)).compared("slt", left)

@@ -1,4 +1,4 @@
-"""Elements of states that are left undecided, decided exactly: all states before them are known."""
+"""The exact decision of undecided elements of states: all states before them are known."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Deciding:
         undecided: Sequence[UndecidedPiece],
         codes: NDArray[np.int64],
     ) -> None:
-        """codes: of each piece, those of its stages, which all calls know."""
+        """codes: the codes of each piece's stages, shared by all calls."""
         self.tensors, self.data_type, self.target, self.undecided, self.codes = tensors, data_type, target, undecided, codes
-        self._kept: set[engine.Code] = set()  # whose addresses these are
+        self._kept: set[engine.Code] = set()  # keeps the code at the addresses alive
         self._decisions: dict[tuple[int, int], Decision] = {}  # of a piece's states, made when they are first needed
 
     def __call__(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
-        """Decide what is on the lists, and keep pieces that have ended from being begun again."""
+        """Decide what is on the lists, and mark pieces that have ended."""
         for found, codes in zip(self.undecided, self.codes, strict=True):
             state = scratch[found.state // 8 :]
             if state[POSITION] == 0:
@@ -61,12 +61,12 @@ class Deciding:
     def _finer(
         self, found: UndecidedPiece, stage: int, codes: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays
     ) -> None:
-        """Decide most of them in machine code, which is made when it is first needed; then the piece itself does so."""
+        """Decide most of them in machine code, which is compiled when it is first needed; later the piece calls it itself."""
         if self.target.exact:
             return
         try:
             code = engine.compiled(finer.emitted, self.target, found.key, stage)
-        except engine.Uncompilable:  # a function that there is not in that precision
+        except engine.Uncompilable:  # a function that does not exist in that precision
             return
         if codes[stage] == code.address:
             return
@@ -87,7 +87,7 @@ class Deciding:
         scratch: NDArray[np.int64],
         arrays: Arrays,
     ) -> None:
-        """Elements as the reference gives them, from the states of this piece."""
+        """Elements as the reference computes them, from the states of this piece."""
         histories = [self._history(found, n, scratch) for n in range(len(self.tensors))]
         kept = [Tensor(f"(state {n})", h.shape, self.data_type) for n, h in enumerate(histories)]
         place = (self.undecided.index(found), state)
@@ -110,7 +110,7 @@ class Deciding:
         return raw.view(dtype).reshape(steps, count, found.row // dtype.itemsize)
 
     def _of_kept(self, nest: Nest, kept: Sequence[Tensor], first: int) -> Nest:
-        """A definition that reads the states of a piece in place of what is defined."""
+        """A definition that reads the states of a piece instead of computing them."""
         made: dict[Expr, Expr] = {}
         for node in walk(nest.body):
             args = tuple(made[a] for a in node.args)
