@@ -137,7 +137,7 @@ class _Match:
 
 
 class EstimateCode:
-    """The estimate's code, begun at the start of a row: it keeps scalars of the row's constants, which each group broadcasts."""
+    """The estimate's code, begun at the start of a row: it has scalars of the row's constants that groups broadcast."""
 
     def __init__(self, body: Body, of: ScaledSum, constants: Mapping[int, Value], lanes: int, data_type: DataType) -> None:
         self.body, self.of, self.lanes, self.data_type = body, of, lanes, data_type
