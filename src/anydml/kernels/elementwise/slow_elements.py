@@ -21,7 +21,7 @@ from anydml.tensor import DataType
 
 
 class SlowElements(NamedTuple):
-    """Nonzero elements of magnitude below `least`, those below `low` if it is negative, and those from `far` on in magnitude."""
+    """Nonzero elements of magnitude below `least`, those below a negative `low`, and those of magnitude from `far` on."""
 
     least: float
     low: float = 0.0
