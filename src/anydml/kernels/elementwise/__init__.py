@@ -1,1 +1,1 @@
-"""Element-wise statements as machine code: float64 with a bound of its error, and what is made of it."""
+"""Element-wise statements as machine code: elements computed with error bounds, and decided exactly where bounds do not do."""

@@ -1,4 +1,4 @@
-"""Formulas with functions of their own for what is often computed together, so that no part is rounded or overflows."""
+"""Formulas with single functions for common combinations of operations, so that no part is rounded or overflows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _HALF = Node("constant", (), Constant(Fraction(1, 2), False))
 def combined(formula: Formula) -> Formula:
     """1 / (1 + exp(-x)) as "sigmoid", log1p(exp(x)) as "softplus", a exp(x) - a as a expm1(x) + 0, x times 1 as x.
 
-    And x erfc(-x / sqrt(2)) / 2 of a float32 x, with a limit, as "gelu". What is clamped behind the addition of a small
-    integer is clamped before it, too. Nodes that nothing uses any more are left out.
+    Also, x erfc(-x / sqrt(2)) / 2 of a float32 x, with its limit, becomes "gelu". A number that is clamped after the addition
+    of a small integer is clamped before it, too. Unused nodes are removed.
     """
     made: list[Node] = []
     places: list[int] = []
@@ -47,7 +47,7 @@ def _is_one(node: Node) -> bool:
 
 
 def _itself(nodes: list[Node], node: Node) -> Node | None:
-    """x times 1, and x by 1."""
+    """x for x times 1 and for x divided by 1."""
     if node.op == "mul" and _is_one(nodes[node.args[0]]):
         return Node("same", node.args[1:], None)
     if node.op in ("mul", "div") and _is_one(nodes[node.args[1]]):
@@ -91,7 +91,7 @@ def _expm1(nodes: list[Node], node: Node) -> Node | None:
 
 
 def _gelu(nodes: list[Node], node: Node) -> Node | None:
-    """The product with its limit at -infinity, where the formula has none."""
+    """ "gelu" inside of its "limits" node, which gives the value at -infinity, where the product itself is NaN."""
     if node.op != "limits" or "low" not in dict(node.data):
         return None
     x, product = node.args
@@ -115,7 +115,7 @@ def _gelu(nodes: list[Node], node: Node) -> Node | None:
 def _clamped(nodes: list[Node], node: Node) -> Node | None:
     """min(max(x + z, a), b), where x is a float32 rounded to an integer, and z is an integer of few bits.
 
-    With x between a - max z and b - min z, beyond which the result is a or b anyway, the sum is a float32 as well.
+    x is clamped to a - max z and b - min z first, beyond which the result is a or b anyway. Then the sum is a float32 as well.
     """
     for high, most, inner in _constant_beside(nodes, node, "min"):
         for low, least, total in _constant_beside(nodes, nodes[inner], "max"):
@@ -141,14 +141,14 @@ def _constant_beside(nodes: list[Node], node: Node, op: str) -> Iterator[tuple[i
 
 
 def _integer(node: Node) -> int | None:
-    """The integer that a node is, if it is one of few bits."""
+    """The value of a node that is an integer constant of few bits, else None."""
     if node.op != "constant" or not isinstance(node.data.value, Fraction) or node.data.value.denominator != 1:
         return None
     return int(node.data.value) if abs(node.data.value) < 1 << FEW_BITS else None
 
 
 def _few_bits(node: Node) -> tuple[int, int] | None:
-    """The least and the greatest value of an integer of few bits."""
+    """The least and the greatest value of a node that is an integer of few bits, else None."""
     if node.op == "stream" and node.data[1].dtype.kind in "iu" and node.data[1].element_bits <= FEW_BITS:
         return limits(node.data[1])
     value = _integer(node)
@@ -156,7 +156,7 @@ def _few_bits(node: Node) -> tuple[int, int] | None:
 
 
 def _is_single(node: Node) -> bool:
-    """Whether a number is a float32 by the kind of its node."""
+    """Whether a node's numbers fit float32: it rounds to this type or FLOAT16, or reads elements of it."""
     return (node.op == "round" and node.data in SINGLE) or (node.op == "stream" and node.data[1] in SINGLE)
 
 

@@ -1,4 +1,4 @@
-"""The kernel of a map: rows of elements, a vector at a time; what a bound leaves undecided goes on a list.
+"""The kernel of a map: rows of elements, a vector at a time; undecided elements are put on a list.
 
 Its text depends on the formula, on the types, and on the layout of streams along a row, never on sizes or strides.
 """
@@ -19,11 +19,11 @@ from anydml.kernels.elementwise.slow_elements import slow_elements
 from anydml.kernels.elementwise.slow_groups import SlowGroups
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
 
-MANY = 8  # undecided lanes of a group are many if they are more than this part of it
+MANY = 8  # a group has many undecided lanes if they are more than 1 / MANY of its lanes
 
 
 def emitted(target: Target, key: MapKey) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list."""
+    """The kernel; arguments: `argument_names`. It returns 1 if it stopped early, or if its list is not empty."""
     return Kernel(target, key).text()
 
 
@@ -33,7 +33,7 @@ class Kernel:
         self.key, self.count = key, len(key.types)
         self.kinds = [Kind(f"i{t.element_bits}", key.lanes) for t in key.types]
         self.streams = Streams(self.body, self.kinds, key.layouts)
-        self.estimate: EstimateCode | None = None  # of a row
+        self.estimate: EstimateCode | None = None  # of the current row
         slow = slow_elements(self.body, key)
         self.slow = None if slow is None else SlowGroups(self.body, key, slow)
 
@@ -61,11 +61,11 @@ class Kernel:
         return kernel(body, [*declared, *(text for text, _ in finer)])
 
     def _fence(self) -> None:
-        if self.key.stream:  # stores past the cache are seen before the call returns
+        if self.key.stream:  # non-temporal stores are visible before the call returns
             self.body.do("fence seq_cst")
 
     def _finer(self) -> str:
-        """Decide what is on the list; how many are still on it."""
+        """Decide the elements on the list, and return how many are still on it."""
         body = self.body
         count = body.load("i64", "%state", 16)
         for level in self.key.levels[1:]:
@@ -75,7 +75,7 @@ class Kernel:
         return count
 
     def _listed_rows(self) -> None:
-        """From where the last call stopped to the end, or until the list is full."""
+        """Compute rows from where the last call stopped to the end, or until the list is full."""
         body = self.body
         row, place = body.load("i64", "%state"), body.load("i64", "%state", 8)
 
@@ -86,7 +86,7 @@ class Kernel:
         body.loop(row, "%rows", 1, [Value(body, place, Kind("i64"))], one)
         self._fence()
         pending = body.op(f"icmp ne i64 {self._finer()}, 0")
-        # a call that began behind the end has nothing left to do, and stays there
+        # a call that begins behind the end has nothing to do, and leaves its state there
         over = body.op(f"icmp uge i64 {row}, %rows")
         end = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
         body.store("i64", end, "%state")
@@ -143,7 +143,7 @@ class Kernel:
             found, late = self.slow.benign(self.streams, streams, i, take, self._within)
 
         def again() -> list[Value]:
-            return streams if self.slow is None else self._loads(i, take, full)  # registers do not hold both
+            return streams if self.slow is None else self._loads(i, take, full)  # keeping both copies would spill registers
 
         made, undecided = self._element(found)
         if undecided is None and self.slow is not None:
@@ -196,7 +196,7 @@ class Kernel:
     # --- memory ---
 
     def _either(self, full: str, whole: Callable[[], list[Value]], partial: Callable[[], list[Value]]) -> list[Value]:
-        """Two ways to some values."""
+        """Values that one of two branches makes."""
         body = self.body
         one, two, after = (body.name(x) for x in ("whole", "partial", "both"))
         body.branch(full, one, two)
@@ -240,7 +240,7 @@ class Kernel:
     # --- undecided lanes ---
 
     def _within(self, take: str, bits: str) -> str:
-        """Those of a group's lanes that are elements."""
+        """Those of the lanes in `bits` that hold elements: the first `take`."""
         body, lanes = self.body, self.key.lanes
         beyond = body.op(f"shl i64 -1, {take if lanes < 64 else body.op(f'and i64 {take}, 63')}")
         if lanes == 64:
@@ -248,7 +248,7 @@ class Kernel:
         return body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
 
     def _dense(self, streams_again: Callable[[], list[Value]], made: Value, bits: str) -> tuple[Value, str]:
-        """The group computed again at the next level, at once, where many lanes are undecided and not known without that."""
+        """The group computed again at the next level, if many lanes are undecided whose results are not known otherwise."""
         body = self.body
         pointers, lanes = self.group, self.key.lanes
         before, some, redo, after = (body.name(x) for x in ("before", "some", "redo", "after"))
@@ -278,7 +278,7 @@ class Kernel:
         if name not in settled.APART:
             self._keep(streams)
         mask = body.op(f"and i64 {bits}, {called(body, 'again', pointers, lanes)}")
-        # of what is decided already, the next level may know less
+        # lanes that are decided keep their results, which the next level may leave undecided
         made = body.chosen(bits_as_lanes(body, bits, lanes), body.loaded(made.kind, pointers[-1]), made)
         found.append((made, mask, redo))
         body.jump(after)
@@ -288,7 +288,7 @@ class Kernel:
         return body.value(f"phi {made.kind.text} {values}", made.kind), body.op(f"phi i64 {masks}")
 
     def _near_zero(self, zero: NearZero, streams: Sequence[Value], made: Value, bits: str) -> tuple[Value, str]:
-        """What bounds leave undecided and two terms of a series decide."""
+        """The group, with those undecided lanes decided for which two terms of a series suffice."""
         body = self.body
         before, some, after = (body.name(x) for x in ("before", "some", "after"))
         body.jump(before)
@@ -308,7 +308,7 @@ class Kernel:
             self.body.stored(value, pointer)
 
     def _many(self, bits: str) -> str:
-        """Whether more lanes are undecided than go on the list."""
+        """Whether too many lanes are undecided to put them on the list."""
         body = self.body
         count = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {bits}").name
         return body.op(f"icmp ugt i64 {count}, {self.key.lanes // MANY}")

@@ -1,4 +1,4 @@
-"""The kernel of a map whose elements a row standardises: what these have in common is computed once for a row."""
+"""The kernel of a map whose elements are standardised by row: values that a row's elements share are computed once per row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def emitted(target: Target, key: MapKey) -> str:
 
 
 class _LinesKernel(Kernel):
-    """Groups come one after the other, and nothing is looked at between two of them unless one leaves something undecided."""
+    """The groups of a row follow one another; the list is checked only after a group that leaves lanes undecided."""
 
     def _groups(self, place: str, head: str | None) -> None:
         body, lanes = self.body, self.key.lanes
@@ -30,7 +30,7 @@ class _LinesKernel(Kernel):
             if take is not None:
                 bits = self._within(take, bits)
             some = body.op(f"icmp ne i64 {bits}, 0")
-            when(body, some, lambda: self._note(i, bits))  # before elements are stored, which may be where inputs are
+            when(body, some, lambda: self._note(i, bits))  # before the store, which may overwrite inputs
             if take is None:
                 streams.store(i, made, past_cache=body.target.vector_bytes if self.key.stream else 0)
             else:
@@ -42,7 +42,7 @@ class _LinesKernel(Kernel):
             return []
 
         def first(most: str) -> str:
-            """Fewer elements, up to an address where whole groups are stored past the cache."""
+            """Emit a shorter first group, up to an aligned address for non-temporal stores, and return the index behind it."""
             left = body.op(f"sub i64 %n, {place}")
             take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {most}')}, i64 {left}, i64 {most}")
             some = body.op(f"and i1 {body.op(f'icmp eq i64 {place}, 0')}, {body.op(f'icmp ne i64 {take}, {lanes}')}")

@@ -1,17 +1,17 @@
-"""Sums of scaled bytes that are quantised again, estimated in float32: which of its integers are certain, and these.
+"""Sums of scaled bytes that are requantised, estimated in float32: the integers, and the lanes where these are certain.
 
-With c_k = fl(s_k / y), the sum r of x_k s_k / y is estimated by v, the sum of the x_k c_k in float32, one after another. Each
-x_k is an integer of at most REACH in magnitude. A term is rounded once in c_k, once as a product, and once or less in each of
-the sums that it goes through, each time by a factor within 1 +- 2^-24: |v - r| <= (n + 2) 2^-24 REACH sum |c_k|, but for
-squares of 2^-24, and for what a quotient loses that is no normal number. The bound that is used is twice that, and 2^-20
-more. Where v is nearer than 1/2, less this, to an integer, no other one can come out. A v that is no number is near to
-nothing, and so is one whose bound is 1/2: hence |v| < 2^23 wherever something is certain, and its integer is an int32.
+Let c_k = fl(s_k / y). The sum r of the x_k s_k / y is estimated by v, the float32 sum of the x_k c_k, added one after another.
+Each x_k is an integer of magnitude REACH or less. A term is rounded once in c_k, once as a product, and at most once in each
+sum that includes it, each time by a factor within 1 +- 2^-24. So |v - r| <= (n + 2) 2^-24 REACH sum |c_k|, except for squares
+of 2^-24 and for the error of a subnormal quotient. The code uses twice this bound, plus 2^-20. Where v is nearer to an integer
+than 1/2 minus the bound, r rounds to this integer. An infinite or NaN v is near no integer, and the test fails if the bound
+reaches 1/2. Hence |v| < 2^23 wherever a lane is certain, and its integer fits int32.
 
-Where this leaves a lane of a group undecided, its sums are made again in float64, of quotients in float64: the same holds there
-with 2^-53 and 2^-52 for 2^-24 and 2^-23, and 2^-40 in place of 2^-20.
+If a lane of a group stays undecided, the group's sums are computed again in float64, from quotients in float64. The same bound
+holds there with 2^-53 and 2^-52 for 2^-24 and 2^-23, and 2^-40 in place of 2^-20.
 
-Where every c_k is the quotient itself and a multiple of 2^-13, and they add up to 8 or less, v is r, ties included: each
-partial sum is a multiple of 2^-13 of at most 2^11.
+If every c_k is exact and a multiple of 2^-13, and their magnitudes add up to 8 or less, then v = r, ties included: each partial
+sum is a multiple of 2^-13 of magnitude 2^11 or less.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FINEST, MOST = 2.0**13, 8.0  # of quotients whose sums are exact
 
 
 class ScaledTerm(NamedTuple):
-    """The streams of a term: its integer, what is taken off it, and its scale."""
+    """The streams of a term: its integer, the zero point that is subtracted, and its scale."""
 
     read: int
     zero: int | None
@@ -42,7 +42,7 @@ class ScaledTerm(NamedTuple):
 
 
 class ScaledSum(NamedTuple):
-    """The terms of a sum of scaled bytes; the streams of the scale that divides it, and of what is added to its integer."""
+    """The terms of a sum of scaled bytes, and the streams of the scale that divides it and of the output's zero point."""
 
     terms: tuple[ScaledTerm, ...]
     scale: int
@@ -57,7 +57,7 @@ class ScaledSum(NamedTuple):
 
 
 def quantised_sum(formula: Formula, data_type: DataType) -> ScaledSum | None:
-    """The sum that a formula is, saturating in a type of 8 bits, with the limit for what is no number; or None."""
+    """The sum that a formula computes, if it saturates to an 8-bit type and gives the lower limit for NaN; else None."""
     return _Match(formula, data_type).found() if data_type in BYTES else None
 
 
@@ -97,7 +97,7 @@ class _Match:
         return data.value if isinstance(data, Constant) else None
 
     def _beside(self, op: str, place: int, limit: int) -> int | None:
-        """The other argument of an extreme of a limit and something."""
+        """The other argument of a max or min that has this limit as one argument, else None."""
         node = self.formula[place]
         if node.op != op:
             return None
@@ -137,7 +137,7 @@ class _Match:
 
 
 class EstimateCode:
-    """The estimate's code. Made where a row begins: of constants, as vectors, come scalars, which every group spreads again."""
+    """The estimate's code, begun at the start of a row: it has scalars of the row's constants that groups broadcast."""
 
     def __init__(self, body: Body, of: ScaledSum, constants: Mapping[int, Value], lanes: int, data_type: DataType) -> None:
         self.body, self.of, self.lanes, self.data_type = body, of, lanes, data_type
@@ -152,7 +152,7 @@ class EstimateCode:
         self.wide_factors = [scale(t.scale).converted("fpext", wide) / doubled for t in of.terms]
         exact, reach = None, body.constant(single, 0.0)
         for term, factor in zip(of.terms, self.factors, strict=True):
-            product = factor.converted("fpext", wide) * doubled  # of 48 bits
+            product = factor.converted("fpext", wide) * doubled  # exact: it has 48 bits
             fine = factor * FINEST
             same = product.compared("oeq", scale(term.scale).converted("fpext", wide))
             same = same & fine.magnitude().compared("olt", 2.0**22) & self._whole(fine)
@@ -167,7 +167,7 @@ class EstimateCode:
         self.added = None if of.zero is None else self._integer(constants[of.zero].lane(0), of.zero)
 
     def _whole(self, x: Value) -> Value:
-        """Whether a number below 2^22 is an integer: nothing of it is lost beside 2^23 and its half."""
+        """Whether a number of magnitude below 2^22 is an integer: then adding 1.5 * 2^23 loses nothing."""
         return ((x + 1.5 * 2.0**23) - 1.5 * 2.0**23).compared("oeq", x)
 
     def _integer(self, bits: Value, k: int) -> Value:
@@ -196,7 +196,7 @@ class EstimateCode:
     def _estimated(
         self, streams: Sequence[Value], element: str, factors: Sequence[Value], threshold: Value
     ) -> tuple[Value, Value]:
-        """The same in floats of a kind."""
+        """`element` with sums in one kind of floats."""
         body, total = self.body, None
         for term, factor, zero in zip(self.of.terms, factors, self.taken, strict=True):
             x = self._integer(streams[term.read], term.read)

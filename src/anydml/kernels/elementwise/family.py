@@ -31,10 +31,10 @@ from anydml.tensor import DataType
 SHORT = 1 << 14  # elements below which other threads can wait
 ALONE = 1 << 16  # elements below which one thread computes
 ROOM = 1 << 12  # elements on the list of a piece
-MOST_SPARE = 3000  # bytes of a stack frame
-STREAM = processor.caches().last // 4 * 3  # bytes read and written from which stores go past the cache
-BEGIN_IN_PAIRS = {*paired.FUNCTIONS, "pow"}  # functions
-LONG_ROW = 1024  # bytes of a row that this is done for
+MOST_SPARE = 3000  # most bytes of a stack frame
+STREAM = processor.caches().last // 4 * 3  # bytes read and written from which stores are non-temporal
+BEGIN_IN_PAIRS = {*paired.FUNCTIONS, "pow"}  # functions that are computed in pairs of float32 first
+LONG_ROW = 1024  # least bytes of a row with non-temporal stores
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
@@ -64,7 +64,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
 
 
 def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threads: int) -> Run | Refused:
-    """The steps of a map of tensors that begin at these places, of elements of whole bytes."""
+    """The steps of a map of tensors that begin at these places; each element takes whole bytes."""
     exact, m = m.formula, m._replace(formula=combined(m.formula))
     output = places[str(m.target.name)].tensor
     types = (*(s.data_type for s in m.streams), output.data_type)
@@ -86,12 +86,12 @@ def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threa
             levels, lanes = ("estimated", "wide"), lanes_in_pairs(target)
     cut = list(parts(m.sizes, strides, itemsizes))
     if listed and levels == ("wide",) and target.vector_bytes == 64 and all(_by_line(m, part) is not m.formula for part in cut):
-        lanes *= 2  # of registers there are enough, and what is done once for a group is half as much
+        lanes *= 2  # there are enough registers, and work that is done once per group is halved
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
     room = min(ROOM, -(-size // lanes) * lanes) + lanes
-    # little that is written next to much that is read is gathered in the cache as well
-    # an input that many elements share stays in the cache
+    # where far more is read than written, the cache gathers the stores as well
+    # an input that many elements share stays in the cache, and does not count
     read = sum(n for n, steps in zip(itemsizes[:-1], strides, strict=False) if 4 * _apart(m.sizes, steps) >= size)
     past_cache = size * (read + itemsize) >= STREAM and 4 * itemsize > read
     pieces: list[list[Step]] = []
@@ -114,9 +114,9 @@ def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threa
 def _trial(
     target: Target, formula: Formula, moves: bool, integral: bool, types: tuple[DataType, ...]
 ) -> tuple[int, bool, Callable[[], engine.Code] | None]:
-    """The lanes that serve a formula, whether it leaves elements undecided, and what decides most of these.
+    """The lanes for a formula, whether it leaves elements undecided, and a function that compiles a kernel for most of these.
 
-    Uncompilable where it cannot be emitted.
+    Raises Uncompilable if the formula cannot be emitted.
     """
     body = Body(target)
     layouts = (CONTIGUOUS,) * len(types)
@@ -124,7 +124,7 @@ def _trial(
     streams = [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", 8)) for k, t in enumerate(types[:-1])]
     _, undecided = element(body, key, streams, "wide")
     widest = max(t.dtype.itemsize for t in types)
-    # of float64, two registers: more would not hold a function's values
+    # two registers of float64: with more, a function's values would spill
     double = any(f" x {kind}>" in line for line in body.lines for kind in ("double", "i64"))
     lanes = target.vector_bytes // 4 if double else min(64, 4 * target.vector_bytes // widest)
     if undecided is None:
@@ -136,24 +136,24 @@ def _trial(
         finer_stage(target, key, "doubled")
     except engine.Uncompilable:
         return lanes, True, None
-    # most data never need it
+    # compiled on demand, as most data never need it
     return lanes, True, lambda: engine.compiled(finer_kernel, target, key, "doubled")
 
 
 def _apart(sizes: Sequence[int], steps: Sequence[int]) -> int:
-    """The number of an input's elements that elements of the output are made of."""
+    """The number of elements of an input that the output depends on."""
     return prod(n for n, step in zip(sizes, steps, strict=True) if step)
 
 
 def _by_line(m: Map, part: Box) -> Formula:
-    """The formula with elements that are standardised by what is the same along a row, if it has any."""
+    """The formula regrouped to elements that are standardised by row; the formula itself if it has none."""
     same = frozenset(k for k in range(len(m.streams)) if not part.row.strides[k] and m.streams[k].name is not None)
     return m.formula if m.moves else regrouped(m.formula, same)
 
 
 @lru_cache(maxsize=256)
 def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bool:
-    """Whether pairs of float32 serve a formula."""
+    """Whether a formula can be computed in pairs of float32, and gains by that."""
     body = Body(target)
     if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in BEGIN_IN_PAIRS for n in formula):
         return False
@@ -168,7 +168,7 @@ def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bo
 
 
 def _estimated(formula: Formula, data_type: DataType, strides: Sequence[Sequence[int]]) -> bool:
-    """Whether float32 serves a sum of scaled bytes: scales and zero points are the same for all elements."""
+    """Whether a formula is a sum of scaled bytes for float32: its scales and zero points are the same for all elements."""
     found = quantised_sum(formula, data_type)
     return found is not None and not any(any(strides[k]) for k in found.constants)
 

@@ -1,4 +1,4 @@
-"""A formula as instructions: each node a real number with its bound, an integer, a truth, or the bits of an element."""
+"""A formula as instructions: each node becomes a real number with a bound, an integer, a truth, or the bits of an element."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
 
-# representations of numbers that are no float32, or with "float64" of any, the cheapest first
+# representations of numbers that are not float32 ("float64": of all numbers), the cheapest first
 LEVELS = ("paired", "wide", "float64", "doubled")
 
 
 @dataclass(eq=False)
 class FormulaWalk:
-    """A formula that is stored as a data type, node by node; `items` are what its nodes came to so far, by their places.
+    """The emission of a formula that is stored as a data type, node by node; `items`: the results so far, by the nodes' places.
 
-    streams: one vector of bits for each. moves: an element's bits are stored.
+    streams: a vector of bits for each stream. moves: whether elements are stored as the bits that were read.
     """
 
     body: Body
@@ -48,12 +48,12 @@ class FormulaWalk:
         formula, data_type = self.formula, self.data_type
         self.items: dict[int, Item] = {}
         self.converted: dict[int, Number] = {}
-        wraps = data_type.dtype.kind in "iu" and integral_at(formula, len(formula) - 1)  # else what is stored saturates
+        wraps = data_type.dtype.kind in "iu" and integral_at(formula, len(formula) - 1)  # else the result saturates
         self.modular = modular(formula) if wraps else frozenset()
-        # nothing but the extremes of integers and constants, cut toward zero when they are stored
+        # nothing but max and min of integers and constants, truncated toward zero when they are stored
         self.cut = data_type.dtype.kind in "iu" and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
         self.cut_at_32_bits = data_type.dtype.kind in "iu" and data_type.element_bits <= 32
-        self.like = self.body.undefined(Kind("i8", self.lanes))  # what constants have as many lanes as
+        self.like = self.body.undefined(Kind("i8", self.lanes))  # constants have as many lanes
 
     def run(self) -> Item:
         for place, (op, args, data) in enumerate(self.formula):
@@ -61,7 +61,7 @@ class FormulaWalk:
                 self.items[place] = self._item(place, op, args, data)
         return self.items[len(self.formula) - 1]
 
-    # --- what an item is taken as ---
+    # --- conversions of items ---
 
     def number(self, place: int) -> Number:
         if place not in self.converted:
@@ -73,7 +73,7 @@ class FormulaWalk:
         return self.converted[place]
 
     def whole(self, place: int) -> WholeNumber | None:
-        """An item as an integer; None if it is no integer in kind."""
+        """An item as an integer; None if it is not integral."""
         return as_whole(self.items[place], self.like)
 
     def truth(self, place: int) -> Truth:
@@ -117,7 +117,7 @@ class FormulaWalk:
         return self._of_numbers(place, op, args, data)
 
     def _cut_extreme(self, op: str, a: int, b: int) -> WholeNumber | None:
-        """The larger or smaller of an integer and any number, cut toward zero, which keeps the order."""
+        """The max or min of an integer and a constant, which is truncated toward zero first: that keeps the order."""
         for x, y in ((a, b), (b, a)):
             whole, other = self.whole(x), self.items[y]
             if whole is not None and not isinstance(self.items[x], Constant) and isinstance(other, Constant):
@@ -199,7 +199,7 @@ class FormulaWalk:
         return transcendental.function(op, x, self.level)
 
     def _integer_quotient(self, place: int) -> WholeNumber | None:
-        """The quotient, truncated toward zero, of integers that float64 does not hold."""
+        """The quotient, truncated toward zero, of integers of more than 32 bits, which float64 may not hold."""
         op, args, _ = self.formula[place]
         if op != "div":
             return None
@@ -213,7 +213,7 @@ class FormulaWalk:
             value = float(text)
             special = not math.isfinite(value) or value == 0
             constant = numbers.constant(value if special else Fraction(value), self.like)
-            made = choices.select(Truth(at, x.guard), constant, made)  # in whose lanes x may be infinite by mistake
+            made = choices.select(Truth(at, x.guard), constant, made)  # in the guard's lanes, x may be infinite by mistake
         return made
 
     def _comparison(self, op: str, a: int, b: int) -> Truth:

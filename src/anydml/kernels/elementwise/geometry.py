@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-SHORT = 16  # elements of a row below which a longer one is looked for
-NEAR = 24 << 10  # bytes that a processor keeps next to it
-TILE = 64  # elements of a row where an input is read across its own rows
+SHORT = 16  # elements of a row below which a longer dimension is preferred
+NEAR = 24 << 10  # bytes that stay in the first-level cache
+TILE = 64  # elements of a row if an input is read across its own rows
 
 
 class MapDimension(NamedTuple):
@@ -45,17 +45,17 @@ def parts(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Seq
     row, outer = dims[at], [*dims[:at], *dims[at + 1 :]]
     across = _across(row, outer, itemsizes)
     if across is not None:
-        # an input is read across its rows: it is read a few of its lines at a time, all that is in them
+        # an input is read across its rows: a tile reads few of its cache lines, but all elements in them
         return _tiled(row, TILE, [d for i, d in enumerate(outer) if i != across], [outer[across]])
     if at < len(outer):
-        # the output is written across its short rows: lines that one row of ours leaves are there for the next
+        # the output is written across its short rows: cache lines written in part are still cached for the next row
         lines = NEAR // max(1, sum(map(abs, row.strides)))
         return _tiled(row, max(TILE, lines // TILE * TILE), outer[:at], outer[at:])
     return [Box(start, tuple(outer), row)]
 
 
 def _tiled(row: MapDimension, size: int, around: list[MapDimension], within: list[MapDimension]) -> list[Box]:
-    """Rows of so many elements, and their rest: all rows `within` before the next elements."""
+    """Boxes with rows of `size` elements, and of the remainder: all rows of `within` come before the next tile."""
     start = tuple(0 for _ in row.strides)
     if row.size <= size:
         return [Box(start, (*around, *within), row)]
@@ -69,7 +69,7 @@ def _tiled(row: MapDimension, size: int, around: list[MapDimension], within: lis
 
 
 def merged(dims: list[MapDimension]) -> list[MapDimension]:
-    """Dimensions that run on in every stream as one."""
+    """The dimensions, with neighbours merged where one continues the other without gaps in every stream."""
     made: list[MapDimension] = []
     for d in dims:
         if made and all(a == b * d.size for a, b in zip(made[-1].strides, d.strides, strict=True)):
@@ -80,7 +80,7 @@ def merged(dims: list[MapDimension]) -> list[MapDimension]:
 
 
 def _across(row: MapDimension, outer: Sequence[MapDimension], itemsizes: Sequence[int]) -> int | None:
-    """The outer dimension that an input, read across its rows, runs along."""
+    """The outer dimension along which an input is contiguous that a row reads with large strides; None if there is none."""
     for stream, itemsize in enumerate(itemsizes[:-1]):
         if abs(row.strides[stream]) >= 2 * 64:
             for at, d in enumerate(outer):
@@ -90,9 +90,9 @@ def _across(row: MapDimension, outer: Sequence[MapDimension], itemsizes: Sequenc
 
 
 def shares(part: Box, count: int, grain: int) -> Iterator[tuple[Box, int, int]]:
-    """A part in at most so many shares: each a part, its first row and its number of rows.
+    """A part split into at most `count` shares: each is a box, its first row and its number of rows.
 
-    grain: elements of a row that stay together.
+    grain: a row is split at multiples of so many elements.
     """
     if part.rows >= count:
         ends = [part.rows * k // count for k in range(count + 1)]

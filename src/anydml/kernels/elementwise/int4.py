@@ -1,4 +1,4 @@
-"""Tensors of four bits in machine code: two elements of a byte as two bytes in the scratch, and the other way round."""
+"""Tensors of 4-bit elements in machine code: unpacked to one byte per element in the scratch, and packed again."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from anydml.kernels.match.maps import Map, Node, formula
 from anydml.tensor import DataType, TensorDesc
 
 BYTES = {DataType.INT4: DataType.INT8, DataType.UINT4: DataType.UINT8}
-APART = 16  # elements of a tensor's span for each that it has, at most
-GRAIN = 1 << 14  # bytes that a thread has at least
+APART = 16  # most elements of a tensor's span for each element that it has
+GRAIN = 1 << 14  # least bytes of a thread
 ARGUMENTS = ("from", "to", "first", "end", "count")
 
 
 class InBytes(NamedTuple):
-    """A map of tensors that have an element in each byte. before, after: the runs that make these, and that pack the output.
+    """A map of tensors with one byte per element. before, after: the runs that unpack the inputs and that pack the output.
 
-    inner: the bytes of each such tensor, by name.
+    inner: the size in bytes of each unpacked tensor, by name.
     """
 
     map: Map
@@ -36,7 +36,7 @@ class InBytes(NamedTuple):
 
 
 def in_bytes(m: Map, places: Mapping[str, TensorStart], target: Target, threads: int) -> InBytes | str:
-    """The map with bytes for elements of four bits, or why that is of no use."""
+    """The map with a byte for each 4-bit element, or the reason why it is refused."""
     made = dict(places)
     before: list[Run] = []
     after: list[Run] = []
@@ -72,23 +72,23 @@ def _widened(node: Node) -> Node:
 
 
 def _run(emitter: Callable[[Target], str], target: Target, source: At, to: At, nbytes: int, count: int, threads: int) -> Run:
-    """So many packed bytes, in shares of whole ones."""
+    """The run of a kernel over `nbytes` packed bytes, which are divided among threads."""
     shares = max(1, min(threads, nbytes // GRAIN))
     code = engine.compiled(emitter, target)
     ends = [nbytes * k // shares for k in range(shares + 1)]
     return Run([[[Step(code, (source, to, first, end, count))] for first, end in pairwise(ends)]])
 
 
-# --- code; arguments: ARGUMENTS, the first and the last of the packed bytes, and the elements in all of them ---
+# --- code; arguments: ARGUMENTS, two addresses, the range of packed bytes, and the number of elements in all of them ---
 
 
 def unpacked(target: Target) -> str:
-    """The kernel that makes a byte of each half of a byte, the low one first."""
+    """The kernel that unpacks each half of a byte to a byte, the low half first."""
     return _unpacked(target, signed=False)
 
 
 def unpacked_signed(target: Target) -> str:
-    """`unpacked` of signed elements."""
+    """`unpacked` for signed elements."""
     return _unpacked(target, signed=True)
 
 
@@ -120,7 +120,7 @@ def _unpacked(target: Target, *, signed: bool) -> str:
 
 
 def packed(target: Target) -> str:
-    """The kernel that makes a byte of each two, of their low halves; a half that no element is left for is 0."""
+    """The kernel that packs the low halves of two bytes into one byte; a half without an element is 0."""
     body = Body(target)
     arguments(body, ARGUMENTS, {"from", "to"})
     lanes = target.vector_bytes
@@ -138,7 +138,7 @@ def packed(target: Target) -> str:
         low = body.loaded(Kind("i8"), body.at("%from", at))
         next_ = body.op(f"or i64 {at}, 1")
         there = body.value(f"icmp ult i64 {next_}, %count", Kind("i1"))
-        high = body.loaded(Kind("i8"), body.at("%from", next_))  # there are two bytes for each, elements or not
+        high = body.loaded(Kind("i8"), body.at("%from", next_))  # the scratch has two bytes for each packed one
         body.stored((low & 15) | body.chosen(there, high << 4, 0), body.at("%to", i))
         return []
 

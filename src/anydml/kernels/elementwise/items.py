@@ -1,4 +1,4 @@
-"""The items that the nodes of a formula come to, and each of them taken as a real number, as an integer or as bits."""
+"""The results of a formula's nodes, called items, and their conversions to real numbers, integers and bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from anydml.tensor import DataType, limits
 
 
 class LoadedElement(NamedTuple):
-    """An element that was read: its bits."""
+    """The bits of an element that was read."""
 
     bits: Value
     data_type: DataType
@@ -33,7 +33,7 @@ Item: TypeAlias = Number | WholeNumber | Truth | LoadedElement | Constant | Line
 
 
 def value_of(c: Constant) -> Fraction | float:
-    """The number that a constant is; no symbol is lowered."""
+    """The number that a constant stands for; symbols are never lowered."""
     assert isinstance(c.value, (Fraction, float)), c
     return c.value
 
@@ -81,7 +81,7 @@ def integer(item: LoadedElement) -> WholeNumber:
 
 
 def as_whole(item: Item, like: Value) -> WholeNumber | None:
-    """An item as an integer, like `as_number`; None if it is no integer in kind."""
+    """An item as an integer, like `as_number`; None if it is not integral."""
     if isinstance(item, LoadedElement) and item.data_type.dtype.kind in "iu":
         return integer(item)
     if isinstance(item, Constant) and item.integral:
@@ -90,7 +90,7 @@ def as_whole(item: Item, like: Value) -> WholeNumber | None:
 
 
 def as_bits(item: Item, data_type: DataType, like: Value) -> Item:
-    """A constant that is stored beside elements whose bits are moved, as its own bits; another item as it is."""
+    """The bits of a constant that is stored beside elements whose bits are moved; any other item unchanged."""
     if not isinstance(item, Constant):
         return item
     value = value_of(item)

@@ -1,4 +1,4 @@
-"""A map as its kernel is made for it, and the kernel's arguments."""
+"""The key that a map's kernel is made for, and the kernel's arguments."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
-STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goes on, and how many are on its list
+STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goes on, and how many elements are on its list
 
 
 class MapKey(NamedTuple):
-    """A map, but for its sizes and strides. layouts: of each stream along a row, the output last; outer: dimensions of rows.
+    """A map without its sizes and strides. layouts: of each stream along a row, the output last; outer: dimensions of rows.
 
-    stream: whether stores go past the cache. levels: how elements are computed, then how those are that this leaves undecided,
-    one after the other (`formula.LEVELS`); listed: whether the first leaves any undecided.
+    stream: whether stores are non-temporal. levels: of `formula.LEVELS`; the first computes all elements, each further one
+    those that the one before leaves undecided. listed: whether the first leaves any undecided.
     """
 
     formula: Formula
@@ -31,7 +31,7 @@ class MapKey(NamedTuple):
 
 
 def lanes_in_pairs(target: Target) -> int:
-    """Elements of a group of pairs of float32: four vectors beside each other hide that each operation waits for another."""
+    """Elements of a group in pairs of float32: four independent vectors hide the latency of dependent operations."""
     return target.vector_bytes
 
 

@@ -1,4 +1,4 @@
-"""The elements of a group at each level, and the stages that go through those that the first level leaves undecided."""
+"""The elements of a group at each level, and the stages that decide those that the first level leaves undecided."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anydml.kernels.numbers.floats.rounding import between_ends
 from anydml.kernels.numbers.halves import narrowed
 from anydml.tensor import DataType
 
-REMAINDERS = ("fmod", "floor_mod")  # which have finer stages of their own
+REMAINDERS = ("fmod", "floor_mod")  # functions with finer stages of their own
 SCALED = {"stream", "constant", "same", "mul", "add", "sub", "max", "min", "absolute", "neg"}
 FINER = ("list", "count")
 
@@ -44,7 +44,7 @@ def _element(body: Body, key: MapKey, streams: Sequence[Value], level: str) -> t
 
 
 def of_line(body: Body, key: MapKey, streams: Mapping[int, Value]) -> dict[int, Item]:
-    """The items of a formula's nodes that are the same along a line; streams: those that are."""
+    """The items of a formula's nodes that are the same along a line; streams: the constant ones."""
     kinds = [Kind(f"i{t.element_bits}", key.lanes) for t in key.types[:-1]]
     read = [streams.get(k, body.undefined(kind)) for k, kind in enumerate(kinds)]
     walk = LineWalk(body, key.formula, read, key.types[-1], key.lanes, key.levels[0], key.moves)
@@ -52,7 +52,7 @@ def of_line(body: Body, key: MapKey, streams: Mapping[int, Value]) -> dict[int, 
 
 
 def standardised_element(body: Body, key: MapKey, streams: Sequence[Value], known: Mapping[int, Item]) -> tuple[Value, str]:
-    """`element` of a formula with standardised elements: the undecided lanes as bits. known: `of_line`."""
+    """`element` for a formula with standardised elements, with the undecided lanes as bits. known: the result of `of_line`."""
     walk = LineWalk(body, key.formula, streams, key.types[-1], key.lanes, key.levels[0], key.moves)
     walk.items.update(known)
     return stored_quickly(walk, walk.run, key.lanes, integral=key.integral)
@@ -61,7 +61,7 @@ def standardised_element(body: Body, key: MapKey, streams: Sequence[Value], know
 def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, integral: bool) -> tuple[Value, str]:
     """The bits that store elements, and those lanes that have to be decided elsewhere, as bits.
 
-    root: the item of the last node. Where a cheap test decides all standardised elements of a group, nothing else is looked at.
+    root: gives the item of the last node. If a cheap test decides all standardised elements of a group, no other test runs.
     """
     body, data_type = walk.body, walk.data_type
 
@@ -98,7 +98,7 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
 
 
 def _long_integers(key: MapKey) -> bool:
-    """Whether integers of 64 bits are scaled by real numbers: of these, float64 would leave most undecided."""
+    """Whether 64-bit integers are scaled by real numbers: float64 would leave most of the results undecided."""
     long = [t.element_bits == 64 and t.dtype.kind in "iu" for t in key.types]
     if key.integral or key.moves or not (any(long[:-1]) and long[-1]):
         return False
@@ -156,7 +156,7 @@ def known(target: Target, key: MapKey, name: str) -> tuple[str, list[str]]:
 def _group_by_group(
     name: str, target: Target, key: MapKey, made_of: Callable[[list[Value], Value], tuple[Value, Value | None]]
 ) -> tuple[str, list[str]]:
-    """A function of its own, so that its constants take no registers of the kernel's: elements made anew, and some lanes."""
+    """A function that stores new elements and returns some lanes; in the kernel, its constants would take registers."""
     body, lanes = Body(target), key.lanes
     pointers = [f"%p{k}" for k in range(len(key.types))]
 
@@ -179,7 +179,7 @@ def _group_by_group(
 
 
 def called(body: Body, name: str, pointers: Sequence[str], count: int) -> str:
-    """The number that `again` or `known` returns."""
+    """The result of a call of `again`, `slowly` or `known`."""
     return body.op(f"call i64 @{name}({', '.join(f'ptr {p}' for p in pointers)}, i64 {count})")
 
 
@@ -187,7 +187,7 @@ def finer_stage(target: Target, key: MapKey, level: str) -> tuple[str, list[str]
     """`i64 @level(ptr list, i64 count)`: decide listed elements, keep the others on the list, and say how many these are."""
     body = Body(target)
     count = len(key.types)
-    # of float64, two registers
+    # two registers of float64
     lanes, width = min(key.lanes, target.vector_bytes // 4), 8 * count
     key = key._replace(lanes=lanes)
     kinds = [Kind(f"i{t.element_bits}", lanes) for t in key.types]
@@ -207,7 +207,7 @@ def finer_stage(target: Target, key: MapKey, level: str) -> tuple[str, list[str]
                 word = body.loaded(Kind("i64"), slot, 8 + 8 * k)
                 streams[k] = streams[k].replaced(lane, word.converted("trunc", Kind(kind.element)))
         bits = "0"
-        if level in key.levels[1:2]:  # there is code for it
+        if level in key.levels[1:2]:  # `again` has code for it
             for value, place in zip(streams, spares, strict=False):
                 body.stored(value, place)
             bits = called(body, "again", spares, lanes)
@@ -222,7 +222,7 @@ def finer_stage(target: Target, key: MapKey, level: str) -> tuple[str, list[str]
         def one(lane: str, kept: list[Value]) -> list[Value]:
             slot = body.at("%list", body.op(f"mul i64 {body.op(f'add i64 {e}, {lane}')}, {width}"))
             bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-            # an entry that is decided is written over by the next one, or is the last
+            # the next entry overwrites one that is decided
             to = body.at("%list", body.op(f"mul i64 {kept[0].name}, {width}"))
             address = body.load("ptr", slot)
             size = kinds[-1].bits // 8

@@ -1,4 +1,4 @@
-"""A formula whose elements have much in common with those of the same line: the nodes that `regrouping` makes, as items."""
+"""Formulas whose elements share values with others of the same line: the items of the nodes that `regrouping` makes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from anydml.kernels.numbers.floats.numbers import Number, settled
 
 
 class LineWalk(FormulaWalk):
-    """base: the node of a standardised element that the last node is, within limits, if it is.
+    """A regrouped formula. base: the standardised element that the last node is, clamped or not; None if it is none.
 
-    clamps: "max" or "min", and a limit, which is a float32, so that it makes no difference whether it comes before a rounding.
+    clamps: "max" or "min", each with a limit. Limits are float32, so that clamps may come before or after the rounding.
     """
 
     def __post_init__(self) -> None:
@@ -29,7 +29,7 @@ class LineWalk(FormulaWalk):
         self._begun: standardised.Standardised | None = None
 
     def run_line(self, constant: Collection[int]) -> dict[int, Item]:
-        """The items of the nodes that are the same along a line, for groups anywhere in it; constant: the streams that are."""
+        """The items of the nodes that are the same along a line, for all of its groups; constant: the streams that are so."""
         for place, inside in enumerate(differing(self.formula, constant)):
             if not inside:
                 op, args, data = self.formula[place]
@@ -37,25 +37,25 @@ class LineWalk(FormulaWalk):
         return self.items
 
     def at_base(self) -> standardised.Standardised | None:
-        """The element at the base, with its doubt apart."""
+        """The element at the base, with its doubtful lanes not yet in its guard."""
         if self.base is not None:
             self.fill_to(self.base)
         return self._begun
 
     def fill_to(self, base: int) -> None:
-        """Compute a node."""
+        """Compute a node and all nodes before it."""
         for place, (op, args, data) in enumerate(self.formula[: base + 1]):
             if place not in self.items:
                 self.items[place] = self._item(place, op, args, data)
 
     def doubted(self) -> None:
-        """Take the element at the base with its doubt, in all that is computed from now on."""
+        """Add the doubtful lanes of the element at the base to its guard, for all that is computed from now on."""
         if self.base is not None and self._begun is not None:
             self.items[self.base] = self._begun.guarded()
             self.converted.pop(self.base, None)
 
     def clamped(self, x: Value) -> Value:
-        """A float32 that is none of the limits' zeros, within the limits."""
+        """A float32 clamped to the limits; it is not 0 if a limit is 0."""
         for op, limit in self.clamps:
             x = x.body.chosen(x.compared("ogt" if op == "max" else "olt", limit), x, limit)
         return x

@@ -1,7 +1,7 @@
 """Numbers by their signs and orders of magnitude alone: which results are 0, infinite or NaN, or are stored as one of these.
 
-Beside what a float64 with its bound says, each node of a formula has a sign and an interval of its magnitude's logarithm, so
-that nothing is too small: e^-1e30 times -2 is negative, and stored as -0. No function is computed anew.
+In addition to a float64 with its bound, each node of a formula has a sign and an interval of its magnitude's logarithm, which
+does not underflow: e^-1e30 times -2 is negative, and stored as -0. No function is computed again.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from anydml.kernels.numbers.lanes import Truth, either
 from anydml.tensor import DataType
 
 LOG2_E = 1 / math.log(2)
-ROOM = 2.0**-40  # of logarithms, for their roundings: each of a few operations is off by 2^-52 of the largest
-LARGEST = 2.0**200  # logarithms beyond are infinite
+ROOM = 2.0**-40  # relative room for roundings of logarithms: a few operations, each off by 2^-52 of the largest operand
+LARGEST = 2.0**200  # logarithms beyond it count as infinite
 LOG_ROOM = 0.0875  # log2(1 + f) is at most 0.0861 above f
 SMALLEST = 2.0**-1000
-APART = 2.0**-10  # of logarithms of numbers whose difference has a sign: it is at least 2^-10.6 of the larger
-NEARNESS = -1024.0  # what lacks so much to 1 counts as 1, and the difference from 1 as 0
+APART = 2.0**-10  # logarithms that differ by more make a difference of certain sign: it is at least 2^-10.6 of the larger
+NEARNESS = -1024.0  # a number within 2^NEARNESS of 1 counts as 1, and its difference from 1 as 0
 # logarithms below which a number is stored as 0, and above which it is infinite, with room to spare
 ENDS: Mapping[DataType, tuple[float, float]] = {DataType.FLOAT32: (-152.0, 130.0), DataType.FLOAT16: (-27.0, 18.0)}
 
 
 class Size(NamedTuple):
-    """A number's sign, as 1, -1 or NaN for NaN, and the two logarithms to base 2 between which that of its magnitude lies.
+    """A number's sign (1, -1, or NaN for NaN), and the bounds of the logarithm to base 2 of its magnitude.
 
-    Both are -infinity for 0 and infinity for infinity; guard: lanes of which this is not known.
+    Both bounds are -infinity for 0 and infinity for infinity; guard: lanes where this is not known.
     """
 
     sign: Value
@@ -48,9 +48,9 @@ class Size(NamedTuple):
 
 
 def stored(body: Body, walk: FormulaWalk, formula: Formula, data_type: DataType) -> tuple[Value, Value]:
-    """The bits of 0, infinity or NaN where a formula is stored as one, and the other lanes.
+    """The bits of a formula's result where it is stored as 0, infinity or NaN, and the mask of the other lanes.
 
-    walk: of the same formula, of which all nodes have been computed in float64.
+    walk: of the same formula; it has computed all nodes in float64.
     """
     sizes: dict[int, Size] = {}
     for place, node in enumerate(formula):
@@ -94,7 +94,7 @@ def _of_number(x: Number) -> Size:
 
 
 def _below_logarithm(x: Value) -> Value:
-    """At most log2(x), and no more than LOG_ROOM below it, of x > 0: the exponent and, for log2(1 + f), f."""
+    """A number between log2(x) - LOG_ROOM and log2(x), for x > 0: the exponent plus f, in place of log2(1 + f)."""
     body, bits = x.body, x.bits()
     small = x.compared("olt", SMALLEST)
     bits = body.chosen(small, (x * 2.0**100).bits(), bits)  # a subnormal number has no exponent
@@ -132,7 +132,7 @@ def _made(walk: FormulaWalk, formula: Formula, place: int, sizes: Mapping[int, S
     if op in ("mul", "div"):
         a, b = operands
         low, high = (a.low + b.low, a.high + b.high) if op == "mul" else (a.low - b.high, a.high - b.low)
-        sign = a.sign * b.sign  # NaN where there is no logarithm: of 0 times infinity
+        sign = a.sign * b.sign  # the logarithms of 0 times infinity are NaN, and so is the sign
         sign = sign.body.chosen(low.compared("uno", high), math.nan, sign)
         return Size(sign, low, high, either(a.guard, b.guard))
     if op in ("max", "min"):
@@ -140,7 +140,7 @@ def _made(walk: FormulaWalk, formula: Formula, place: int, sizes: Mapping[int, S
     if op == "expm1":  # its magnitude is between |x| / 2 and 2 |x| where |x| is below 1
         (x,) = operands
         return Size(x.sign, x.low - 1.0, x.high + 1.0, either(x.guard, x.high.compared("oge", 0.0)))
-    if op == "tanh":  # its magnitude is between half of the smaller of |x| and 1, and that
+    if op == "tanh":  # its magnitude is between min(|x|, 1) / 2 and min(|x|, 1)
         (x,) = operands
         return Size(x.sign, at_most(x.low, 0.0) - 1.0, at_most(x.high, 0.0), x.guard)
     if op == "limits":
@@ -153,7 +153,7 @@ def _made(walk: FormulaWalk, formula: Formula, place: int, sizes: Mapping[int, S
 
 
 def _of_value(like: Value, value: float) -> Size:
-    """A constant."""
+    """The sign and magnitude of a constant."""
     if value != value:
         return Size(like.lift(math.nan), like.lift(0.0), like.lift(0.0), None)
     log = math.inf if math.isinf(value) else math.frexp(value)[1] if value else -math.inf
@@ -161,12 +161,12 @@ def _of_value(like: Value, value: float) -> Size:
 
 
 def _exponential(x: Number, op: str) -> Size:
-    """e^x, 1 / (1 + e^-x), or log(1 + e^x) for x < 0: the latter are between half of the smaller of e^x and 1, and that."""
+    """e^x, 1 / (1 + e^-x), or log(1 + e^x) for x < 0: the latter two are between min(e^x, 1) / 2 and min(e^x, 1)."""
     v = x.wide()
     body, finite = v.body, v.magnitude().compared("olt", math.inf)
     error = v.lift(0.0) if x.exact else body.chosen(finite, x.error(), 0.0)
     low, high = (v - error) * LOG2_E, (v + error) * LOG2_E
-    # the roundings, of -infinity, too
+    # room for roundings, of -infinity as well
     low, high = low + at_most(low, 0.0) * ROOM, high - at_most(at_least(high, -LARGEST), 0.0) * ROOM
     guard = ~error.compared("olt", math.inf)
     if op == "softplus":

@@ -1,4 +1,4 @@
-"""Integers in formulas: which nodes are integers in kind, and of which no more is seen than their remainders."""
+"""Integers in formulas: which nodes are integral, and which are needed only modulo 2^bits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ KEEPS_MODULUS = {*RING, "select", "power", "same", "row_sum", "row_product"}
 
 
 def integral_at(formula: Formula, place: int) -> bool:
-    """Whether a node is an integer in kind."""
+    """Whether a node is integral."""
     i = each((1,))
     body, _ = over_streams(maps.Formula(formula[: place + 1]), (1,), i)
     return integral(body)
 
 
 def modular(formula: Formula) -> frozenset[int]:
-    """The sums, products and choices of which what is stored, modulo 2^bits, shows no more than that."""
+    """The sums, products and selections of which the stored integer depends only on the value modulo 2^bits."""
     uses: list[list[int]] = [[] for _ in formula]
     for place, (_, args, _) in enumerate(formula):
         for a in args:

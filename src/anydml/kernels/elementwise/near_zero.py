@@ -1,9 +1,9 @@
-"""Functions that are s x and next to nothing more, or less, near zero: at a tie of s x, the sign of that decides.
+"""Functions that differ from s x by next to nothing near zero: at a tie of s x, the sign of the difference decides.
 
-s x is an exact float64 whose last place is 0, and what is added to it is less than that place. So the float64 beside it, on the
-side of what is added, rounds as the sum does.
+s x is an exact float64 whose last bit is 0, and the difference is less than the last place. So the float64 next to s x, on the
+side of the difference, rounds as the function does.
 
-HARD_SWISH of few digits, as that of integers is, is an exact float64, and may be a tie as well.
+HARD_SWISH of an argument of few digits, such as an integer, is an exact float64, and may be a tie itself.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from anydml.schema.node import Constant
 from anydml.tensor import DataType
 
 TINY = 2.0**-60  # of arguments
-STEEP = 64  # what is added may be so many times s x^2: less than 2^-53 of s x
+STEEP = 64  # the difference may be so many times s x^2, which is less than 2^-53 of s x
 DIGITS = 28  # of s; an element has 24
 
 
 class Line(NamedTuple):
-    """a x + b, between 0 and 1, times which x is the result."""
+    """a x + b, clamped to 0 and 1; the result is x times this."""
 
     a: float
     b: float
 
     def exact(self, x: Value) -> tuple[Value, Value]:
-        """The product in float64, and where nothing was rounded, and it is none: there, a tie is known as one."""
+        """The product in float64, and the lanes where it is exact and not 0: there, ties are certain."""
         body, term = x.body, x * self.a
         total = term + self.b
         other = total - term
@@ -70,7 +70,7 @@ class NearZero(NamedTuple):
 
 
 def near_zero(key: MapKey) -> NearZero | None:
-    """The terms of the function that a formula is of a FLOAT32 element, where they are known."""
+    """The first terms of a formula that is a function of one FLOAT32 element; None where they are not known."""
     if key.types != (DataType.FLOAT32, DataType.FLOAT32) or key.moves:
         return None
     return _SeriesMatch(key.formula).found()
@@ -91,7 +91,7 @@ class _SeriesMatch:
         return data.value if isinstance(data, Constant) and isinstance(data.value, Fraction) else None
 
     def _scaled(self, op: str, place: int) -> tuple[Fraction, int] | None:
-        """The constant operand of an operation, and the number of its other operand."""
+        """The constant operand of an operation, and the place of its other operand."""
         node = self.formula[place]
         if node.op == op:
             for one, other in (node.args, node.args[::-1]):
@@ -100,7 +100,7 @@ class _SeriesMatch:
         return None
 
     def _line(self, place: int) -> Fraction | None:
-        """k of k x."""
+        """The constant k of a node k x, where x is an element."""
         if self.formula[place].op == "stream":
             return Fraction(1)
         found = self._scaled("mul", place)
@@ -134,6 +134,6 @@ class _SeriesMatch:
 
 
 def _short(slope: Fraction) -> bool:
-    """Whether products with a slope are exact, and end in a 0."""
+    """Whether products of elements and a slope are exact, with a last bit of 0."""
     numerator, denominator = abs(slope.numerator), slope.denominator
     return (numerator // (numerator & -numerator)).bit_length() <= DIGITS and denominator & (denominator - 1) == 0

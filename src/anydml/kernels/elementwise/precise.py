@@ -1,7 +1,7 @@
-"""Formulas in twice float64's precision: what float64's bounds leave undecided, ties and zeros among it.
+"""Formulas in twice float64's precision, for elements that float64's bounds leave undecided, among them ties and zeros.
 
-A value is a pair and an absolute bound, which is 0 in the lanes where nothing was rounded; so a tie is known as one, and a 0
-where its sign is known. What lies far out stays undecided, and so do infinities and NaN, unless asked for as `extremes`.
+A value is a pair with an absolute bound, which is 0 in the lanes where nothing was rounded. So ties are certain, and so are
+zeros whose sign is known. Very large and very small numbers, infinities and NaN stay undecided, unless `extremes` is set.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def stored(
     known: Mapping[int, Precise] | None = None,
     extremes: bool = False,
 ) -> tuple[Value, Value | None]:
-    """The bits of what a formula gives, and the lanes that stay undecided; Uncompilable where it has other operations.
+    """The bits of a formula's results, and the lanes that stay undecided; Uncompilable where it has other operations.
 
-    known: nodes by their places, which are not computed. extremes: zeros, infinities and NaN are decided, too.
+    known: results by the nodes' places, which are not computed. extremes: zeros, infinities and NaN are decided, too.
     """
     found = computed(body, formula, streams, lanes, known or {}, extremes=extremes)
     return finished(found, data_type, integral=integral, extremes=extremes)
@@ -71,7 +71,7 @@ def stored(
 def computed(
     body: Body, formula: Formula, streams: Sequence[Value], lanes: int, known: Mapping[int, Precise], *, extremes: bool = False
 ) -> Precise:
-    """The result of a formula; known: nodes by their places, which are not computed."""
+    """The result of a formula; known: results by the nodes' places, which are not computed."""
     items: list[Precise | Truth] = []
     for place, (op, args, data) in enumerate(formula):
         if place in known:
@@ -98,7 +98,7 @@ def finished(x: Precise | Truth, data_type: DataType, *, integral: bool, extreme
 
 
 def _cut(x: Precise, data_type: DataType, integral: bool) -> tuple[Value, Value | None]:
-    """The bits of a number that is cut to an integer, and the lanes that stay undecided: of an integral one, where it wraps."""
+    """The bits of a number truncated to an integer, and the lanes that stay undecided, such as integral ones that wrap."""
     low, high = (int(end) for end in limits(data_type))
     if data_type.element_bits == 64:
         if integral:
@@ -154,11 +154,11 @@ def _rounded(x: Precise, data_type: DataType, extremes: bool) -> tuple[Value, Va
     itself = None if x.signed is None else x.signed & is_zero(x)
     near = None
     if extremes:
-        # What is so near to a boundary counts as on it. A pair that is on none is further away: by more than a place of its
-        # head, or by its tail.
+        # A number so near to a boundary counts as being on it. A pair that is on no boundary is further away: by more than a
+        # place of its head, or by its tail.
         whole = tail.compared("oeq", 0.0) | tail.magnitude().compared("ogt", size * 2.0**-900)
         near = inside & whole & x.err.compared("ole", size * NEAR) & size.compared("ogt", 2.0**-160)
-        # what is much smaller than the least number is stored as 0 with its sign
+        # a number far below the type's least one is stored as 0 with its sign
         smaller = size.compared("olt", 2.0**-200) & (x.err * 2.0).compared("olt", size)
         itself = either(~finite(head), itself, smaller)
     if (known := either(near, itself)) is not None:
@@ -210,7 +210,7 @@ def item(
         return _limits(numbers[0], numbers[1], cast("tuple[tuple[str, str], ...]", data)) if extremes else numbers[1]
     if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
         whole = to_whole(op, numbers[0])
-        # whose sign is not known
+        # the sign of a 0 is not known
         zero = whole.pair.head.compared("oeq", 0.0)
         return whole._replace(guard=either(whole.guard, zero)) if extremes else whole
     if op == "power" and isinstance(data, int):

@@ -1,4 +1,4 @@
-"""Parts of formulas that are computed as a whole in twice float64's precision: one after the other, they lose digits."""
+"""Parts of formulas that are computed as a whole in twice float64's precision: operation by operation, they lose digits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def weighted(formula: Formula, place: int) -> tuple[int, int, int] | None:
 
 
 def between(made: Precise | Truth, *parts: Precise | Truth) -> Precise:
-    """(1 - z) a + z b as a + z (b - a) where that is known better: where z is large, and a is nearly b."""
+    """(1 - z) a + z b as a + z (b - a) where that has the smaller bound: where z is large, and a is nearly b."""
     z, a, b = (x for x in parts if isinstance(x, Precise))
     assert isinstance(made, Precise)
     other = add(a, multiply(z, subtract(b, a)))

@@ -1,4 +1,4 @@
-"""Formulas whose elements a line standardises, regrouped: what is the same for a line is computed once for it.
+"""Formulas with elements that are standardised by line, regrouped: values that a line shares are computed once for it.
 
 (x - m) a g + b, where m and a are the same for a line, is a "standardised" element of a "line". ((x - m) + (z - n) c) a is a
 "sloped" one of a "sloped_line". `standardised` and `sloped` have their instructions.
@@ -29,7 +29,7 @@ def differing(formula: Formula, constant: Collection[int]) -> tuple[bool, ...]:
 
 
 class _Product(NamedTuple):
-    """Nodes: factors that differ along a line, others, and divisors."""
+    """The nodes of a product: factors that differ along a line, other factors, and divisors."""
 
     inside: list[int]
     above: list[int]
@@ -37,7 +37,7 @@ class _Product(NamedTuple):
 
 
 class _Element(NamedTuple):
-    """Nodes, each None or empty where there is none."""
+    """The nodes of a standardised element, None or empty for parts that it lacks."""
 
     x: int
     m: int | None
@@ -55,7 +55,7 @@ class _Element(NamedTuple):
 
 
 class _Sloped(NamedTuple):
-    """Nodes: two differences, the second times a factor that is subtracted where it says so, and a factor of both."""
+    """The nodes of a sloped element, ((x - m) + (z - n) slope) factors; less: the second difference is subtracted."""
 
     x: int
     m: int
@@ -76,9 +76,9 @@ class _Sloped(NamedTuple):
 
 @lru_cache(maxsize=256)
 def regrouped(formula: Formula, constant: frozenset[int]) -> Formula:
-    """The formula with elements, and what is the same for their lines; constant: the streams that are.
+    """The formula with standardised and sloped elements and their lines; constant: the streams that are the same for a line.
 
-    Each takes the place of a node, so that there is an end.
+    Each element takes the place of a node, so that the loop ends.
     """
     while (found := _regrouped(formula, constant)) is not None:
         formula = used(found)
@@ -94,7 +94,7 @@ def _regrouped(formula: Formula, constant: frozenset[int]) -> list[Node] | None:
 
 
 class _Written:
-    """A formula that is written anew from a node on."""
+    """A formula that is rewritten from a node on."""
 
     def __init__(self, formula: Formula, p: int) -> None:
         self.formula, self.p = formula, p
@@ -123,7 +123,7 @@ class _Written:
         return self.add(op, *before, *(place for _, place in there), data="".join(role for role, _ in there))
 
     def ended(self, element: int) -> list[Node]:
-        """The nodes with another one in the place of p."""
+        """The nodes, with the element in the place of p."""
         moved = {self.p: element}
         for place in range(self.p + 1, len(self.formula)):
             op, args, data = self.formula[place]
@@ -132,7 +132,7 @@ class _Written:
 
 
 def _element(formula: Formula, inside: Sequence[bool], p: int) -> _Element | None:
-    """The element that a node is, if it is one that gains by that: a line has more than elements, or what they are less."""
+    """A node as a standardised element; None if it is none, or if its line computes nothing or serves only one subtraction."""
     terms = list(_terms(formula, p))
     products = [t for t in terms if not _is_single(formula[t])]
     if len(products) != 1 or len(terms) > 1 + TERMS:
@@ -159,7 +159,7 @@ def _element(formula: Formula, inside: Sequence[bool], p: int) -> _Element | Non
 
 
 def _sloped(formula: Formula, inside: Sequence[bool], p: int) -> _Sloped | None:
-    """The sloped element that a node is, if it is one."""
+    """A node as a sloped element; None if it is none."""
     factors = _factors(formula, inside, p)
     if len(factors.inside) != 1 or formula[factors.inside[0]].op not in ("add", "sub"):
         return None
@@ -175,7 +175,7 @@ def _sloped(formula: Formula, inside: Sequence[bool], p: int) -> _Sloped | None:
 
 
 def _centre(formula: Formula, inside: Sequence[bool], p: int) -> tuple[int, int] | None:
-    """The arguments of an element less what is the same for a line."""
+    """The arguments of a difference x - m, of an element and a value that a line shares; None for other nodes."""
     op, args, _ = formula[p]
     if op != "sub" or inside[args[1]] or not (inside[args[0]] and _is_single(formula[args[0]])):
         return None

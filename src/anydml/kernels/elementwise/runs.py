@@ -1,4 +1,4 @@
-"""Runs of steps, one after another in one scratch: what each leaves undecided is decided before the next one begins."""
+"""Runs of steps that share a scratch: the elements that a run leaves undecided are decided before the next run begins."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Undecided(Protocol):
     """Elements that a run's kernels leave undecided."""
 
     def begun(self, scratch: NDArray[np.int64]) -> bool:
-        """Whether a piece has stopped in this call or in one that it takes up, so that their steps have been begun."""
+        """Whether a piece has stopped, in this call or in one that it resumes: then the run's steps have begun."""
 
     def decide(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
-        """Decide what is on the lists of all pieces, when one has stopped, and empty them."""
+        """Decide the elements on the lists of all pieces, after one has stopped, and empty the lists."""
 
 
 class Run(NamedTuple):
@@ -50,9 +50,9 @@ class Run(NamedTuple):
 
 
 def in_order(target: Target, runs: Sequence[Run], inner: Mapping[str, int], *, short: bool) -> Lowered:
-    """Runs as one; inner: the bytes of each tensor that one leaves to another, by the name that addresses are from.
+    """Runs as one; inner: the bytes of each tensor that one run writes for another, by the base name of its addresses.
 
-    A run may be begun again as long as none after it has ended: what it reads is no output of one after it.
+    A run may begin again until a later one has ended: it reads no output of a later run.
     """
     own: dict[str, At] = {}
     size = 0
@@ -72,9 +72,9 @@ def in_order(target: Target, runs: Sequence[Run], inner: Mapping[str, int], *, s
 
 
 def in_turns(target: Target, runs: Sequence[Run], *, short: bool) -> Lowered:
-    """Runs of as many pieces, each of as many steps, whose steps take turns: those of the first, then of the second ones.
+    """Runs with equal numbers of pieces and steps, interleaved: the first steps of all runs, then the second ones, and so on.
 
-    No run reads what another one writes. Steps that left nothing undecided may be begun again.
+    No run reads another one's output. Steps that left nothing undecided may begin again.
     """
     pieces: list[list[Step | Repeat]] = [[] for _ in runs[0].phases[0]]
     undecided: list[tuple[int, Undecided]] = []
@@ -110,7 +110,7 @@ def _moved(step: Step | Repeat, bases: Mapping[str, At]) -> Step:
 
 
 def _decide(undecided: Sequence[tuple[int, Undecided]], scratch: NDArray[np.int64], arrays: Arrays) -> None:
-    """Decide what the run that stopped has left undecided; those before it have ended, and those after it have not begun."""
+    """Decide the elements that the stopped run left undecided; runs before it have ended, and runs after it have not begun."""
     stopped = max(k for k, (first, elements) in enumerate(undecided) if elements.begun(scratch[first:]))
     for first, elements in undecided[: stopped + 1]:
         elements.decide(scratch[first:], arrays)

@@ -1,4 +1,4 @@
-"""x * s + b in float64, rounded once: by the processor's operation, or made of sums and products that lose nothing."""
+"""x * s + b in float64, rounded once: by the processor's fused multiply-add, or by error-free sums and products."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from anydml.kernels.code.values import Value
 from anydml.kernels.numbers.floats.numbers import odd_of
 from anydml.kernels.numbers.functions.pairs import exact_product, two_sum
 
-FAR = 2.0**500  # x beyond it, or below its reciprocal, is moved by MOVED: a product's digits are normal numbers then
+FAR = 2.0**500  # x beyond it, or below its reciprocal, is scaled by MOVED, so that both parts of a product are normal numbers
 MOVED = 2.0**300
 
 
@@ -20,7 +20,7 @@ def rounded_once(x: Value, s: float, b: float) -> Value:
     plain, finite = x * s + b, x.magnitude().compared("olt", math.inf)
     if not math.isfinite(s) or s == 0:
         return plain
-    if not math.isfinite(b):  # what x * s overflows to is no infinity
+    if not math.isfinite(b):  # x * s is finite, even if float64 overflows
         return body.chosen(finite, b, plain)
     if b == 0:  # a product that is rounded to 0 keeps its sign
         return body.chosen((x * s).compared("oeq", 0.0) & x.compared("one", 0.0), x * s, plain)
@@ -28,9 +28,9 @@ def rounded_once(x: Value, s: float, b: float) -> Value:
 
 
 def _of_finite(x: Value, s: float, b: float) -> Value:
-    """As the sum of four numbers, of which the least two, rounded to odd, decide how the largest is rounded.
+    """x * s + b as the sum of four numbers; the smallest two, rounded to odd, decide the rounding of the largest.
 
-    What is moved back is as large as b where x is small, so that it is not rounded again.
+    Where x is small, the sum that is scaled back is as large as b, so that it is not rounded again.
     """
     body = x.body
     large, small = x.magnitude().compared("ogt", FAR), x.magnitude().compared("olt", 1 / FAR)

@@ -1,8 +1,7 @@
 """Results of functions of float32 that are known without computing them, for groups of which pairs leave many undecided.
 
-NaN; arguments so far out that the result is a limit; zeros; powers out of range; arguments so small that a result lies beside
-half the argument, or beside 1/2 and a quarter of it, by next to nothing: where that is a tie, the sign of next to nothing
-decides.
+These are NaN, limits far out, zeros, powers out of range, and results of arguments so small that they differ by next to nothing
+from half the argument, or from 1/2 plus a quarter of it. Where the latter is a tie, the sign of the difference decides.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from anydml.kernels.numbers.functions.paired_powers import halved_exponent
 from anydml.tensor import DataType
 
 TINY = 2.0**-60  # below, x / 2 + x^2 / 4 and x / 2 + 0.4 x^2 are nearer to x / 2 than any other half of a float32 is
-NEAR = 2.0**-12  # below, x^3 / 48 is less than what 1/2 + x / 4 can be away from a tie, unless it is one
+NEAR = 2.0**-12  # below, x^3 / 48 is less than the distance of 1/2 + x / 4 from a tie, unless it is one
 QUADRATIC = 2.0**-16  # below, x^4 / 48 is less than the last place of x^2 / 4
 LEVEL = 2.0**-26  # below, e^x rounds to 1, and x - x^3 / 3 to x
 ERF_SLOPE, ERF_TINY = 2 / math.sqrt(math.pi), 2.0**-30  # beside 2 x / sqrt(pi), the next term is below 2^-60 of it
 ONE = 127 << 23  # the bits of 1
-SECOND_BINADE = 2 << 23  # the bits of a float32 below which it is as many times 2^-149
+SECOND_BINADE = 2 << 23  # a float32 with lower bits than these is 2^-149 times its bits
 
 _POWER = formula_of(
     (Node("stream", (), (0, DataType.FLOAT32)), Node("stream", (), (1, DataType.FLOAT32)), Node("pow", (0, 1), None))
@@ -34,7 +33,7 @@ _POWER = formula_of(
 
 
 class Ends(NamedTuple):
-    """Up to low and from high on, a function rounds to a limit; of zeros it is `zero`, None where that is not told."""
+    """Up to low and from high on, a function rounds to a limit; at 0, it is `zero`, unless that is None."""
 
     low: float
     at_low: float
@@ -53,11 +52,11 @@ ENDS = {
     "erf": Ends(-20.0, -1.0, 20.0, 1.0),
 }
 
-APART = {"pow", *ENDS} - {"log"}  # those whose constants take a kernel's registers unless they are in a function of their own
+APART = {"pow", *ENDS} - {"log"}  # they are in a function of their own, so that their constants take no registers of a kernel
 
 
 def function(formula: Formula) -> str | None:
-    """The function that a formula is of its elements, if results of it are known."""
+    """The function that a formula applies to its elements, if some of its results are known."""
     if formula == _POWER:
         return "pow"
     if [node.data for node in formula if node.op == "stream"] != [(0, DataType.FLOAT32)]:
@@ -119,38 +118,38 @@ def _agreed(y: paired.PairInterval) -> tuple[Value, Value]:
 
 
 def _no_smaller(x: Value) -> Value:
-    """x, or if it is smaller, 2^-60 with its sign, by its bits: products with subnormal numbers are slow."""
+    """x, or 2^-60 with its sign where |x| is less, by operations on bits: products with subnormal numbers are slow."""
     bits = x.bits()
     least = x.body.constant(x.kind, TINY).bits()
     return (x.body.intrinsic("umax", bits & 0x7FFFFFFF, least) | (bits & -(1 << 31))).cast(x.kind)
 
 
 def _half(x: Value) -> Value:
-    """The bits of x / 2 and a little more, rounded."""
+    """The bits of x / 2 plus a tiny positive number, rounded."""
     bits = x.bits()
     size = bits & 0x7FFFFFFF
-    up = bits.shifted_right(31, signed=True) + 1  # what is added to a negative number makes it smaller
+    up = bits.shifted_right(31, signed=True) + 1  # the tiny number makes a negative one smaller in magnitude
     low = (size + up).shifted_right(1, signed=False)
     return x.body.chosen(size.compared("ult", SECOND_BINADE), low, size - (1 << 23)) | (bits & -(1 << 31))
 
 
 def _beside_half(x: Value) -> Value:
-    """The bits of 1/2 + x / 4 and a little towards 1/2, rounded."""
+    """The bits of 1/2 + x / 4, moved towards 1/2 by a tiny number, rounded."""
     quarter = x * 0.25
     made = quarter + 0.5
     rest = quarter - (made - 0.5)  # exact
-    # rounded at a tie, away from 1/2: back by a unit, which is smaller below 1/2
+    # where a tie was rounded away from 1/2, go back by one unit, which is smaller below 1/2
     above, below = rest.compared("oeq", -(2.0**-25)), rest.compared("oeq", 2.0**-26)
     moved = x.body.chosen(x.compared("ogt", 0.0) & above, made.bits() - 1, made.bits())
     return x.body.chosen(x.compared("olt", 0.0) & below, made.bits() + 1, moved)
 
 
 def _small_swish(x: Value) -> tuple[Value, Value]:
-    """The bits of x / 2 + x^2 / 4, less x^4 / 48, where the square is a float32."""
+    """The bits of x / 2 + x^2 / 4 - x^4 / 48, and the lanes where they are known: the square is a float32."""
     body, size, half = x.body, x.magnitude(), x * 0.5
     square = half * half
     made = half + square
-    twice = (square - (made - half)) * 2.0  # what was rounded off, exactly: at a tie, a unit
+    twice = (square - (made - half)) * 2.0  # twice the exact rounding error: at a tie, a unit
     tie = ((made + twice) - made).compared("oeq", twice) & twice.compared("olt", 0.0)
     known = body.fused(half, half, -square).compared("oeq", 0.0) & size.compared("olt", QUADRATIC) & size.compared("oge", TINY)
     return body.chosen(tie, made + twice, made).bits(), known
@@ -163,15 +162,15 @@ def _tiny_erf(x: Value) -> tuple[Value, Value]:
 
 
 def _power(x: Value, y: Value) -> tuple[Value, Value]:
-    """Powers that are too large or too small, of zeros and infinities among them; those that are NaN; and those that are 1.
+    """Powers that overflow or underflow, among them those of zeros and infinities; those that are NaN; and those that are 1.
 
-    The bits of a number tell log2 |x| between l and l + 0.09, or less if it is subnormal.
+    log2 |x| is between l and l + 0.09, where l is read from the bits of x; for a subnormal x, it is less.
     """
     body, size = x.body, x.magnitude()
     least = (size.bits() - ONE).converted("sitofp", x.kind) * 2.0**-23
     near = body.chosen(least.compared("ogt", 0.0), least, at_most(least + 0.09, 0.0))  # the end nearer to 0
     near = body.chosen(size.compared("oeq", 0.0), x.lift(-math.inf), near)
-    # by an exponent that is smaller, it is as it is by 2^-60; of 0 it is 1, as is said below
+    # a smaller exponent has the result of 2^-60; an exponent of 0 has the result 1, which is set below
     exponent = _no_smaller(y) * body.chosen(size.compared("oeq", math.inf), size, near)
     large, small = exponent.compared("oge", 130.0), exponent.compared("ole", -152.0)
     whole, even = (rounded_to_whole("half_to_even", v).compared("oeq", v) for v in (y, halved_exponent(y)))

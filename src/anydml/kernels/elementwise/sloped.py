@@ -1,9 +1,9 @@
-"""Sloped elements y = (d + e c) a of a line, where d = x - m and e = z - n are differences: with one bound for all of it.
+"""Sloped elements y = (d + e c) a of a line, where d = x - m and e = z - n, as one operation with one bound.
 
-u is 2^-53. m, n and c are off by o, p and q, and a by r of itself, r <= 1/4. Then d is off by o + u |d|; e c by
-|c| (p + 2 u |e|) + q (|e| + p), with its own rounding; and |d| is at most that of the sum, and |e c|. So the sum is off by
-2 u of itself, and by s = o + |c| p + q p + |e| (q + 4 u |c|), and y by (r + 7 u) |y| + (1 + r) |a| s, with room for ends beside
-it. Elements are FLOAT32 or FLOAT16, and what they are computed with is moderate, so that nothing leaves float64's range.
+u is 2^-53. The errors of m, n and c are at most o, p and q, and the relative error of a is r <= 1/4. Then d is off by
+o + u |d|, and e c by |c| (p + 2 u |e|) + q (|e| + p), its own rounding included; |d| is at most |d + e c| + |e c|. So the sum
+is off by 2 u of itself plus s = o + |c| p + q p + |e| (q + 4 u |c|), and y by (r + 7 u) |y| + (1 + r) |a| s, with room for ends
+beside it. Elements are FLOAT32 or FLOAT16, and a line's numbers are moderate, so that nothing leaves float64's range.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from anydml.tensor import DataType
 
 
 class SlopedLine(NamedTuple):
-    """Bounds that are the same for a line; an element is off by share |y| + slope |e| + base. None is nothing.
+    """Numbers and bounds that a line shares; an element is off by share |y| + slope |e| + base. None means absent.
 
-    near: what n is off by.
-    limits: float32 factors of |z| and of 1, whose sum |y| has to reach, as in `standardised`.
+    near: the error of n.
+    limits: a float32 factor of |z| and a float32 constant, whose sum |y| has to reach, as in `standardised`.
     """
 
     m: Value
@@ -44,7 +44,7 @@ def line(roles: str, numbers: Sequence[Number]) -> SlopedLine:
     of = {role: decided_size(number) for role, number in zip(roles, numbers, strict=True)}
     m, n, c = (of[role] for role in "mnc")
     guards = [x.guard for x in of.values()] + [far(x.wide()) for x in (m, n, c)]
-    # infinities: which of them meet depends on what is left out here, but for a NaN, by which all are NaN; see `element` for c
+    # infinities: the result depends on signs that are not known here, unless a number is NaN, so that all are; for c: `element`
     infinite = either(*(x.wide().magnitude().compared("oeq", math.inf) for role, x in of.items() if role in "na"))
     assert infinite is not None
     for x in of.values():
@@ -79,8 +79,8 @@ def element(shared: SlopedLine, x: Number, z: Number) -> Standardised:
     assert single is not None, "elements are float32 numbers"
 
     def odd() -> Value:
-        # beside a difference of -0, the sign of e c decides, and c may be a sum of zeros, whose sign is not known; nor is that
-        # of e by an infinite c where e may be 0
+        # if d is -0, the sign of e c decides, and c may be a sum of zeros, whose sign is not known; if c is infinite and e may
+        # be 0, the sign of e is not known
         minus = d.bits().compared("eq", -(1 << 63))
         unsure = e.magnitude().compared("ole", shared.near) & shared.near.compared("une", 0.0)
         return minus | (unsure & shared.c.magnitude().compared("oeq", math.inf))

@@ -1,7 +1,7 @@
-"""Elements that some processors are slow with: a group that has any of them is computed without float32's products.
+"""Elements that some processors are slow with: a group that has any of them is computed without products of float32.
 
-On Intel's processors, a product, quotient or root of vectors of float32 takes 50 ns where it reads a subnormal number or makes
-one; a sum, a comparison and a conversion take as long as ever. In float64, no float32 is subnormal.
+On Intel's processors, a product, quotient or root of float32 vectors takes 50 ns if it reads a subnormal number or makes one;
+sums, comparisons and conversions are as fast as ever. As float64, no float32 is subnormal.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from anydml.tensor import DataType
 
 
 class SlowElements(NamedTuple):
-    """Elements but zeros that are smaller than `least`, those below `low` if it is below 0, and those from `far` on."""
+    """Nonzero elements of magnitude below `least`, those below a negative `low`, and those of magnitude from `far` on."""
 
     least: float
     low: float = 0.0
     far: float = math.inf
 
     def found(self, bits: Value) -> Value:
-        """Which of some float32 are such, by their bits alone."""
+        """The lanes of a float32 vector that are slow elements, by their bits."""
         return self.any([bits])
 
     def any(self, words: Sequence[Value]) -> Value:
-        """Where any of some float32 is such."""
+        """The lanes where any of several float32 vectors has a slow element, by their bits."""
 
         def extreme(which: str, bits: Sequence[Value]) -> Value:
             return reduce(partial(words[0].body.intrinsic, which), bits)
 
-        sizes = [(word & 0x7FFFFFFF) - 1 for word in words]  # of a zero, -1, or the largest number without a sign
+        sizes = [(word & 0x7FFFFFFF) - 1 for word in words]  # for 0, this is -1, the largest unsigned number
         found = extreme("umin", sizes).compared("ult", _bits(self.least) - 1)
         if self.low:
             found = found | extreme("umax", words).compared("ugt", _bits(self.low))
@@ -46,8 +46,8 @@ class SlowElements(NamedTuple):
         return found
 
 
-# below `least`, squares of arguments or tails of results are subnormal; elsewhere, tails are, or what a function makes of
-# arguments beyond those that it serves
+# below `least`, squares of arguments or tails of results are subnormal; in the other cases, tails are, or intermediate values
+# of arguments that a function does not serve
 OF_FUNCTIONS: dict[str, SlowElements | None] = {
     "exp": SlowElements(2.0**-60, far=68.0),
     "sigmoid": SlowElements(2.0**-40, -50.0),
@@ -55,14 +55,14 @@ OF_FUNCTIONS: dict[str, SlowElements | None] = {
     "tanh": SlowElements(2.0**-40),
     "erf": SlowElements(2.0**-80),
     "gelu": SlowElements(2.0**-70),
-    "pow": None,  # whose products are float64's
+    "pow": None,  # its products are float64
 }
-OF_PAIRS = SlowElements(2.0**-126)  # where arguments of a function are no elements
-OF_OPERATIONS = SlowElements(2.0**-60)  # products of two that are not slow are no subnormal numbers
+OF_PAIRS = SlowElements(2.0**-126)  # if arguments of functions are computed numbers
+OF_OPERATIONS = SlowElements(2.0**-60)  # the product of two elements that are not slow is not subnormal
 
 
 def slow_elements(body: Body, key: MapKey) -> SlowElements | None:
-    """Those of a kernel, if it has another way for them."""
+    """The slow elements of a kernel, or None if it has no other way to compute them."""
     if "avx2" not in body.target.features or DataType.FLOAT32 not in key.types[:-1]:
         return None
     if key.listed:
@@ -74,7 +74,7 @@ def slow_elements(body: Body, key: MapKey) -> SlowElements | None:
 
 
 def _by_operations(body: Body, key: MapKey) -> bool:
-    """Whether an element is made by operations of float32 that float64 has as well."""
+    """Whether elements are computed by slow float32 operations that float64 can replace."""
     texts = []
     for level in ("wide", "float64"):
         trial = Body(body.target)

@@ -1,4 +1,4 @@
-"""Groups with elements that a processor is slow with: 1 is computed in their place, and they are computed again."""
+"""Groups with elements that a processor is slow with: 1 replaces these elements at first, and they are computed again later."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from anydml.kernels.elementwise.slow_elements import SlowElements
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams
 from anydml.tensor import DataType
 
-SAMPLED = 32  # lanes of functions, of which one is looked at before a group is computed: others hide behind the function
+SAMPLED = 32  # lanes of a function for each one that is checked before a group is computed: its latency hides the checks
 ONE = 127 << 23  # the bits of 1
 
 
 class SlowGroups:
-    """The groups of a row, one after the other. To look at all elements would cost ordinary data a few percent.
+    """The checks of a row's groups for slow elements. To check all elements would cost ordinary data a few percent of the time.
 
-    All of a group is looked at where one of a few elements is slow, or the group before it had some. What is missed is right,
-    and late.
+    A whole group is checked if one of a few samples is slow, or if the group before had slow elements. Slow elements that are
+    missed have correct results, but take longer.
     """
 
     def __init__(self, body: Body, key: MapKey, slow: SlowElements) -> None:
@@ -30,14 +30,14 @@ class SlowGroups:
         self.samples = max(1, key.lanes // SAMPLED) if key.listed else 1
 
     def begin(self, before: str, latch: str) -> None:
-        """Where a group begins, which comes from these labels."""
+        """Begin a group, which control enters from these labels."""
         self.doubt, self.next = (f"%{self.body.name('doubt')}" for _ in range(2))
         self.body.do(f"{self.doubt} = phi i1 [ false, %{before} ], [ {self.next}, %{latch} ]")
 
     def benign(
         self, places: Streams, streams: Sequence[Value], i: str, take: str, within: Callable[[str, str], str]
     ) -> tuple[list[Value], str]:
-        """A group without its slow elements, and the lanes that these are in; within: those lanes that are elements."""
+        """A group with 1 in place of slow elements, and the lanes of these; within: leaves only lanes that hold elements."""
         body, singles = self.body, self.singles
         doubt = body.op(f"or i1 {self.doubt}, {self.slow.any(self._some(places, streams, i, take)).name}")
         before, look, after = (body.name(x) for x in ("before", "look", "after"))
@@ -71,7 +71,7 @@ class SlowGroups:
         return found
 
     def again(self, made: Value, bits: str, compute: Callable[[], Value]) -> Value:
-        """What was made, or in a group with slow elements, what is computed instead."""
+        """The results made or, in a group with slow elements, those computed instead."""
         body = self.body
         before, some, end, after = (body.name(x) for x in ("before", "slow", "again", "after"))
         body.jump(before)

@@ -1,15 +1,16 @@
-"""Elements that a line standardises, (x - m) a g + b, as one operation with one bound, where a and m are the same for a line.
+"""Standardised elements y = (x - m) a g + b of a line, as one operation with one bound; a and m are the same for a line.
 
-Factors that a line shares are multiplied and divided once for it. u is 2^-53; m is off by o, and a by r of itself, r <= 1/4.
-The difference d = x - m is off by o + u |d| then, the product d a by (r + 9/4 u) |d a| + (1 + r) |a| o, and g times that by |g|
-times as much. Products are at most the sum of |y| and all |b|, where y is the result. It, and ends beside it, have a few
-roundings more: in all it is off by (r + 7 u) (|y| + all |b|) + (1 + r) |a| o |g|. Elements are FLOAT32 or FLOAT16 and a and m
-are moderate, so that nothing leaves float64's range.
+Factors that a line shares are multiplied and divided once for it. u is 2^-53; m is off by o, and the relative error of a is
+r <= 1/4. Then the difference d = x - m is off by o + u |d|, the product d a by (r + 9/4 u) |d a| + (1 + r) |a| o, and d a g by
+|g| times as much. Products are at most |y| plus all |b|. The result and its ends have a few more roundings: in all, y is
+off by (r + 7 u) (|y| + all |b|) + (1 + r) |a| o |g|. Elements are FLOAT32 or FLOAT16, and a and m are moderate, so that nothing
+leaves float64's range.
 
-Most elements are stored as FLOAT32 by a test that is cheaper than two ends. Where y is a normal float32, a tie is where 29 bits
-of y are 2^28; if y is off by less than `KNOWN` |y|, which is 2^15 of its last place, no other y that far from a tie is rounded
-elsewhere. Of FLOAT16, it is enough that no tie is the float32 that y is rounded to. So |y| has to be as large as what else its
-bound has, divided by `KNOWN` less share: that is computed in float32, with room for its roundings.
+Most elements are stored as FLOAT32 by a test that is cheaper than two ends. If y is a normal float32, it is a tie where its low
+29 bits are 2^28. If the error of y is less than `KNOWN` |y|, which is 2^15 units of its last place, and y is at least that far
+from a tie, then all numbers within the error are rounded alike. For FLOAT16, it is enough that y rounded to float32 is no tie
+of FLOAT16. So |y| has to be at least the rest of its bound divided by `KNOWN` - share. This limit is computed in float32, with
+room for its roundings.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
-LARGEST = 2.0**400  # of factors, and their reciprocals, that are moderate
+LARGEST = 2.0**400  # moderate factors and their reciprocals are at most this
 MOST_DIGITS = 700
 MOST = 2.0**MOST_DIGITS  # elements, and the reciprocals of products, are less
 ROUNDED = 7 * U
@@ -33,15 +34,15 @@ KNOWN = 2.0**-38
 ROOM = int(KNOWN * 2**53)  # last places of float64
 INFINITE = 255 << 23  # the bits of a float32
 NORMAL_HALF = 2.0**-13  # all FLOAT16 beyond are normal
-LEAST, FINEST = 2.0**-125, 2.0**-100  # what a float32 is to be larger than at least, and factors: none of them is subnormal
+LEAST, FINEST = 2.0**-125, 2.0**-100  # least constants and factors of limits in float32: none of them is subnormal
 
 
 class LineMoments(NamedTuple):
     """Numbers that are the same for a line: m, which is off by `near`, a, the sum of its terms b, and bounds.
 
-    An element y, with terms of its own, is off by share (|y| + their magnitudes) + off |g| + base. None is nothing.
-    limits: float32 factors of these magnitudes, of |g|, or of 1 without it, and a term, infinite where the guard is, of what
-    |y| has to reach. rel: share, if it is the same for all lines and m is exact.
+    An element y, with terms of its own, is off by share (|y| + their magnitudes) + off |g| + base. None means absent.
+    limits: what |y| has to reach, as float32: a factor of these magnitudes, one of |g| (of 1 if there is no g), and a constant,
+    which is infinite in the guard's lanes. rel: share, if it is the same for all lines and m is exact.
     """
 
     m: Value | None
@@ -88,7 +89,7 @@ def line(like: Value, roles: str, numbers: Sequence[Number]) -> LineMoments:
 
 
 def limits_of(share: Value, off: Value | None, base: Value | None, guard: Value | None) -> tuple[Value, Value, Value]:
-    """The limits that |y| has to reach, as `Line.limits`."""
+    """The limits that |y| has to reach, as `LineMoments.limits`."""
     body, single = share.body, share.kind.of("float")
     near = body.chosen(share.compared("olt", KNOWN / 2), (1 + 2.0**-20) / (KNOWN - share), float("inf"))
 
@@ -116,7 +117,7 @@ def shares(a: Number) -> tuple[Value, Value | None]:
 
 
 def far(x: Value) -> Value:
-    """Whether a number is finite, and more than moderate."""
+    """Whether a number is finite, and larger than moderate ones."""
     size = x.magnitude()
     return size.compared("ogt", LARGEST) & size.compared("olt", float("inf"))
 
@@ -129,9 +130,9 @@ def _by_role(roles: str, numbers: Sequence[Number]) -> Mapping[str, list[Number]
 
 
 class Standardised(NamedTuple):
-    """An element. doubt: lanes where an infinity or NaN depends on what m is off by.
+    """A standardised element. doubt: the lanes where an infinity or NaN depends on the error of m.
 
-    known: the elements as float32, and whether all of them are certain, of a type; None where there is no such test.
+    known: for a data type, the elements as float32 and whether all of them are certain; None where there is no such test.
     """
 
     number: Number
@@ -184,7 +185,7 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
 
     def doubt() -> Value:
         assert shared.near is not None
-        # of a difference that is 0, or has either sign; by NaN, all are NaN
+        # d may be 0, or have either sign; products with NaN are NaN
         unsure = d.magnitude().compared("ole", shared.near) & shared.near.compared("une", 0.0)
         infinite = either(*(f.magnitude().compared("oeq", float("inf")) for f in (shared.a, g) if f is not None))
         return unsure & ~unsure if infinite is None else unsure & infinite
@@ -193,7 +194,7 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
 
     def known(data_type: DataType) -> tuple[Value, str]:
         made = y.converted("fptrunc", y.kind.of("float"))
-        # the limits of a line are no NaN
+        # the limits of a line are never NaN
         return made, all_known(y, made, to_reach(), data_type, certain=not singles)
 
     def to_reach() -> Value:
@@ -215,9 +216,9 @@ def element(shared: LineMoments, roles: str, numbers: Sequence[Number]) -> Stand
 
 
 def all_known(y: Value, made: Value, limit: Value, data_type: DataType, *, certain: bool) -> str:
-    """Whether no other number within `KNOWN` of any y is stored as another element; made: what it is rounded to in float32.
+    """Whether, in all lanes, the numbers within `KNOWN` |y| of y are stored as one element; made: y rounded to float32.
 
-    limit: what it has to reach; certain: that this is no NaN.
+    limit: what |y| has to reach; certain: whether the limit is known not to be NaN.
     """
     if data_type == DataType.FLOAT16:
         limit = at_least(limit, NORMAL_HALF)
@@ -226,14 +227,14 @@ def all_known(y: Value, made: Value, limit: Value, data_type: DataType, *, certa
 
 
 def reaches(x: Value, limit: Value, *, certain: bool) -> Value:
-    """Whether |x| is finite, and not below a limit that is positive; certain: that it is no NaN."""
+    """Whether |x| is finite, and not below a positive limit; certain: whether the limit is known not to be NaN."""
     size, least = x.magnitude().bits(), limit.bits()
     found = (size - least).compared("ult", INFINITE - least)
     return found if certain else found & least.compared("ule", INFINITE)
 
 
 def beside_ties(y: Value) -> Value:
-    """Whether numbers that are normal float32 are off ties by `ROOM` at least."""
+    """Whether float64 numbers in the range of normal float32 are at least `ROOM` from ties."""
     lanes = y.kind.lanes
     words = y.cast(Kind("i32", 2 * lanes))
     low = ", ".join(f"i32 {2 * lane}" for lane in range(lanes))
@@ -243,7 +244,7 @@ def beside_ties(y: Value) -> Value:
 
 
 def beside_half_ties(x: Value) -> Value:
-    """Whether float32 that are normal FLOAT16 are none of the ties between two of these: what rounds to them is on one side."""
+    """Whether float32 in the range of normal FLOAT16 are no ties of FLOAT16: all that rounds to one of them is on one side."""
     return ((x.bits() & 0x1FFF) ^ 0x1000).compared("ne", 0)
 
 

@@ -13,7 +13,7 @@ PLACE = "place"  # a position that is the same along a row
 def starts(
     body: Body, layouts: Sequence[str], bases: Sequence[str], number: str, dims: int, sizes: str, strides: str
 ) -> list[str]:
-    """The address, or the position, where each stream's part of a number begins, such as a row.
+    """The address, or the position, where each stream begins in the part with a number, such as a row.
 
     sizes, strides: the arguments of the dimensions that the number counts through, {sizes}0 and {strides}0_0 the first.
     """
@@ -36,7 +36,7 @@ class Streams:
     """The streams of a kernel, the output last. kinds: of a group of each; layouts: how each one is stored along a row.
 
     inside: the inputs that differ along a row and are read. bases: where each stream's row begins, as the kernel sets it;
-    the argument %s{k} is the distance from one element of stream k to the next. spare: memory for a group that is a part.
+    the argument %s{k} is the distance from one element of stream k to the next. spare: memory for a partial group.
     """
 
     def __init__(self, body: Body, kinds: Sequence[Kind], layouts: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class Streams:
         self.spare: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Take the memory on the stack."""
+        """Allocate the spare memory on the stack."""
         body = self.body
         self.spare = {k: body.op(f"alloca {self.kinds[k].text}, align 64") for k in (*self.inside, self.last)}
         for k, spare in self.spare.items():
@@ -93,11 +93,11 @@ class Streams:
         return found
 
     def _masks(self, k: int) -> bool:
-        """Whether instructions read and write some of a stream's elements, and nothing beside them."""
+        """Whether masked loads and stores can access some of a stream's elements."""
         return self.layouts[k] == CONTIGUOUS and "avx512bw" in self.body.target.features
 
     def first(self, take: str) -> Value:
-        """The first lanes."""
+        """The mask of the first lanes."""
         return self.iota.compared("ult", self.body.splat(Value(self.body, take, Kind("i64")), self.lanes))
 
     def alone(self, i: str) -> dict[int, Value]:
@@ -128,7 +128,7 @@ class Streams:
     # --- groups of the output ---
 
     def store(self, i: str, made: Value, *, past_cache: int = 0) -> None:
-        """A whole group; past_cache: bytes of the aligned stores that it goes past the cache in, if it does."""
+        """Store a whole group; past_cache: bytes of each aligned non-temporal store, 0 for ordinary stores."""
         body, at = self.body, self.place(self.last, i)
         if self.layouts[self.last] != CONTIGUOUS:
             for lane in range(self.lanes):
@@ -147,7 +147,7 @@ class Streams:
                 body.store(kind.text, piece.name, at, part * made.kind.bits // 8, stream=past_cache)
 
     def store_partial(self, i: str, take: str, made: Value) -> None:
-        """The first lanes of a group."""
+        """Store the first lanes of a group."""
         body, k = self.body, self.last
         if self._masks(k):
             name = f"llvm.masked.store.v{made.kind.lanes}{made.kind.element}.p0"
@@ -158,7 +158,7 @@ class Streams:
         self._copy(k, i, take, out=True)
 
     def _copy(self, k: int, i: str, take: str, *, out: bool) -> None:
-        """Some elements of a row to or from spare memory, one by one."""
+        """Copy some elements of a row to or from spare memory, one by one."""
         body, kind = self.body, self.kinds[k]
 
         def one(lane: str, _: list[Value]) -> list[Value]:

@@ -28,15 +28,15 @@ STATE_WORDS = 8  # of each piece: key.STATE, in a cache line of its own
 
 
 def words(room: int, inputs: int) -> int:
-    """Words of a piece's state and list, where so many elements fit."""
+    """Words of a piece's state and of its list, which has room for so many elements."""
     return STATE_WORDS + room * (inputs + 1)
 
 
 class UndecidedElements(NamedTuple):
-    """The elements that kernels leave undecided, as they have to be decided.
+    """The elements that a map's kernels leave undecided, and the means to decide them.
 
-    formula: what is stored; types: of its inputs and of the output. pieces, room: of the scratch. finer: compiles a kernel
-    that decides most of what is on a list (`levels.FINER`), if there is one.
+    formula: of the elements; types: of its inputs and of the output. pieces: of the scratch, each with room for so many
+    elements. finer: compiles a kernel that decides most elements of a list (`levels.FINER`), if there is one.
     """
 
     formula: Formula
@@ -51,11 +51,11 @@ class UndecidedElements(NamedTuple):
         return scratch[: self.pieces * size].reshape(self.pieces, size)
 
     def begun(self, scratch: NDArray[np.int64]) -> bool:
-        """Whether a piece has stopped in this call or in one that it takes up, so that their steps have been begun."""
+        """Whether a piece has stopped, in this call or in one that it resumes: then the run's steps have begun."""
         return bool(self._pieces(scratch)[:, :3].any())
 
     def decide(self, scratch: NDArray[np.int64], _: Arrays) -> None:
-        """Decide what is on the lists of all pieces, when one has stopped, and empty them."""
+        """Decide the elements on the lists of all pieces, after one has stopped, and empty the lists."""
         for piece in self._pieces(scratch):
             row, place, count = (int(x) for x in piece[:3])
             if count:
@@ -68,7 +68,7 @@ class UndecidedElements(NamedTuple):
                 piece[0] = np.iinfo(np.int64).max  # it has ended, and is not begun again
 
     def _finer(self, entries: NDArray[np.int64], count: int) -> int:
-        """Decide elements in machine code; how many are left."""
+        """Decide elements in machine code, and return how many are left."""
         if self.finer is None:
             return count
         TALLY.leave(count)
@@ -88,7 +88,7 @@ def exactly(formula: Formula, types: tuple[DataType, ...], target: Target, input
 
 @lru_cache(maxsize=64)
 def _decision(formula: Formula, data_type: DataType, target: Target) -> tuple[Decision, tuple[Tensor, ...]]:
-    """The elements of a formula over streams as long as lists can be, and these."""
+    """The decision of a formula's elements over streams as long as the longest list, and the tensors of these streams."""
     i = each((LONGEST_LIST,))
     body, tensors = over_streams(formula, (LONGEST_LIST,), i)
     return Decision(Nest(tuple(i), body), data_type, target), tuple(tensors)

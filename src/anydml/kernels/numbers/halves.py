@@ -44,9 +44,9 @@ def narrowed(x: Value) -> Value:
 
 
 def odd_single(x: Value) -> Value:
-    """A float64 as the float32 toward zero, its last bit set where that lost something: what a half is rounded from.
+    """A float64 as float32, rounded to odd, so that rounding it to a half is correct.
 
-    Below float32's normal numbers it may lose that bit; no half is near.
+    Below float32's normal numbers, the last bit may be lost; no half is near.
     """
     bits = x.bits()
     lost = (1 << 29) - 1

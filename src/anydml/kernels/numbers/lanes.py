@@ -69,5 +69,5 @@ class Truth(NamedTuple):
         return Truth(mask, either(*guards))
 
     def guards(self, a: Value | None, b: Value | None) -> Value | None:
-        """The lanes where one of two is undecided that is taken where the condition holds, and the other elsewhere."""
+        """The undecided lanes of a selection: a's where the condition holds, b's elsewhere, and the condition's own."""
         return either(self.guard, None if a is None else every(a, self.mask), None if b is None else every(b, ~self.mask))

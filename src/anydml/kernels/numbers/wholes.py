@@ -142,7 +142,7 @@ def power(x: WholeNumber, y: WholeNumber, bits: int) -> WholeNumber:
     for _ in range(min(bits, y.bits)):
         made = body.chosen((exponent & 1).compared("ne", 0), made * base, made)
         base, exponent = base * base, exponent.shifted_right(1, signed=False)
-    if y.bits > bits:  # so many squares of an even number are 0, of an odd one 1
+    if y.bits > bits:  # after so many squarings, even numbers are 0 and odd ones 1
         made = body.chosen(exponent.compared("ne", 0) & even, 0, made)
     if y.low < 0:
         made = body.chosen(y.value.compared("slt", 0), body.chosen(none, 0, minus), made)
@@ -154,7 +154,7 @@ def _divisible(a: WholeNumber, b: WholeNumber) -> tuple[Value, Value, str]:
     x, y, signed = together(a, b)
     wrong = y.compared("eq", 0)
     if signed == "s" and a.low <= -(1 << x.kind.bits - 1):
-        # the quotient of the least number by -1 is 2^(bits - 1), which wraps to itself: as by 1
+        # the quotient of the least number by -1 is 2^(bits - 1), which wraps to the least number: division by 1 gives the same
         wrong = wrong | (y.compared("eq", -1) & x.compared("eq", -(1 << x.kind.bits - 1)))
     return x, x.body.chosen(wrong, 1, y), signed
 

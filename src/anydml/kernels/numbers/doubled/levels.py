@@ -1,6 +1,6 @@
-"""Functions in twice float64's precision that level off: what they lack to their limits has as many digits as they have.
+"""Functions in twice float64's precision that approach limits: the distance to a limit is computed to full precision.
 
-So it tells on which side of a tie a result lies, down to 2^-990.
+So the distance tells on which side of a tie a result is, down to 2^-990.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def at_ends(op: str, a: Precise, made: Precise) -> Precise:
 
 
 def _where(mask: Value, make: Callable[[], doubled.Doubled]) -> tuple[Value, Value]:
-    """A head and a tail where a mask holds in any lane, else zeros: what is not looked at takes no time."""
+    """The head and tail that `make` computes, if a mask holds in any lane, else zeros: unused values take no time."""
     body = mask.body
     before, some, made, after = (body.name(name) for name in ("before", "some", "made", "after"))
     body.jump(before)

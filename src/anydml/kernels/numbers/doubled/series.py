@@ -9,7 +9,7 @@ from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.kernels.numbers.lanes import Truth
 
-TINY = 2.0**-40  # below it, the square of an argument is below what is promised of a term
+TINY = 2.0**-40  # below it, the square of an argument is less than the relative error that a term may have
 LEAST = 2.0**-300  # above it, the cube of an argument is a normal float64
 NEAR = 2.0**-48  # more than the roundings of a term, and what follows it
 

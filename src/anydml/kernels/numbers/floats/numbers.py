@@ -124,7 +124,7 @@ def constant(value: Fraction | float, like: Value) -> Number:
     if isinstance(value, float):
         special = body.constant(kind, value)
         single = body.constant(kind.of("float"), value)
-        end = math.inf if value else 0.0  # no range holds infinity or NaN, and neither is taken for a zero
+        end = math.inf if value else 0.0  # ranges exclude infinity and NaN, but neither may be taken for a zero
         known = Known(-end, end, 0, 1, 0, constant=not value)
         return Number(body, lambda: special, known, exact=True, single=single)
     try:
@@ -176,7 +176,7 @@ def decided_size(x: Number) -> Number:
 
 
 def saturation(*xs: Number) -> int:
-    """From where on several numbers say only on which side they are: `saturated` of what is made of them."""
+    """The exponent `saturated` of a result of several numbers: the least of theirs, 0 if there is none."""
     return min((x.saturated for x in xs if x.saturated), default=0)
 
 

@@ -59,7 +59,7 @@ def claimed(head: Value, tail: Value, bound: Value, unclaimed: Value | None, ele
 
 
 def _beyond(x: Number) -> Value | None:
-    """The lanes where the estimate says only on which side of it the number is."""
+    """The lanes where the estimate is saturated, so that it tells only on which side of it the number is."""
     if not x.saturated:
         return None
     size, far = x.wide().magnitude(), 2.0**x.saturated

@@ -136,7 +136,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
         saturated=kind.saturated,
         guard=guard,
     )
-    if op == "pow" and args[0].single is not None and args[1].exact:  # many squares are ties
+    if op == "pow" and args[0].single is not None and args[1].exact:  # squares are often ties
         return choices.select(
             Truth(args[1].wide().compared("oeq", 2.0), args[1].guard), arithmetic.multiply(args[0], args[0]), made
         )

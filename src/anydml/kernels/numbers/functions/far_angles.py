@@ -109,7 +109,7 @@ def of_far(op: str, x: Value) -> Value:
 
 
 def completed(op: str, x: Value, near: Approximate) -> Approximate:
-    """What was made of a float32 in float64, and where an argument of a group is far, of these as well."""
+    """The result made in float64; if an argument of a group is far, the far lanes are computed by `of_far`."""
     body, value = x.body, near.value
     assert near.guard is not None
     assert near.rel == RELS[op]

@@ -282,5 +282,5 @@ MIXED = {"erf", "gelu"}  # in float64 up to their heads and tails
 
 
 def serves(body: Body) -> bool:
-    """Whether a target has what pairs take: fused multiply-adds, and picks from tables."""
+    """Whether a target has the instructions that pairs need: fused multiply-adds, and picks from tables."""
     return body.has_fma and "avx2" in body.target.features

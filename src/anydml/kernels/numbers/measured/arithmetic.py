@@ -1,4 +1,4 @@
-"""Sums, products and quotients of real numbers: each rounded once, what that loses being the bound, or a part of it."""
+"""Sums, products and quotients of real numbers: each is rounded once, and the rounding error is its bound or a part of it."""
 
 from __future__ import annotations
 

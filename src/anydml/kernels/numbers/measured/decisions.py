@@ -61,7 +61,7 @@ def extreme(a: Real, b: Real, *, largest: bool) -> Real:
 
 
 def _of_finite(a: Real, lanes: int) -> Value:
-    """The bound of a number, 0 where it is infinite: it is what it is, and any bound may stand beside it."""
+    """The bound of a number, 0 where it is infinite: an infinity is exact, whatever bound is stored with it."""
     if a.err is None:
         return in_lanes(a.body.constant(DOUBLE, 0.0), lanes)
     err = in_lanes(a.err, lanes)
