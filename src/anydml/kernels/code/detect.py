@@ -1,4 +1,4 @@
-"""Which instructions this processor has, as its operating system says: LLVM's names of features.
+"""The instructions that this processor has, as its operating system reports them, by LLVM's names of features.
 
 There is one function for each source. It takes the query as an argument, so that a test can replace it. A feature that cannot
 be determined counts as absent: the row without requirements always works. No code is run to see whether it fails.
@@ -16,22 +16,22 @@ from anydml.kernels.code import llvm
 OTHERS = ("powerpc64le", "s390x", "loongarch64")
 AT_HWCAP, AT_HWCAP2 = 16, 26  # entries of Linux's auxiliary vector: what the kernel lets a program use
 HWCAP_ASIMDDP, HWCAP2_I8MM = 1 << 20, 1 << 13
-PF_ARM_V82_DP, PF_ARM_V82_I8MM = 43, 66  # a Windows that does not know a number says no
+PF_ARM_V82_DP, PF_ARM_V82_I8MM = 43, 66  # a Windows that does not know a number reports the feature as absent
 
 
 def architecture(triple: str) -> str:
-    """The rows that a process can run, by its own triple: under an emulator, the machine's name is another one."""
+    """The architecture of the rows that a process can run, by its own triple: an emulator's machine has another."""
     first = triple.split("-")[0]
     known = {"x86_64": "x86", "amd64": "x86", "aarch64": "aarch64", "arm64": "aarch64"}
-    # where LLVM without features would call a library for floats, or compute in wider ones, nothing is compiled
+    # nothing is compiled where LLVM without features would call a library for floats, or compute in wider floats
     return known.get(first, "other" if first in OTHERS else "unknown")
 
 
 def x86(host: Callable[[], Mapping[str, bool]]) -> frozenset[str]:
-    """From CPUID, as LLVM reads it.
+    """The features of CPUID, as LLVM reads them.
 
-    It reports what needs wider registers only where XCR0 says that the operating system keeps them over a task switch (on
-    macOS, which makes room for the widest when they are first used, where the processor has them).
+    LLVM reports features that need wider registers only if XCR0 says that the operating system saves these registers at a
+    task switch. On macOS, which begins to save the widest ones at their first use, it reports them if the processor has them.
     """
     return frozenset(name for name, there in host().items() if there)
 
@@ -55,7 +55,7 @@ def _arm(dot_product: bool, matrix_multiply: bool) -> frozenset[str]:
 
 @cache
 def features() -> tuple[str, frozenset[str]]:
-    """The architecture, and the features of it that this processor has."""
+    """The architecture, and those of its features that this processor has."""
     which = architecture(llvm.process_triple())
     try:
         if which == "x86":
@@ -78,8 +78,8 @@ def _auxval(entry: int) -> int:
 
 
 def sysctl(name: str) -> int:
-    """The value of a name; 0 if it is unknown."""
-    value, size = ctypes.c_int64(0), ctypes.c_size_t(8)  # of 4 bytes or of 8; all are little-endian
+    """The value of a sysctl; 0 if its name is unknown."""
+    value, size = ctypes.c_int64(0), ctypes.c_size_t(8)  # values have 4 or 8 bytes, and are little-endian
     function = ctypes.CDLL(None).sysctlbyname
     function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     failed = function(name.encode(), ctypes.byref(value), ctypes.byref(size), None, 0)

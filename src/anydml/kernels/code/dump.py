@@ -1,9 +1,9 @@
-"""ANYDML_DUMP: a folder that gets the LLVM text and the assembly of each kernel, under the name that `perf` shows for it.
+"""ANYDML_DUMP: a folder to which the LLVM text and the assembly of each kernel are written, under the name that `perf` shows.
 
-A name is that of the emitter, the instruction set, and a digest of the text, such as
+A name consists of the emitter, the instruction set and a digest of the text, such as
 `contract.floats.packed.tile.sums.avx2.1f0c9ad2e4`.
-Kernels belong to no operator: the files of operators (`devices/dump.py`) say which they call. Imported where the variable is
-set, only.
+Operators share kernels: the files of operators (`devices/dump.py`) say which kernels they call. This module is imported only
+if the variable is set.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from anydml.kernels.code.sources import Made
 from anydml.kernels.code.targets import Target
 
 VARIABLE = "ANYDML_DUMP"
-_folders: dict[str, Path | None] = {}  # by what was asked for; None where nothing can be written, which was said
+_folders: dict[str, Path | None] = {}  # by the variable's value; None after an error that nothing can be written there
 
 
 def folder() -> Path | None:
-    """The folder, made where it is absent. UnsupportedError, once, where nothing can be written there."""
+    """The folder, created if it is missing. UnsupportedError, once, if nothing can be written there."""
     asked = os.environ.get(VARIABLE, "")
     if not asked:
         return None
@@ -41,11 +41,11 @@ def folder() -> Path | None:
 
 
 def write(name: str, text: str) -> None:
-    """A file of the folder. UnsupportedError where it cannot be written; then no other is tried."""
+    """Write a file of the folder. UnsupportedError if that fails; no other file is tried then."""
     if (within := folder()) is not None:
         try:
             path = within / name
-            new = path.with_name(f"{path.name}.{os.getpid()}.new")  # other processes may write the same
+            new = path.with_name(f"{path.name}.{os.getpid()}.new")  # other processes may write the same file
             new.write_text(text, encoding="utf-8")
             os.replace(new, path)
         except OSError as error:
@@ -65,7 +65,7 @@ def _text(made: Made) -> str:
 
 
 def name_of(made: Made | None) -> str:
-    """The name of a kernel, as files and `perf` have it."""
+    """The name of a kernel in files and in `perf`."""
     if made is None:
         return "unknown"
     module = made.emit.__module__.removeprefix("anydml.kernels.")
@@ -74,7 +74,7 @@ def name_of(made: Made | None) -> str:
 
 
 def kernel(made: Made | None, address: int, binary: bytes, assembly: Callable[[str, Target], str]) -> None:
-    """Write what a kernel is made of, and its name for `perf`."""
+    """Write a kernel's text and assembly, and its name for `perf`."""
     if folder() is None or made is None:
         return
     name, text = name_of(made), _text(made)
@@ -86,7 +86,7 @@ def kernel(made: Made | None, address: int, binary: bytes, assembly: Callable[[s
 
 
 def _tell_perf(name: str, address: int, binary: bytes) -> None:
-    """A line for each function, in the file where `perf report` looks for those of this process."""
+    """Write a line for each function to the file in which `perf report` looks for this process's functions."""
     functions = _functions(binary)
     start = address - functions.get("kernel", (0, 0))[0]
     lines = [
@@ -95,14 +95,14 @@ def _tell_perf(name: str, address: int, binary: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(f"/tmp/perf-{os.getpid()}.map", flags, 0o600)
     try:
-        if os.fstat(file).st_uid == os.geteuid():  # in a folder where others may make files
+        if os.fstat(file).st_uid == os.geteuid():  # others may create files in this folder
             os.write(file, "".join(lines).encode())
     finally:
         os.close(file)
 
 
 def _functions(binary: bytes) -> dict[str, tuple[int, int]]:
-    """The functions of an ELF object: where each is in its section, and its bytes."""
+    """The functions of an ELF object: the offset of each in its section, and its size in bytes."""
     if binary[:5] != b"\x7fELF\x02":
         return {}
     (sections,) = struct.unpack_from("<Q", binary, 40)
@@ -110,7 +110,7 @@ def _functions(binary: bytes) -> dict[str, tuple[int, int]]:
     headers = [struct.unpack_from("<IIQQQQIIQQ", binary, sections + i * size) for i in range(count)]
     found = {}
     for _, kind, _, _, at, nbytes, link, *_ in headers:
-        if kind != 2:  # a table of symbols
+        if kind != 2:  # no table of symbols
             continue
         names = headers[link][4]
         for i in range(0, nbytes, 24):

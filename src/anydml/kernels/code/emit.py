@@ -108,7 +108,7 @@ def fold(
 
 
 def when(text: Text, condition: str, body: Callable[[], None]) -> None:
-    """`body` where the condition holds."""
+    """Run `body` if the condition holds."""
     yes, after = text.name("yes"), text.name("after")
     text.branch(condition, yes, after)
     text.label(yes)

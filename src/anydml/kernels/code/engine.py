@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Uncompilable(Exception):
-    """Code that LLVM does not take, or that cannot be made executable; the message is the reason."""
+    """Raised if LLVM refuses code, or code cannot be made executable; the message is the reason."""
 
 
 _engines: dict[int, Any] = {}  # by the id of each Code: in a cycle of garbage, Code and engine would be finalized in any order
@@ -33,7 +33,7 @@ _unused: list[Any] = []  # engines that the next compilation disposes of
 
 
 class Code:
-    """Machine code: the address of its function. It lives as long as this object does. made: of what, where that is known."""
+    """Machine code: the address of its function. It lives as long as this object does. made: its emitter, if known."""
 
     def __init__(self, engine: Any, address: int, made: Made | None = None) -> None:
         self.address, self.made = address, made
@@ -102,13 +102,13 @@ def _on_disk(work: Callable[[], T]) -> T | None:
 
 
 def _compiled(text: str, target: Target) -> bytes | str:
-    """The object file of a module, or why there is none. LLVM's objects are disposed of before it returns."""
+    """The object file of a module, or the reason why there is none. LLVM's objects are disposed of before it returns."""
     with guard:
         try:
             return bytes(_for_any(target, None, text, "emit_object"))
-        except RuntimeError as error:  # intrinsics are not the same in every version
+        except RuntimeError as error:  # intrinsics differ between versions of LLVM
             reason = f"LLVM {llvm.llvm_version()} does not take the code: {error}"
-    optional.left_out("A kernel is", reason)  # a slower kernel is used, which would otherwise go unnoticed
+    optional.left_out("A kernel is", reason)  # a warning: otherwise nobody would notice that a slower kernel is used
     return reason
 
 

@@ -7,7 +7,7 @@ import struct
 from anydml.kernels.code.llvm import binding
 
 BEYOND = 1 << 32  # for code that probes its frame page by page
-_SUB_RSP, _SUB_RSP_RAX = b"\x48\x81\xec", b"\x48\x29\xc4"  # from 128 bytes on; behind a call that probes
+_SUB_RSP, _SUB_RSP_RAX = b"\x48\x81\xec", b"\x48\x29\xc4"  # for frames from 128 bytes on; after a call that probes
 
 
 def taken(code: bytes, architecture: str) -> int:

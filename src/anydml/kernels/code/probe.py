@@ -1,9 +1,9 @@
 """Probes: kernels that store the estimate and the error bound of each element in its place, so that tests can check the bound.
 
 The record of an element is three float64, a head, a tail and a bound, and a mark. It claims that |t - (head + tail)| <= bound,
-where t is the element before it is rounded; a bound that is NaN claims nothing, and one below 0 that t is next to the
-estimate. An element has fewer bits than its record, so each call of a probe stores one part, whose number it reads from
-memory. All other code of a probe is that of the kernel, and the bound is the one by which the kernel decides.
+where t is the element before it is rounded. A bound of NaN claims nothing; a negative bound claims that t is next to the
+estimate. An element has fewer bits than its record, so each call of a probe stores one part of the record, and reads the
+number of this part from memory. All other code of a probe is that of the kernel, which decides by the same bound.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import ctypes
 from anydml.kernels.code.values import Value
 
 WORDS = 3
-MARK = 0x2A9B  # the last part: where an element has another one, no record of it was stored
+MARK = 0x2A9B  # the last part: an element without it has no record
 _PART = ctypes.c_int64()
 
 
 def parts(element_bits: int) -> int:
-    """How many parts the record of an element of so many bits has."""
+    """The number of parts of a record, if each part has the bits of an element."""
     return WORDS * 64 // element_bits + 1
 
 
@@ -28,9 +28,10 @@ def choose(part: int) -> None:
 
 
 def stage(name: str) -> str:
-    """A stage for `Machine` whose kernels are probes: they store what this stage knows of elements.
+    """A stage for `Machine` whose kernels are probes: they store the estimates and bounds of the given stage.
 
-    Code on disk belongs to a stage by name, and the address, which is another one in each process, is a part of it.
+    The name contains an address that differs in each process. It is a part of the key of code on disk, which no other
+    process can therefore use.
     """
     return f"{name}+{ctypes.addressof(_PART)}"
 
@@ -47,7 +48,7 @@ def record(head: Value, tail: Value, bound: Value, element_bits: int) -> Value:
 
 
 def record_of_ends(low: Value, high: Value, unclaimed: Value | None, element_bits: int) -> Value:
-    """The record of numbers between two ends, in either order; nothing is claimed of some lanes."""
+    """The record of numbers between two ends, given in either order. It claims nothing about `unclaimed` lanes."""
     half = (high - low) * 0.5
     bound = half.magnitude()
     bound = bound if unclaimed is None else half.body.chosen(unclaimed, float("nan"), bound)

@@ -22,14 +22,14 @@ class Caches(NamedTuple):
 
 
 USUAL = Caches(1 << 20, 32 << 20)  # if the system does not tell: those of the processors on which the kernels were tuned
-# sizes outside of these limits mean something else: no cache, one that a cluster of cores shares, or several sockets
+# other sizes are not those of one core or one socket: no cache, a cache that a cluster of cores shares, several sockets
 LIMITS = Caches(128 << 10, 4 << 20), Caches(2 << 20, 512 << 20)
 
 
 @cache
 def caches() -> Caches:
-    """The caches that the system reports. os.sysconf is not used: on some virtual machines glibc's last cache is ten times too
-    large."""
+    """The caches that the system reports. os.sysconf is not used: on some virtual machines, glibc's size of the
+    last cache is ten times too large."""
     found: dict[int, int] = {}
     try:
         if sys.platform in ("linux", "android"):

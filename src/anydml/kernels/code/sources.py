@@ -21,11 +21,11 @@ from anydml.kernels.code import processor
 from anydml.kernels.code.targets import Target
 
 _FOLDERS = ("", "exact", "schema", "kernels")  # emitters import nothing else of the package
-_SOON = 2.0  # seconds: file systems keep times to as much
+_SOON = 2.0  # seconds: the resolution of times in file systems
 
 
 class Made(NamedTuple):
-    """What a text is made of: `emit(target, *arguments)`."""
+    """The function and the arguments that make a text: `emit(target, *arguments)`."""
 
     emit: Callable[..., str]
     target: Target
@@ -33,7 +33,7 @@ class Made(NamedTuple):
 
 
 class _Unknown(Exception):
-    """A value that has no description."""
+    """Raised for a value that has no description."""
 
 
 def identity(emit: Callable[..., str], arguments: tuple[Any, ...]) -> str | None:
@@ -45,7 +45,7 @@ def identity(emit: Callable[..., str], arguments: tuple[Any, ...]) -> str | None
     if files is None:
         return None
     try:
-        # plans take some of their numbers from the sizes of caches, and an emitter may use the same
+        # plans, and emitters too, may depend on the sizes of caches
         return f"{files} {processor.caches()} {emit.__module__}.{emit.__name__}({_described(arguments)})"
     except _Unknown:
         return None
@@ -84,7 +84,7 @@ def _files() -> str | None:
     try:
         for folder in _FOLDERS:
             found.extend(_listed(os.path.join(root, folder), folder != ""))
-    except OSError:  # in an archive
+    except OSError:  # the package is in an archive
         return None
     if not found or max(changed for _, _, changed in found) > (BEGAN - _SOON) * 1e9:
         return None

@@ -50,7 +50,7 @@ def read(folder: Path, name: str) -> bytes | None:
             finally:
                 os.close(opened)
             if content is not None and time.time() - about.st_mtime > _AGE:
-                with suppress(OSError):  # where it may only be read
+                with suppress(OSError):  # the file may be read-only
                     os.utime(path, dir_fd=within)
             return content
     except OSError:

@@ -8,8 +8,8 @@ from functools import cache
 from anydml.kernels.code import detect, llvm
 
 FIRST, SECOND, THIRD, EXACT = STAGES = ("first", "second", "third", "exact")
-"""Bounds decide most elements; a finer bound most of the others; numbers of 250 bits nearly all
-others; exact evaluation the rest."""
+"""The first stage decides most elements by error bounds, the second most of the others by finer bounds, the third nearly all
+that are left in numbers of 250 bits; exact evaluation decides the rest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,17 +27,17 @@ class Target:
 
     @property
     def later(self) -> bool:
-        """Whether what the first stage knows of elements does not count."""
+        """Whether elements begin at a later stage than the first."""
         return self._stage_and_part[0] != FIRST
 
     @property
     def exact(self) -> bool:
-        """Whether no stage of the family's own machine code counts."""
+        """Whether elements begin after all stages of the family's own machine code."""
         return self._stage_and_part[0] in (THIRD, EXACT)
 
     @property
     def probe(self) -> int | None:
-        """Where the number is that tells a probe what to store, see `probe`; None for a kernel that stores elements."""
+        """The address of the number of the part that a probe stores (see `probe`); None for a kernel that stores elements."""
         number = self._stage_and_part[2]
         return int(number) if number else None
 

@@ -51,7 +51,7 @@ class Body(Text):
         super().__init__()
         self.target = target
         self.declared: dict[str, None] = {}
-        # AArch64's base has it
+        # a part of every AArch64
         self.has_fma = "fma" in target.features or target.architecture == "aarch64"
         self.has_rounding = "sse4.1" in target.features or target.architecture == "aarch64"
         self.has_halves = "f16c" in target.features or target.architecture == "aarch64"
@@ -73,7 +73,7 @@ class Body(Text):
         return Value(self, "poison", kind)
 
     def call(self, name: str, result: Kind, *arguments: Value | str) -> Value:
-        """An intrinsic by its whole name; an argument that is text has its type in it, such as "i1 true"."""
+        """An intrinsic by its whole name; an argument given as text contains its type, such as "i1 true"."""
         texts = [f"{a.kind.text} {a.name}" if isinstance(a, Value) else a for a in arguments]
         kinds = [a.kind.text if isinstance(a, Value) else a.split(" ", 1)[0] for a in arguments]
         self.declared[f"declare {result.text} @{name}({', '.join(kinds)})"] = None
@@ -269,12 +269,12 @@ def _literal(element: str, x: float | int | bool) -> str:
 
 
 def left_by_first_stage(undecided: Value) -> Value:
-    """The lanes that a first stage leaves undecided: all of them where elements begin at a later one."""
+    """The lanes that a first stage leaves undecided: or all lanes if elements begin at a later stage."""
     body = undecided.body
     return body.constant(undecided.kind, True) if body.target.later else undecided
 
 
 def left_by_second_stage(undecided: Value) -> Value:
-    """The lanes that a second stage leaves undecided: all of them where elements begin at exact evaluation."""
+    """The lanes that a second stage leaves undecided: or all lanes if elements begin at the third stage or later."""
     body = undecided.body
     return body.constant(undecided.kind, True) if body.target.exact else undecided

@@ -1,1 +1,1 @@
-"""The third compiled stage: any statement at one element, in numbers of 250 bits with a bound of their error."""
+"""The third compiled stage: it evaluates statements at single elements, in numbers of 250 bits with an error bound."""

@@ -1,8 +1,8 @@
-"""Numbers of 250 bits with a bound of their error, and their arithmetic, as functions in LLVM's language.
+"""Numbers of 250 bits with an error bound, and their arithmetic, as functions in LLVM IR.
 
-A number is a record of 64 bytes: its kind; the exponent e, the radius r and the midpoint m of a finite one, which lies within
-(m - r) 2^e .. (m + r) 2^e. Sums, products, quotients and roots that fit are exact: their radius is 0. A zero with that
-radius is +0.
+A number is a record of 64 bytes: its kind and, if it is finite, an exponent e, a radius r and a midpoint m. The number is
+between (m - r) 2^e and (m + r) 2^e. Sums, products, quotients and roots that fit are exact: their radius is 0. A zero of
+radius 0 is +0.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ define internal void @mark(ptr %out, i64 %kind) noinline {{
 }}
 """
 
-# m 2^e within r 2^e, as a record: in at most BITS bits, and at least so many where the radius has less than RADIUS_BITS
+# (m +- r) 2^e as a record. The midpoint is shifted to BITS bits, or to fewer where the radius would exceed RADIUS_BITS bits
 _SETTLE = f"""
 define internal void @settle(ptr %out, i512 %m, i512 %r, i64 %e) noinline {{
   %abs = call i512 @llvm.abs.i512(i512 %m, i1 false)
@@ -200,9 +200,10 @@ bounded:
 }}
 """
 
-# a / b: |a / b - A / B| <= (ra + |a / b| rb) / (|b| - rb), and rb is at most half of |b|. With Y = |b| - rb, shifted to
-# BITS + 1 bits, ra / Y is at most ra c 2^-30 units of the quotient, shifted as a is, and |a / b| less than 2^(BITS + 2) units.
-# A midpoint has BITS + 1 bits at most: rounding down makes -2^BITS.
+# a / b of midpoints, for numbers A and B within ra and rb of them: |a / b - A / B| <= (ra + |a / b| rb) / (|b| - rb), and
+# rb is at most half of |b|. Let Y be |b| - rb, shifted as b is, to BITS + 1 bits. In units of the quotient's last bit,
+# ra / Y is at most ra c 2^-30, shifted as a is, and |a / b| is less than 2^(BITS + 2). A midpoint has at most BITS + 1 bits,
+# since rounding down may give -2^BITS.
 _DIVIDE = f"""
 define internal void @divide_finite(ptr %out, ptr %a, ptr %b) noinline {{
 {_fields("a")}{_fields("b")}
@@ -284,7 +285,7 @@ done:
 }}
 """
 
-# the root of a positive number: digit by digit, from a radicand of 2 BITS - 1 or 2 BITS bits with an even exponent
+# the square root of a positive number, digit by digit. The radicand has 2 BITS - 1 or 2 BITS bits, and its exponent is even
 _ROOT = f"""
 define internal void @root_positive(ptr %out, ptr %a) noinline {{
 entry:
@@ -329,7 +330,7 @@ done:
 }}
 """
 
-# 1, 0, -1 of a finite number; 2 if that is not known
+# the sign of a finite number: 1, 0 or -1; 2 if its radius leaves it undecided
 _SIGN = f"""
 define internal i64 @sign(ptr %a) noinline {{
 {_fields("a")}

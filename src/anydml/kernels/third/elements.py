@@ -19,21 +19,22 @@ from anydml.kernels.third.translation import Translated, Untranslatable, transla
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
-BUDGET = 1 << 24  # instructions of an element, from which on it stays undecided
-PATIENCE = 0.05  # seconds of a call, about; signals are handled between calls
+BUDGET = 1 << 24  # instructions for an element; if it needs more, it stays undecided
+PATIENCE = 0.05  # approximate seconds of a call; signals are handled between calls
 
 
 class TapedElements:
-    """The elements of a nest by its tape."""
+    """Elements of a nest, computed by running its tape."""
 
     def __init__(self, made: Translated) -> None:
         self._made = made
         self._code, self._constants = made.tape.code(), made.tape.constants()
 
     def at(self, arrays: Mapping[str, NDArray[Any]], indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The bits of the elements at rows of indices, each a word, and whether they are decided.
+        """The bits of elements, one word each, and whether they are decided. indices: a row for each element.
 
-        The code is the same for all instruction sets: it has integers alone. On a processor without code, none is decided.
+        The code is the same for all instruction sets, since it computes with integers alone. On a processor for which no code
+        can be made, no element is decided.
         """
         tape, count = self._made.tape, len(indices)
         results, decided = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -42,7 +43,7 @@ class TapedElements:
         for tensor, first in self._made.reads:
             array = arrays[tensor.name]
             integers[first : first + 1 + array.ndim] = (address_of(array), *array.strides)
-        target = named("generic")  # of this processor, also where a kernel for another one is emulated
+        target = named("generic")  # of this processor, even if a kernel for another one is emulated
         if target is None:
             return results, decided.astype(bool)
         places = np.ascontiguousarray(indices, np.int64)
@@ -63,7 +64,7 @@ class TapedElements:
 
 @lru_cache(maxsize=64)
 def taped(nest: Nest, data_type: DataType) -> TapedElements | None:
-    """The elements of a nest by its tape; None if it has none."""
+    """The elements of a nest by its tape; None if the nest cannot be translated to a tape."""
     try:
         return TapedElements(translated(nest, data_type))
     except Untranslatable:

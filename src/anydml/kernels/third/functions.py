@@ -1,4 +1,4 @@
-"""Functions of numbers as instructions: series of reduced arguments, whose remainders widen the result's radius."""
+"""Functions as instructions of a tape: arguments are reduced, and the remainder of a series widens the result's radius."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from anydml.kernels.third.balls import FINITE, INFINITE, NAN, NEGATIVE_INFINITE,
 from anydml.kernels.third.operations import TRUNCATE
 from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Tape, of_constant, record
 
-REMAINDER = -280  # the exponent of what series leave out
-TERMS = 23  # of exp: 2^(-9 * 23) / 23! < 2^-280
-FAR = 1 << 36  # magnitudes from which e^x is not computed
-TINY = record(1 << 59, 1 << 59, -FAR)  # of 0 .. 2^(60 - FAR), as e^x of numbers below -FAR
+REMAINDER = -280  # the remainder of a series is less than 2 to this power
+TERMS = 23  # of the series of exp: 2^(-9 * 23) / 23! < 2^-280
+FAR = 1 << 36  # below -FAR, e^x is not computed
+TINY = record(1 << 59, 1 << 59, -FAR)  # the interval 0 .. 2^(60 - FAR), which contains e^x for x below -FAR
 # ln(1 + t) for t from 0 to 1, within 2^-15
 ROUGH = (0.0, 0.99949556, -0.49190896, 0.28947478, -0.13606275, 0.03215845)
-FARTHEST_ERF = 20  # from there on erf is 1 up to 2^-500
+FARTHEST_ERF = 20  # from here on, erf is 1 within 2^-500
 
 Function = Callable[[Tape, NumberRegister], NumberRegister]
 
@@ -26,12 +26,12 @@ def is_kind(t: Tape, x: NumberRegister, kind: int) -> IntegerRegister:
 
 
 def has_sign(t: Tape, x: NumberRegister, sign: int) -> IntegerRegister:
-    """Whether a finite number has a sign, or is an exact zero."""
+    """Whether the sign of a finite number is 1, -1, or 0 for an exact zero. A sign that is undecided is none of these."""
     return t.count("iequal", t.count("sign", x), t.fixed(sign))
 
 
 def within(t: Tape, x: NumberRegister, bound: Fraction | int) -> None:
-    """The element stays undecided unless a finite number is smaller in magnitude than a bound."""
+    """Leave the element undecided unless a finite number is smaller in magnitude than a bound."""
     passed = Label()
     t.unless(t.count("not", t.count("is_less", absolute(t, x), t.value(bound))), passed)
     t.do("fail")
@@ -45,7 +45,7 @@ def absolute(t: Tape, x: NumberRegister) -> NumberRegister:
 def cases(
     t: Tape, x: NumberRegister, ends: Mapping[int, float | int | Function], finite: Function, zero: float | Function
 ) -> NumberRegister:
-    """A function from its values at kinds of numbers, at an exact zero, and of other finite numbers. NaN is NaN."""
+    """f(x) by cases: `ends` by kind of number, `zero` for exact zeros, `finite` for other finite numbers; f(NaN) is NaN."""
     out, done = t.number(), Label()
 
     def give(found: float | Function) -> None:
@@ -134,7 +134,7 @@ def _log(t: Tape, x: NumberRegister) -> NumberRegister:
     w = t.make("divide", t.make("subtract", z, t.value(1)), t.make("add", z, t.value(1)))
     within(t, w, Fraction(1, 1 << 12))
     square = t.make("multiply", w, w)
-    series = polynomial(t, square, tuple(Fraction(2, 2 * k + 1) for k in range(13)))  # 2^(-12 * 27) is left out
+    series = polynomial(t, square, tuple(Fraction(2, 2 * k + 1) for k in range(13)))  # remainder < 2^(-12 * 27)
     t.assign(out, t.make("add", near, t.make("widen", t.make("multiply", series, w), -310)))
     t.place(done)
     return out
@@ -145,7 +145,7 @@ def log(t: Tape, x: NumberRegister) -> NumberRegister:
 
 
 def _odd(function: Function, ends: Mapping[int, float | int | Function]) -> Function:
-    """A function whose zeros are those of its argument."""
+    """A function f with f(0) = 0 and f(-0) = -0."""
     return lambda t, x: cases(t, x, ends, function, _same)
 
 
@@ -163,7 +163,7 @@ def _tanh(t: Tape, x: NumberRegister) -> NumberRegister:
 
 
 def with_sign(t: Tape, magnitude: NumberRegister, x: NumberRegister) -> NumberRegister:
-    """A magnitude with the sign of a finite number, which has to be known."""
+    """A magnitude with the sign of a finite number. If this sign is undecided, so is the element."""
     out, above, done = t.number(), Label(), Label()
     t.unless(t.count("is_less", x, t.value(0)), above)
     t.assign(out, t.make("negate", magnitude))
@@ -193,7 +193,7 @@ def _atanh(t: Tape, x: NumberRegister) -> NumberRegister:
 
 
 def _sine_and_cosine(t: Tape, x: NumberRegister) -> tuple[NumberRegister, NumberRegister, IntegerRegister]:
-    """The sine and cosine of what is left of an angle, and the quarters that were taken from it."""
+    """An angle minus the nearest multiple of pi / 2: the sine and cosine of the rest, and the multiple modulo 4."""
     n = t.count("nearest_integer", t.make("multiply", x, t.constant(of_constant("inverse of half pi"))))
     u = t.make("subtract", x, t.make("multiply", t.make("position", n), t.constant(of_constant("half pi"))))
     within(t, u, Fraction(4, 5))
@@ -205,7 +205,7 @@ def _sine_and_cosine(t: Tape, x: NumberRegister) -> tuple[NumberRegister, Number
 
 
 def _quarter(t: Tape, sine: NumberRegister, cosine: NumberRegister, n: IntegerRegister) -> NumberRegister:
-    """The sine of an angle by its quarter."""
+    """The sine of an angle from the results of `_sine_and_cosine`."""
     out, done = t.number(), Label()
     for k in range(4):
         other = Label()
@@ -236,7 +236,7 @@ def _tan(t: Tape, x: NumberRegister) -> NumberRegister:
 def _atan(t: Tape, x: NumberRegister) -> NumberRegister:
     out, small, done = t.number(), Label(), Label()
     one = t.value(1)
-    t.unless(t.count("is_less", one, t.make("middle", absolute(t, x))), small)  # either formula holds for both
+    t.unless(t.count("is_less", one, t.make("middle", absolute(t, x))), small)  # either formula holds on both sides of 1
     rest = _atan_small(t, t.make("divide", one, x))
     t.assign(out, t.make("subtract", with_sign(t, t.constant(of_constant("half pi")), x), rest))
     t.jump(done)
@@ -247,14 +247,14 @@ def _atan(t: Tape, x: NumberRegister) -> NumberRegister:
 
 
 def _atan_small(t: Tape, x: NumberRegister) -> NumberRegister:
-    """Of a number up to about 1: four times half of the angle."""
+    """atan of a number up to about 1: the angle is halved four times, and what the series gives is multiplied by 16."""
     one, y = t.value(1), x
     for _ in range(4):
         root = t.make("root", t.make("add", one, t.make("multiply", y, y)))
         y = t.make("divide", y, t.make("add", one, root))
     within(t, y, Fraction(1, 16))
     square = t.make("multiply", y, y)
-    series = polynomial(t, square, tuple(Fraction((-1) ** k, 2 * k + 1) for k in range(36)))  # 2^(-4 * 73) is left out
+    series = polynomial(t, square, tuple(Fraction((-1) ** k, 2 * k + 1) for k in range(36)))  # remainder < 2^(-4 * 73)
     return t.scaled(t.make("widen", t.make("multiply", series, y), -284), 4)
 
 
@@ -301,7 +301,7 @@ def _erf(t: Tape, x: NumberRegister) -> NumberRegister:
     t.do("multiply", term, term, twice)
     t.do("divide", term, term, divisor)
     t.do("add", total, total, term)
-    # as soon as a term is half of the one before, those that come are less than it in sum
+    # once terms are less than half of the ones before them, all further terms add up to less than the last one
     late = t.count("is_less", least, divisor)
     small = t.count("is_less", term, t.value(Fraction(1, 1 << 320)))
     t.unless(t.count("both", late, small), again)
@@ -325,7 +325,7 @@ def _erfc(t: Tape, x: NumberRegister) -> NumberRegister:
 
 
 def _shifted(function: Function, before: int, after: int) -> Function:
-    """A function of x + before, and a number added to that."""
+    """The function x -> function(x + before) + after."""
 
     def found(t: Tape, x: NumberRegister) -> NumberRegister:
         made = function(t, t.make("add", x, t.value(before)) if before else x)
@@ -374,7 +374,7 @@ def whole_power(t: Tape, x: NumberRegister, n: int) -> NumberRegister:
 
 
 def rational_power(t: Tape, x: NumberRegister, y: Fraction) -> NumberRegister:
-    """x^y for a constant whose denominator is a power of two: roots, which are exact where they can be."""
+    """x^y for a constant y whose denominator is a power of two: by products, and square roots that are exact if possible."""
     if y.denominator == 1:
         return whole_power(t, x, int(y))
 
@@ -389,7 +389,7 @@ def rational_power(t: Tape, x: NumberRegister, y: Fraction) -> NumberRegister:
 
 
 def power(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
-    """x^y of a positive number and a finite one."""
+    """x^y for positive x and finite y."""
     out, done = t.number(), Label()
     one = t.value(1)
     _finite(t, x, y)
@@ -409,7 +409,7 @@ def power(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
 
 
 def _finite(t: Tape, *numbers: NumberRegister) -> None:
-    """The element stays undecided unless all numbers are finite and not -0."""
+    """Leave the element undecided unless all numbers are finite and not -0."""
     for x in numbers:
         known = Label()
         t.unless(t.count("not", is_kind(t, x, FINITE)), known)
@@ -425,7 +425,7 @@ def _not_zero(t: Tape, x: NumberRegister) -> None:
 
 
 def atan2(t: Tape, y: NumberRegister, x: NumberRegister) -> NumberRegister:
-    """The angle of (x, y), where neither is zero or infinite."""
+    """The angle of (x, y). If one of them is zero or infinite, the element stays undecided."""
     out, right, done = t.number(), Label(), Label()
     for number in (y, x):
         _finite(t, number)
@@ -441,7 +441,7 @@ def atan2(t: Tape, y: NumberRegister, x: NumberRegister) -> NumberRegister:
 
 
 def fmod(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
-    """C's fmod, where the remainder is not zero."""
+    """C's fmod. If the remainder is zero, the element stays undecided."""
     _finite(t, x, y)
     _not_zero(t, y)
     whole = t.make("to_whole", t.make("divide", x, y), TRUNCATE)
@@ -452,7 +452,7 @@ def fmod(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
 
 
 def floor_mod(t: Tape, x: NumberRegister, y: NumberRegister) -> NumberRegister:
-    """Python's %, where the remainder is not zero."""
+    """Python's %. If the remainder is zero, the element stays undecided."""
     rest, out, same, done = fmod(t, x, y), t.number(), Label(), Label()
     t.unless(t.count("is_less", t.make("multiply", rest, y), t.value(0)), same)
     t.assign(out, t.make("add", rest, y))

@@ -1,6 +1,7 @@
-"""A kernel that runs tapes: instructions of four words on registers of numbers and of integers, for one element after another.
+"""A kernel that runs tapes, for one element after another. Instructions have four words; registers hold numbers or integers.
 
-It is compiled once for all statements. An element stays undecided if a radius leaves any decision of its tape undecided.
+The kernel is compiled once for all statements. An element stays undecided if its tape needs a sign, an order or a rounding
+that a radius leaves undecided.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from anydml.tensor import DataType
 
 ARGUMENTS = ("tape", "constants", "numbers", "integers", "places", "dims", "count", "results", "decided", "budget")
 WORDS = 4  # of an instruction: its code, the register that it writes, and two operands
-FORMS = {  # width of the significand's field, exponent of the smallest positive number, infinity, sign
+FORMS = {  # width of the significand's field, exponent of the smallest positive number, bits of infinity, sign bit
     DataType.FLOAT16: (10, -24, 0x7C00, 0x8000),
     DataType.FLOAT32: (23, -149, 0x7F800000, 0x80000000),
     DataType.FLOAT64: (52, -1074, 0x7FF << 52, -(1 << 63)),
@@ -41,7 +42,7 @@ _WIDTHS = {
 
 
 class _Operands(NamedTuple):
-    """Texts of an instruction's words, and what registers they name. dst, a, b: words; n: numbers; i: addresses of integers."""
+    """The k-th word of an instruction and the register that it names: `number`, `place` are addresses, `integer` its value."""
 
     text: Text
 
@@ -64,14 +65,14 @@ class _Operands(NamedTuple):
         return ", ".join(f"i64 {n}" for n in FORMS[data_type])
 
     def goes_on_if(self, condition: str) -> None:
-        """End the element, undecided, unless a condition holds."""
+        """Leave the element undecided unless a condition holds."""
         on = self.text.name("on")
         self.text.branch(condition, on, "fail")
         self.text.label(on)
 
 
 def _operations() -> dict[str, Callable[[_Operands], None]]:
-    """What each instruction does, by name."""
+    """The functions that emit each instruction, by name."""
     made: dict[str, Callable[[_Operands], None]] = {}
 
     def binary(name: str) -> Callable[[_Operands], None]:
@@ -115,7 +116,7 @@ def _operations() -> dict[str, Callable[[_Operands], None]]:
         return run
 
     def joined(decisive: int, other: str) -> Callable[[_Operands], None]:
-        """A conjunction or disjunction of truths of which one may be undecided."""
+        """The conjunction or disjunction of two truths, which may be undecided."""
 
         def run(o: _Operands) -> None:
             text, a, b = o.text, o.integer(2), o.integer(3)
@@ -216,7 +217,7 @@ CODES = {name: code for code, name in enumerate(_MADE)}
 
 
 def _go(text: Text, target: str) -> None:
-    """Go on with the instruction of a number."""
+    """Continue at the instruction with a given number."""
     text.store("i64", target, "%counter")
     text.jump("step")
 

@@ -1,6 +1,6 @@
-"""Operations of extended real numbers, as functions in LLVM's language: IEEE 754's rules for zeros, infinities and NaN.
+"""Operations of extended real numbers as functions in LLVM IR, with IEEE 754's rules for zeros, infinities and NaN.
 
-A number whose sign or order its radius leaves undecided makes an unknown one, and a truth that is UNDECIDED.
+If a result depends on a sign or an order that a radius leaves undecided, it is a number of unknown kind, or UNDECIDED.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anydml.kernels.third.balls import (
     UNKNOWN,
 )
 
-UNDECIDED = 2  # of truths, beside 0 and 1
+UNDECIDED = 2  # a truth, beside 0 and 1
 SPECIAL = {  # kinds as float64
     NEGATIVE_ZERO: "0x8000000000000000",
     INFINITE: "0x7FF0000000000000",
@@ -35,7 +35,7 @@ def field(a: str, name: str, offset: int, kind: str = "i64") -> str:
 """
 
 
-# a float64 of the same kind and sign: +-1 for other numbers than zeros. 3 where the sign is not known
+# a float64 of the same kind and sign: +-1 if the number is finite and not zero, 3 if its sign is undecided
 _SHADOW = f"""
 define internal double @shadow(ptr %a) noinline {{
   %kind = load i64, ptr %a, align 8
@@ -166,7 +166,7 @@ define internal void @subtract(ptr %out, ptr %a, ptr %b) noinline {{
 
 
 def _product(name: str, finite: str, instruction: str) -> str:
-    """A product or quotient: of finite numbers none of which is zero by numbers, of others by their shadows."""
+    """A product or quotient. Unless both numbers are finite and not zero, it is that of their float64 shadows."""
     return f"""
 define internal void @{name}(ptr %out, ptr %a, ptr %b) noinline {{
   %ka = load i64, ptr %a, align 8
@@ -228,7 +228,7 @@ same:
 }}
 """
 
-# -1, 0, 1; 2 where it is not known, 3 where one is NaN
+# -1, 0 or 1; 2 if the order is undecided, 3 if one number is NaN
 _COMPARE = f"""
 define internal i64 @compare(ptr %a, ptr %b) noinline {{
   %t = alloca i512, align 8
@@ -303,7 +303,7 @@ define internal i64 @is_equal(ptr %a, ptr %b) noinline {{
 }}
 """
 
-# the larger one; where that is not known, one that contains both. NaN if either is, and -0 < +0
+# the larger number; if the order is undecided, an interval that contains both. NaN if either is NaN; -0 < +0
 _MAXIMUM = f"""
 define internal void @maximum(ptr %out, ptr %a, ptr %b) noinline {{
   %t = alloca i512, align 8
@@ -364,7 +364,7 @@ define internal void @minimum(ptr %out, ptr %a, ptr %b) noinline {{
 
 FLOOR, CEIL, TRUNCATE, HALF_TO_EVEN, HALF_AWAY = range(5)
 
-# the integer near x 2^-s, where s is 1 to 255
+# x 2^-s rounded to an integer as %how says, where s is 1 to 255
 _WHOLE = f"""
 define internal i512 @whole_of(i512 %x, i64 %s, i64 %how) noinline {{
   %k = zext i64 %s to i512
@@ -453,7 +453,7 @@ lost:
 }}
 """
 
-# the integer nearest to a midpoint, and whether there is one of 62 bits
+# the integer nearest to a midpoint, and whether it is certain to fit in 62 bits
 _NEAREST = f"""
 define internal {{ i64, i1 }} @nearest_integer(ptr %a) noinline {{
   %kind = load i64, ptr %a, align 8
@@ -511,7 +511,7 @@ define internal void @put_unsigned(ptr %out, i64 %n) noinline {{
 }}
 """
 
-# the exponent of a finite number's midpoint: it lies between 2^n and 2^(n + 1)
+# the exponent n of a finite number: the magnitude of its midpoint is between 2^n and 2^(n + 1)
 _EXPONENT = f"""
 define internal {{ i64, i1 }} @exponent(ptr %a) noinline {{
   %kind = load i64, ptr %a, align 8

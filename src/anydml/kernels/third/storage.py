@@ -1,7 +1,7 @@
-"""Elements read as numbers and numbers rounded to elements, as functions in LLVM's language.
+"""Conversion of elements to numbers, and rounding of numbers to elements, as functions in LLVM IR.
 
-A float type is given by the width of its significand's field, its smallest positive number's exponent, the bits of infinity and
-of its sign.
+A float type is described by the width of its significand's field, the exponent of its smallest positive number, the bits of
+infinity, and the sign bit.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from anydml.kernels.third import balls
 from anydml.kernels.third.interpreter import CODES, WORDS
 
 SPECIAL = {"-0.0": balls.NEGATIVE_ZERO, "inf": balls.INFINITE, "-inf": balls.NEGATIVE_INFINITE, "nan": balls.NAN}
-DEEP = 400  # bits of constants from which a number's are taken
+DEEP = 400  # bits to which constants are computed before they are shortened to those of a number
 
 
 def record(midpoint: int = 0, radius: int = 0, exponent: int = 0, kind: int = balls.FINITE) -> bytes:
-    """A number as the interpreter has it."""
+    """A number in the format of the interpreter."""
     return struct.pack("<qqqq", kind, exponent, radius, 0) + midpoint.to_bytes(32, "little", signed=True)
 
 
@@ -37,7 +37,7 @@ def of_value(value: Fraction | float) -> bytes:
 
 @lru_cache(maxsize=8)
 def of_constant(name: str) -> bytes:
-    """A constant of mathematics: "log2", "inverse of log2", "half pi", "inverse of half pi", "pi", "erf"."""
+    """A mathematical constant: "log2", "inverse of log2", "half pi", "inverse of half pi", "pi", "erf"."""
     before, ctx.prec = ctx.prec, DEEP
     try:
         pi, log2 = arb.pi(), arb(2).log()
@@ -50,21 +50,21 @@ def of_constant(name: str) -> bytes:
 
 
 class Label:
-    """A place in a tape, known when the tape is finished."""
+    """A position in a tape, which is known at the latest when the tape is finished."""
 
     place: int | None = None
 
 
 class NumberRegister(int):
-    """The place of a register of a number."""
+    """The index of a register that holds a number."""
 
 
 class IntegerRegister(int):
-    """The place of a register of an integer or a truth."""
+    """The index of a register that holds an integer or a truth."""
 
 
 class Tape:
-    """Instructions in order. The first `dims` integers are the element's indices, the next ones what the caller puts there."""
+    """Instructions in order. The first `dims` integer registers hold the element's indices; the caller sets the next ones."""
 
     def __init__(self, dims: int) -> None:
         self.dims, self.numbers, self.integers = dims, 0, dims
@@ -83,13 +83,13 @@ class Tape:
         self._lines.append((code, to, a, b))
 
     def make(self, code: str, a: int, b: int = 0) -> NumberRegister:
-        """A new number that an instruction makes."""
+        """A new number register, to which an instruction writes."""
         to = self.number()
         self.do(code, to, a, b)
         return to
 
     def count(self, code: str, a: int, b: int = 0) -> IntegerRegister:
-        """A new integer or truth that an instruction makes."""
+        """A new integer register, to which an instruction writes."""
         to = self.integer()
         self.do(code, to, a, b)
         return to
@@ -101,7 +101,7 @@ class Tape:
         self.do("jump", 0, 0, label)
 
     def unless(self, truth: IntegerRegister, label: Label) -> None:
-        """Go to a label where a truth does not hold; where that is undecided, the element is."""
+        """Jump to a label if a truth does not hold. If the truth is undecided, so is the element."""
         self.do("jump_unless", 0, truth, label)
 
     def fixed(self, n: int) -> IntegerRegister:
@@ -117,7 +117,7 @@ class Tape:
         self.do("copy", to, x)
 
     def scaled(self, x: NumberRegister, by: int | IntegerRegister) -> NumberRegister:
-        """x 2^by; by: a register, or a number of Python's."""
+        """x 2^by; by: a register, or a Python integer."""
         return self.make("scale", x, by if isinstance(by, IntegerRegister) else self.fixed(by))
 
     def code(self) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Statements as tapes: each node of an element's expression once, branches that are taken, reductions as loops."""
+"""Translation of statements to tapes: each node is computed once, only branches that are taken, and reductions in loops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BINARY = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", 
 _INDEX = {"add": "iadd", "sub": "isub", "mul": "imul", "max": "imax", "min": "imin", "floordiv": "ifloordiv", "mod": "imod"}
 _TRUTHS = {"less": "is_less", "less_equal": "is_less_equal", "equal": "is_equal"}
 _OF_INDICES = {"less": "iless", "less_equal": "iless_equal", "equal": "iequal"}
-MOST_HALVINGS, MOST_FACTORS = 4, 64  # of the exponents of powers that are computed by roots and products
+MOST_HALVINGS, MOST_FACTORS = 4, 64  # in constant exponents of powers that are computed by roots and products
 LONGEST_TAPE = 20_000  # instructions
 
 
@@ -32,11 +32,11 @@ R = TypeVar("R", NumberRegister, IntegerRegister)
 
 
 class Untranslatable(Exception):
-    """The statement has a part that tapes do not have."""
+    """Raised if a statement contains something that a tape cannot express."""
 
 
 class Read(NamedTuple):
-    """A tensor that a tape reads: the integers of its address and of its strides in bytes, in order."""
+    """A tensor that a tape reads. first: the integer register of its address; those of its strides in bytes follow."""
 
     tensor: Tensor
     first: int
@@ -192,7 +192,7 @@ class _Translation:
     # --- branches ---
 
     def _branch(self, condition: IntegerRegister, yes: Callable[[], R], no: Callable[[], R], out: R) -> R:
-        """One of two values, of which the other one is not computed."""
+        """One of two values, by a condition; the other one is not computed."""
         t, other, done = self.tape, Label(), Label()
         t.unless(condition, other)
         self._take(out, yes)
@@ -203,7 +203,7 @@ class _Translation:
         return out
 
     def _take(self, out: R, make: Callable[[], R]) -> None:
-        """Compute in a branch, behind which nothing of it is known."""
+        """Compute a value in a branch. Nodes that are computed there are not reused behind the branch."""
         known = dict(self.known)
         self.tape.do("copy" if isinstance(out, NumberRegister) else "icopy", out, make())
         self.known = known
@@ -228,7 +228,7 @@ class _Translation:
         return self._element(e)
 
     def _places(self, e: Expr) -> list[tuple[IntegerRegister, int, bool]]:
-        """Of each index of a read: its register, the tensor's size, and whether it may lie outside."""
+        """For each index of a read: its register, the tensor's size in this dimension, and whether it may be outside."""
         found = []
         for a, n in zip(e.args, e.data[0].sizes, strict=False):
             named = a.op == "variable" and a.data.size <= n
@@ -236,7 +236,7 @@ class _Translation:
         return found
 
     def _inside(self, e: Expr) -> IntegerRegister | None:
-        """The truth that all indices of a read lie inside; None if they do."""
+        """The truth that all indices of a read are inside; None if they always are."""
         t, found = self.tape, None
         for place, size, may in self._places(e):
             if may:
@@ -259,7 +259,7 @@ class _Translation:
     # --- reductions ---
 
     def _reduction(self, e: Expr) -> NumberRegister:
-        """The loops of a reduction. Its result is kept as long as what it depends on does not change."""
+        """The loops of a reduction. Its result is reused until a variable that it depends on changes."""
         t, kind = self.tape, e.data[0]
         if kind not in _START:
             raise Untranslatable(f"a reduction of kind {kind}")
@@ -334,6 +334,6 @@ class _Translation:
 
 
 def _guards(e: Expr) -> list[Expr]:
-    """The reads in a reduction's body that leave a term out where they lie outside."""
+    """The reads in a reduction's body whose terms are left out if an index is outside."""
     inner = {node for r in walk(e.args[0]) if bound_by(r) for node in walk(r.args[0])}
     return [n for n in walk(e.args[0]) if n.op == "read" and n.data[1] == "skipped" and n not in inner]

@@ -1,4 +1,4 @@
-"""The last decision of undecided elements: by the third compiled stage in one batch, and by the exact evaluation in Python."""
+"""The last decision of undecided elements: by the third compiled stage in one batch, then by exact evaluation in Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Decision:
-    """The exact elements of one output, for arrays that change."""
+    """Correctly rounded elements of one output, for any arrays."""
 
     def __init__(self, nest: Nest, data_type: DataType, target: Target) -> None:
         self._nest, self._data_type, self._target = nest, data_type, target
@@ -28,14 +28,14 @@ class Decision:
     def store(
         self, output: NDArray[Any], arrays: Mapping[str, NDArray[Any]], indices: Sequence[Sequence[int]] | NDArray[np.int64]
     ) -> None:
-        """Store the elements at rows of indices."""
+        """Store the elements at these indices, a row for each."""
         if len(indices):
             places = np.array(indices, np.int64).reshape(len(indices), output.ndim)
             bits = f"u{output.itemsize}"
             output.view(bits)[tuple(places.T)] = self.at(arrays, places).view(bits)
 
     def at(self, arrays: Mapping[str, NDArray[Any]], indices: Sequence[Sequence[int]] | NDArray[np.int64]) -> NDArray[Any]:
-        """The elements at rows of indices, one after another."""
+        """The elements at these indices, a row for each, in order."""
         places = np.array(indices, np.int64).reshape(len(indices), len(self._nest.index))
         dtype = self._data_type.unpacked_dtype
         shown = np.dtype(f"u{dtype.itemsize}") if dtype.kind == "f" else dtype
