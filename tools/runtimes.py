@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from runtimes_cases import OPERATORS, Operator
 
-from anydml.explain.beyond import beyond
+from anydml.explain.beyond import judged as judged_case
 from anydml.explain.bounded import Unbounded
 from anydml.explain.compare import case_of
 
@@ -89,11 +89,11 @@ def judged(operator: Operator, runtime: str, kind: str) -> Cell:
         if ((bits[0] == bits[1]) | (np.isnan(case.expected) & np.isnan(case.actual))).all():
             return Cell(*where, "equal")
         try:
-            found = beyond(case)
+            found, forms = judged_case(case)
         except Unbounded as error:
             return Cell(*where, UNBOUNDED, str(error))
     if found is None:
-        return Cell(*where, "rounding")
+        return Cell(*where, "; ".join(forms) or "rounding")
     detail = (
         f"{found.elements} of {case.expected.size}, at {list(found.at)}: {case.actual[found.at]!s}, not "
         f"{case.expected[found.at]!s} ({found.low} to {found.high})"

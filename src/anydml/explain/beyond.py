@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +12,9 @@ from numpy.typing import NDArray
 from anydml.explain.bounded import Unbounded, exactly
 from anydml.explain.bounds import ranges, unit_of
 from anydml.explain.compare import Case
+from anydml.explain.forms import FORMS
 from anydml.explain.slack import within
-from anydml.schema.statement import stated
+from anydml.schema.statement import Nest, stated
 from anydml.tensor import DataType
 
 PIECE = 1 << 16  # elements whose ranges are computed at once
@@ -26,8 +29,16 @@ class Beyond(NamedTuple):
     high: str
 
 
-def beyond(case: Case) -> Beyond | None:
-    """The differing elements that rounding at each step does not explain; None if it explains all.
+class Judged(NamedTuple):
+    """What is beyond rounding; None if rounding explains all elements. forms: what explains elements that rounding at each step of
+    the operator's own formula does not, and how many, as sentences of `Form`."""
+
+    beyond: Beyond | None
+    forms: Mapping[str, int]
+
+
+def judged(case: Case) -> Judged:
+    """The differing elements that rounding at each step of the operator's formula, or of a form of it, does not explain.
 
     Unbounded if no bound is known for a float output. Integers without a bound, and copies, must be exact.
     """
@@ -35,7 +46,7 @@ def beyond(case: Case) -> Beyond | None:
     floats = expected.dtype.kind == "f"
     differs = _differs(expected, actual)
     if not differs.any():
-        return None
+        return Judged(None, {})
     tensors = {found.name: found.desc for found in desc.tensors()}
     numbers = {name: exactly(x) for name, x in inputs.items()}
     nest = stated(desc)[output]
@@ -46,32 +57,53 @@ def beyond(case: Case) -> Beyond | None:
         differs[first] = True  # which tells whether there is a bound
     at = np.argwhere(differs)
     wanted, got = (x[tuple(at.T)] for x in (expected, actual))
-    lows, highs = [], []
+    data_type, unit = tensors[output].data_type, unit_of(data_types)
+
+    def found(nest: Nest, at: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        parts = [ranges(nest, data_type, numbers, at[begin : begin + PIECE], unit) for begin in range(0, len(at), PIECE)]
+        return np.concatenate([part.low for part in parts]), np.concatenate([part.high for part in parts])
+
     try:
-        unit = unit_of(data_types)
         if any(t.data_type.element_bits == 4 for t in tensors.values()):
             raise Unbounded("4-bit elements")
-        for begin in range(0, len(at), PIECE):
-            found = ranges(nest, tensors[output].data_type, numbers, at[begin : begin + PIECE], unit)
-            lows.append(found.low)
-            highs.append(found.high)
-        low, high = np.concatenate(lows), np.concatenate(highs)
+        low, high = found(nest, at)
     except Unbounded:
         if floats and not nest.moves:
             raise
         low = high = wanted
-    wide, least, most, exact = (x.astype(np.float64) for x in (got, low, high, wanted))
-    with np.errstate(invalid="ignore"):
-        inside = (least <= wide) & (wide <= most)
-        if floats:
-            inside &= np.isfinite(exact) | np.isfinite(wide)  # infinities are exact
-        far = np.nan_to_num(np.abs(wide - exact) / np.maximum(most - least, np.finfo(np.float64).tiny), nan=np.inf)
+    inside = _inside(got, wanted, low, high)
+    forms: dict[str, int] = {}
+    for form in FORMS if floats else ():
+        if inside.all():
+            break
+        rewritten = form.of(nest)
+        if rewritten is None:
+            continue
+        rest = np.flatnonzero(~inside)
+        with suppress(Unbounded):
+            least, most = found(rewritten, at[rest])
+            low[rest], high[rest] = np.fmin(low[rest], least), np.fmax(high[rest], most)
+            inside[rest] = _inside(got[rest], wanted[rest], least, most)
+            if inside[rest].any():
+                forms[form.sentence] = int(np.count_nonzero(inside[rest]))
     if inside.all():
-        return None
+        return Judged(None, forms)
+    wide, least, most, exact = (x.astype(np.float64) for x in (got, low, high, wanted))
+    with np.errstate(invalid="ignore", over="ignore"):
+        far = np.nan_to_num(np.abs(wide - exact) / np.maximum(most - least, np.finfo(np.float64).tiny), nan=np.inf)
     farthest = int(np.argmax(np.where(inside, -1.0, far)))
     place = tuple(int(i) for i in at[farthest])
     ends = (x[farthest].astype(expected.dtype) for x in (low, high))
-    return Beyond(int(np.count_nonzero(~inside)), place, *map(str, ends))
+    return Judged(Beyond(int(np.count_nonzero(~inside)), place, *map(str, ends)), forms)
+
+
+def _inside(actual: NDArray[Any], exact: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.bool_]:
+    wide, least, most = (x.astype(np.float64) for x in (actual, low, high))
+    with np.errstate(invalid="ignore"):
+        inside = (least <= wide) & (wide <= most)
+    if actual.dtype.kind == "f":
+        inside &= np.isfinite(exact) | np.isfinite(wide)  # infinities are exact
+    return np.asarray(inside)
 
 
 def _differs(expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:

@@ -51,6 +51,10 @@ MONOTONE: Mapping[str, Callable[[Array], Array]] = {
     "atan": np.arctan, "sinh": np.sinh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "sqrt": np.sqrt, "tan": np.tan,
 }  # fmt: skip
+DOMAINS = {  # where rounding may leave them, a function is taken at their ends
+    "sqrt": (0.0, np.inf), "log": (0.0, np.inf), "log1p": (-1.0, np.inf), "asin": (-1.0, 1.0), "acos": (-1.0, 1.0),
+    "acosh": (1.0, np.inf), "atanh": (-1.0, 1.0),
+}  # fmt: skip
 SLOPE_ONE = {"sin": np.sin, "cos": np.cos}  # their slope is at most 1
 WHOLE: Mapping[str, Callable[[Array], Array]] = {
     "floor": np.floor, "ceil": np.ceil, "truncate": np.trunc, "half_to_even": np.rint,
@@ -80,11 +84,12 @@ def chosen(truth: Array, a: Number, b: Number) -> Number:
     return Number(np.where(truth, x, y), *(np.where(*aligned(truth, *ends)) for ends in ((a.low, b.low), (a.high, b.high))))
 
 
-def monotone(function: Callable[[Array], Array], a: Number) -> Number:
+def monotone(function: Callable[[Array], Array], a: Number, domain: tuple[float, float] | None = None) -> Number:
+    """A monotone function; domain: where it is defined."""
     value = function(a.value)
     if a.exact:
         return exactly(value)
-    one, other = function(a.low), function(a.high)
+    one, other = (function(x if domain is None else np.clip(x, *domain)) for x in (a.low, a.high))
     return between(value, np.fmin(one, other), np.fmax(one, other))
 
 

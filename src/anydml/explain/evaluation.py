@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from anydml.explain import bounded_rows
 from anydml.explain.bounded import (
+    DOMAINS,
     MONOTONE,
     OF_EXACT,
     SLOPE_ONE,
@@ -96,7 +97,7 @@ class Evaluation(Places):
         if op == "cosh":
             found = power_like(np.cosh, args[0])
         elif op in MONOTONE or op in ("erf", "erfc"):
-            found = monotone(named_function(op), args[0])
+            found = monotone(named_function(op), args[0], DOMAINS.get(op))
         elif op in SLOPE_ONE:
             value, width = SLOPE_ONE[op](args[0].value), args[0].high - args[0].low
             found = Number(value, value - width, value + width)

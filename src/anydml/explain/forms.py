@@ -1,0 +1,189 @@
+"""Forms of a statement: other formulas for the same real numbers, by which correct runtimes compute.
+
+Rounding at each step of a form may give other elements than rounding at each step of the statement, so that a correct output can
+lie outside of the statement's bounds. A form's bounds are those of the same evaluation, of the rewritten statement: its errors
+are derived from its own steps, and are as wide as these make them. Sums in another order, in blocks or with fused multiplication
+and addition need no form: their errors are at most those of the statement's bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from anydml.schema.expression import Tensor, clamp, exp, maximum, tanh
+from anydml.schema.node import Expr, Variable, make
+from anydml.schema.statement import Nest
+from anydml.schema.traversal import free, walk
+
+HALF = Fraction(1, 2)
+
+Rule = Callable[[Expr], Expr | None]  # a node whose arguments are rewritten -> another node for the same number, or None
+
+
+class Form(NamedTuple):
+    """A way to compute. sentence: what it is, after "explained by". rules: tried in order on every node, arguments first."""
+
+    name: str
+    sentence: str
+    rules: tuple[Rule, ...]
+
+    def of(self, nest: Nest) -> Nest | None:
+        """The rewritten statement; None if it has nothing to rewrite."""
+        found = _Rewriting(self.rules)
+        made = found.nest(nest)
+        return made if found.changes else None
+
+
+class _Rewriting:
+    """A statement's rewriting; internal tensors are replaced by others with rewritten definitions."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self.rules = rules
+        self.changes = 0
+        self._tensors: dict[Tensor, Tensor] = {}
+        self._made: dict[Expr, Expr] = {}
+
+    def nest(self, nest: Nest) -> Nest:
+        return Nest(nest.index, self._rewritten(nest.body), nest.moves)
+
+    def _rewritten(self, body: Expr) -> Expr:
+        for e in walk(body):
+            if e not in self._made:
+                self._made[e] = self._node(e)
+        return self._made[body]
+
+    def _node(self, e: Expr) -> Expr:
+        args = tuple(self._made[a] for a in e.args)
+        data = (self._tensor(e.data[0]), e.data[1]) if e.op == "read" else e.data
+        same = args == e.args and (e.op != "read" or data[0] is e.data[0])
+        made = e if same else make(e.op, args, data, e.sort)
+        for rule in self.rules:
+            other = rule(made)
+            if other is not None:
+                self.changes += 1
+                made = other
+        return made
+
+    def _tensor(self, tensor: Tensor) -> Tensor:
+        if tensor.definition is None:
+            return tensor
+        if tensor not in self._tensors:
+            made = self._tensors[tensor] = Tensor(tensor.name, tensor.sizes, tensor.data_type)
+            inner = tensor.definition
+            own = _Rewriting(self.rules)
+            own._tensors = self._tensors
+            made.definition = own.nest(inner)  # it may read the tensor itself, at steps before
+            self.changes += own.changes
+        return self._tensors[tensor]
+
+
+# --- normalisation ---
+
+
+def folded(e: Expr) -> Expr | None:
+    """scale * (x - mean) / root as x * s - mean * s with s = scale / root; scale may be absent.
+
+    x * s and mean * s are rounded by themselves, each relative to its own size, and s has up to 11 units. Where the products
+    cancel, errors of up to 12 units of |x * s| and of |mean * s| remain, next to an element that may be far smaller. They include
+    that of a bias that is added to mean * s first: one unit of |bias - mean * s|, which is at most |x * s| and the element.
+    """
+    if e.op != "div" or e.args[1].op != "sqrt":
+        return None
+    over, root = e.args
+    if over.op == "mul" and over.args[1].op == "sub":
+        (x, mean), scale = over.args[1].args, over.args[0] / root
+    elif over.op == "sub":
+        (x, mean), scale = over.args, 1 / root
+    else:
+        return None
+    return x * scale - mean * scale
+
+
+def one_pass(e: Expr) -> Expr | None:
+    """The mean of (x - mean)^2 as the mean of x^2 minus mean^2, or 0 where rounding makes that negative.
+
+    With n elements the mean of the squares has an error of up to n + 2 units of its own size, and the square of the mean 2 n + 3
+    of its own, next to a variance that may be far smaller. So the form only admits more than the statement where the mean is
+    large beside the deviation.
+    """
+    if e.op != "div" or e.args[0].op != "reduce" or e.args[0].data[0] != "sum" or len(e.args[0].args) > 1:
+        return None
+    total, count = e.args
+    (square,), bound = total.args, total.data[1]
+    centred = square.args[0]
+    if not (square.op == "power" and square.data == 2) and not (square.op == "mul" and square.args[1] is centred):
+        return None
+    if centred.op != "sub" or not _is_mean(centred.args[1], centred.args[0], bound, count):
+        return None
+    x, mean = centred.args
+    return maximum(make("reduce", (x * x,), total.data) / count - mean * mean, 0)
+
+
+def _is_mean(mean: Expr, x: Expr, bound: tuple[Variable, ...], count: Expr) -> bool:
+    """Whether a node is the mean of x over the bound variables."""
+    if mean.op != "div" or mean.args[0].op != "reduce" or mean.args[0].data[0] != "sum" or len(mean.args[0].args) > 1:
+        return False
+    own = mean.args[0].data[1]
+    if mean.args[1] is not count or [v.size for v in own] != [v.size for v in bound] or free(mean)[mean] & set(bound):
+        return False
+    variables = {e.data: e for e in walk(x) if e.op == "variable"}
+    return _renamed(mean.args[0].args[0], {a: variables[b] for a, b in zip(own, bound, strict=True) if b in variables}) is x
+
+
+def _renamed(e: Expr, names: Mapping[Variable, Expr]) -> Expr:
+    made: dict[Expr, Expr] = {}
+    for node in walk(e):
+        args = tuple(made[a] for a in node.args)
+        if node.op == "variable":
+            made[node] = names.get(node.data, node)
+        else:
+            made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
+    return made[e]
+
+
+# --- functions whose errors are relative to 1, not to their results ---
+
+
+def sigmoid_by_tanh(e: Expr) -> Expr | None:
+    """1 / (1 + exp(-x)) as 1/2 + tanh(x / 2) / 2, between 0 and 1.
+
+    A tanh of four units in the last place is off by up to 8 * 2^-24, so half of it by 2^-22: this is the error of a sigmoid that
+    is 1/2 plus a quotient of polynomials, as in vector code, which is 0 or 1 from some x on.
+    """
+    if e.op != "div" or e.args[1].op != "add" or not _is_one(e.args[0]):
+        return None
+    one, power = e.args[1].args
+    if power.op != "exp" or not _is_one(one):
+        return None
+    negated = power.args[0]
+    x = negated.args[0] if negated.op == "neg" else -negated
+    return clamp(HALF + HALF * tanh(HALF * x), 0, 1)
+
+
+def tanh_by_exp(e: Expr) -> Expr | None:
+    """tanh(x) as 2 / (1 + exp(-2 x)) - 1, between -1 and 1.
+
+    The quotient has an error relative to itself, which is at least 1 where x is not negative; the difference has the same error,
+    of up to 8 * 2^-23, next to a result that may be near 0.
+    """
+    if e.op != "tanh":
+        return None
+    return clamp(2 / (1 + exp(-(2 * e.args[0]))) - 1, -1, 1)
+
+
+def _is_one(e: Expr) -> bool:
+    return e.op == "constant" and bool(e.data.value == 1)
+
+
+FORMS = (
+    Form("folded", "the normalisation folded into scale and shift", (folded,)),
+    Form("one_pass", "the variance computed in one pass", (one_pass,)),
+    Form(
+        "one_pass_folded",
+        "the variance computed in one pass and the normalisation folded into scale and shift",
+        (one_pass, folded),
+    ),
+    Form("absolute", "sigmoid and tanh with an absolute error", (sigmoid_by_tanh, tanh_by_exp)),
+)
