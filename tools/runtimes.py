@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from runtimes_cases import OPERATORS, Operator
 
 from anydml.explain.beyond import judged as judged_case
 from anydml.explain.bounded import Unbounded
 from anydml.explain.compare import case_of
+from runtimes_cases import OPERATORS, Operator
 
 Array = NDArray[Any]
 F32 = np.float32
@@ -46,6 +46,7 @@ def _zeros(random: np.random.Generator, sizes: tuple[int, ...]) -> Array:
 INPUTS: Mapping[str, Draw] = {
     "normal": lambda random, sizes: random.standard_normal(sizes),
     "large mean": lambda random, sizes: 1000 + 0.01 * random.standard_normal(sizes),
+    "small variance": lambda random, sizes: 30 + 0.05 * random.standard_normal(sizes),
     "saturated": lambda random, sizes: random.choice([-1, 1], sizes) * random.uniform(5, 110, sizes),
     "tiny": lambda random, sizes: random.standard_normal(sizes) * 10.0 ** random.uniform(-44, -20, sizes),
     "huge": lambda random, sizes: random.standard_normal(sizes) * 10.0 ** random.uniform(3, 18, sizes),

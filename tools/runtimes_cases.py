@@ -35,9 +35,8 @@ class Operator(NamedTuple):
     output: str | None = None
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _session(operator: str, domain: str, sizes: tuple[tuple[int, ...], ...], attributes: str, outputs: tuple[str, ...]) -> Any:
-    import onnx
     import onnxruntime
     from onnx import TensorProto, helper
 
@@ -213,9 +212,7 @@ def _log_sum_exp(x: Array) -> Array:
 REDUCED = (
     _reduced("sum", "SUM", "ReduceSum", lambda x: x.sum(1, keepdims=True), lambda t, x: x.sum(1, keepdim=True)),
     _reduced("mean", "AVERAGE", "ReduceMean", lambda x: x.mean(1, keepdims=True), lambda t, x: x.mean(1, keepdim=True)),
-    _reduced(
-        "L1 norm", "L1", "ReduceL1", lambda x: np.abs(x).sum(1, keepdims=True), lambda t, x: x.abs().sum(1, keepdim=True)
-    ),
+    _reduced("L1 norm", "L1", "ReduceL1", lambda x: np.abs(x).sum(1, keepdims=True), lambda t, x: x.abs().sum(1, keepdim=True)),
     _reduced(
         "L2 norm",
         "L2",
@@ -230,9 +227,7 @@ REDUCED = (
         lambda x: (x * x).sum(1, keepdims=True),
         lambda t, x: (x * x).sum(1, keepdim=True),
     ),
-    _reduced(
-        "log of sum of exp", "LOG_SUM_EXP", "ReduceLogSumExp", _log_sum_exp, lambda t, x: t.logsumexp(x, 1, keepdim=True)
-    ),
+    _reduced("log of sum of exp", "LOG_SUM_EXP", "ReduceLogSumExp", _log_sum_exp, lambda t, x: t.logsumexp(x, 1, keepdim=True)),
 )
 
 
@@ -361,9 +356,7 @@ ROWS = (
                 "InstanceNormalization", a["input"], a["scale"].reshape(-1), a["bias"].reshape(-1), epsilon=EPSILON
             ),
             "torch": by_torch(
-                lambda t, x, s, b: t.nn.functional.instance_norm(
-                    x, weight=s.reshape(-1), bias=b.reshape(-1), eps=EPSILON
-                )
+                lambda t, x, s, b: t.nn.functional.instance_norm(x, weight=s.reshape(-1), bias=b.reshape(-1), eps=EPSILON)
             ),
         },
         {"scale": CHANNELS, "bias": CHANNELS},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anydml.explain.beyond import beyond
+from anydml.explain.beyond import judged
 from anydml.explain.bounded import Unbounded
 from anydml.explain.compare import Case, case_of, differences, explained
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
@@ -56,13 +56,14 @@ def assert_rounding(actual: Any, function_or_desc: Any, /, *arguments: Any, **ke
 
     Takes what `assert_exact` does. Each element may be any result of arithmetic in the operator's float type, where an
     operation errs by half a unit in the last place, a function by four units, and a sum is added up in any order; a quotient
-    that is rounded to an integer may go to either side of a tie within that error. AssertionError as in `assert_exact`, with
+    that is rounded to an integer may go to either side of a tie within that error. The same holds for other forms of a formula
+    that runtimes use, such as a normalisation folded into scale and shift. AssertionError as in `assert_exact`, with
     the element that is farthest off and the values it may have. ValueError for a float output for which no bound is known.
     """
     __tracebackhide__ = True
     case = _case(actual, function_or_desc, *arguments, **keywords)
     try:
-        found = beyond(case)
+        found, forms = judged(case)
     except Unbounded as reason:
         raise ValueError(f"no bound is known for {case.desc.spec.name} ({reason}); assert_near takes steps") from None
     if found is not None:
@@ -72,7 +73,7 @@ def assert_rounding(actual: Any, function_or_desc: Any, /, *arguments: Any, **ke
         gives = found.low if found.low == found.high else f"{found.low} to {found.high}"
         raise AssertionError(
             f"{sentence}. {which} beyond rounding, {farthest}at {list(found.at)}: {case.actual[found.at]!s}, "
-            f"and rounding gives {gives}"
+            f"and rounding gives {gives}{''.join(f'. Of the others, {n} are explained by {form}' for form, n in forms.items())}"
         )
 
 

@@ -30,8 +30,11 @@ class Beyond(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What is beyond rounding; None if rounding explains all elements. forms: what explains elements that rounding at each step of
-    the operator's own formula does not, and how many, as sentences of `Form`."""
+    """What is beyond rounding; None if rounding explains all elements.
+
+    forms: how many elements each form explains that rounding at each step of the operator's own formula does not, by the sentence
+    of the `Form`.
+    """
 
     beyond: Beyond | None
     forms: Mapping[str, int]
@@ -57,9 +60,10 @@ def judged(case: Case) -> Judged:
         differs[first] = True  # which tells whether there is a bound
     at = np.argwhere(differs)
     wanted, got = (x[tuple(at.T)] for x in (expected, actual))
-    data_type, unit = tensors[output].data_type, unit_of(data_types)
+    data_type = tensors[output].data_type
 
     def found(nest: Nest, at: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        unit = unit_of(data_types)
         parts = [ranges(nest, data_type, numbers, at[begin : begin + PIECE], unit) for begin in range(0, len(at), PIECE)]
         return np.concatenate([part.low for part in parts]), np.concatenate([part.high for part in parts])
 
@@ -72,20 +76,21 @@ def judged(case: Case) -> Judged:
             raise
         low = high = wanted
     inside = _inside(got, wanted, low, high)
+    rest = np.flatnonzero(~inside)
     forms: dict[str, int] = {}
-    for form in FORMS if floats else ():
-        if inside.all():
-            break
+    for form in FORMS if floats and rest.size else ():
         rewritten = form.of(nest)
         if rewritten is None:
             continue
-        rest = np.flatnonzero(~inside)
         with suppress(Unbounded):
             least, most = found(rewritten, at[rest])
+            explained = _inside(got[rest], wanted[rest], least, most)
+            if explained.all():  # by this form alone
+                return Judged(None, {form.sentence: rest.size})
+            if count := int(np.count_nonzero(explained & ~inside[rest])):
+                forms[form.sentence] = count
+            inside[rest] |= explained
             low[rest], high[rest] = np.fmin(low[rest], least), np.fmax(high[rest], most)
-            inside[rest] = _inside(got[rest], wanted[rest], least, most)
-            if inside[rest].any():
-                forms[form.sentence] = int(np.count_nonzero(inside[rest]))
     if inside.all():
         return Judged(None, forms)
     wide, least, most, exact = (x.astype(np.float64) for x in (got, low, high, wanted))

@@ -53,9 +53,10 @@ class Evaluation(Places):
         self.numbers: dict[Expr, Number] = {}
 
     def rounded(self, value: Array, low: Array, high: Array, units: Array | float = 1.0) -> Number:
-        """Numbers with bounds widened by one rounding, or by `units` roundings."""
+        """Numbers with bounds widened by one rounding, or by `units` roundings, which change no sign."""
         room, least = units * self.unit, units * LEAST[self.unit]
-        return between(value, low - room * np.abs(low) - least * (low != 0), high + room * np.abs(high) + least * (high != 0))
+        below, above = low - room * np.abs(low) - least * (low != 0), high + room * np.abs(high) + least * (high != 0)
+        return between(value, np.where(low >= 0, np.fmax(below, 0), below), np.where(high <= 0, np.fmin(above, 0), above))
 
     def number(self, e: Expr) -> Number:
         if e not in self.numbers:
@@ -90,6 +91,9 @@ class Evaluation(Places):
             return at_limits(args[0], args[1], dict(e.data))
         if e.op in ("round", "held"):
             return self._held(e, args[0])
+        if e.op == "widened":  # by `data` units of another number's size; see `forms`
+            value, low, high, room = aligned(*args[0], np.fmax(np.abs(args[1].low), np.abs(args[1].high)) * e.data * self.unit)
+            return between(value, low - room, high + room)
         return self._function(e.op, args)
 
     def _function(self, op: str, args: Sequence[Number]) -> Number:
@@ -228,7 +232,12 @@ class Evaluation(Places):
             room = largest - np.prod(np.abs(value), axis=axes) + steps * largest
             return between(total, total - room, total + room)
         room = steps * np.maximum(np.abs(low), np.abs(high)).sum(axis=axes)
-        return between(total, low.sum(axis=axes) - room, high.sum(axis=axes) + room)
+        below, above = low.sum(axis=axes) - room, high.sum(axis=axes) + room
+        least, most = (
+            low.min(axis=axes, initial=0.0),
+            high.max(axis=axes, initial=0.0),
+        )  # terms of one sign have a sum of that sign
+        return between(total, np.where(least < 0, below, np.fmax(below, 0)), np.where(most > 0, above, np.fmin(above, 0)))
 
     def _terms(self, e: Expr) -> tuple[Number, Array]:
         """The terms of a reduction, and which of them are kept."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from anydml.schema.expression import Tensor, clamp, exp, maximum, tanh
-from anydml.schema.node import Expr, Variable, make
+from anydml.schema.expression import Tensor, absolute, clamp, exp, maximum, tanh
+from anydml.schema.node import NUMBER, Expr, Variable, make
 from anydml.schema.statement import Nest
 from anydml.schema.traversal import free, walk
 
@@ -23,17 +23,21 @@ Rule = Callable[[Expr], Expr | None]  # a node whose arguments are rewritten -> 
 
 
 class Form(NamedTuple):
-    """A way to compute. sentence: what it is, after "explained by". rules: tried in order on every node, arguments first."""
+    """A way to compute. sentence: what it is, after "explained by". rules: tried in order on every node, arguments first.
+
+    together: whether every rule must find a node; otherwise one of them.
+    """
 
     name: str
     sentence: str
     rules: tuple[Rule, ...]
+    together: bool = False
 
     def of(self, nest: Nest) -> Nest | None:
         """The rewritten statement; None if it has nothing to rewrite."""
         found = _Rewriting(self.rules)
         made = found.nest(nest)
-        return made if found.changes else None
+        return made if len(found.used) >= (len(self.rules) if self.together else 1) else None
 
 
 class _Rewriting:
@@ -41,7 +45,7 @@ class _Rewriting:
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self.rules = rules
-        self.changes = 0
+        self.used: set[Rule] = set()
         self._tensors: dict[Tensor, Tensor] = {}
         self._made: dict[Expr, Expr] = {}
 
@@ -62,7 +66,7 @@ class _Rewriting:
         for rule in self.rules:
             other = rule(made)
             if other is not None:
-                self.changes += 1
+                self.used.add(rule)
                 made = other
         return made
 
@@ -75,7 +79,7 @@ class _Rewriting:
             own = _Rewriting(self.rules)
             own._tensors = self._tensors
             made.definition = own.nest(inner)  # it may read the tensor itself, at steps before
-            self.changes += own.changes
+            self.used |= own.used
         return self._tensors[tensor]
 
 
@@ -85,9 +89,9 @@ class _Rewriting:
 def folded(e: Expr) -> Expr | None:
     """scale * (x - mean) / root as x * s - mean * s with s = scale / root; scale may be absent.
 
-    x * s and mean * s are rounded by themselves, each relative to its own size, and s has up to 11 units. Where the products
-    cancel, errors of up to 12 units of |x * s| and of |mean * s| remain, next to an element that may be far smaller. They include
-    that of a bias that is added to mean * s first: one unit of |bias - mean * s|, which is at most |x * s| and the element.
+    Both products have the same s, whose error is that of the quotient by the root. But each of them is rounded by itself, relative
+    to its own size, and mean * s - bias is rounded before x * s is added. That difference is the result minus x * s. So where the
+    products cancel, the errors are at most 2 units of |x * s| and 1 of |mean * s| more than those of the statement.
     """
     if e.op != "div" or e.args[1].op != "sqrt":
         return None
@@ -98,7 +102,7 @@ def folded(e: Expr) -> Expr | None:
         (x, mean), scale = over.args, 1 / root
     else:
         return None
-    return x * scale - mean * scale
+    return make("widened", (e, absolute(x * scale) + absolute(mean * scale)), 2, NUMBER)
 
 
 def one_pass(e: Expr) -> Expr | None:
@@ -184,6 +188,7 @@ FORMS = (
         "one_pass_folded",
         "the variance computed in one pass and the normalisation folded into scale and shift",
         (one_pass, folded),
+        together=True,
     ),
     Form("absolute", "sigmoid and tanh with an absolute error", (sigmoid_by_tanh, tanh_by_exp)),
 )

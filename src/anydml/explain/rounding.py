@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from anydml.explain.bounded import Number, Range, Unbounded, exactly
 from anydml.explain.bounded_states import MOST_TERMS
 from anydml.explain.bounds import ranges, unit_of
+from anydml.explain.forms import FORMS, Form
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc
@@ -37,9 +38,13 @@ class Operation:
 
 
 class Rounding:
-    """A graph on known inputs, by name, and the ranges that rounding in every operator allows for its outputs' elements."""
+    """A graph on known inputs, by name, and the ranges that rounding in every operator allows for its outputs' elements.
 
-    def __init__(self, desc: GraphDesc, inputs: Mapping[str, Array]) -> None:
+    form: the form of the operators' statements, if it is not their own; see `forms`.
+    """
+
+    def __init__(self, desc: GraphDesc, inputs: Mapping[str, Array], form: Form | None = None) -> None:
+        self.desc, self.inputs, self.form = desc, inputs, form
         self.checked: CheckedGraph = check_graph(desc)
         self._buffers: dict[int, Number] = {}  # elements in memory's order
         for bound in self.checked.inputs:
@@ -60,7 +65,20 @@ class Rounding:
         logical = np.zeros(max(_span(own), int(places.max(initial=0)) + 1), np.int64)
         logical[_offsets(own)] = np.arange(len(_offsets(own)))
         at = np.stack(np.unravel_index(logical[places], own.sizes), axis=-1)
-        return operation.ranges(name, _nest(operation.desc, name), at)
+        return operation.ranges(name, self._nest(operation.desc, name), at)
+
+    def in_forms(self) -> Iterator[tuple[str, Rounding]]:
+        """The same graph by each form that one of its operators has, with the form's sentence."""
+        nests = [
+            nest for checked in self.checked.nodes if checked is not None for nest in stated(checked.desc.as_newest()).values()
+        ]
+        for form in FORMS:
+            if any(form.of(nest) is not None for nest in nests):
+                yield form.sentence, Rounding(self.desc, self.inputs, form)
+
+    def _nest(self, desc: Desc, output: str) -> Nest:
+        nest = stated(desc)[output]
+        return (None if self.form is None else self.form.of(nest)) or nest
 
     def _operation(self, buffer: int) -> tuple[Operation, str]:
         node = self._last[buffer]
@@ -90,7 +108,7 @@ class Rounding:
     def _computed(self, buffer: int) -> Number:
         """An intermediate tensor: its elements and their bounds."""
         operation, name = self._operation(buffer)
-        t, nest = operation.tensors[name], _nest(operation.desc, name)
+        t, nest = operation.tensors[name], self._nest(operation.desc, name)
         if len(_offsets(t)) * most_terms(nest.body) > MOST_TERMS:
             raise Unbounded("too many terms")
         at = np.stack(np.unravel_index(np.arange(len(_offsets(t))), t.sizes), axis=-1)
@@ -102,10 +120,6 @@ class Rounding:
             ends.append(held)
         same = np.array_equal(found.low, found.high, equal_nan=t.data_type.name.startswith("FLOAT"))
         return exactly(ends[0]) if same else Number(*ends)
-
-
-def _nest(desc: Desc, output: str) -> Nest:
-    return stated(desc)[output]
 
 
 def _span(t: TensorDesc) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 import onnx
 
 from anydml.errors import Error
-from anydml.explain.bounded import Unbounded
+from anydml.explain.bounded import Range, Unbounded
 from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
 from anydml.explain.comparison import Cause
@@ -74,19 +75,23 @@ def worst(found: Sequence[Deviation]) -> Deviation:
 
 class Judgement(NamedTuple):
     """own: the largest deviation of an output. beyond: the number of elements that rounding does not explain, None if no bound
-    is known. excess: how far they are off, see `NodeComparison`. cause: what explains the differences."""
+    is known. excess: how far they are off, see `NodeComparison`. cause: what explains the differences. forms: the forms that
+    explain elements which rounding at each step does not, as sentences."""
 
     own: Deviation
     beyond: int | None
     excess: float
     cause: Cause | None
+    forms: tuple[str, ...] = ()
 
 
 class Beyond(NamedTuple):
-    """What rounding does not explain: the number of elements, None if no bound is known; `excess` as in `NodeComparison`."""
+    """What rounding does not explain: the number of elements, None if no bound is known; `excess` as in `NodeComparison`.
+    forms: as in `Judgement`."""
 
     elements: int | None
     excess: float
+    forms: tuple[str, ...] = ()
 
 
 class Cut:
@@ -101,6 +106,7 @@ class Cut:
         """The judgement of another runtime's outputs for the same inputs."""
         beyond: int | None = 0
         excess = 0.0
+        forms: dict[str, None] = {}
         cause = None
         deviations = []
         rounding = None
@@ -113,9 +119,10 @@ class Cut:
             unexplained = _beyond(rounding, name, expected, actual[name])
             beyond = None if beyond is None or unexplained.elements is None else beyond + unexplained.elements
             excess = max(excess, unexplained.excess)
+            forms |= dict.fromkeys(unexplained.forms)
             if explain and cause is None and rounding is not None:
                 cause = _cause(rounding, name, expected, actual[name])
-        return Judgement(worst(deviations), beyond, excess, cause)
+        return Judgement(worst(deviations), beyond, excess, cause, tuple(forms))
 
     def cause(self, name: str, actual: Array) -> Cause | None:
         """The known deviation that explains most of the differing elements of an output."""
@@ -151,14 +158,30 @@ def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array
         found = rounding.explained(name, at)
     except Unbounded:
         return unbounded
-    wide, low, high = (x.astype(np.float64) for x in (got[at], found.low, found.high))
+    outside = _outside(flat[at], got[at], found)
+    rest = np.flatnonzero(outside)
+    forms = []
+    for sentence, other in rounding.in_forms() if rest.size and _floats(expected) else ():
+        with suppress(Unbounded):
+            left = _outside(flat[at[rest]], got[at[rest]], other.explained(name, at[rest]))
+            if not left.any():  # this form alone explains them
+                return Beyond(0, 0.0, (sentence,))
+            if ((left == 0) & (outside[rest] > 0)).any():
+                forms.append(sentence)
+            outside[rest] = np.fmin(outside[rest], left)
+    return Beyond(int(np.count_nonzero(outside)), float(np.max(outside, initial=0.0)) / unit, tuple(forms))
+
+
+def _outside(expected: Array, actual: Array, found: Range) -> Array:
+    """How far each element is outside of its range; 0 for those inside."""
+    wide, low, high = (x.astype(np.float64) for x in (actual, found.low, found.high))
     with np.errstate(invalid="ignore"):
         inside = (low <= wide) & (wide <= high)
         outside = np.nan_to_num(np.maximum(low - wide, wide - high), nan=np.inf)
     if _floats(expected):
-        inside &= np.isfinite(flat[at]) | np.isfinite(wide)
-    count = int(np.count_nonzero(~inside))
-    return Beyond(count, float(np.max(outside[~inside])) / unit if count else 0.0)
+        inside &= np.isfinite(expected) | np.isfinite(wide)
+    outside = np.where(outside > 0, outside, np.inf)
+    return np.where(inside, 0.0, outside)
 
 
 def _cause(rounding: Rounding, name: str, expected: Array, actual: Array) -> Cause | None:

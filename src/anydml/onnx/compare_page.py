@@ -86,7 +86,8 @@ def _table(rows: Sequence[NodeComparison]) -> str:
         if row.departs and row.own is not None:
             at = f"At {list(row.own.at)}: {row.own.actual}, not {row.own.expected}. "
             share = f"{row.beyond} of them {'is' if row.beyond == 1 else 'are'} beyond rounding. " if row.beyond else ""
-            said = f"{at}{share}{said}"
+            forms = f"Explained by {' and '.join(row.forms)}. " if row.forms and not row.beyond else ""
+            said = f"{at}{share}{forms}{said}"
         lines.append(
             f'<tr id="node{i}"><td>{html.escape(row.name)}<br><span class="said">{html.escape(_kinds(row))}</span></td>'
             f'<td><span class="verdict" style="{_tone(row.verdict)}">{row.verdict}</span>'

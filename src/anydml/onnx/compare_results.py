@@ -61,7 +61,8 @@ class NodeComparison:
     bound", if outputs differ and no bound is known; "not judged". beyond: the number of elements that rounding does not
     explain. excess: how far the outputs are beyond rounding, in units in the last place of the tensor's largest element; if no
     bound is known, how far they differ. carried: the error of the model's outputs if this error were the only one, if it was
-    computed. cause: a sentence about the deviation that explains the differences, and its name; empty if none is found.
+    computed. forms: what explains elements that rounding at each step of the operator's own formula does not, such as "the
+    normalisation folded into scale and shift". cause: a sentence about the deviation that explains the differences, and its name; empty if none is found.
     reason: why the node is not judged.
     """
 
@@ -78,6 +79,7 @@ class NodeComparison:
     reason: str = ""
     excess: float = 0
     carried: Deviation | None = None
+    forms: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -98,7 +100,8 @@ class NodeComparison:
         if self.verdict == BEYOND:
             said = f"{self.beyond} of them {'is' if self.beyond == 1 else 'are'} beyond rounding"
         else:
-            said = "rounding explains all of them" if self.verdict == ROUNDING else "no bound is known for it"
+            form = f", with {' and '.join(self.forms)}" if self.forms else ""
+            said = f"rounding explains all of them{form}" if self.verdict == ROUNDING else "no bound is known for it"
         at = f"at {list(self.own.at)} {self.own.actual}, not {self.own.expected}"
         cause = f". {self.cause}" if self.cause else ""
         return (

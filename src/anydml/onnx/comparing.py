@@ -277,6 +277,7 @@ class _Whole:
             verdict=UNBOUNDED if found.beyond is None else BEYOND if found.beyond else ROUNDING,
             beyond=found.beyond or 0,
             excess=found.excess,
+            forms=found.forms,
             cause="" if cause is None else f"It equals {cause.sentence} in {cause.equal} of {cause.outputs} outputs",
             deviation="" if cause is None else cause.name,
         )
