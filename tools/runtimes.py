@@ -1,6 +1,6 @@
 """Judges float operators of NumPy, onnxruntime and torch at hostile inputs: is what correct runtimes compute ever called wrong?
 
-python tools/runtimes.py [--runtime NAME] [--only WORD] [--inputs NAME] [--cells]
+python tools/runtimes.py [--runtime NAME] [--only WORD] [--inputs NAME]
 
 Each output is judged as `assert_rounding` and `anydml compare` judge it: equal, explained by rounding at each step of the
 operator's formula, explained by rounding in another form of it, or beyond all of them. Runtimes that are not installed are left
@@ -12,8 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import warnings
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from anydml.explain.beyond import judged as judged_case
 from anydml.explain.bounded import Unbounded
 from anydml.explain.compare import case_of
+from anydml.explain.forms import FORMS
 from runtimes_cases import OPERATORS, Operator
 
 Array = NDArray[Any]
@@ -102,33 +102,47 @@ def judged(operator: Operator, runtime: str, kind: str) -> Cell:
     return Cell(*where, BEYOND, detail)
 
 
-def table(cells: list[Cell], runtimes: list[str]) -> None:
-    """The counts of verdicts by runtime, and each cell that rounding at each step does not explain."""
-    verdicts = list(dict.fromkeys(["equal", "rounding", *(c.verdict for c in cells)]))
-    print(f"{'runtime':14}{'judged':>8}" + "".join(f"{v:>{max(12, len(v) + 2)}}" for v in verdicts))
-    for runtime in runtimes:
-        counts = Counter(c.verdict for c in cells if c.runtime == runtime)
-        print(f"{runtime:14}{counts.total():>8}" + "".join(f"{counts[v]:>{max(12, len(v) + 2)}}" for v in verdicts))
-    print()
+def table(cells: list[Cell], runtimes: list[str], inputs: list[str]) -> None:
+    """A sign for each cell, by operator, runtime and input; the counts; and a sentence for each cell beyond rounding."""
+    signs = {"equal": "=", "rounding": "r", BEYOND: "X", UNBOUNDED: "?", FAILED: "!"}
+    signs |= {form.sentence: letter for form, letter in zip(FORMS, "F1BA", strict=True)}
+    found = {(c.operator, c.runtime, c.inputs): c for c in cells}
+    operators = list(dict.fromkeys(c.operator for c in cells))
+    print(f"inputs: {', '.join(inputs)}\n\n{'':34}" + "".join(f"{r:{len(inputs) + 4}}" for r in runtimes))
+    for operator in operators:
+        rows = (("".join(_sign(found.get((operator, r, i)), signs) for i in inputs)) for r in runtimes)
+        print(f"{operator:34}" + "".join(f"{row:{len(inputs) + 4}}" for row in rows))
+    print(f"\n{'':64}" + "".join(f"{r:>13}" for r in runtimes))
+    for verdict in dict.fromkeys([*signs, *(c.verdict for c in cells)]):
+        counts = [sum(c.verdict == verdict for c in cells if c.runtime == r) for r in runtimes]
+        if any(counts):
+            title = verdict if verdict in ("equal", "rounding", BEYOND, UNBOUNDED, FAILED) else f"explained by {verdict}"
+            print(f"{signs.get(verdict, '*'):3}{title:61}" + "".join(f"{n:>13}" for n in counts))
+    print(f"{'':3}{'all':61}" + "".join(f"{sum(c.runtime == r for c in cells):>13}" for r in runtimes) + "\n")
     for c in cells:
-        if c.verdict not in ("equal", "rounding"):
-            print(f"{c.operator}, {c.runtime}, {c.inputs}: {c.verdict} {c.detail}")
+        if c.detail:
+            print(f"{c.operator}, {c.runtime}, {c.inputs}: {c.verdict}: {c.detail}")
 
 
-def main() -> None:
+def _sign(cell: Cell | None, signs: Mapping[str, str]) -> str:
+    return " " if cell is None else signs.get(cell.verdict, "*")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runtime", choices=RUNTIMES, action="append", help="judge only this one")
     parser.add_argument("--only", default="", help="operators whose names contain this word")
     parser.add_argument("--inputs", choices=INPUTS, action="append", help="only these inputs")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     runtimes = [r for r in given.runtime or RUNTIMES if importlib.util.find_spec(r)]
+    inputs = given.inputs or list(INPUTS)
     cells = []
     for operator in OPERATORS:
         if given.only not in operator.name:
             continue
-        for kind in given.inputs or INPUTS:
+        for kind in inputs:
             cells += [judged(operator, r, kind) for r in runtimes if r in operator.runtimes]
-    table(cells, runtimes)
+    table(cells, runtimes, inputs)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ EPSILON = 1e-5
 class Operator(NamedTuple):
     """One operator: what anydml computes, what is judged, the sizes of its tensors, and a function for each runtime.
 
-    sizes: those of the tensors that are drawn from the hostile inputs; other tensors are ordinary numbers. positive: the tensors
-    that must not be negative, such as a variance.
+    hostile: the sizes of the tensors that are drawn from the hostile inputs. ordinary: those of tensors of ordinary numbers.
+    positive: the tensors that must not be negative, such as a variance.
     """
 
     name: str
@@ -36,29 +36,27 @@ class Operator(NamedTuple):
 
 
 @functools.cache
-def _session(operator: str, domain: str, sizes: tuple[tuple[int, ...], ...], attributes: str, outputs: tuple[str, ...]) -> Any:
+def _session(operator: str, domain: str, sizes: tuple[tuple[int, ...], ...], attributes: tuple[tuple[str, Any], ...]) -> Any:
+    """A session of onnxruntime for one node. The axes of a reduction are a constant input."""
     import onnxruntime
-    from onnx import TensorProto, helper
+    from onnx import TensorProto, helper, numpy_helper
 
+    fields: dict[str, Any] = {**dict(attributes)}
+    axes = fields.pop("axes", None)
     names = [f"x{i}" for i in range(len(sizes))]
-    made = helper.make_node(operator, [n if s else "" for n, s in zip(names, sizes, strict=True)], list(outputs), domain=domain)
-    made.attribute.extend(helper.make_attribute(k, v) for k, v in eval(attributes).items())
-    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in zip(names, sizes, strict=True) if s]
-    wanted = [helper.make_tensor_value_info(outputs[-1], TensorProto.FLOAT, None)]
-    graph = helper.make_graph([made], "it", inputs, wanted)
+    made = helper.make_node(operator, [*names, *(() if axes is None else ("axes",))], ["y"], domain=domain, **fields)
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in zip(names, sizes, strict=True)]
+    constants = [] if axes is None else [numpy_helper.from_array(np.array(axes, np.int64), "axes")]
+    graph = helper.make_graph([made], "it", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
-def node(operator: str, *arrays: Array | None, domain: str = "", outputs: Sequence[str] = ("y",), **attributes: Any) -> Array:
-    """The last of these outputs of one node of ONNX, by onnxruntime."""
-    sizes = tuple(() if x is None else x.shape for x in arrays)
-    session = _session(operator, domain, sizes, repr(attributes), tuple(outputs))
-    found = session.run(None, {f"x{i}": x for i, x in enumerate(arrays) if x is not None})[0]
-    return np.asarray(found)
+def node(operator: str, *arrays: Array, domain: str = "", **attributes: Any) -> Array:
+    """The first output of one node of ONNX, by onnxruntime."""
+    session = _session(operator, domain, tuple(x.shape for x in arrays), tuple(sorted(attributes.items())))
+    return np.asarray(session.run(None, {f"x{i}": x for i, x in enumerate(arrays)})[0])
 
 
 def by_torch(call: Callable[..., Any]) -> Callable[[Inputs], Array]:
@@ -95,7 +93,7 @@ def _unary(name: str, function: Any, onnx: str, numpy: Any, torch: str, domain: 
 
 
 def _sigmoid(x: Array) -> Array:
-    return F32(1) / (F32(1) + np.exp(-x))
+    return np.asarray(F32(1) / (F32(1) + np.exp(-x)))
 
 
 def _erf(x: Array) -> Array:
@@ -178,30 +176,17 @@ BINARY = (
 
 
 def _reduced(name: str, function: str, onnx: str, numpy: Any, torch: Any) -> Operator:
-    axes = np.array([1], np.int64)
-
-    def by_onnxruntime(a: Inputs) -> Array:
-        return _reduction(onnx, a["input"], axes)
-
     return Operator(
         name,
         dml.reduce,
         {"function": function, "axes": (1,)},
         {"input": (24, 513)},
-        {"numpy": lambda a: np.asarray(numpy(a["input"])), "onnxruntime": by_onnxruntime, "torch": by_torch(torch)},
+        {
+            "numpy": lambda a: np.asarray(numpy(a["input"])),
+            "onnxruntime": lambda a: node(onnx, a["input"], axes=(1,), keepdims=1),
+            "torch": by_torch(torch),
+        },
     )
-
-
-def _reduction(operator: str, x: Array, axes: Array) -> Array:
-    import onnxruntime
-    from onnx import TensorProto, helper, numpy_helper
-
-    made = helper.make_node(operator, ["x", "axes"], ["y"], keepdims=1)
-    tensors = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", x.shape), ("y", None))]
-    graph = helper.make_graph([made], "it", tensors[:1], tensors[1:], [numpy_helper.from_array(axes, "axes")])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return np.asarray(session.run(None, {"x": x})[0])
 
 
 def _log_sum_exp(x: Array) -> Array:
@@ -245,19 +230,19 @@ def _layer(a: Inputs) -> Array:
     x = a["input"]
     centred = x - x.mean(-1, keepdims=True)
     variance = (centred * centred).mean(-1, keepdims=True)
-    return centred / np.sqrt(variance + F32(EPSILON)) * a["scale"] + a["bias"]
+    return np.asarray(centred / np.sqrt(variance + F32(EPSILON)) * a["scale"] + a["bias"])
 
 
 def _batch(a: Inputs) -> Array:
     scale = a["scale"] / np.sqrt(a["variance"] + F32(EPSILON))
-    return a["input"] * scale + (a["bias"] - a["mean"] * scale)
+    return np.asarray(a["input"] * scale + (a["bias"] - a["mean"] * scale))
 
 
 def _instance(a: Inputs) -> Array:
     x, axes = a["input"], (2, 3)
     mean = x.mean(axes, keepdims=True)
     variance = np.maximum((x * x).mean(axes, keepdims=True) - mean * mean, 0)
-    return (x - mean) / np.sqrt(variance + F32(EPSILON)) * a["scale"] + a["bias"]
+    return np.asarray((x - mean) / np.sqrt(variance + F32(EPSILON)) * a["scale"] + a["bias"])
 
 
 def _flat(a: Inputs) -> list[Array]:
@@ -444,7 +429,7 @@ PRODUCTS = (
         {"input": IMAGE},
         {
             "numpy": lambda a: _windows(a["input"], 3).mean((-1, -2)),
-            "onnxruntime": lambda a: node("AveragePool", a["input"], kernel_shape=[3, 3]),
+            "onnxruntime": lambda a: node("AveragePool", a["input"], kernel_shape=(3, 3)),
             "torch": by_torch(lambda t, x: t.nn.functional.avg_pool2d(x, 3, stride=1)),
         },
     ),
@@ -455,7 +440,7 @@ PRODUCTS = (
         {"input": IMAGE},
         {
             "numpy": lambda a: np.sqrt((_windows(a["input"], 3) ** 2).sum((-1, -2))),
-            "onnxruntime": lambda a: node("LpPool", a["input"], kernel_shape=[3, 3], p=2),
+            "onnxruntime": lambda a: node("LpPool", a["input"], kernel_shape=(3, 3), p=2),
             "torch": by_torch(lambda t, x: t.nn.functional.lp_pool2d(x, 2.0, 3, stride=1)),
         },
     ),
@@ -483,7 +468,7 @@ def _recurrent(name: str, onnx: str, function: Any, gates: int, torch: str, orde
 
     def by_onnxruntime(a: Inputs) -> Array:
         x, w, r, b = a["input"][0], a["weight"][0], a["recurrence"][0], a["bias"][0, 0]
-        more = {"linear_before_reset": 1} if name == "GRU" else {}
+        more: dict[str, Any] = {"linear_before_reset": 1} if name == "GRU" else {}
         return node(onnx, x, w, r, b, hidden_size=HIDDEN, **more)
 
     def gated(x: Any) -> Any:
@@ -515,13 +500,13 @@ HEADS = 4
 
 
 def _heads(x: Array) -> Array:
-    return x.reshape(*x.shape[:2], HEADS, -1).swapaxes(1, 2)
+    return np.asarray(x.reshape(*x.shape[:2], HEADS, -1).swapaxes(1, 2))
 
 
 def _attention(a: Inputs) -> Array:
     q, k, v = map(_heads, a.values())
     scores = _softmax((q @ k.swapaxes(-1, -2)) * F32(1 / math.sqrt(q.shape[-1])))
-    return np.ascontiguousarray((scores @ v).swapaxes(1, 2)).reshape(a["query"].shape)
+    return np.asarray((scores @ v).swapaxes(1, 2).reshape(a["query"].shape))
 
 
 def _torch_attention(t: Any, *tensors: Any) -> Any:

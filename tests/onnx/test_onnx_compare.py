@@ -351,3 +351,31 @@ def test_a_model_or_a_runtime_that_is_not_there_is_said(tmp_path: Path, monkeypa
     onnx.save(chain(), file)
     monkeypatch.setattr(compare_models, "find_spec", lambda _: None)
     assert "needs the package onnxruntime" in command(file, "--against", "onnxruntime", "--random", "1")[2]
+
+
+def test_a_folded_normalisation_is_rounding_and_named() -> None:
+    """A batch normalisation as scale and shift, as runtimes compute it; with another epsilon it is beyond rounding."""
+    random = np.random.default_rng(3)
+    x = (40 + random.standard_normal((1, 4, 6, 5))).astype(np.float32)
+    parameters = [random.standard_normal(4), random.standard_normal(4), np.full(4, 40.5), random.uniform(0.5, 2, 4)]
+    scale, bias, mean, variance = (p.astype(np.float32) for p in parameters)
+    constants = {"scale": scale, "bias": bias, "mean": mean, "variance": variance}
+    node = helper.make_node("BatchNormalization", ["x", *constants], ["y"], "norm", epsilon=1e-5)
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, x.shape) for name in "xy"]
+    held = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    model = helper.make_model(helper.make_graph([node], "it", ends[:1], ends[1:], held), ir_version=8)
+    model.opset_import[0].version = 15
+
+    def output(epsilon: float) -> Array:
+        factor, channels = scale / np.sqrt(variance + np.float32(epsilon)), (1, 4, 1, 1)
+        return np.asarray(x * factor.reshape(channels) + (bias - mean * factor).reshape(channels))
+
+    found = compare(model, {"x": x}, actual={"y": output(1e-5)})
+    (row,) = found.nodes
+    assert row.verdict == ROUNDING
+    assert row.forms == ("the normalisation folded into scale and shift",)
+    assert "rounding explains all of them, with the normalisation folded into scale and shift" in str(row)
+    assert "Explained by the normalisation folded into scale and shift." in page_of(found, "model", "it")
+    assert found.to_dict()["nodes"][0]["forms"] == list(row.forms)
+    (row,) = compare(model, {"x": x}, actual={"y": output(1e-4)}).nodes
+    assert row.verdict == BEYOND

@@ -32,8 +32,8 @@ class Beyond(NamedTuple):
 class Judged(NamedTuple):
     """What is beyond rounding; None if rounding explains all elements.
 
-    forms: how many elements each form explains that rounding at each step of the operator's own formula does not, by the sentence
-    of the `Form`.
+    forms: how many elements each form explains that rounding at each step of the operator's own formula does not, by the
+    sentence of the `Form`.
     """
 
     beyond: Beyond | None

@@ -56,7 +56,10 @@ class Evaluation(Places):
         """Numbers with bounds widened by one rounding, or by `units` roundings, which change no sign."""
         room, least = units * self.unit, units * LEAST[self.unit]
         below, above = low - room * np.abs(low) - least * (low != 0), high + room * np.abs(high) + least * (high != 0)
-        return between(value, np.where(low >= 0, np.fmax(below, 0), below), np.where(high <= 0, np.fmin(above, 0), above))
+        for end, made in ((low, below), (high, above)):
+            if (turned := end * made < 0).any():
+                np.copyto(made, 0.0, where=turned)
+        return between(value, below, above)
 
     def number(self, e: Expr) -> Number:
         if e not in self.numbers:
@@ -231,13 +234,15 @@ class Evaluation(Places):
             largest = np.prod(np.maximum(np.abs(low), np.abs(high)), axis=axes)
             room = largest - np.prod(np.abs(value), axis=axes) + steps * largest
             return between(total, total - room, total + room)
-        room = steps * np.maximum(np.abs(low), np.abs(high)).sum(axis=axes)
-        below, above = low.sum(axis=axes) - room, high.sum(axis=axes) + room
-        least, most = (
-            low.min(axis=axes, initial=0.0),
-            high.max(axis=axes, initial=0.0),
-        )  # terms of one sign have a sum of that sign
-        return between(total, np.where(least < 0, below, np.fmax(below, 0)), np.where(most > 0, above, np.fmin(above, 0)))
+        sizes = np.maximum(np.abs(low), np.abs(high)).sum(axis=axes)
+        room = steps * sizes
+        least, most = low.sum(axis=axes), high.sum(axis=axes)
+        below, above = least - room, most + room
+        if (most == sizes).any():  # perhaps no term is negative, and then their sum is not
+            below = np.where(low.min(axis=axes, initial=0.0) < 0, below, np.fmax(below, 0))
+        if (least == -sizes).any():
+            above = np.where(high.max(axis=axes, initial=0.0) > 0, above, np.fmin(above, 0))
+        return between(total, below, above)
 
     def _terms(self, e: Expr) -> tuple[Number, Array]:
         """The terms of a reduction, and which of them are kept."""

@@ -1,9 +1,9 @@
 """Forms of a statement: other formulas for the same real numbers, by which correct runtimes compute.
 
-Rounding at each step of a form may give other elements than rounding at each step of the statement, so that a correct output can
-lie outside of the statement's bounds. A form's bounds are those of the same evaluation, of the rewritten statement: its errors
-are derived from its own steps, and are as wide as these make them. Sums in another order, in blocks or with fused multiplication
-and addition need no form: their errors are at most those of the statement's bounds.
+Rounding at each step of a form may give other elements than rounding at each step of the statement, so that a correct output
+can lie outside of the statement's bounds. A form's bounds are those of the same evaluation, of the rewritten statement: its
+errors are derived from its own steps, and are as wide as these make them. Sums in another order, in blocks or with fused
+multiplication and addition need no form: their errors are at most those of the statement's bounds.
 """
 
 from __future__ import annotations
@@ -89,9 +89,10 @@ class _Rewriting:
 def folded(e: Expr) -> Expr | None:
     """scale * (x - mean) / root as x * s - mean * s with s = scale / root; scale may be absent.
 
-    Both products have the same s, whose error is that of the quotient by the root. But each of them is rounded by itself, relative
-    to its own size, and mean * s - bias is rounded before x * s is added. That difference is the result minus x * s. So where the
-    products cancel, the errors are at most 2 units of |x * s| and 1 of |mean * s| more than those of the statement.
+    Both products have the same s, whose error is that of the quotient by the root. But each of them is rounded by itself,
+    relative to its own size, and bias - mean * s, which is the result minus x * s, is rounded before x * s is added. So where
+    the products cancel, the errors are at most 2 units of |x * s| and 1 of |mean * s| more than those of the statement; 2 of
+    both are allowed.
     """
     if e.op != "div" or e.args[1].op != "sqrt":
         return None
@@ -108,9 +109,9 @@ def folded(e: Expr) -> Expr | None:
 def one_pass(e: Expr) -> Expr | None:
     """The mean of (x - mean)^2 as the mean of x^2 minus mean^2, or 0 where rounding makes that negative.
 
-    With n elements the mean of the squares has an error of up to n + 2 units of its own size, and the square of the mean 2 n + 3
-    of its own, next to a variance that may be far smaller. So the form only admits more than the statement where the mean is
-    large beside the deviation.
+    With n elements the mean of the squares has an error of up to n + 2 units of its own size, and the square of the mean has
+    2 n + 3 of its own, next to a variance that may be far smaller. So the form admits more than the statement where the mean
+    is large beside the deviation, and little more elsewhere.
     """
     if e.op != "div" or e.args[0].op != "reduce" or e.args[0].data[0] != "sum" or len(e.args[0].args) > 1:
         return None
@@ -153,8 +154,8 @@ def _renamed(e: Expr, names: Mapping[Variable, Expr]) -> Expr:
 def sigmoid_by_tanh(e: Expr) -> Expr | None:
     """1 / (1 + exp(-x)) as 1/2 + tanh(x / 2) / 2, between 0 and 1.
 
-    A tanh of four units in the last place is off by up to 8 * 2^-24, so half of it by 2^-22: this is the error of a sigmoid that
-    is 1/2 plus a quotient of polynomials, as in vector code, which is 0 or 1 from some x on.
+    A tanh of four units in the last place is off by up to 8 * 2^-24, so half of it by 2^-22. This is the error of a sigmoid
+    that is 1/2 plus a quotient of polynomials, as in vector code, and is 0 or 1 from some x on.
     """
     if e.op != "div" or e.args[1].op != "add" or not _is_one(e.args[0]):
         return None
@@ -169,8 +170,8 @@ def sigmoid_by_tanh(e: Expr) -> Expr | None:
 def tanh_by_exp(e: Expr) -> Expr | None:
     """tanh(x) as 2 / (1 + exp(-2 x)) - 1, between -1 and 1.
 
-    The quotient has an error relative to itself, which is at least 1 where x is not negative; the difference has the same error,
-    of up to 8 * 2^-23, next to a result that may be near 0.
+    The quotient has an error relative to itself, and it is 1 where x is 0. The difference has the same error, of up to
+    8 * 2^-24 there, next to a result that may be tiny.
     """
     if e.op != "tanh":
         return None

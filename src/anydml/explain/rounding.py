@@ -69,9 +69,8 @@ class Rounding:
 
     def in_forms(self) -> Iterator[tuple[str, Rounding]]:
         """The same graph by each form that one of its operators has, with the form's sentence."""
-        nests = [
-            nest for checked in self.checked.nodes if checked is not None for nest in stated(checked.desc.as_newest()).values()
-        ]
+        descs = [checked.desc.as_newest() for checked in self.checked.nodes if checked is not None]
+        nests = [nest for desc in descs for nest in stated(desc).values()]
         for form in FORMS:
             if any(form.of(nest) is not None for nest in nests):
                 yield form.sentence, Rounding(self.desc, self.inputs, form)

@@ -62,8 +62,8 @@ class NodeComparison:
     explain. excess: how far the outputs are beyond rounding, in units in the last place of the tensor's largest element; if no
     bound is known, how far they differ. carried: the error of the model's outputs if this error were the only one, if it was
     computed. forms: what explains elements that rounding at each step of the operator's own formula does not, such as "the
-    normalisation folded into scale and shift". cause: a sentence about the deviation that explains the differences, and its name; empty if none is found.
-    reason: why the node is not judged.
+    normalisation folded into scale and shift". cause: a sentence about the deviation that explains the differences, and its
+    name; empty if none is found. reason: why the node is not judged.
     """
 
     nodes: tuple[str, ...]
