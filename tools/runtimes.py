@@ -22,7 +22,8 @@ from anydml.explain.beyond import judged as judged_case
 from anydml.explain.bounded import Unbounded
 from anydml.explain.compare import case_of
 from anydml.explain.forms import FORMS
-from runtimes_cases import OPERATORS, Operator
+from runtimes_cases import OPERATORS
+from runtimes_maps import Operator
 
 Array = NDArray[Any]
 F32 = np.float32

@@ -57,8 +57,8 @@ class Evaluation(Places):
         room, least = units * self.unit, units * LEAST[self.unit]
         below, above = low - room * np.abs(low) - least * (low != 0), high + room * np.abs(high) + least * (high != 0)
         for end, made in ((low, below), (high, above)):
-            if (turned := end * made < 0).any():
-                np.copyto(made, 0.0, where=turned)
+            if (crossed := end * made < 0).any():
+                np.copyto(made, 0.0, where=crossed)
         return between(value, below, above)
 
     def number(self, e: Expr) -> Number:
