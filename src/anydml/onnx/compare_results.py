@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -166,7 +167,7 @@ class ModelComparison:
             said += f"The largest difference without a known bound is that of {worst}"
         else:
             said += f"None is beyond rounding; the first that differs is {first}"
-        return "\n".join([said, *_carried(self.nodes), *reasons, *self.notes])
+        return "\n".join([said, *_by_form(self.nodes), *_carried(self.nodes), *reasons, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as values for JSON, with a row for each node."""
@@ -182,6 +183,12 @@ class ModelComparison:
             "nodes": [_plain(row) for row in rows],
         }
         return found
+
+
+def _by_form(rows: Sequence[NodeComparison]) -> list[str]:
+    """A line for each form that explains nodes, with their number."""
+    counts = Counter(" and ".join(row.forms) for row in rows if row.verdict == ROUNDING and row.forms)
+    return [f"{n} {'is' if n == 1 else 'are'} explained by {form}" for form, n in counts.items()]
 
 
 def _reasons(rows: Sequence[NodeComparison]) -> list[str]:
