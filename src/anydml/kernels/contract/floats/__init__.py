@@ -1,1 +1,1 @@
-"""Contractions of real numbers, compiled: products in float64, where they are exact, and a bound on what their sums lost."""
+"""Contractions of real numbers, compiled: products are exact in float64, and a bound covers the rounding errors of sums."""

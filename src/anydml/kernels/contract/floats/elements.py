@@ -1,4 +1,4 @@
-"""An element of the output by its row and column: its place in three dimensions, and what a formula reads for it."""
+"""An element of the output by its row and column: its index in three dimensions, and its elements of the streams."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey
 
 
 def split(body: Body, c: str, n1: str, n2: str) -> tuple[str, str, str]:
-    """The place of a column in three dimensions, of which the inner ones have such sizes."""
+    """The index of column c in three dimensions, whose two inner sizes are n1 and n2."""
     x, line = body.op(f"urem i64 {c}, {n2}"), body.op(f"udiv i64 {c}, {n2}")
     return body.op(f"udiv i64 {line}, {n1}"), body.op(f"urem i64 {line}, {n1}"), x
 
 
 def streams(body: Body, key: EpilogueKey, lanes: int, row: str, c: str) -> tuple[dict[int, Value], str]:
-    """The streams' elements of a row and a column, in every lane, and where the output's is."""
+    """The streams' elements for a row and a column, in every lane, and the address of the output's element."""
     s, at = key.stored, split(body, c, "%f1", "%f2")
     found = []
     for k in range(OWN, OWN + len(key.layouts)):

@@ -1,9 +1,9 @@
-"""The end of a block of sums: elements are stored, and what the bounds of their sums leave undecided goes on a list.
+"""The epilogue of a block of sums: it stores the elements, and lists those that the bounds of their sums leave undecided.
 
-A sum of n float64 terms that are added up m at a time goes through m + n / m roundings at most, so that it is at most
-(m + n / m + 8) u |a| |b| away from the real one, where |a| and |b| are the norms of its row and of its column (Cauchy and
-Schwarz). It is exact where nothing has been rounded: the inexact flag tells. Where many elements are left undecided, it comes
-again, with better bounds, and with pairs.
+A sum of n float64 terms, accumulated in blocks of m, goes through at most m + n / m roundings. So it differs from the exact
+sum by at most (m + n / m + 8) u |a| |b|, where |a| and |b| are the norms of its row and of its column (Cauchy and Schwarz). It
+is exact if the inexact flag is not set. If many elements are undecided, the epilogue runs again with better bounds, and then
+with sums as pairs.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
 AHEAD = 4  # rows whose elements are fetched before they are written
-OWN = 2  # streams before those of the formula: the sums, and the columns' norms
+OWN = 2  # streams before those of the formula: the sums, and the norms of the columns
 MAGNITUDES, PAIRS, ERRORS = "magnitudes", "pairs", "errors"
-# counter: entries on the list, then what is known of the sums. done: as `tile` has it. rests: of pairs, or magnitudes, or how
-# far off sums may be; a_low, b_low: of pairs
+# counter: the number of entries on the list, then BOUND, DENSE and others. done: as in `tile`. rests: the low parts of pairs,
+# or sums of magnitudes, or error bounds of the sums. a_low, b_low: as in `doubled`
 ARGUMENTS = (
     "rows", "first", "count", "n1", "n2", "sums", "sums_row", "factor", "a_norms", "b_norms", "list", "counter", "terms",
     "rests", "a_low", "b_low", "done",
@@ -43,11 +43,11 @@ POINTERS = {"sums", "a_norms", "b_norms", "list", "counter", "rests", "a_low", "
 
 
 class EpilogueKey(NamedTuple):
-    """layouts: of each stream that is read along a run of columns, and of the output, last. padded: some norms are
-    negative, where terms do not count.
-    measured: each sum has one of its terms' magnitudes, in rows as far apart, in the norms' place. mixed: sums are made of
-    others, whose infinities they have, and whose zeros have lost their signs. again: what there is beside each sum, where the
-    counter says so; nothing is done elsewhere."""
+    """layouts: of each stream along a run of columns; the output's is last. padded: the norms of columns for which some
+    terms do not count are negative.
+    measured: instead of norms, each sum has the sum of its terms' magnitudes, in rows `sums_row` bytes apart. mixed: sums
+    are combined from other sums: they take over infinities, and zeros have lost their signs. again: what is stored beside
+    each sum when the kernel runs again; it does nothing unless the counter's DENSE is set."""
 
     stored: Stored
     layouts: tuple[str, ...]
@@ -63,12 +63,12 @@ def argument_names(key: EpilogueKey) -> list[str]:
 
 
 def places(count: int) -> list[str]:
-    """The arguments of streams: where each begins, and bytes along rows and the columns' dimensions, the innermost last."""
+    """The arguments of streams: the address of each, and its strides in bytes along rows and along the columns' dimensions."""
     return [f"{x}{k}" for k in range(OWN, OWN + count) for x in "przys"]
 
 
 def block(target: Target, key: EpilogueKey) -> str:
-    """A block of elements from their sums; arguments: `argument_names`."""
+    """The kernel that stores a block of elements from their sums; arguments: `argument_names`."""
     return _Block(target, key).text()
 
 
@@ -91,7 +91,7 @@ class _Block:
         arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, len(self.layouts))})
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.streams.begin()
-        self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # of every row
+        self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # the same for every row
 
         def rows() -> None:
             body.store("i64", "0", "%counter")
@@ -113,7 +113,7 @@ class _Block:
         sizes = "%b_norms"
         if self.key.measured:
             factor = factor * body.loaded(wide, "%counter", BOUND)
-            self.factor = body.splat(factor * (1 + 2.0**-2), lanes)  # the magnitudes' own roundings
+            self.factor = body.splat(factor * (1 + 2.0**-2), lanes)  # for the roundings of the magnitudes
             self.least = body.splat(Value(body, "%terms", Kind("i64")).converted("uitofp", wide) * LEAST, lanes)
             sizes = body.at(sizes, body.op(f"mul i64 {r}, %sums_row"))
         else:
@@ -177,7 +177,7 @@ class _Block:
         body.loop("0", up, lanes, [], group)
 
     def _quick(self, i: str, loaded: dict[int, Value]) -> tuple[Value, Value]:
-        """The bits of elements, and lanes where these may be others: if there are any, the group is looked at with care."""
+        """The bits of elements, and the lanes that may be wrong: if there are any, `_group` computes the elements again."""
         found = self._between(*self._loaded(loaded)) if not (self.key.again or self.body.target.later) else None
         if found is None:
             made, undecided = self._group(i, loaded)
@@ -185,14 +185,14 @@ class _Block:
         return found
 
     def _between(self, total: Value, size: Value, read: dict[int, Value]) -> tuple[Value, Value] | None:
-        """The bits that both ends of where the formula lies are stored as, and the lanes where they differ."""
+        """The bits of the rounded upper end of the formula's interval, and the lanes where the lower end rounds differently."""
         key, odd = self.key, None
         if key.measured or key.mixed:
             number = self._number(total, size, read)
         else:
             number = bounded(total, self.factor * size.magnitude(), None)
             if key.padded:
-                odd = size.bits().compared("slt", 0) & exactly.signed(key.stored, total, read)  # -0 is negative, too
+                odd = size.bits().compared("slt", 0) & exactly.signed(key.stored, total, read)  # also of -0
         place, limited = key.stored.rounded(), None
         first = key.stored if place is None else key.stored.until(place)
         if place is None and (limited := key.stored.limited()) is not None:
@@ -200,7 +200,7 @@ class _Block:
         item = walked(self.body, first, read, number, self.lanes)
         if not isinstance(item, Number):
             return None
-        if item is number and number.guard is None:  # the bound leaves room for the ends' own roundings
+        if item is number and number.guard is None:  # the bound includes the roundings of the ends
             item = replace(number, err=None, ends=lambda: self._ends(total, size))
         found = between_ends(replace(item, guard=either(item.guard, odd)), first.types[-1])
         if found is None or place is None:
@@ -211,11 +211,11 @@ class _Block:
         return made, found[1] if undecided is None else found[1] | undecided
 
     def _ends(self, total: Value, size: Value) -> tuple[Value, Value]:
-        """The two ends that a sum lies between; sizes may be negative."""
+        """The lower and upper end of a sum; swapped where the size is negative."""
         return self.body.fused(-self.factor, size, total), self.body.fused(self.factor, size, total)
 
     def _loaded(self, loaded: dict[int, Value]) -> tuple[Value, Value, dict[int, Value]]:
-        """Sums, what their bounds are made of, and the formula's other streams."""
+        """The sums, the norms or magnitudes for their bounds, and the formula's other streams."""
         wide = Kind("double", self.lanes)
         total = loaded[0].cast(wide)
         read = {k: loaded[OWN + n] for n, k in enumerate(self.key.stored.others)}
@@ -238,7 +238,7 @@ class _Block:
                 low = self.low * self.body.loaded(total.kind, "%b_low", offset)
                 values = [total, beside, beside.lift(0.0), lost(number.error(), self.small, low)]
                 return exactly.paired(self.body, key.stored, values, read, number.guard)
-            if key.again == ERRORS:  # a norm is of the whole row: what is no number there may be no factor of any term
+            if key.again == ERRORS:  # an infinity or NaN in the row's norm may belong to no term
                 spoilt = ~beside.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
                 number = bounded(total, beside, spoilt)
                 return exactly.added(key.stored, number, read, *stored(self.body, key.stored, read, number, self.lanes))
@@ -250,13 +250,13 @@ class _Block:
         """A sum with its bound."""
         guard = None
         if self.key.measured:
-            if self.key.padded:  # the sum of nothing is +0
+            if self.key.padded:  # a sum without terms is +0
                 guard = total.bits().compared("eq", -(1 << 63))
             return bounded(total, size * self.factor, guard)
         if self.key.padded:
-            # zeros and infinities beside what does not count: the sum's sign, or NaN, may come from there
+            # terms that do not count may have made the sum +0 instead of -0, or NaN
             odd = exactly.signed(self.key.stored, total, read) | total.compared("uno", total)
-            guard = size.bits().compared("slt", 0) & odd  # which -0 is, too
+            guard = size.bits().compared("slt", 0) & odd  # also of -0
             size = size.magnitude()
         if self.key.mixed:
             error = self.factor * size

@@ -30,8 +30,8 @@ from anydml.kernels.undecided.decision import Decision
 from anydml.tensor import DataType, TensorFlags
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
-MOST_TERMS = 1 << 20  # of longer sums, bounds are of no use
-SHORT = 1 << 16  # products so few that other threads can wait for them
+MOST_TERMS = 1 << 20  # the bounds of longer sums are useless
+SHORT = 1 << 16  # below so many products, other threads can wait for the call
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
@@ -59,7 +59,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
             return Refused(f"sums have more than {MOST_TERMS} terms")
         square = windows(made) if pays(made) else None
         side = windowed(c)
-        if square is None and side is not None and not made.padded:  # filters are columns where their outputs lie closest
+        if square is None and side is not None and not made.padded:  # the default may be the other way around
             other = layout(c, problem, side)
             if isinstance(other, FloatLayout) and pays(other):
                 square = windows(other)
@@ -98,7 +98,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
 
 
 def _plan(p: FloatProblem, memory: FloatMemory, owned: tuple[bool, bool], square: WinogradWindows | None) -> FloatPlan:
-    """The plan of the algorithm that serves a contraction. owned: whether its rows, and its columns, can be packed once."""
+    """The plan of a contraction, by the fastest algorithm. owned: whether its rows, and its columns, can be packed once."""
     if square is not None:
         return WinogradPlan(p, memory, owned[0], square)
     if not serves(p.layout, p.factors[1].dtype.itemsize, owned[1], p.tuning):
@@ -108,7 +108,7 @@ def _plan(p: FloatProblem, memory: FloatMemory, owned: tuple[bool, bool], square
 
 
 def any_undecided(target: Target) -> str:
-    """1 if a counter is not 0; arguments: a table of where they are, how many, and what that counts from."""
+    """A kernel that returns 1 if a counter is not 0; arguments: the table of their offsets, its length, the base address."""
     text = Text()
     arguments(text, ("table", "count", "base"), {"table", "base"})
 

@@ -21,11 +21,11 @@ from anydml.kernels.numbers.known import Known
 from anydml.tensor import DataType
 
 KNOWN_SUM = Known(-(2.0**300), 2.0**300, -298, least=-298)  # of products of two float32, which are multiples of 2^-298
-_KEEPING = {"stream", "constant", "max", "min", "same", "neg", "absolute"}  # operations that keep what a sum is known to be
+_KEEPING = {"stream", "constant", "max", "min", "same", "neg", "absolute"}  # operations whose result keeps KNOWN_SUM
 
 
 class Stored(NamedTuple):
-    """A formula and the types of its streams and, last, of the output. at: the stream that is the sum."""
+    """A formula, and the types of its streams and of the output, which is last. at: the stream that is the sum."""
 
     formula: Formula
     types: tuple[DataType, ...]
@@ -33,12 +33,12 @@ class Stored(NamedTuple):
 
     @property
     def others(self) -> tuple[int, ...]:
-        """The streams that are read."""
+        """The streams that are read: all but the sum."""
         return tuple(k for k in range(len(self.types) - 1) if k != self.at)
 
     @property
     def linear(self) -> bool:
-        """Whether there are no functions but sums, products and what picks one of two."""
+        """Whether the formula has only sums, differences, products, signs, minima and maxima."""
         return all(n.op in _KEEPING | {"add", "sub", "mul"} for n in self.formula)
 
     @property
@@ -51,7 +51,7 @@ class Stored(NamedTuple):
         return found
 
     def rounded(self) -> int | None:
-        """The node that rounds to float32 what all that follows knows of the sum, where something follows."""
+        """The node that rounds to float32, if all later nodes depend on the sum only through it, and there are later nodes."""
         found = self.of_sum
         for place in found[:-1]:
             node = self.formula[place]
@@ -61,14 +61,14 @@ class Stored(NamedTuple):
         return None
 
     def until(self, place: int) -> Stored:
-        """The formula of a number that a node rounds."""
+        """The formula of the argument that a rounding node rounds; its output has the type that the node rounds to."""
         node = self.formula[place]
         return Stored(formula(self.formula[: node.args[0] + 1]), (*self.types[:-1], node.data), self.at)
 
     def limited(self) -> int | None:
-        """The node that is limited by numbers of float32, where nothing else is done with it.
+        """The node to which only minima and maxima with float32 constants are applied afterwards.
 
-        Such a limit rounds as it does of the rounded number, unless this is -0: it may stand for less than 0.
+        Rounding commutes with such a limit, unless the rounded number is -0, which may stand for a number below 0.
         """
         place, limits = len(self.formula) - 1, 0
         of_sum = self.of_sum
@@ -82,11 +82,11 @@ class Stored(NamedTuple):
         return place if limits and self.types[-1] == DataType.FLOAT32 else None
 
     def before(self, place: int) -> Stored:
-        """The formula of a node, as float32."""
+        """The formula up to a node, with a float32 output."""
         return Stored(formula(self.formula[: place + 1]), (*self.types[:-1], DataType.FLOAT32), self.at)
 
     def added(self) -> tuple[int, int] | None:
-        """The node that adds a stream to the sum, and that stream, where the sum is used for nothing else."""
+        """The node that adds a stream to the sum, and that stream, if the sum has no other use."""
         sums = [p for p, n in enumerate(self.formula) if n.op == "stream" and n.data[0] == self.at]
         users = [p for p, n in enumerate(self.formula) if any(a in sums for a in n.args)]
         if len(users) != 1 or self.formula[users[0]].op != "add":
@@ -99,21 +99,21 @@ class Stored(NamedTuple):
 
 
 def _is_single(node: Node) -> bool:
-    """Whether a node is a number that float32 has, and no zero with a sign."""
+    """Whether a node is a constant that float32 represents, and not a signed zero."""
     if node.op != "constant" or not isinstance(node.data.value, Fraction):
         return False
     return bool(Fraction(float(np.float32(float(node.data.value)))) == node.data.value)
 
 
 def _keeps_numbers(node: Node) -> bool:
-    """Whether what comes of numbers is no NaN."""
+    """Whether a node's result is no NaN if its arguments are none."""
     if node.op == "constant":
         return bool(node.data.value == node.data.value)
     return node.op in _KEEPING - {"stream"}
 
 
 class _SumWalk(FormulaWalk):
-    """known: what a stream, or a node, is known to be."""
+    """known: the numbers of nodes that are already computed."""
 
     def __init__(self, body: Body, s: Stored, streams: list[Value], lanes: int, known: Mapping[int, Number]) -> None:
         super().__init__(body, s.formula, streams, s.types[-1], lanes, "wide", False)
@@ -126,7 +126,7 @@ class _SumWalk(FormulaWalk):
 def stored(
     body: Body, s: Stored, streams: Mapping[int, Value], total: Number, lanes: int, *, added: bool = False
 ) -> tuple[Value, Value | None]:
-    """The bits of elements, and the lanes that a bound leaves undecided. added: the total has what is added to the sum, too."""
+    """The bits of elements, and the undecided lanes. added: the total already includes the stream that is added to the sum."""
     item = walked(body, s, streams, total, lanes, added=added)
     return stored_item(body, item, s.types[-1], lanes, integral=False)
 
@@ -134,7 +134,7 @@ def stored(
 def stored_rounded(
     body: Body, s: Stored, streams: Mapping[int, Value], place: int, bits: Value, lanes: int, *, number: bool = False
 ) -> tuple[Value, Value | None]:
-    """As `stored`, from the bits of the float32 that a node has rounded. number: it is no NaN."""
+    """As `stored`, from the bits of the float32 to which a node rounds. number: this is no NaN."""
     single = of_single(bits.cast(bits.kind.of("float")), replace(SINGLE, ordered=number))
     item = _walked(body, s, streams, {p: single for p in s.of_sum if p <= place}, lanes)
     if number and s.types[-1] == DataType.FLOAT32 and all(_keeps_numbers(n) for n in s.formula[place + 1 :]):
@@ -145,7 +145,7 @@ def stored_rounded(
 
 
 def walked(body: Body, s: Stored, streams: Mapping[int, Value], total: Number, lanes: int, *, added: bool = False) -> Item:
-    """The item that the formula comes to."""
+    """The formula's value."""
     known = {p: total for p, n in enumerate(s.formula) if n.op == "stream" and n.data[0] == s.at}
     if added and (found := s.added()) is not None:
         known = {found[0]: total, **known}
@@ -160,7 +160,7 @@ def _walked(body: Body, s: Stored, streams: Mapping[int, Value], known: Mapping[
 def stored_precisely(
     body: Body, s: Stored, streams: Mapping[int, Value], total: Precise, lanes: int, *, added: bool = False
 ) -> tuple[Value, Value | None] | None:
-    """As `stored`, in twice float64's precision; None where that is of no use, or is not there."""
+    """As `stored`, in twice float64's precision; None if that gains nothing, or if the formula cannot be computed so."""
     if all(n.op in _KEEPING or (added and n.op == "add") for n in s.formula):
         return None
     values = [streams.get(k, body.undefined(Kind("i64", lanes))) for k in range(len(s.types) - 1)]
@@ -176,13 +176,13 @@ def stored_precisely(
 
 
 def bounded(total: Value, error: Value, guard: Value | None) -> Number:
-    """A sum in float64, and what it may be away from the real one."""
+    """A sum in float64 with the bound of its error."""
     made = Number(total.body, lambda: total, KNOWN_SUM, guard=guard)
     return replace(made, err=lambda: error)
 
 
 def rounded(total: Value, remainder: Value, guard: Value | None) -> Number:
-    """A sum in float64 that is rounded, to which a remainder is missing."""
+    """A sum that is rounded to float64, with the remainder that the rounding took away."""
     odd = odd_of(total, remainder)
     made = Number(total.body, lambda: total, KNOWN_SUM, guard=guard)
     return replace(made, odd=lambda: odd, rel=U)

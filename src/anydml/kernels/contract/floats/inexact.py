@@ -1,21 +1,21 @@
-"""The processor's note that some operation has rounded: where it is not made, all sums since it was cleared are exact.
+"""The inexact flag of the processor: while it is not set, all sums since it was cleared are exact.
 
-A sum that is known to be exact needs no bound, whatever its terms; so sums of integers, and of terms that cancel one after the
-other, cost what others do. An emulator that makes no such note would have everything taken for exact, so that it has to show
-each time that it makes one.
+A sum that is known to be exact needs no bound, whatever its terms. So sums of integers, and of terms that cancel one another,
+cost no more than others. With an emulator that never sets the flag, all sums would seem exact. So each use of the flag
+includes a test that it is set by an operation that rounds.
 """
 
 from __future__ import annotations
 
 from anydml.kernels.code.values import Body, Kind, Value
 
-DEFAULT = 0x1F80  # x86: rounds to nearest, masks all exceptions, and none of them is noted; the caller's state is restored
-X86, ARM = 1 << 5, 1 << 4  # where x86 and Arm note an inexact result
-LOST = 2.0**-60  # added to 1, it is rounded away
+DEFAULT = 0x1F80  # x86: round to nearest, all exceptions masked, all flags cleared; the caller's state is restored
+X86, ARM = 1 << 5, 1 << 4  # the inexact flags of x86 and Arm
+LOST = 2.0**-60  # 1 + LOST rounds to 1
 
 
 class Note:
-    """The note, cleared when this is made, which is for a function's first block; `rounded` is for what follows its loops."""
+    """The inexact flag. The constructor clears it, in a function's first block; `rounded` reads it after the loops."""
 
     def __init__(self, body: Body) -> None:
         self.body, self.x86 = body, body.target.architecture == "x86"
@@ -23,7 +23,7 @@ class Note:
         self.clear()
 
     def clear(self) -> None:
-        """Clear the note, in a block of its own."""
+        """Clear the flag."""
         body = self.body
         if self.x86:
             body.do(f"store i32 {DEFAULT}, ptr {self.place}, align 8")
@@ -35,12 +35,12 @@ class Note:
             body.do(f"call void @llvm.aarch64.set.fpsr(i64 {others})")
 
     def rounded(self) -> Value:
-        """Whether an operation in the loops since then may have rounded."""
+        """Whether an operation since the flag was cleared may have rounded: the flag is set, or the processor never sets it."""
         body, place = self.body, self.place
         bit = X86 if self.x86 else ARM
         sums = body.op(f"and i64 {self._read()}, {bit}")
         one = body.constant(Kind("double"), 1.0)
-        # nobody may do without this addition
+        # volatile, so that no optimiser removes this addition
         body.do(f"store volatile double {one.name}, ptr {place}, align 8")
         read = body.value(f"load volatile double, ptr {place}, align 8", one.kind)
         body.do(f"store volatile double {(read + LOST).name}, ptr {place}, align 8")

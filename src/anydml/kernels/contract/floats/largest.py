@@ -1,4 +1,4 @@
-"""The largest magnitude of a band of lines: with the norm of a filter, it bounds all sums of the band."""
+"""The largest magnitude in a band of lines: with the norm of a filter, it bounds all sums of the band."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from anydml.tensor import DataType
 
 I64 = Kind("i64")
 INFINITE = 0x7F800000  # the bits of infinity
-ABREAST = 4  # vectors that are looked at in turn
+ABREAST = 4  # vectors per iteration, each with a maximum of its own
 
 
 def below(body: Body, count: str, lanes: int, first: int = 0) -> Value:
-    """The lanes whose number is below a count; first: the number of the first one."""
+    """The mask of the lanes whose number is below a count; first: the number of the first lane."""
     most = body.intrinsic(
         "smin", body.intrinsic("smax", Value(body, count, I64), body.constant(I64, -1)), body.constant(I64, 1 << 20)
     )
@@ -21,16 +21,16 @@ def below(body: Body, count: str, lanes: int, first: int = 0) -> Value:
 
 
 def largest(body: Body, data_type: DataType, plane: str, low: str, high: str, *, finite: bool = False) -> Value:
-    """The bits of the largest magnitude of lines from .. to before .., as float32; of a NaN, beyond those of infinity.
+    """The bits, as float32, of the largest magnitude of the lines low .. high - 1; a NaN counts as larger than infinity.
 
-    finite: of those that are finite.
-    The arguments b_line, from and until say how far they are apart, and which of their bytes are looked at.
+    finite: of the finite elements only.
+    Of the kernel's arguments, b_line is the distance of two lines, and from and until bound the bytes of a line that are read.
     """
     lanes, size = body.target.vector_bytes // 4, data_type.dtype.itemsize
     kind = Kind("i32", lanes)
     reader = Reader(body, data_type, 1, lanes)
     count = body.op(f"udiv i64 {body.op('sub i64 %until, %from')}, {size}")
-    # lines without gaps between them are one
+    # lines without gaps between them are read as one
     lines = body.intrinsic("smax", Value(body, body.op(f"sub i64 {high}, {low}"), I64), body.constant(I64, 0)).name
     together = body.op(f"icmp eq i64 {body.op(f'mul i64 {count}, {size}')}, %b_line")
     count = body.op(f"mul i64 {count}, {body.op(f'select i1 {together}, i64 {lines}, i64 1')}")

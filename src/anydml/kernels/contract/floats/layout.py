@@ -1,7 +1,7 @@
 """A contraction as rows and columns: the offsets of every tensor's elements for a row, a column and a term, in bytes.
 
-Rows are what one factor varies along, columns what the other does; the one that may be read outside of its tensor is that of
-the columns. What both vary along numbers products of matrices, each computed on its own.
+Rows are the indices of one factor, columns those of the other; only the columns' factor may be read outside of its tensor.
+Indices of both factors are batches: each is a matrix product of its own.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from anydml.schema.node import Variable
 FAR = 1 << 62
 DIMENSIONS = 3  # of columns, at most
 MOST_POSITIONS = 1 << 14  # entries of the table of terms
-ENTRY = 8  # int64 of an entry: bytes to the factor of columns, to that of rows, and where the columns' dimensions count
+ENTRY = 8  # int64 of an entry: offsets in the factor of columns and in that of rows, and ranges of columns that count
 
 
 class StreamPlace(NamedTuple):
-    """A tensor, or a stream: its first element, and bytes along batches, along rows, and along the columns' dimensions."""
+    """A tensor or stream: the place of its first element, and its strides in bytes along batches, rows and the columns."""
 
     at: At
     batches: tuple[int, ...]
@@ -38,11 +38,11 @@ class StreamPlace(NamedTuple):
 
 
 class FloatLayout(NamedTuple):
-    """rows x columns for each of the batches. sizes: the columns' three dimensions, that in `flat` are those of streams alone.
+    """rows x columns for each batch. sizes: the columns' three dimensions; flat: the same, merged where the streams allow it.
 
     a, b: the factors of rows and columns; a_term, b_term: bytes from one channel to the next. table: an entry for each
-    position of the filter. padded: whether some terms do not count for some columns; inside: the columns, in each dimension,
-    for which all do. order: the variables, in the order in which batches, rows and columns number elements.
+    position of the filter. padded: whether some terms do not count for some columns; inside: the range of columns, in each
+    dimension, for which all terms count. order: the variables in the order of batches, rows and columns, which numbers them.
     """
 
     batches: tuple[int, ...]
@@ -79,7 +79,7 @@ class _Test(NamedTuple):
 
 
 def layout(c: Contraction, problem: Problem, columns_of: int | None = None) -> FloatLayout | str:
-    """The layout of a contraction, or why it has none of this kind. columns_of: the factor of columns, if it may be either."""
+    """The layout of a contraction, or the reason why it has none. columns_of: the factor of columns, if both are possible."""
     tests = [_tests(f, (*c.variables, *c.terms)) for f in c.factors]
     if all(tests):
         return "both factors are read outside of their tensors"
@@ -99,7 +99,7 @@ def layout(c: Contraction, problem: Problem, columns_of: int | None = None) -> F
     others = [s for s in streams if s is not None]
     kept = _merged(columns, [places[1][0], out, *(s for _, s in others)], tested)
     row = _merged(rows, [places[0][0], out, *(s for _, s in others)], set())
-    # too many dimensions: the outermost become batches, but those that are tested stay
+    # too many dimensions: the outermost become batches, except those that are tested
     free = [k for k, d in enumerate(kept) if not any(v in tested for v in d.variables)][: max(len(kept) - DIMENSIONS, 0)]
     taken, row_taken = [d for k, d in enumerate(kept) if k not in free], row[-1:]
     beyond = [*(kept[k] for k in free), *row[:-1]]
@@ -147,7 +147,7 @@ def layout(c: Contraction, problem: Problem, columns_of: int | None = None) -> F
 
 
 class _Dimension(NamedTuple):
-    """Variables that run on as one. step: the innermost, whose strides are the dimension's; None where there is no variable."""
+    """Variables merged to one dimension. step: the innermost one, which has the dimension's strides; None without variables."""
 
     size: int
     variables: tuple[Variable, ...]
@@ -173,7 +173,7 @@ def _output_strides(c: Contraction, problem: Problem) -> dict[Variable, int]:
 
 
 def _stream(s: Any, problem: Problem, variables: Sequence[Variable]) -> tuple[At, dict[Variable, int]] | None:
-    """Where a stream begins, and its strides along the variables; None for the sum."""
+    """The place of a stream's first element, and its strides along the variables; None for the sum."""
     if s.name == SUM:
         return None
     strides = _bytes(s.name, problem)
@@ -182,7 +182,7 @@ def _stream(s: Any, problem: Problem, variables: Sequence[Variable]) -> tuple[At
 
 
 def _tests(f: Factor, variables: Sequence[Variable]) -> list[_Test]:
-    """The dimensions in which a factor may be read outside."""
+    """The dimensions in which a factor may be read outside of its tensor."""
     found = []
     for index, size in zip(f.at, f.sizes, strict=True):
         ends = [factor * (v.size - 1) for v, factor in index.factors.items() if v.size]
@@ -194,7 +194,7 @@ def _tests(f: Factor, variables: Sequence[Variable]) -> list[_Test]:
 
 
 def _innermost(alone: Sequence[Sequence[Variable]], out: Mapping[Variable, int]) -> int:
-    """The factor along whose variables the output's elements lie closest."""
+    """The factor one of whose variables has the output's smallest stride."""
     least = [min((abs(out[v]) for v in vs), default=FAR) for vs in alone]
     return 1 if least[1] <= least[0] else 0
 
@@ -202,7 +202,7 @@ def _innermost(alone: Sequence[Sequence[Variable]], out: Mapping[Variable, int])
 def _merged(
     variables: Sequence[Variable], strides: Sequence[Mapping[Variable, int]], tested: set[Variable]
 ) -> list[_Dimension]:
-    """Dimensions, the outermost first: variables that run on in every tensor and in no test are one."""
+    """Dimensions, the outermost first; adjacent variables are merged if all tensors' strides permit it and none is tested."""
     made: list[_Dimension] = []
     for v in variables:
         last = made[-1] if made else None
@@ -220,7 +220,7 @@ def _merged(
 
 
 def _flat(sizes: Sequence[int], places: Sequence[StreamPlace]) -> tuple[int, int, int]:
-    """The columns in fewer dimensions, where the output and what goes with it run on."""
+    """The columns' sizes, with dimensions merged where the output and the streams are contiguous across them."""
     z, y, x = sizes
     if all(p.columns[1] == p.columns[2] * x for p in places) or y == 1:
         if all(p.columns[0] == p.columns[2] * x * y for p in places) or z == 1:
@@ -232,7 +232,7 @@ def _flat(sizes: Sequence[int], places: Sequence[StreamPlace]) -> tuple[int, int
 def _terms(
     c: Contraction, places: Sequence[tuple[Mapping[Variable, int], Factor]], tests: Sequence[_Test], dims: Sequence[_Dimension]
 ) -> tuple[int, int, int, NDArray[np.int64], tuple[int, ...]] | str:
-    """Channels and their strides, the table of the other terms, and the columns for which all of these count."""
+    """The number of channels, their strides, the table of the other terms, and the columns for which all terms count."""
     (a, _), (b, _) = places
     tested = {v for t in tests for v in t.factors}
     free = [v for v in c.terms if v not in tested]
@@ -268,7 +268,7 @@ def _terms(
 
 
 def _range(constant: int, factor: int, size: int, count: int) -> tuple[int, int]:
-    """The n below count, from the first on to before the last, for which 0 <= constant + factor * n < size."""
+    """The half-open range of n, 0 <= n < count, for which 0 <= constant + factor * n < size."""
     if factor == 0:
         return (0, count) if 0 <= constant < size else (0, 0)
     if factor < 0:

@@ -29,7 +29,7 @@ Steps = Iterable[Step | Repeat]
 
 
 class FloatTables:
-    """Tables that steps read, in one array. none: where it begins, with zeros."""
+    """Tables that steps read, in one array. none: its start, 64 bytes of zeros."""
 
     none = At("constants")
 
@@ -49,7 +49,7 @@ class FloatTables:
 
 
 class FloatProblem(NamedTuple):
-    """A contraction on an instruction set. formula: of what is stored. factors: the types of rows and of columns."""
+    """A contraction on an instruction set. formula: of the stored element. factors: the types of rows and of columns."""
 
     target: Target
     layout: FloatLayout
@@ -60,15 +60,15 @@ class FloatProblem(NamedTuple):
 
     @property
     def places(self) -> list[StreamPlace]:
-        """Where what the formula reads beside the sums is, and the output."""
+        """The places of the streams that the formula reads beside the sums, and of the output."""
         return [*(self.layout.streams[k] for k in self.formula.others), self.layout.output]
 
 
 class FloatMemory(NamedTuple):
     """Memory that plans work in.
 
-    kept: of bits of elements and of counters, zeros unless something is undecided; scratch: what nothing is left in; packed: of
-    what is packed once.
+    kept: elements' bits and counters, all zero unless something is undecided; scratch: not needed after the call; packed:
+    factors that are packed once.
     """
 
     kept: Scratch
@@ -78,10 +78,10 @@ class FloatMemory(NamedTuple):
 
 
 class FloatPlan:
-    """The steps of a contraction, phase by phase, for each thread. undecided_counts: where each counts its undecided elements.
+    """The steps of a contraction, phase by phase, for each thread. undecided_counts: each thread's count of undecided elements.
 
-    packing: the steps that pack rows, and columns, once. A plan of an algorithm says what a piece's steps are, and those of a
-    batch in it.
+    packing: the steps that pack rows, and columns, once. The subclass of an algorithm defines the steps of a piece, or those of
+    a batch of a piece.
     """
 
     entries: At
@@ -105,7 +105,7 @@ class FloatPlan:
         self.bits = self.kept.take(-(-prod(found.batches) * found.rows * found.columns // 8))
 
     def plan_phases(self) -> None:
-        """Plan the phases of all threads; one after another, they work in the same memory."""
+        """Plan the phases of all threads; all phases use the same scratch."""
         found, scratch = self.layout, self.scratch
         work = prod(found.batches) * found.rows * found.columns * found.terms
         shares = self._shares(self.threads if work >= self.tuning.alone else 1)
@@ -133,7 +133,7 @@ class FloatPlan:
     # --- one thread ---
 
     def _piece(self, piece: ThreadShare) -> list[Step | Repeat]:
-        """The steps of a piece; take the memory that it works in."""
+        """The steps of a piece; allocate its scratch."""
         raise NotImplementedError
 
     def _batch(self, batch: tuple[int, ...], piece: ThreadShare) -> Steps:
@@ -147,16 +147,16 @@ class FloatPlan:
         sizes: tuple[int, ...] | None = None,
         ranges: Callable[[tuple[int, ...], range], Steps] | None = None,
     ) -> list[Step | Repeat]:
-        """The steps of a piece's batches, those of all kinds if none are given.
+        """The steps of a piece's batches; steps: those of a batch, by default `_batch`.
 
-        sizes: the numbers of batches; ranges: the steps of some that follow one another.
+        sizes: the numbers of batches; ranges: the steps of a range of batches along the last dimension.
         """
         sizes = self.layout.batches if sizes is None else sizes
 
         def along(before: tuple[int, ...], first: int, end: int) -> list[Step | Repeat]:
-            """The batches of such first indices, from one number of them on to before another."""
+            """The steps of the batches whose first indices are `before`; first, end: their range of numbers among these."""
             if len(before) == len(sizes):
-                if ranges is not None:  # of none
+                if ranges is not None:  # there are no dimensions
                     return list(ranges(before, range(1)))
                 return list(self._batch(before, piece) if steps is None else steps(before))
             if ranges is not None and len(before) == len(sizes) - 1:
@@ -164,7 +164,7 @@ class FloatPlan:
             below = prod(sizes[len(before) + 1 :])
             whole = range(-(-first // below), end // below)
             found: list[Step | Repeat] = []
-            if first % below:  # the last ones of one
+            if first % below:  # the end of a partial one
                 i = first // below
                 found += along((*before, i), first % below, min(end - i * below, below))
             found += repeated(self.target, whole, lambda i: along((*before, i), 0, below))
@@ -175,14 +175,14 @@ class FloatPlan:
         return along((), piece.batches.start, piece.batches.stop)
 
     def along(self, items: range, most: int, steps: Callable[[range], Steps]) -> list[Step | Repeat]:
-        """`steps` of at most so many items at a time."""
+        """`steps` of at most `most` items at a time."""
         firsts = range(items.start, items.start + len(items) // most * most, most)
         found = repeated(self.target, firsts, lambda first: steps(range(first, first + most)))
         rest = range(items.start + len(firsts) * most, items.stop)
         return [*found, *steps(rest)] if rest else found
 
     def _number(self, batch: tuple[int, ...]) -> int:
-        """A batch's place among all of them."""
+        """A batch's number in row-major order."""
         number = 0
         for i, n in zip(batch, self.layout.batches, strict=True):
             number = number * n + i
@@ -198,7 +198,7 @@ class FloatPlan:
         streams: Sequence[At | int],
         kernel: Callable[[Target, EpilogueKey, tuple[DataType, DataType]], str] = refine.refined,
     ) -> Step:
-        """A step that decides listed elements, or some of them."""
+        """A step of the second stage, which decides listed elements, or some of them."""
         found = self.layout
         code = engine.compiled(kernel, self.target, key, self.factors)
         bit = (self._number(batch) * found.rows + some.start) * found.columns
@@ -210,7 +210,7 @@ class FloatPlan:
 
 
 def bound_factor(additions: int) -> int:
-    """The bits of a sum's bound for so many additions, one after another, but for the norms."""
+    """The bits of the factor of a sum's bound, to be multiplied by norms; additions: the most that a term goes through."""
     return int(np.float64((additions + 8) * 2.0**-53).view(np.int64))
 
 

@@ -1,4 +1,4 @@
-"""Elements of a line, as its columns read them: side by side, every second one, or at any distance."""
+"""Reads of a line's elements for consecutive columns: contiguous, every second one, or at any stride."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from anydml.tensor import DataType
 
 
 class Reader:
-    """step: elements from one column to the next, 1 or 2; 0: the argument `s2` is the distance in bytes."""
+    """step: the stride of columns in elements, 1 or 2; 0: the argument `s2` is the stride in bytes."""
 
     def __init__(self, body: Body, data_type: DataType, step: int, lanes: int) -> None:
         self.body, self.data_type, self.step, self.lanes = body, data_type, step, lanes
@@ -38,11 +38,11 @@ class Reader:
         )
 
     def to_read(self, active: Value) -> Value:
-        """The elements that columns read."""
+        """The mask of the elements that are loaded for a mask of columns."""
         return self._dilated(active) if self.step == 2 else active
 
     def _dilated(self, active: Value) -> Value:
-        """The lanes of every second element, and no others."""
+        """The mask with a false lane inserted after each lane."""
         body, lanes = self.body, self.lanes
         none = body.constant(active.kind, False)
         order = [k // 2 if k % 2 == 0 else lanes for k in range(2 * lanes)]

@@ -1,4 +1,4 @@
-"""The part of each thread, and its turns, between which a caller can be interrupted."""
+"""Each thread's piece of a contraction, and the turns of a piece, between which a call can be interrupted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anydml.kernels.contract.floats.layout import FloatLayout
 
 
 class ThreadShare(NamedTuple):
-    """The part of one thread: some of the batches, rows and columns."""
+    """The piece of one thread: some of the batches, rows and columns."""
 
     batches: range
     rows: range
@@ -18,9 +18,9 @@ class ThreadShare(NamedTuple):
 
 
 def pieces(found: FloatLayout, height: int, width: int, count: int, packed: tuple[bool, bool]) -> list[ThreadShare]:
-    """At most so many pieces: of batches, or of a grid of rows and columns for which least is packed more than once.
+    """At most `count` pieces: of batches, or of the grid of rows and columns that packs the fewest elements repeatedly.
 
-    height, width: of the tiles and panels that are not cut. packed: whether rows, and columns, are packed before.
+    height, width: of tiles and panels, which are not cut. packed: whether rows, and columns, are packed beforehand.
     """
     sizes = ((prod(found.batches), 1), (found.rows, height), (found.columns, width))
     units = [-(-size // unit) for size, unit in sizes]
@@ -37,14 +37,14 @@ def pieces(found: FloatLayout, height: int, width: int, count: int, packed: tupl
 
 
 def _parts(size: int, unit: int, count: int) -> list[range]:
-    """So many parts of whole units, but for the end."""
+    """`count` parts of whole units; only the last unit may be partial."""
     units = -(-size // unit)
     ends = [min(units * k // count * unit, size) for k in range(count)] + [size]
     return [range(a, b) for a, b in pairwise(ends)]
 
 
 def turns(piece: ThreadShare, width: int, count: int) -> list[ThreadShare]:
-    """A piece in so many."""
+    """A piece in at most `count` turns."""
     name, unit = ("batches", 1) if len(piece.batches) >= count else ("columns", width)
     items: range = getattr(piece, name)
     most = -(-len(items) // (count * unit)) * unit

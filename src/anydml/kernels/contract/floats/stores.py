@@ -6,7 +6,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 
 
 def masked_store(body: Body, made: Value, at: str, mask: Value) -> None:
-    """Store some lanes of a vector, and nothing beside them."""
+    """Store the lanes of a vector that the mask selects."""
     kind = made.kind
     name = f"llvm.masked.store.v{kind.lanes}{kind.element}.p0"
     body.declared[f"declare void @{name}({kind.text}, ptr, i32, <{kind.lanes} x i1>)"] = None
@@ -14,7 +14,7 @@ def masked_store(body: Body, made: Value, at: str, mask: Value) -> None:
 
 
 def listed(body: Body, row: str, column: str, bits: str) -> None:
-    """Put lanes on the list: the row, and the column of each in 32 bits."""
+    """Append the lanes whose bits are set to the list: the row in the upper 32 bits of an entry, the column in the lower."""
     count = Value(body, body.load("i64", "%counter"), Kind("i64"))
     there = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {bits}")
 

@@ -1,4 +1,4 @@
-"""Elements that two stages leave undecided, decided finer: each has a bit that is set."""
+"""The third stage of contractions: it decides the elements that two stages leave undecided, whose bits are set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anydml.schema.node import Variable
 
 
 class ContractionBits(NamedTuple):
-    """The bits of a contraction: from a word of the scratch on, one for all values of the variables in order."""
+    """The bits of a contraction, one for each element. bits: their first word in the scratch; order: numbers the elements."""
 
     contraction: Contraction
     order: tuple[Variable, ...]

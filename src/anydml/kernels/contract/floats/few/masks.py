@@ -1,4 +1,4 @@
-"""Masks of a line's columns, a group and a term each: made once, they serve every line for which all terms count somewhere."""
+"""Masks for each group of a line's columns and each term: shared by all lines for which every term counts somewhere."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ LANES = 16
 
 
 class Masks:
-    """A table on the stack. step: elements from one column to the next, 1 or 2; at_once: terms of a group.
+    """A table on the stack. step: elements from one column to the next, 1 or 2; at_once: terms that are added at once.
 
-    An entry is 16 bits, a column each; where the step is 2, 8 bytes: 32 bits, an element each, and then those.
+    An entry has 16 bits, one for each column; if the step is 2, 8 bytes: 32 bits, one for each element, then these 16.
     """
 
     def __init__(self, body: Body, step: int, at_once: int) -> None:
@@ -19,15 +19,15 @@ class Masks:
         self.entry, self.groups = (2, 32) if step == 1 else (8, 16)
 
     def begin(self) -> None:
-        """Take the memory on the stack."""
+        """Allocate the table on the stack."""
         self.table = self.body.op(f"alloca [{self.groups * self.at_once * self.entry} x i8], align 64")
 
     def fits(self, columns: str) -> str:
-        """Whether lines of so many columns have room."""
+        """Whether lines of so many columns fit in the table."""
         return self.body.op(f"icmp ule i64 {columns}, {self.groups * LANES}")
 
     def write(self, t: str, low: str, high: str, columns: str) -> None:
-        """The entries of a term that counts for columns from .. to before .. of a line."""
+        """Write the entries of a term that counts for the columns low .. high - 1 of a line."""
         body = self.body
         count = body.op(f"udiv i64 {body.op(f'add i64 {columns}, {LANES - 1}')}, {LANES}")
         count = body.op(f"select i1 {self.fits(columns)}, i64 {count}, i64 0")
@@ -49,7 +49,7 @@ class Masks:
         fold(body, "0", count, 1, [], group)
 
     def _bits(self, columns: list[int], start: str, end: str) -> str:
-        """A bit for each lane whose column is from .. to before ..; of column -1, none."""
+        """A bit for each lane, set if start <= its column < end, and never for column -1."""
         body = self.body
         at = body.constants("i32", [x if x >= 0 else -(1 << 20) for x in columns])
         low, high = (body.splat(Value(body, x, Kind("i32")), len(columns)) for x in (start, end))
@@ -63,7 +63,7 @@ class Masks:
         return body.op(f"mul i64 {body.op(f'add i64 {row}, {t}')}, {self.entry}")
 
     def of(self, g: str, t: int) -> tuple[Value, Value]:
-        """The mask of the elements that are read, and that of the columns."""
+        """The mask of the elements to read, and the mask of the columns."""
         body = self.body
         place = body.at(self.table, self._offset(g, str(t)))
         if self.step == 1:

@@ -1,7 +1,7 @@
 """Products of few rows with a matrix that is read once, in its own layout: along its rows, or along its columns.
 
-What bounds a sum is the norm of its row and its column's largest element: that takes one operation for as many elements as a
-vector has, where a sum of magnitudes takes as long as the sum. Where the processor has noted no rounding, sums are exact.
+A sum is bounded by the norm of its row times its column's largest magnitude. This takes one operation for a vector of
+elements, while a sum of magnitudes takes as long as the sum. If the inexact flag is not set, sums are exact.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from anydml.kernels.contract.floats.packed.tile import BOUND
 from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.tensor import DataType
 
-ABREAST = 8  # terms that are added up before they are added to others
-COLUMNS = 8  # that are summed in turn, along terms: of fewer rows more, as there are so many registers
-LARGER = 1 + 2.0**-20  # for the roundings of norms
-# a_row, a_term: bytes from one row, and from one term, to the next; b_term, b_column: as much of the matrix; sums, sizes: a row
-# of each for each row, block_row bytes apart; values: room for BLOCK float64, and a vector for each row;
-# counter: as `tile` has it
+ABREAST = 8  # terms that are accumulated before they are added to the sums
+COLUMNS = 8  # times rows that are summed at once along the terms; the registers hold so many accumulators
+LARGER = 1 + 2.0**-20  # for the roundings in norms
+# a_row, a_term: strides in bytes along rows and terms; b_term, b_column: strides of the matrix; sums, sizes: sums and largest
+# magnitudes, then bounds, in rows block_row bytes apart; values: room for `block` float64 and a vector for each row;
+# counter: as in `tile`
 ARGUMENTS = (
     "a", "a_row", "a_term", "b", "b_term", "b_column", "terms", "columns", "sums", "sizes", "block_row", "values",
     "counter",
@@ -33,7 +33,7 @@ I64, WIDE = Kind("i64"), Kind("double")
 
 
 class FewKey(NamedTuple):
-    """The factors' types; rows; whether the matrix is read along its terms, which are contiguous; BLOCK."""
+    """The factors' types; rows; along: whether the matrix is contiguous along terms; room: for factors of rows in float64."""
 
     a: DataType
     b: DataType
@@ -43,25 +43,25 @@ class FewKey(NamedTuple):
 
     @property
     def block(self) -> int:
-        """Terms whose factors are at hand at once."""
+        """Terms whose factors are converted to float64 at once."""
         return max(self.room // self.rows // 16, 1) * 16 if self.along else ABREAST
 
     def additions(self, terms: int, target: Target) -> int:
-        """The additions that a term of a sum goes through, at most."""
+        """The most additions that a term of a sum goes through."""
         blocks = -(-terms // self.block)
         if not self.along:
-            return ABREAST + blocks + ABREAST  # the last terms one by one
+            return ABREAST + blocks + ABREAST  # the last terms are added one by one
         lanes = target.vector_bytes // 4
-        return -(-min(terms, self.block) // lanes) + 2 + lanes.bit_length() + blocks  # a part of a vector at both ends
+        return -(-min(terms, self.block) // lanes) + 2 + lanes.bit_length() + blocks  # partial vectors at both ends
 
 
 def summed(target: Target, kinds: FewKey) -> str:
-    """Sums of so many columns, each with what bounds its terms' magnitudes; arguments: ARGUMENTS."""
+    """The kernel that computes the sums of columns, each with a bound of its terms' magnitudes; arguments: ARGUMENTS."""
     return (_Along if kinds.along else _Across)(target, kinds).text()
 
 
 class _Few:
-    """The base of both ways: a block of factors in float64, their norms, and the memory of sums."""
+    """The base of both kernels: factors in float64, their norms, and the sums in memory."""
 
     def __init__(self, target: Target, kinds: FewKey) -> None:
         self.body, self.kinds = Body(target), kinds
@@ -93,7 +93,7 @@ class _Few:
         raise NotImplementedError
 
     def _every(self, do: Callable[[str], None]) -> None:
-        """Do something for each group of columns; the last one is behind the others, of any columns."""
+        """Call `do` for each group of columns; the last one may extend beyond the columns."""
         body = self.body
 
         def group(i: str, _: list[Value]) -> list[Value]:
@@ -111,7 +111,7 @@ class _Few:
 
     def _begin(self) -> None:
         body = self.body
-        # a sum is -0 where all of its terms are
+        # a sum is -0 if all of its terms are
         zero, none = body.constant(Kind("double", self.lanes), -0.0), body.constant(Kind("i32", self.lanes), 0)
 
         def group(i: str) -> None:
@@ -122,13 +122,13 @@ class _Few:
         self._every(group)
 
     def _factor(self, term: str, m: int) -> Value:
-        """A row's factor of a term, in float64."""
+        """The m-th row's factor of a term, in float64."""
         body, a = self.body, self.kinds.a
         at = body.at(body.at("%a", body.op(f"mul i64 {term}, %a_term")), body.op(f"mul i64 %a_row, {m}"))
         return single(body.loaded(Kind(f"i{a.element_bits}"), at), a).converted("fpext", WIDE)
 
     def _before(self, first: str, apart: str, count: str) -> str:
-        """The elements before the first one where a vector of them is aligned, if it is so in all lines that are read."""
+        """The number of elements before the first aligned vector; 0 if the lines are not all aligned alike."""
         body, width = self.body, self.lanes * self.size
         address = body.op(f"ptrtoint ptr {first} to i64")
         over = body.op(f"and i64 {body.op(f'sub i64 0, {address}')}, {width - 1}")
@@ -144,20 +144,20 @@ class _Few:
         return [h.converted("fpext", h.kind.of("double")) for h in halves]
 
     def _soon(self, line: str, i: str, ahead: str) -> None:
-        """Fetch what is read next after this, so many bytes from here, into the second cache: lines that are some power of two
-        apart would push one another out of the first one."""
+        """Prefetch what is read next, `ahead` bytes from here, into the second-level cache: lines whose distance is a power
+        of two would evict one another from the first."""
         body = self.body
         at = body.at(body.at(line, ahead), body.op(f"mul i64 {i}, {self.size}"))
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         body.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
 
     def _larger(self, most: Value, bits: Value) -> Value:
-        """The larger magnitude, as the bits of float32: of a NaN, beyond infinity."""
+        """The larger magnitude, as the bits of a float32; a NaN counts as larger than infinity."""
         return self.body.intrinsic("umax", most, single(bits, self.kinds.b).bits() & 0x7FFFFFFF)
 
 
 class _Across(_Few):
-    """The columns are contiguous: some terms at once are added to the sums of all columns, which are in memory."""
+    """The matrix is contiguous along columns: some terms at once are added to the sums of all columns, which are in memory."""
 
     def _terms(self, norms: list[Value]) -> list[Value]:
         body = self.body
@@ -169,7 +169,7 @@ class _Across(_Few):
         return body.loop(i, "%terms", 1, norms, lambda k, norms: self._added(k, norms, 1))[1]
 
     def _added(self, first: str, norms: list[Value], count: int) -> list[Value]:
-        """Add so many terms to the sums of all columns; the norms with them."""
+        """Add so many terms to the sums of all columns. -> the norms with these terms"""
         body, rows = self.body, self.kinds.rows
         for t in range(count):
             term = body.op(f"add i64 {first}, {t}")
@@ -214,12 +214,12 @@ class _Across(_Few):
 
 
 class _Along(_Few):
-    """The terms are contiguous: some columns at once are summed along them."""
+    """The matrix is contiguous along terms: some columns at once are summed along them."""
 
     def _terms(self, norms: list[Value]) -> list[Value]:
         body, block = self.body, self.kinds.block
         rows = self.kinds.rows
-        room = 8 * (block + self.lanes)  # of a row
+        room = 8 * (block + self.lanes)  # bytes of a row
 
         def part(first: str, norms: list[Value]) -> list[Value]:
             left = Value(body, body.op(f"sub i64 %terms, {first}"), I64)
@@ -245,7 +245,7 @@ class _Along(_Few):
         return body.loop("0", blocks, 1, norms, lambda n, norms: part(body.op(f"mul i64 {n}, {block}"), norms))[1]
 
     def _columns(self, b: str, first: str, count: str, at_once: int, room: int) -> list[Value]:
-        """Add a block of terms to the sums of so many columns."""
+        """Add a block of terms to the sums of `at_once` columns."""
         body, rows, lanes = self.body, self.kinds.rows, self.lanes
         columns = [body.op(f"add i64 {first}, {c}") for c in range(at_once)]
         lines = [body.at(b, body.op(f"mul i64 {column}, %b_column")) for column in columns]

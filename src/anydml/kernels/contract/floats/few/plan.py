@@ -16,9 +16,9 @@ from anydml.kernels.contract.floats.tuning import FloatTuning
 
 
 def serves(found: FloatLayout, size: int, once: bool, tuning: FloatTuning) -> bool:
-    """Whether there are so few rows that packing columns costs more than it brings.
+    """Whether there are so few rows that packing columns does not pay.
 
-    size: bytes of the columns' elements; once: whether these could be packed once.
+    size: bytes of an element of the columns' factor; once: whether this could be packed once.
     """
     along = _read_along(found, size)
     if (
@@ -27,7 +27,7 @@ def serves(found: FloatLayout, size: int, once: bool, tuning: FloatTuning) -> bo
         and found.terms <= tuning.few_terms
         and found.columns >= tuning.strip
     ):
-        return False  # such rows would pass twice over columns, whose tiles are stored from registers where they are packed
+        return False  # the columns would be read twice; packed, their tiles are stored from registers
     return found.rows <= (tuning.rows if once or along is None else tuning.rows_of_matrix)
 
 
@@ -63,7 +63,7 @@ class FewRowsPlan(FloatPlan):
         factor = bound_factor(additions)
         key = self.key._replace(measured=True)
         streams = [x for p in self.places for x in (p.of(batch, rows.start), p.row, *p.columns)]
-        none = self.counter  # of what the epilogue of other sums reads
+        none = self.counter  # for arguments that only the epilogues of other sums read
         where = (len(rows), columns.start, len(columns), *found.flat[1:], self.sums, self.block_row, factor)
         code = engine.compiled(epilogue.block, target, key)
         yield Step(
@@ -95,10 +95,10 @@ class FewRowsPlan(FloatPlan):
         return Step(engine.compiled(matrix.summed, self.target, kinds), (*left, *right, *blocks))
 
     def _any(self, batch: tuple[int, ...], rows: range, columns: range) -> Step:
-        """The sums of some columns of any kind."""
+        """The sums of some columns with any layout."""
         found = self.layout
         size = self.factors[1].dtype.itemsize
-        at_once = max(1, min(found.terms, 16 if len(found.table) > 1 else 8))  # of a matrix, rows that are far apart
+        at_once = max(1, min(found.terms, 16 if len(found.table) > 1 else 8))  # fewer of a matrix, whose rows are far apart
         step = {size: 1, 2 * size: 2}.get(found.b.columns[2], 0)
         kinds = terms.TermsKey(*self.factors, len(rows), 1 if found.sizes[2] == 1 else step, found.padded, at_once)
         a, b = (found.a.of(batch, rows.start), found.a.row, found.a_term), found.b.of(batch)
@@ -110,7 +110,7 @@ class FewRowsPlan(FloatPlan):
 
 
 def _read_along(found: FloatLayout, size: int) -> bool | None:
-    """Whether a matrix is contiguous along its terms; None if it is contiguous neither way, or if some terms do not count."""
+    """Whether a matrix is contiguous along terms, or else along columns; None if neither, or if some terms do not count."""
     if found.padded or len(found.table) != 1 or found.sizes[:2] != (1, 1):
         return None
     column = found.b.columns[2]

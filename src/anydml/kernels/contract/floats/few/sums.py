@@ -1,9 +1,9 @@
-"""Sums of few rows, without packing: the columns' factor is read once, in its own layout, and each sum has one of magnitudes.
+"""Sums of few rows, without packing: the columns' factor is read once, in its own layout, and magnitudes are summed, too.
 
-A sum of n terms is at most (n + 8) u of the sum of their magnitudes away from the real one. Magnitudes are float32, each at
-least `LEAST`; their sum is one of float32, and short of the real one by less than n 2^-23 of it. What does not count is left
-out, so that zeros and infinities are those of the terms that do. Where the processor has noted no rounding, of magnitudes that
-are too small neither, sums and magnitudes are exact.
+The error of a sum of n terms is at most (n + 8) u times the sum of their magnitudes. Magnitudes are float32, each at least
+`LEAST`; their sum is computed in float32, and falls short of the exact one by less than n 2^-23 of it. Terms that do not count
+are skipped, so that only terms that count produce zeros and infinities. If the inexact flag is not set, which an underflow
+of magnitudes would also set, sums and magnitudes are exact.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from anydml.kernels.contract.floats.packed.lines import lines
 from anydml.kernels.contract.floats.packed.tile import BOUND
 from anydml.kernels.contract.floats.reads import single
 
-LEAST = 2.0**-126  # below it, a product of float32 loses more than its share
-# sizes: sums of magnitudes; block_row: bytes from one row of these and of the sums to the next. from0 .. end1: the lines for
-# which all terms count somewhere. counter: as `tile` has it
+LEAST = 2.0**-126  # below this, the relative error of a product in float32 is larger
+# sizes: sums of magnitudes; block_row: bytes from one row of sums, or of sizes, to the next. from0 .. end1: the lines for
+# which every term counts somewhere. counter: as in `tile`
 ARGUMENTS = (
     "a", "a_row", "a_term", "b", "n1", "n2", "s0", "s1", "s2", "b_term", "channels", "positions", "table",
     "first", "count", "sums", "sizes", "block_row", "from0", "end0", "from1", "end1", "counter",
@@ -34,7 +34,7 @@ def slack(target: Target) -> int:
 
 
 def sums(target: Target, kinds: TermsKey) -> str:
-    """Sums of so many columns, from the first one on; arguments: ARGUMENTS."""
+    """The kernel that computes the sums of `count` columns, beginning at `first`; arguments: ARGUMENTS."""
     return _Direct(target, kinds).text()
 
 
@@ -50,7 +50,7 @@ class _Direct(Terms):
         note = Note(body)
         total = body.op("mul i64 %channels, %positions")
         none = body.op(f"icmp eq i64 {total}, 0")
-        # of no terms, sums are begun all the same
+        # without terms, the sums are still initialised
         end = body.op(f"add i64 {total}, {body.op(f'zext i1 {none} to i64')}")
         most = self.kinds.at_once
         up = body.op(f"udiv i64 {body.op(f'add i64 {end}, {most - 1}')}, {most}")
@@ -79,7 +79,7 @@ class _Direct(Terms):
             return
         inside = self.masks.fits("%n2")
         for condition in (
-            f"icmp eq i64 {length}, %n2",  # from its first column on
+            f"icmp eq i64 {length}, %n2",  # a whole line
             f"icmp eq i64 {self.count}, {self.kinds.at_once}",
             *(f"icmp sge i64 {value}, %from{k}" for k, value in enumerate((z, y))),
             *(f"icmp slt i64 {value}, %end{k}" for k, value in enumerate((z, y))),
@@ -96,7 +96,7 @@ class _Direct(Terms):
         body.label(after)
 
     def _masked_columns(self, masks: Masks, base: str, done: str, length: str) -> None:
-        """All columns of a line that the masks were made for."""
+        """All columns of a line, with the table of masks."""
         body, lanes, rows = self.body, self.lanes, self.kinds.rows
 
         def group(i: str, _: list[Value]) -> list[Value]:
@@ -114,9 +114,9 @@ class _Direct(Terms):
         body.loop("0", up, lanes, [], group)
 
     def _columns(self, base: str, done: str, length: str, terms: str, low: str, high: str) -> None:
-        """All columns of a line, in groups; the last one may write behind it, where the next line's come.
+        """All columns of a run, in groups; the last group may write beyond the run, where the next run's sums follow.
 
-        low, high: from .. to before .. all of the terms count.
+        low, high: for the columns low .. high - 1, all terms count.
         """
         body, lanes = self.body, self.lanes
         up = body.op(f"and i64 {body.op(f'add i64 {length}, {lanes - 1}')}, {-lanes}")
@@ -128,7 +128,7 @@ class _Direct(Terms):
         body.loop("0", up, lanes, [], group)
 
     def _so_far(self, done: str, i: str) -> tuple[list[str], list[Value]]:
-        """Where a group's sums are, rows and then their magnitudes, and what they are so far."""
+        """The addresses of a group's sums, first of all rows, then of their magnitudes, and the values so far."""
         body, rows = self.body, self.kinds.rows
         wide = Kind("double", self.lanes)
         columns = body.op(f"add i64 {done}, {i}")
@@ -142,7 +142,7 @@ class _Direct(Terms):
         return places, [self._start(at, kind, -0.0 if kind is wide else 0.0) for at, kind in zip(places, kinds, strict=True)]
 
     def _group(self, base: str, done: str, i: str, terms: str, first: str, last: str) -> None:
-        """A group of columns from the i-th of a line on."""
+        """A group of columns, from the i-th of a run on."""
         body, lanes, rows = self.body, self.lanes, self.kinds.rows
         end = body.op(f"add i64 {i}, {lanes}")
         places, starts = self._so_far(done, i)
@@ -196,7 +196,7 @@ class _Direct(Terms):
             body.stored(value, place)
 
     def _added(self, from_: str, i: str, values: str, carried: list[Value], range_: tuple[str, str] | None) -> list[Value]:
-        """The sums of a group with one more term; in some of the lanes, if a range of columns is given."""
+        """The sums of a group with one more term; range_: the columns for which it counts, by default all."""
         body, lanes = self.body, self.lanes
         active = None
         if range_ is not None:
@@ -209,7 +209,7 @@ class _Direct(Terms):
         return self._more(bits, values, carried, active)
 
     def _more(self, bits: Value, values: str, carried: list[Value], active: Value | None) -> list[Value]:
-        """The sums with one more term, whose elements are these."""
+        """The sums with one more term. bits: the term's elements; active: the lanes for which it counts, by default all."""
         body, lanes, rows = self.body, self.lanes, self.kinds.rows
         x = single(bits, self.kinds.b)
         wide, size = x.converted("fpext", x.kind.of("double")), x.magnitude()
@@ -224,7 +224,7 @@ class _Direct(Terms):
         return [body.chosen(active, new, old) for new, old in zip(totals + sizes, carried, strict=True)]
 
     def _start(self, place: str, wide: Kind, start: float) -> Value:
-        """The sums so far."""
+        """The sums so far, loaded from `place`; the constant `start` before the first terms."""
         body = self.body
         before, load, after = (body.name(x) for x in ("before", "load", "after"))
         body.jump(before)

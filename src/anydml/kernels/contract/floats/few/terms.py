@@ -1,4 +1,4 @@
-"""Terms of sums without packing, written down on the stack: where their elements are, and the columns that they count for."""
+"""Records of the terms of sums without packing, on the stack: offsets of elements, and the columns that a term counts for."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.tensor import DataType
 
-TERM = 32  # bytes of a term of a line: to its elements, to its values of rows, and the columns that it counts for
+TERM = 32  # bytes of a record: offsets of the term's elements and of its factors, and the range of columns that it counts for
 
 
 class TermsKey(NamedTuple):
     """The kernel's key: types of the factors; rows; the stride between columns, 0 for any; whether some terms do not count.
 
-    at_once: the number of terms that are added before sums are stored; without a loop if all count for a group of columns.
+    at_once: the number of terms that are added before sums are stored; the loop is unrolled if all count for a group.
     """
 
     a: DataType
@@ -29,8 +29,8 @@ class TermsKey(NamedTuple):
 
 
 class Terms:
-    """The kernel as far as its terms are concerned. values, all, line: memory for factors, for terms, and for those of a line;
-    count: of the terms that are added at once."""
+    """The part of the kernel that handles terms. values, all, line: memory for factors, for the records of all terms, and for
+    those of a run; count: the number of terms that are added at once."""
 
     values: str
     all: str
@@ -46,7 +46,7 @@ class Terms:
         self.masks = Masks(self.body, kinds.step, kinds.at_once) if masked else None
 
     def _term(self, t: str, first: str) -> list[Value]:
-        """Write down a term: where its elements are, and what they are multiplied by."""
+        """Write the record and the factors of a term."""
         body = self.body
         n = body.op(f"add i64 {first}, {t}")
         c, p = body.op(f"udiv i64 {n}, %positions"), body.op(f"urem i64 {n}, %positions")
@@ -65,7 +65,7 @@ class Terms:
         return []
 
     def _counting(self, z: str, y: str, x: str, length: str) -> tuple[str, str, str]:
-        """Write down the terms that count for a line, and for which of its columns; how many, and for which all count."""
+        """Write the records of the terms that count for a run. -> their number, and the range of columns for which all count"""
         body = self.body
 
         def one(t: str, found: list[Value]) -> list[Value]:

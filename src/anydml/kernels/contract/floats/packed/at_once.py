@@ -1,10 +1,9 @@
-"""Tiles whose elements are stored as they leave the registers: for sums of few terms, of which a bound leaves few undecided.
+"""Tiles whose elements are stored directly from registers: for sums of few terms, whose bound leaves few elements undecided.
 
-Each row has one bound for all columns of a block, e = (n + 12) u (|a| max |b| + |c|), where c is what is added to the sum, such
-as a bias. A sum t begins with c - e, so that it goes through n + 3 roundings at most, and what it should be lies between t and
-t + 2 e. Elements that this leaves undecided are on a list, and are decided one by one. Where there are many, or a bound is not
-finite, the kernel ends, and the block is summed and stored as any other is: with its sums in memory, and what the processor
-notes of them.
+Each row has one bound for all columns of a block, e = (n + 12) u (|a| max |b| + |c|), where c is the term that is added to the
+sum, such as a bias. A sum t begins with c - e and goes through at most n + 3 roundings, so that the exact sum is between t and
+t + 2 e. Undecided elements go on a list and are decided one by one. If there are many, or if a bound is not finite, the kernel
+returns, and the block is computed like any other: with its sums in memory, and with the inexact flag.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.floats.rounding import between_ends
 from anydml.tensor import DataType
 
-SURE = 4  # and so many in any case
-DONE = 24  # where the counter says whether all elements are stored
-# columns: of the block, the last panel's perhaps fewer than it has; first: of the output, the block's first one
-# ahead: bytes from a tile to what is fetched while the last panel meets it; most: entries of the list; few: elements for each
+SURE = 4  # elements that may be on the list in any case
+DONE = 24  # offset in `counter` of a flag: whether all elements are stored
+# columns: those of the block, of which the last panel may have fewer; first: the block's first column in the output
+# ahead: as in `tile`; most: the most entries of the list; few: stored elements per allowed entry
 ARGUMENTS = (
     "a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "columns", "first", "ahead", "factor", "a_norms", "b_norms",
     "list", "most", "few", "counter", "begun", "twice", "sums", "sums_row",
@@ -43,9 +42,9 @@ Differ = list[tuple[Value, Value | None]]
 
 
 def serves(target: Target, found: FloatLayout, key: EpilogueKey, most: int) -> bool:
-    """Whether elements are stored so: they are contiguous, of sums of at most so many terms, and along a row only sums differ.
+    """Whether the kernel applies: contiguous elements of sums of at most `most` terms, and other streams constant along rows.
 
-    What is read beside them could be stored where they are.
+    Streams that vary along rows could share memory with the output.
     """
     if found.terms > most or found.flat[:2] != (1, 1):
         return False
@@ -55,7 +54,7 @@ def serves(target: Target, found: FloatLayout, key: EpilogueKey, most: int) -> b
 
 @lru_cache(maxsize=256)
 def _emits(target: Target, key: EpilogueKey) -> bool:
-    """Whether the formula has an interval for a vector of elements."""
+    """Whether the formula can be computed as an interval."""
     try:
         stored(target, 1, 1, False, key)
     except engine.Uncompilable:
@@ -69,12 +68,12 @@ def argument_names(key: EpilogueKey) -> list[str]:
 
 
 def stored(target: Target, rows: int, across: int, cut: bool, key: EpilogueKey) -> str:
-    """Tiles of so many rows and panels of so many vectors, stored; arguments: `argument_names`.
+    """The kernel that computes and stores tiles of `rows` rows and panels of `across` vectors; arguments: `argument_names`.
 
-    The counter says whether all are stored.
+    It sets DONE in the counter if all elements are stored.
 
-    begun, twice: room for what a row's sums begin with, and for twice their bound. sums: as `tile` has them; of what is on the
-    list, and may be a sum of nothing, NaN. cut: whether the last panel has more columns than there are.
+    begun, twice: room for the start of each row's sums, and for twice their bound. sums: as in `tile`; NaN is stored for listed
+    elements whose sum may have no terms. cut: whether the last panel is partial.
     """
     return _Tiles(target, rows, across, cut, key).text()
 
@@ -94,7 +93,7 @@ class _Tiles:
         self.kept = body.op(f"alloca [{self.rows * self.across * lanes} x double], align 64")
         for at in (0, DONE):
             body.store("i64", "0", "%counter", at)
-        body.stored(body.constant(WIDE, 1.0), "%counter", BOUND)  # sums that are on the list are not said to be exact
+        body.stored(body.constant(WIDE, 1.0), "%counter", BOUND)  # listed sums do not count as exact
         self.factor = Value(body, body.op("bitcast i64 %factor to double"), WIDE)
         self.last = OWN + len(key.layouts) - 1
         most = self._largest() * self.factor
@@ -123,7 +122,7 @@ class _Tiles:
             a = body.at("%a", body.op(f"mul i64 {t}, %a_tile"))
             begun = [self._splat("%begun", row, m) for m in range(self.rows) for _ in range(self.across)]
             fetched = body.at(b, "%b_panel"), t
-            self.done = body.op(f"add i64 {body.op(f'mul i64 {p}, %tiles')}, {body.op(f'add i64 {t}, 1')}")  # tiles
+            self.done = body.op(f"add i64 {body.op(f'mul i64 {p}, %tiles')}, {body.op(f'add i64 {t}, 1')}")  # tiles so far
             self._store(row, column, multiplied(body, self.rows, self.across, "%terms", a, a_next, b, fetched, begun))
             return []
 
@@ -131,7 +130,7 @@ class _Tiles:
         return []
 
     def _largest(self) -> Value:
-        """The largest norm of all columns; that of a NaN is beyond infinity."""
+        """The largest norm of all columns; a NaN counts as larger than infinity."""
         body, kind = self.body, Kind("i64", self.lanes)
 
         def larger(n: str, most: list[Value]) -> list[Value]:
@@ -146,17 +145,17 @@ class _Tiles:
         return self.body.op(f"add i64 {row}, {m}")
 
     def _read(self, row: str, m: int | str, k: int) -> Value:
-        """The element of a stream that is read for a row."""
+        """A stream's element for a row."""
         body, kind = self.body, Kind(f"i{self.key.stored.types[k].element_bits}")
         n = OWN + self.key.stored.others.index(k)
         return body.loaded(kind, body.at(f"%p{n}", body.op(f"mul i64 {self._number(row, m)}, %r{n}")))
 
     def _bounds(self, row: str, most: Value) -> None:
-        """Write down what the rows' sums begin with, and twice their bounds; return where these are of no use."""
+        """Store the start of the rows' sums, and twice their bounds; leave the kernel if a bound is useless."""
         body, rows = self.body, Kind("double", self.rows)
         offset = body.op(f"mul i64 {row}, 8")
         error = body.loaded(rows, body.at("%a_norms", offset)) * body.splat(most, self.rows)
-        begun = body.constant(rows, -0.0)  # a sum is -0 where all of its terms are
+        begun = body.constant(rows, -0.0)  # a sum is -0 if all of its terms are
         if self.added is not None:
             added = body.undefined(rows.of("float"))
             for m in range(self.rows):
@@ -164,7 +163,7 @@ class _Tiles:
             begun = added.converted("fpext", rows)
             error = body.fused(begun.magnitude(), body.splat(self.factor, self.rows), error)
         usual = error.compared("olt", math.inf)
-        if self.key.padded:  # a zero may come from what does not count
+        if self.key.padded:  # the sign of a zero may come from terms that do not count
             usual = usual & error.compared("ogt", 0.0)
         self._unless(~usual)
         body.stored(begun - error, body.at("%begun", offset))
@@ -176,7 +175,7 @@ class _Tiles:
         return body.splat(body.loaded(WIDE, at), self.lanes)
 
     def _unless(self, doubtful: Value) -> None:
-        """Return where a lane is doubtful."""
+        """Leave the kernel if any lane is set."""
         body, lost, kept = self.body, self.body.name("lost"), self.body.name("kept")
         lanes = doubtful.kind.lanes
         any_ = body.op(f"bitcast {doubtful.kind.text} {doubtful.name} to i{lanes}")
@@ -186,7 +185,7 @@ class _Tiles:
         body.label(kept)
 
     def _store(self, row: str, column: str, sums: list[Value]) -> None:
-        """A tile's elements: what is stored before all is decided is stored again later."""
+        """Store a tile's elements, undecided ones, too: these are overwritten later."""
         body, lanes = self.body, self.lanes
         size = self.key.stored.types[-1].element_bits // 8
         first = body.op(f"mul i64 {body.op(f'add i64 %first, {column}')}, {size}")
@@ -199,7 +198,7 @@ class _Tiles:
             differing: list[Value] = []
             for n, total in enumerate(mine):
                 bits, ends = self._element(total, *beside)
-                differ = [x if y is None else x ^ y for x, y in ends]  # not 0 in lanes that are undecided
+                differ = [x if y is None else x ^ y for x, y in ends]  # not 0 in undecided lanes
                 place = body.at(at, size * lanes * n)
                 if self.inside is None:
                     body.stored(bits, place)
@@ -207,7 +206,7 @@ class _Tiles:
                     masked_store(body, bits, place, self.inside[n])
                     mask = self.inside[n]
                     differ = [x & (mask if x.kind == mask.kind else mask.converted("sext", x.kind)) for x in differ]
-                # those of a kind as one
+                # masks of the same kind are merged
                 differing = [x | y for x, y in zip(differing, differ, strict=True)] if differing else differ
             for x in differing:
                 some = some | self._any(x)
@@ -215,7 +214,7 @@ class _Tiles:
         when(body, body.op(f"icmp ne i64 {noted.name}, 0"), lambda: self._note(row, column, noted))
 
     def _keep(self, some: Value, m: int, sums: list[Value], noted: Value) -> Value:
-        """Keep the sums of a row with undecided elements; a bit for each of these rows."""
+        """Keep the sums of a row if some elements are undecided. -> `noted`, with the row's bit set then"""
         body = self.body
         before, keep, after = (body.name(w) for w in ("before", "keep", "after"))
         body.jump(before)
@@ -236,7 +235,7 @@ class _Tiles:
         return body.value(f"icmp ne i{kind.bits * (kind.lanes or 1)} {whole}, 0", Kind("i1"))
 
     def _note(self, row: str, column: str, noted: Value) -> None:
-        """Put the undecided elements of some of a tile's rows on the list; return where this is long."""
+        """List the undecided elements of the noted rows of a tile; leave the kernel if the list gets too long."""
         body, lanes, across = self.body, self.lanes, self.across
 
         def some(m: str, _: list[Value]) -> list[Value]:
@@ -256,7 +255,7 @@ class _Tiles:
                     undecided = undecided & self.inside[n]
                 r, c = self._number(row, m), body.op(f"add i64 {column}, {n * lanes}")
                 listed(body, r, c, lanes_as_bits(undecided))
-                if self.key.padded:  # the second stage looks whether the sum may be one of nothing
+                if self.key.padded:  # the second stage tests whether the sum may have no terms
                     place = body.at(body.at("%sums", body.op(f"mul i64 {r}, %sums_row")), body.op(f"mul i64 {c}, 8"))
                     body.stored(body.constant(beside[0].kind, math.nan), place)
             return []
@@ -268,12 +267,12 @@ class _Tiles:
         when(body, body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, {most}"), lambda: leave(body))
 
     def _beside(self, row: str, m: int | str) -> tuple[Value, dict[int, Value]]:
-        """Twice the bound of a row's sums, and what is read for it."""
+        """Twice the bound of a row's sums, and the row's elements of the other streams."""
         read = {k: self.body.splat(self._read(row, m, k), self.lanes) for k in self.key.stored.others}
         return self._splat("%twice", row, m), read
 
     def _element(self, total: Value, twice: Value, read: dict[int, Value]) -> tuple[Value, Differ]:
-        """The bits of a vector of elements, and what tells the lanes in which these may be others: masks, or pairs that differ.
+        """The bits of a vector of elements, and the undecided lanes: as masks, or as pairs that differ in these lanes.
 
         total: the lower end of the sum.
         """

@@ -1,12 +1,12 @@
-"""The sums of a block again, each as a pair of float64, where many of its elements are left undecided.
+"""The sums of a block again, each as a pair of float64, if many of its elements are undecided.
 
-A sum begins with a power of two, and a half of it, that no partial sum comes near. So all of them lie between the same two
-powers of two, one step of s apart, and what an addition rounds away is found by one subtraction: the difference of two
-neighbours is exact, and so is what the product is away from it. This is added up beside the sum.
+A sum begins with 1.5 times a power of two that exceeds all partial sums. So all partial sums lie between the same two powers
+of two and have the same ULP s. One subtraction gives the rounding error of an addition: the difference of consecutive partial
+sums is exact, and so is its difference from the product. These errors are added up beside the sum: the rest.
 
-What is rounded away is s / 2 at most, each time; s is at most 32 u |a| |b|, where u = 2^-53, so that the rest of n terms is at
-most 16 n u |a| |b|, and loses at most 8 n^2 u^2 |a| |b| itself. It loses nothing where all terms are multiples of a number that
-it is at most 2^53 times of: then zeros and ties are known.
+Each rounding error is at most s / 2, and s is at most 32 u |a| |b|, where u = 2^-53. So the rest of n terms is at most
+16 n u |a| |b|, and its own rounding errors are at most 8 n^2 u^2 |a| |b|. The rest is exact if all terms are multiples of a
+number that is at least 2^-53 times the rest's bound: then zeros and ties are decided.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from anydml.kernels.contract.floats.packed.magnitudes import DENSE
 from anydml.kernels.numbers.floats.numbers import SLACK
 from anydml.kernels.numbers.functions.pairs import two_sum
 
-# most: entries on the list up to which nothing is done; of sums that are exact, fewer by CHEAPER powers of two
+# most: with at most so many entries on the list, nothing is done; divided by 2^CHEAPER if sums are exact
 ARGUMENTS = (*tile.SUMMED, "rests", "most", "a_norms", "b_norms", "a_low", "b_low")
 POINTERS = {"a", "b", "sums", "counter", "rests", "a_norms", "b_norms", "a_low", "b_low"}
 CHEAPER = 4
 EXPONENT = 0x7FF << 52
-BIAS = 24.0  # the norms' powers of two may be half of the norms: sums are below 4 of their product, and 20 to 28 lie together
+BIAS = 24.0  # norms are below twice their powers of two: sums are below 4 times the product of these, and 20 .. 28 has one ULP
 
 
 def sums(target: Target, rows: int, across: int) -> str:
-    """Make the pairs, heads in place of the sums; arguments: ARGUMENTS.
+    """The kernel that computes pairs, whose heads replace the sums; arguments: ARGUMENTS.
 
-    a_low, b_low: for each row and column, where a power of two is left that its elements are multiples of.
+    a_low, b_low: for each row and column, the kernel stores a power of two of which all elements are multiples.
     """
     return _Doubled(target, rows, across).text()
 
 
 def lost(most: Value, factor: Value, low: Value) -> Value:
-    """The distance of a pair from its sum, at most.
+    """The bound of the error of a pair.
 
-    most: factor |a| |b|, where the factor is above n u; low: of the row and column.
+    most: factor |a| |b|, where the factor exceeds n u; low: a power of two of which all terms are multiples.
     """
     exact = (most * (16 * SLACK)).compared("ole", low * 2.0**53)
     return most.body.chosen(exact, 0.0, most * factor * (8 * SLACK))
@@ -69,7 +69,7 @@ class _Doubled:
         return kernel(body, list(body.declared))
 
     def _exact(self) -> None:
-        """Pairs of sums that are exact: rests of 0 that lose nothing."""
+        """The pairs of exact sums: their rests are 0, and exact."""
         body = self.body
         rows, columns = body.op(f"mul i64 %tiles, {self.rows}"), body.op("udiv i64 %sums_row, 8")
         for into, count, value in (
@@ -90,7 +90,7 @@ class _Doubled:
         self.body.loop("0", "%panels", 1, [], self._panel)
 
     def _least(self, element: str, count: int, packed: str, step: str, times: str, into: str) -> None:
-        """Of each row or column that is packed, a power of two that its elements are multiples of; infinity of zeros."""
+        """Store, for each packed row or column, a power of two of which its elements are multiples; infinity for zeros."""
         body, size = self.body, Kind(element).bits
         firsts = {first: Kind(f"i{size}", lanes) for first, lanes in _registers(count, self.lanes)}
 
@@ -136,7 +136,7 @@ class _Doubled:
         return self.body.op(f"add i64 {first}, {8 * self.lanes * n}")
 
     def _tile(self, a: str, b: str, norms: list[Value], row: str, first: str, some: range) -> None:
-        """Pairs of some rows of a tile, from the first of them, and of a panel's columns."""
+        """The pairs of some rows of a tile, of which `row` is the first, and of a panel's columns."""
         body, lanes, across = self.body, self.lanes, self.across
         starts = []
         for m in range(len(some)):
@@ -166,14 +166,14 @@ class _Doubled:
             for n in range(across):
                 j, place = i * across + n, self._further(line, n)
                 head, rest = two_sum(found[j] - starts[j], found[j + len(starts)])
-                plain = body.loaded(self.wide, "%sums", place)  # which is -0 where all terms are
+                plain = body.loaded(self.wide, "%sums", place)  # -0 if all terms are
                 negative = plain.bits().compared("eq", -(1 << 63))
                 body.stored(body.chosen(negative, -0.0, head), "%sums", place)
                 body.stored(rest, "%rests", place)
 
 
 def _registers(count: int, most: int) -> Iterator[tuple[int, int]]:
-    """Elements in vectors that are registers: the first of each, and how many."""
+    """The first element and the lanes of each vector, in vectors of at most `most` lanes."""
     first = 0
     while first < count:
         lanes = min(most, 1 << ((count - first).bit_length() - 1))
@@ -182,5 +182,5 @@ def _registers(count: int, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _power(x: Value) -> Value:
-    """The power of two in a float64, up to its magnitude."""
+    """The largest power of two that does not exceed the magnitude of x."""
     return (x.bits() & EXPONENT).cast(x.kind)

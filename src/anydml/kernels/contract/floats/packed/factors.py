@@ -1,4 +1,4 @@
-"""Where factors are packed, and the steps that do it: rows as float64, columns as float32; those that are owned, once."""
+"""The memory of packed factors, and the steps that pack them: rows as float64, columns as float32, owned ones once."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from anydml.kernels.contract.floats.packed import flat_panels, panels, rows, til
 from anydml.kernels.contract.floats.plan import FloatProblem
 from anydml.kernels.contract.geometry import Scratch
 
-SLACK = 128  # bytes that the last vector of a panel may write behind it
+SLACK = 128  # bytes that the last vector of a panel may write beyond its end
 
 
 class PackedFactor(NamedTuple):
-    """A factor that is packed, and its norms. step, norm_step: bytes from one batch's to the next one's.
+    """A packed factor, and its norms. step, norm_step: bytes from one batch to the next.
 
-    sizes: the numbers of batches, 1 where they have the same; all are 1 where each batch's takes the place of another's.
+    sizes: the numbers of batches, 1 in dimensions that share the factor; all 1 if each batch overwrites the one before.
     """
 
     at: At
@@ -31,7 +31,7 @@ class PackedFactor(NamedTuple):
     sizes: tuple[int, ...]
 
     def of(self, batch: Sequence[int], offset: int, first: int) -> tuple[At, At]:
-        """Where a batch's is, so many bytes from its start, and its norms from one of them on."""
+        """The address of a batch's factor, plus an offset in bytes, and that of its norms from the `first` on."""
         number = 0
         for i, n in zip(batch, self.sizes, strict=True):
             number = number * n + min(i, n - 1)
@@ -41,7 +41,7 @@ class PackedFactor(NamedTuple):
 def memory_for(
     batches: tuple[int, ...], count: int, size: int, place: StreamPlace, scratch: Scratch, once: Scratch | None
 ) -> PackedFactor:
-    """Memory for so many rows, or columns, of so many bytes; once: where those of all batches are kept, if they are."""
+    """Memory for `count` rows or columns of `size` bytes; once: the memory for all batches, if they are packed once."""
     whole, norms = (-(-(count * bytes_ + SLACK) // 64) * 64 for bytes_ in (size, 8))
     if once is None:
         return PackedFactor(scratch.take(whole), scratch.take(norms), 0, 0, (1,) * len(batches))
@@ -50,7 +50,7 @@ def memory_for(
 
 
 class FactorPacking:
-    """The steps that pack a contraction's factors. table: of its terms."""
+    """The steps that pack a contraction's factors. table: the table of terms."""
 
     def __init__(self, p: FloatProblem, table: At) -> None:
         self.target, self.layout, self.factors, self.table = p.target, p.layout, p.factors, table
@@ -62,7 +62,7 @@ class FactorPacking:
             yield self.tiles(into, batch, group, height, group.start - some.start)
 
     def tiles(self, into: PackedFactor, batch: tuple[int, ...], some: range, height: int, at: int) -> Step:
-        """A step that packs tiles of rows, as the at-th and further ones."""
+        """A step that packs rows in tiles, beginning at the packed factor's row `at`."""
         found, size = self.layout, self.factors[0].dtype.itemsize
         positions, table, channels, term = len(found.table), self.table + 8, found.channels, found.a_term
         if found.table.shape[0] and term == size * positions and (found.table[:, 1] == size * np.arange(positions)).all():
@@ -73,9 +73,9 @@ class FactorPacking:
         return Step(code, (a, found.a.row, len(some), channels, term, positions, table, 8 * ENTRY, *to))
 
     def parts(self, columns: range) -> list[tuple[range, int]]:
-        """Columns in whole panels, and the rest in narrower ones: with the vectors that a row of the panel has.
+        """Columns in full panels, and the rest in narrower ones; each part with its vectors in a panel's row.
 
-        No panel but the first has one vector alone: two of two are summed as fast as one of three, and one of one is not.
+        Only a single panel may have one vector: two panels of two vectors are faster than one of three and one of one.
         """
         most, count = tile.vectors(self.target), -(-len(columns) // self.lanes)
         wide, rest = divmod(count, most)
@@ -86,7 +86,7 @@ class FactorPacking:
         return [(part, across) for part, across in made if part]
 
     def columns(self, into: PackedFactor, batch: tuple[int, ...], columns: range) -> Iterator[Step]:
-        """Steps that pack some columns of a batch, from a panel's first one on."""
+        """Steps that pack some columns of a batch, beginning with the first column of a panel."""
         found = self.layout
         step, rest = divmod(found.b.columns[2], self.factors[1].dtype.itemsize)
         step = 0 if rest or step not in (1, 2) else step

@@ -1,4 +1,4 @@
-"""Elements of columns where they are packed: those of a panel's runs, position by position, for all channels."""
+"""The packing of a panel's elements: run by run, position by position, for all channels."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from anydml.kernels.copy.text import prefetch
 from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
-RUN = 40  # bytes of a run: where it begins in the panel, its length, its place in the outer dimensions and its first column
+RUN = 40  # bytes of a run's record: its start in the panel, its length, and the index of its first column
 
 
 class Filled:
-    """The kernel as far as a panel's elements are concerned.
+    """The part of the kernel that packs a panel's elements.
 
-    runs: records of the panel's, of RUN bytes; channel: bytes of a channel's terms in a panel; one: whether there is one run
-    only, as wide as the panel.
+    runs: the records of the panel's runs, of RUN bytes; channel: bytes of a channel's terms in a panel; one: whether there is a
+    single run, as wide as the panel.
     """
 
     runs: str
@@ -32,12 +32,12 @@ class Filled:
         self.data_type, self.step, self.padded = data_type, step, padded
         self.wide = target.vector_bytes // 8  # float64 of a vector
         self.width, self.across = across * self.wide, across
-        # that are stored at once: of each other element, a vector that is read has half as many
+        # stored at once: half a vector if every second element is read
         self.lanes = target.vector_bytes // 4 // max(step, 1)
         self.places = [n // max(step, 1) for n in range(self.lanes * max(step, 1))]
 
     def _straight(self, from_: str, to: str) -> list[Value]:
-        """The elements of a panel's row, which are contiguous or every second one, from one place to another."""
+        """Copy the elements of a panel's row, which are contiguous or every second one."""
         body, size = self.body, self.data_type.dtype.itemsize
         kind = Kind(f"i{8 * size}", self.wide)
 
@@ -45,7 +45,7 @@ class Filled:
             place = size * self.wide * n * self.step
             if self.step == 1:
                 return body.loaded(kind, from_, place)
-            active = body.constants("i1", [k % 2 == 0 for k in range(2 * self.wide)])  # the last one may be behind the tensor
+            active = body.constants("i1", [k % 2 == 0 for k in range(2 * self.wide)])  # the last may be outside of the tensor
             return self._every_second(body.masked(Kind(kind.element, 2 * self.wide), body.at(from_, place), active))
 
         singles = [self._single(read(n)) for n in range(self.across)]
@@ -54,7 +54,7 @@ class Filled:
         return singles
 
     def _ahead(self, from_: str) -> None:
-        """Fetch what the next line's columns read in the places of these."""
+        """Prefetch the elements at the same place of the next line."""
         next_ = self.body.at(from_, "%s1")
         for place in range(0, self.width * self.step * self.data_type.dtype.itemsize, LINE):
             prefetch(self.body, 2, next_, place)
@@ -73,7 +73,7 @@ class Filled:
         return body.op(f"add i64 {offset}, {body.op(f'mul i64 {x}, %s2')}")
 
     def _fill(self, into: str, runs: str) -> None:
-        """All terms of a panel, position by position: what is known of a position serves all channels."""
+        """Pack all terms of a panel, position by position: the ranges of a position are the same for all channels."""
         body = self.body
 
         def position(p: str, _: list[Value]) -> list[Value]:
@@ -90,7 +90,7 @@ class Filled:
         body.loop("0", "%positions", 1, [], position)
 
     def _channels(self, from_: str, to: str, copy: Callable[[str, str], object]) -> None:
-        """`copy` for each channel, from one place to another."""
+        """Call `copy` with the source and the destination of each channel."""
         body = self.body
 
         def channel(c: str, _: list[Value]) -> list[Value]:
@@ -100,16 +100,16 @@ class Filled:
         body.loop("0", "%channels", 1, [], channel)
 
     def _run(self, record: str, entry: str, from_: str, to: str) -> None:
-        """The elements of a run for a position, in vectors: zeros follow, or what the next run writes over."""
+        """Pack the elements of a run for a position, in vectors: the last one may write zeros that the next run overwrites."""
         body = self.body
         done, length, z, y, x = (body.load("i64", record, 8 * k) for k in range(5))
         start, end = "0", length
         if self.padded:
             start, end = self._inside(entry, length, z, y, x)
         from_, to = body.at(from_, self._offset(z, y, x)), body.at(to, body.op(f"mul i64 {done}, 4"))
-        # the last group may be a part: it is counted up to whole ones
+        # rounded up: the last group may be partial
         up = body.op(f"and i64 {body.op(f'add i64 {length}, {self.lanes - 1}')}, {-self.lanes}")
-        if self.step and (self.padded or self.step > 1):  # the whole panel, all of which counts, is copied unchanged
+        if self.step and (self.padded or self.step > 1):  # a whole panel whose columns all count is copied unmasked
             all_ = body.op(f"and i1 {self.one}, {body.op(f'icmp eq i64 {start}, 0')}")
             all_ = body.op(f"and i1 {all_}, {body.op(f'icmp eq i64 {end}, {self.width}')}")
 
@@ -128,7 +128,7 @@ class Filled:
         body.loop("0", up, self.lanes, [], group)
 
     def _inside(self, entry: str, length: str, z: str, y: str, x: str) -> tuple[str, str]:
-        """The elements of a run that count for a position: from .. to before .. ."""
+        """The half-open range of a run's elements that count for a position."""
         body, i64 = self.body, Kind("i64")
         inside = []
         for k, value in ((0, z), (1, y)):
@@ -144,9 +144,9 @@ class Filled:
         return start, body.op(f"select i1 {all_}, i64 {end}, i64 0")
 
     def _group(self, from_: str, to: str, i: str, room: str, start: str, end: str) -> None:
-        """A vector of a run's elements, from the i-th on, of all channels; room: the last place that one has in its row.
+        """Pack a vector of a run's elements, from the i-th on, for all channels; room: the last start that fits in the row.
 
-        Behind that one, it is moved back, and keeps what is there.
+        A vector that would start later is moved back, and keeps the elements before the i-th.
         """
         body, lanes, size = self.body, self.lanes, self.data_type.dtype.itemsize
         kind, many = Kind(f"i{8 * size}", lanes), len(self.places)

@@ -1,6 +1,6 @@
-"""Panels of columns that are small planes, in which one line follows the other: several lines are read by one vector.
+"""The packing of columns that form small contiguous planes: one vector reads elements of several lines.
 
-A term's elements of such columns are contiguous beyond the ends of lines, too; masks say for which columns a term counts.
+A term's elements of such columns are contiguous across the ends of lines; masks select the columns for which a term counts.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from anydml.kernels.contract.floats.packed.panels import ARGUMENTS, POINTERS, Pa
 from anydml.kernels.elementwise.levels import bits_as_lanes, lanes_as_bits
 from anydml.tensor import DataType
 
-PLANE = 256  # columns of a plane, at most: of larger ones, a panel sees one or two lines
-POSITIONS = 25  # of the filter, at most: what is known of them is on the stack
-GROUP = 32  # bytes of a group: to its elements, in the panel's row, its plane and its first column there
-MASK, BITS = 2, 16  # bytes of a mask, and columns: as many as a vector has, or more
+PLANE = 256  # the most columns of a plane: in larger ones, a panel covers only one or two lines
+POSITIONS = 25  # the most positions of the filter: their tables are on the stack
+GROUP = 32  # bytes of a group's record: offsets in the tensor and in the panel's row, its plane, its first column there
+MASK, BITS = 2, 16  # bytes of a mask, and its columns: at least as many as a vector has lanes
 COUNTING = PLANE // 8 + 4  # bytes of a plane's columns, a bit each
 
 
 def serves(found: FloatLayout, size: int) -> bool:
-    """Whether columns are of this kind. size: bytes of an element."""
+    """Whether the columns form small contiguous planes. size: bytes of an element."""
     _, count, width = found.sizes
     flat = found.b.columns[2] == size and found.b.columns[1] == width * size
     return found.padded and flat and count > 1 and count * width <= PLANE and len(found.table) <= POSITIONS
 
 
 def packed(target: Target, data_type: DataType, across: int) -> str:
-    """Pack panels of so many vectors of float64; arguments and norms as `panels.packed` has them."""
+    """The kernel that packs panels of `across` vectors of float64; arguments and norms: as in `panels.packed`."""
     return _Flat(target, data_type, across).text()
 
 
 class _Flat(Panels):
-    """Groups of at most a vector's columns, each in one plane."""
+    """Packing by groups of at most a vector's columns, each group in one plane."""
 
     def __init__(self, target: Target, data_type: DataType, across: int) -> None:
         super().__init__(target, data_type, across, 1, True)
@@ -68,7 +68,7 @@ class _Flat(Panels):
         return kernel(body, list(body.declared))
 
     def _grouped(self, first: str, columns: str) -> str:
-        """Write down the groups of a panel; how many there are."""
+        """Write the records of a panel's groups. -> their number"""
         body, lanes = self.body, self.lanes
         size = self.data_type.dtype.itemsize
         counter = self.counter
@@ -94,10 +94,10 @@ class _Flat(Panels):
         return body.load("i64", counter)
 
     def _count(self) -> None:
-        """Write down for which columns of a plane each position counts, a bit each; 0 for columns behind the plane."""
+        """Write, for each position, the bits of the columns of a plane for which it counts; 0 beyond the plane."""
         body = self.body
         end = body.op(f"add i64 {self.plane}, {2 * BITS - 1}")
-        masks = "avx512bw" in self.target.features  # else they are vectors of integers
+        masks = "avx512bw" in self.target.features  # without AVX-512, masks are vectors of integers
 
         def group(g: str, _: list[Value]) -> list[Value]:
             y, x = self._lines_of(body.op(f"mul i64 {g}, {BITS}"))
@@ -123,7 +123,7 @@ class _Flat(Panels):
         body.loop("0", body.op(f"udiv i64 {end}, {BITS}"), 1, [], group)
 
     def _masked_positions(self, g: str, norms: str) -> list[Value]:
-        """Write down for which of a group's columns each position counts, and 1 for the columns for which all do, else -1."""
+        """Write each position's mask of a group's columns; as norms, 1 for columns for which all positions count, else -1."""
         body, lanes = self.body, self.lanes
         record = body.at(self.groups, body.op(f"mul i64 {g}, {GROUP}"))
         place, z, at = (body.load("i64", record, 8 * k) for k in (1, 2, 3))
@@ -147,7 +147,7 @@ class _Flat(Panels):
         return []
 
     def _mask(self, bits: str) -> Value:
-        """Bits, 16 of them, as lanes."""
+        """16 bits as a mask of lanes."""
         body, lanes = self.body, self.lanes
         if "avx512bw" in self.target.features:
             return bits_as_lanes(body, body.op(f"zext i16 {bits} to i64"), lanes)
@@ -156,19 +156,19 @@ class _Flat(Panels):
         return (body.splat(word, lanes) & each).compared("eq", each)
 
     def _lines_of(self, at: str) -> tuple[Value, Value]:
-        """The lines of the columns from one of a plane on, and their places in these."""
+        """The lines of the columns from `at` on in a plane, and their places in these lines."""
         body = self.body
         first = Value(body, body.op(f"trunc i64 {at} to i32"), Kind("i32"))
         places = body.splat(first, BITS) + body.constants("i32", range(BITS))
         width = body.splat(self.n2, BITS)
-        # of so few columns, half a one is more than float32's rounding
+        # with so few columns, adding a half outweighs the roundings of float32
         kind = Kind("float", BITS)
         share = (places.converted("sitofp", kind) + 0.5) / width.converted("sitofp", kind)
         y = share.converted("fptosi", places.kind)
         return y, places - y * width
 
     def _term(self, count: str, entry: str, from_: str, to: str) -> list[Value]:
-        """A row of a panel: a term's elements, with zeros where it does not count."""
+        """Write a row of a panel: a term's elements, and zeros where it does not count."""
         body, size = self.body, self.data_type.dtype.itemsize
         apart = body.op(f"sub i64 {body.op(f'ptrtoint ptr {entry} to i64')}, {body.op('ptrtoint ptr %table to i64')}")
         number = body.op(f"udiv i64 {apart}, {8 * ENTRY}")

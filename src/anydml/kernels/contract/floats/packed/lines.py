@@ -11,7 +11,7 @@ Run = Callable[[str, str, str, str, str, str], None]
 
 
 class Start(NamedTuple):
-    """Where columns begin, which takes divisions to find: the place of the first one; runs: how many these are."""
+    """The index of the first column in three dimensions, computed by divisions; runs: the number of runs."""
 
     z: str
     y: str
@@ -20,7 +20,7 @@ class Start(NamedTuple):
 
 
 def start(body: Body, first: str, count: str, sizes: tuple[str, str]) -> Start:
-    """Where so many columns begin, from the first one on. sizes: of the two inner dimensions."""
+    """The start of `count` columns, beginning at `first`. sizes: those of the two inner dimensions."""
     middle, inner = sizes
     x, line = body.op(f"urem i64 {first}, {inner}"), body.op(f"udiv i64 {first}, {inner}")
     y, z = body.op(f"urem i64 {line}, {middle}"), body.op(f"udiv i64 {line}, {middle}")

@@ -1,7 +1,7 @@
-"""The magnitudes of a block's terms, summed, where many of its elements are undecided: each sum's own bound.
+"""Sums of the terms' magnitudes of a block with many undecided elements: they give each sum a bound of its own.
 
-The norms of a row and of a column may belong to terms that do not meet; then they are far above what is summed. Of sums that
-cancel, magnitudes say nothing: the first tile shows whether most of those that are undecided do.
+If a row and a column are large in different terms, the product of their norms far exceeds these sums. Magnitudes do not help
+with sums that cancel; the first tile shows whether most of the undecided sums are of this kind.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.elementwise.levels import lanes_as_bits
 
-# most: entries on the list up to which nothing is done; elements: of the block; factor: of the magnitudes, a sum's bound
+# most: with at most so many entries on the list, nothing is done; elements: of the block; factor: bound of a sum / magnitudes
 ARGUMENTS = (*tile.SUMMED, "rests", "most", "elements", "factor")
-DENSE = 16  # where the counter says whether there are magnitudes, and afterwards, whether there are pairs
+DENSE = 16  # offset in `counter` of a flag: whether magnitudes, and later pairs, were computed
 
 
 def sums(target: Target, rows: int, across: int) -> str:
-    """Sums of magnitudes, in `rests`; arguments: ARGUMENTS."""
+    """The kernel that stores sums of magnitudes in `rests`; arguments: ARGUMENTS."""
     return _Magnitudes(target, rows, across).text()
 
 
@@ -38,7 +38,7 @@ class _Magnitudes:
         sampled = self.rows * self.across * self.lanes
 
         def part(all_: str, carried: list[Value]) -> list[Value]:
-            """One tile, and then all of them."""
+            """One tile, or all of them."""
             some = body.op(f"icmp ne i64 {all_}, 0")
             panels, tiles = (body.op(f"select i1 {some}, i64 %{name}, i64 1") for name in ("panels", "tiles"))
             panels = body.op(f"select i1 {carried[0].name}, i64 {panels}, i64 0")
@@ -53,7 +53,7 @@ class _Magnitudes:
         return kernel(body, list(body.declared))
 
     def _cancelling(self) -> str:
-        """The number of sums of the first tile that are below their bounds."""
+        """The number of sums of the first tile that do not exceed their bounds."""
         body = self.body
         factor = body.splat(Value(body, body.op("bitcast i64 %factor to double"), Kind("double")), self.lanes)
 

@@ -1,6 +1,6 @@
-"""The factor of columns, packed: float32, panel by panel, term by term, with zeros where there is no term.
+"""The packing of the factor of columns: float32, panel by panel, term by term, with zeros where a term does not count.
 
-Columns form runs: those of one line of the innermost dimension. A line is never read but where a term counts.
+Consecutive columns in one line of the innermost dimension form a run. Only elements whose terms count are read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from anydml.kernels.contract.floats.packed.tile import LINE
 from anydml.kernels.copy.text import prefetch
 from anydml.tensor import DataType
 
-# the last ones: the columns for which all terms count, from .. to before .. in each dimension
+# from0 .. end2: in each dimension, the half-open range of the columns for which all terms count
 ARGUMENTS = (
     "b", "first", "count", "n1", "n2", "s0", "s1", "s2", "channels", "term", "positions", "table", "into", "panel", "norms",
     "from0", "end0", "from1", "end1", "from2", "end2",
@@ -27,11 +27,11 @@ POINTERS = {"b", "table", "into", "norms"}
 
 
 def packed(target: Target, data_type: DataType, across: int, step: int, padded: bool) -> str:
-    """Pack panels of so many vectors of float64; arguments: ARGUMENTS.
+    """The kernel that packs panels of `across` vectors of float64; arguments: ARGUMENTS.
 
-    first: the first column; count: so many, the last panel perhaps in part. panel: bytes from one panel to the next. norms: of
-    each column, the root of the sum of squares, rounded up; negative where terms do not count. step: elements from one of a run
-    to the next, 1 or 2, or 0 for any number. padded: whether there are such columns.
+    first, count: the columns; the last panel may be partial. panel: bytes from one panel to the next. norms: the root of the
+    sum of squares of each column, rounded up; negative if some terms do not count. step: the stride in elements along a run,
+    1 or 2, or 0 for any stride. padded: whether some terms do not count for some columns.
     """
     return Panels(target, data_type, across, step, padded).text()
 
@@ -39,7 +39,7 @@ def packed(target: Target, data_type: DataType, across: int, step: int, padded: 
 class Panels(Filled):
     @property
     def abreast(self) -> int:
-        """Panels that are copied at once: their columns' norms stay in registers."""
+        """Panels that are copied at once: the registers hold the sums of squares of so many."""
         return 4 if self.target.vector_bytes == 64 else 2
 
     def text(self) -> str:
@@ -81,7 +81,7 @@ class Panels(Filled):
         return kernel(body, list(body.declared))
 
     def _in_groups(self, panels: str, panel: Callable[[str, list[Value]], list[Value]]) -> None:
-        """Panels of one run are copied several at a time, so that a line of the tensor is visited less often."""
+        """Copy several panels of one run at a time, so that fewer passes over a line of the tensor are needed."""
         body, many = self.body, self.abreast * self.width
 
         def group(g: str, _: list[Value]) -> list[Value]:
@@ -106,7 +106,7 @@ class Panels(Filled):
         body.loop("0", body.op(f"udiv i64 {up}, {self.abreast}"), 1, [], group)
 
     def _cut(self, first: str, columns: str, norms: str) -> str:
-        """Write down the runs of a panel, and the signs of its norms; how many runs there are."""
+        """Write the records of a panel's runs, and the signs of its norms. -> the number of runs"""
         body = self.body
 
         def run(n: str, done: str, length: str, z: str, y: str, x: str) -> None:
@@ -119,7 +119,7 @@ class Panels(Filled):
         return lines(body, first, columns, ("%n1", "%n2"), run)
 
     def _flag(self, norms: str, length: str, z: str, y: str, x: str) -> None:
-        """1 for the columns of a run for which all terms count, -1 for the others."""
+        """Store 1 for the columns of a run for which all terms count, -1 for the others."""
         body = self.body
 
         def all_count(value: str, k: int) -> str:
@@ -137,7 +137,7 @@ class Panels(Filled):
         body.loop("0", length, 1, [], one)
 
     def _terms(self, into: str, carried: list[Value], term: Callable[[str, str, str, list[Value]], list[Value]]) -> list[Value]:
-        """`term` for each of them: its entry, the address of the tensor's first element of it, and where these go."""
+        """Call `term` for each term, with its entry of the table, the address of its first element, and the destination."""
         body = self.body
 
         def channel(c: str, carried: list[Value]) -> list[Value]:
@@ -153,14 +153,14 @@ class Panels(Filled):
         return body.loop("0", "%channels", 1, [body.constant(Kind("i64"), 0), *carried], channel)[1][1:]
 
     def _copy(self, into: str, norms: str, panels: int = 1) -> None:
-        """Panels of one run, all of whose terms count; their columns' norms are made with them."""
+        """Copy panels of one run for which all terms count, and compute their columns' norms."""
         body, wide = self.body, Kind("double", self.wide)
         row = self.width * self.data_type.dtype.itemsize
         offset = self._offset(*(body.load("i64", self.runs, 8 * k) for k in range(2, 5)))
 
         def term(_: str, from_: str, to: str, squares: list[Value]) -> list[Value]:
             from_ = body.at(from_, offset)
-            for ahead in range(panels * row, 2 * panels * row, LINE):  # what the next panels have of it
+            for ahead in range(panels * row, 2 * panels * row, LINE):  # the elements of the next panels
                 prefetch(body, 2, from_, ahead)
             xs = []
             for n in range(panels):
@@ -173,7 +173,7 @@ class Panels(Filled):
             body.stored(square.root() * NORM_SLACK, norms, 8 * self.wide * n)
 
     def _measure(self, panel: str, norms: str) -> None:
-        """The norms of a panel's columns, with the signs that are there."""
+        """Compute the norms of a panel's columns; keep the signs that are stored in their place."""
         body, wide = self.body, Kind("double", self.wide)
         terms = body.op("mul i64 %channels, %positions")
 

@@ -1,7 +1,7 @@
-"""Contractions of packed rows and columns: what is packed when, and which block of sums follows which.
+"""The steps of contractions with packed rows and columns, in order.
 
-Rows are packed as float64, and columns as float32, a chunk at a time; each block of rows and panels is summed, stored, and its
-listed elements are decided, before the next one begins.
+Rows are packed as float64, and columns as float32, a chunk at a time. Each block of rows and panels is summed and stored, and
+its listed elements are decided, before the next block begins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from anydml.kernels.contract.geometry import Scratch
 
 
 class PackedPlan(FloatPlan):
-    """The steps of packed rows and columns. packed: where rows, and columns, are packed once, if they are."""
+    """The steps of packed rows and columns. packed, packed_columns: memory for rows and columns that are packed once."""
 
     rows: PackedFactor
     columns: PackedFactor
@@ -45,7 +45,7 @@ class PackedPlan(FloatPlan):
         found, scratch, tuning = self.layout, self.scratch, self.tuning
         height = min(tile.height(self.target), len(piece.rows))
         row_bytes = found.terms * 8
-        # with all terms where a tile meets them all, or where so few columns come in between that all of these stay near, too
+        # of all terms if K is not blocked, or if there are so few columns that the rows' panels of all terms stay in the cache
         few = len(piece.columns) <= self.width * tuning.few_panels and len(piece.columns) * found.terms * 4 <= tuning.block
         depth = found.terms if self.at_once or few else min(found.terms, tuning.depth)
         self.block = max(
@@ -58,7 +58,7 @@ class PackedPlan(FloatPlan):
         )
         whole = len(piece.rows) <= self.block * height or self.packed is not None
         most = len(piece.rows) if whole else self.block * height
-        # of long sums, fewer columns at once
+        # fewer columns at once if sums are long
         self.group = max(
             self.width, min(tuning.group, tuning.most_columns // max(found.terms * 4, 1)) // self.width * self.width
         )
@@ -77,7 +77,7 @@ class PackedPlan(FloatPlan):
         return self._batches(piece)
 
     def _packed(self, name: str, piece: ThreadShare, once: Scratch | None, count: int) -> PackedFactor:
-        """Where a piece's rows or columns are packed; pieces share what is packed once."""
+        """The packed rows or columns of a piece; pieces share those that are packed once."""
         size, place = (8, self.layout.a) if name == "rows" else (4, self.layout.b)
         some: range = getattr(piece, name)
         found = self.shared.get((name, some))
@@ -96,7 +96,7 @@ class PackedPlan(FloatPlan):
         yield from self.along(piece.columns, self.chunk, lambda c: self._chunk(batch, piece.rows, c))
 
     def _chunk(self, batch: tuple[int, ...], rows_: range, columns: range) -> Iterator[Step | Repeat]:
-        """A chunk of columns that is packed, and all rows with it."""
+        """The steps that pack a chunk of columns, and compute it with all rows."""
         if self.packed_columns is None:
             yield from self.pack.columns(self.columns, batch, columns)
         for group, height in tile.heights(self.target, rows_):
@@ -110,7 +110,7 @@ class PackedPlan(FloatPlan):
                 if not self.whole:
                     yield self.pack.tiles(self.rows, batch, some, height, 0)
                 for part, across in self.pack.parts(columns):
-                    # the next rows, if there are, are fetched while the last columns, if they are few, meet these
+                    # the next rows, if any, are prefetched with the last columns if these are few
                     near = part.stop < columns.stop or len(part) > self.group or last
                     steps = partial(self._block, batch, some, height, at, columns.start, across, 1 if near else len(t))
                     yield from self.along(part, self.group, steps)
@@ -120,9 +120,9 @@ class PackedPlan(FloatPlan):
     def _block(
         self, batch: tuple[int, ...], some: range, height: int, at: int, first: int, across: int, next_: int, columns: range
     ) -> Iterator[Step]:
-        """The sums of some rows and columns, and the elements that are stored for them.
+        """The steps that compute and store a block of rows and columns.
 
-        next_: how many tiles further on those are that are fetched with the last panel.
+        next_: the distance, in tiles, to the tile that is prefetched with the last panel.
         """
         found, target, tuning = self.layout, self.target, self.tuning
         width = across * self.lanes

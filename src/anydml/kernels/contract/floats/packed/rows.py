@@ -1,4 +1,4 @@
-"""The factor of rows, packed: float64, tile by tile, term by term; and how large each row is."""
+"""The packing of the factor of rows: float64, tile by tile, term by term; and the norm of each row."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 ARGUMENTS = ("a", "row", "rows", "channels", "term", "positions", "table", "step", "into", "norms")
-AT_ONCE = 8  # channels, where these are contiguous; no tile has more rows
-SQUARES = 4  # sums of squares, of which each waits for itself alone
-NORM_SLACK = 1 + 2.0**-20  # for the roundings of a sum of squares, and of its root
-CHANNELS, ROWS, APART = "channels", "rows", "apart"  # what is contiguous
+AT_ONCE = 8  # channels, if these are contiguous; also the most rows of a tile
+SQUARES = 4  # independent sums of squares, which hide the latency of additions
+NORM_SLACK = 1 + 2.0**-20  # for the roundings in a sum of squares, and in its root
+CHANNELS, ROWS, APART = "channels", "rows", "apart"  # layouts: the contiguous dimension
 
 
 def packed(target: Target, data_type: DataType, height: int, layout: str) -> str:
-    """Pack so many rows; arguments: ARGUMENTS. rows: a multiple of the height.
+    """The kernel that packs rows; arguments: ARGUMENTS. rows: a multiple of the height.
 
-    term: bytes from one channel to the next; table: of each position, the bytes that it adds, `step` bytes apart. norms: of
-    each row, the root of the sum of its squares, rounded up.
+    term: bytes from one channel to the next; table: the offset of each position, in entries `step` bytes apart. norms: the
+    root of the sum of squares of each row, rounded up.
     """
     body = Body(target)
     arguments(body, ARGUMENTS, {"a", "table", "into", "norms"})
@@ -92,7 +92,7 @@ def packed(target: Target, data_type: DataType, height: int, layout: str) -> str
 
 
 def norm(squares: Sequence[Value]) -> Value:
-    """The norm of which parts of the sum of squares are given, rounded up."""
+    """The norm, rounded up, from parts of the sum of squares."""
     total, *others = squares
     for square in others:
         total = total + square
@@ -100,7 +100,7 @@ def norm(squares: Sequence[Value]) -> Value:
 
 
 def transposed(lines: Sequence[Value]) -> list[Value]:
-    """At most eight lines of eight, as eight columns: three times, the halves are interleaved as cards are."""
+    """At most eight lines of eight, transposed to eight columns: three perfect shuffles of the two halves."""
     body, kind, count = lines[0].body, lines[0].kind, len(lines)
     found = [*lines, *[body.undefined(kind)] * (AT_ONCE - count)]
     half = AT_ONCE // 2

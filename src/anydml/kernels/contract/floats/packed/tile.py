@@ -1,7 +1,7 @@
-"""The tile of float64 sums: rows of one packed factor times panels of the other, held in registers along all terms.
+"""The tile of float64 sums: rows of one packed factor times panels of the other, accumulated in registers.
 
-A product of two float32 has at most 48 digits: float64 holds it, and a fused multiply-add rounds as a multiplication and an
-addition do.
+A product of two float32 has at most 48 bits and is exact in float64, so that a fused multiply-add gives the same result as a
+multiplication and an addition.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from anydml.kernels.copy.text import prefetch
 
 SUMMED = ("a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "sums", "sums_row", "counter")
 ARGUMENTS = (*SUMMED, "depth", "ahead", "done")
-LINE = 64  # bytes that are fetched at once
-BOUND = 8  # where the counter has the factor of the sums' bounds: 0 where they are exact, else 1
+LINE = 64  # bytes that one prefetch loads
+BOUND = 8  # offset in `counter` of the factor of the sums' bounds: 0 if they are exact, else 1
 
 
 def height(target: Target) -> int:
@@ -26,7 +26,7 @@ def height(target: Target) -> int:
 
 
 def vectors(target: Target) -> int:
-    """Vectors of float64 of a panel's row: with those of the tile, they fill the registers."""
+    """Vectors of float64 of a panel's row: a tile of this width fills the registers."""
     return 4 if target.architecture == "aarch64" else 3 if target.vector_bytes >= 32 else 2
 
 
@@ -36,7 +36,7 @@ def width(target: Target) -> int:
 
 
 def heights(target: Target, rows: range) -> Iterator[tuple[range, int]]:
-    """Rows in tiles of two heights that differ by one, so that none is cut."""
+    """Groups of rows and the heights of their tiles: two heights that differ by one, so that no tile is partial."""
     tiles = -(-len(rows) // height(target))
     least, taller = divmod(len(rows), tiles)
     middle = rows.start + taller * (least + 1)
@@ -46,14 +46,14 @@ def heights(target: Target, rows: range) -> Iterator[tuple[range, int]]:
 
 
 def sums(target: Target, rows: int, across: int) -> str:
-    """Sums of tiles of so many rows and panels of so many vectors; arguments: ARGUMENTS.
+    """The kernel that sums tiles of `rows` rows and panels of `across` vectors; arguments: ARGUMENTS.
 
     a: tile after tile, `a_tile` bytes apart, float64, term by term; b: panels, float32, row by row. sums: rows of float64,
-    `sums_row` bytes apart. counter: as `epilogue` has it, of which BOUND is written.
-    done: where a number is that is not 0 if all elements are stored already: nothing is done then.
-    ahead: bytes from a tile to what is fetched while the last panel meets its last terms.
-    depth: terms that are added up before they are added to others, so that what tiles and panels have of them stays in the
-    caches, and so that errors grow with these and not with all terms.
+    `sums_row` bytes apart. counter: as in `epilogue`; the kernel writes BOUND.
+    done: the address of a number that is not 0 if all elements are stored already; then the kernel does nothing.
+    ahead: the distance in bytes from a tile to the data that is prefetched during the last terms of the last panel.
+    depth: terms of a block of K-blocking: parts of tiles and panels stay in the caches, and errors grow with the terms of a
+    block instead of all terms.
     """
     body = Body(target)
     arguments(body, ARGUMENTS, {"a", "b", "sums", "counter", "done"})
@@ -62,7 +62,7 @@ def sums(target: Target, rows: int, across: int) -> str:
     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
     before = body.op("sub i64 %depth, 1")
     up = body.op(f"udiv i64 {body.op(f'add i64 %terms, {before}')}, %depth")
-    blocks = body.call("llvm.umax.i64", Kind("i64"), f"i64 {up}", "i64 1").name  # the sum of no terms is one, too
+    blocks = body.call("llvm.umax.i64", Kind("i64"), f"i64 {up}", "i64 1").name  # at least 1: sums without terms are stored
 
     def part(number: str, _: list[Value]) -> list[Value]:
         first = body.op(f"mul i64 {number}, %depth")
@@ -77,16 +77,16 @@ def sums(target: Target, rows: int, across: int) -> str:
 
 
 def leave(body: Body) -> None:
-    """Return: nothing is left to do."""
+    """Return from the kernel."""
     body.do("ret i64 0")
     body.label(body.name("never"))
 
 
 def block(body: Body, rows: int, across: int, first: str, count: str, ahead: str = "%ahead") -> None:
-    """Sums of so many terms, from the first one on: they are stored, and those of later terms are added to them.
+    """Sum `count` terms, beginning at `first`: the first block stores its sums, later blocks add theirs.
 
-    While a tile is summed, the next one is fetched, and a part of the next panel; with the last panel, what comes after these
-    terms: `ahead` bytes from a tile on, 0 where nothing is known to come.
+    While a tile is summed, the next one and a part of the next panel are prefetched. The last panel prefetches the next terms
+    instead, or after the last terms the data `ahead` bytes from a tile; 0 if nothing is known to follow.
     """
     lanes = body.target.vector_bytes // 8
     wide, row_bytes = Kind("double", lanes), across * lanes * 4
@@ -106,7 +106,7 @@ def block(body: Body, rows: int, across: int, first: str, count: str, ahead: str
 
         def tile(t: str, _: list[Value]) -> list[Value]:
             a = body.at(a_first, body.op(f"mul i64 {t}, %a_tile"))
-            # a sum is -0 where all of its terms are
+            # a sum is -0 if all of its terms are
             zero = body.constant(wide, -0.0)
             found = multiplied(body, rows, across, count, a, a_next, b, (b_next, t), [zero] * (rows * across))
             into = body.at(columns, body.op(f"mul i64 {body.op(f'mul i64 {t}, {rows}')}, %sums_row"))
@@ -131,9 +131,9 @@ def block(body: Body, rows: int, across: int, first: str, count: str, ahead: str
 def multiplied(
     body: Body, rows: int, across: int, count: str, a: str, a_next: str, b: str, fetched: tuple[str, str], begun: list[Value]
 ) -> list[Value]:
-    """The sums of a tile, row by row, with so many terms more. a_next: bytes from this tile to the next one.
+    """The sums of a tile, row by row, with `count` more terms. a_next: bytes from this tile to the next one.
 
-    fetched: the next panel, and the number of the tile, which tells what of that it fetches.
+    fetched: the next panel, and the number of the tile, which determines the part of the panel that it prefetches.
     """
     lanes = body.target.vector_bytes // 8
     wide, row_bytes = Kind("double", lanes), across * lanes * 4

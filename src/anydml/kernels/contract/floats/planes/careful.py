@@ -1,7 +1,7 @@
-"""Vectors of a plane that are summed again: each sum with one of its terms' magnitudes, which bounds it alone.
+"""Vectors of a plane that are summed again, with bounds of their own: sums of the terms' magnitudes.
 
-So neither zeros nor elements that are small beside others of the band are undecided. Nor are ties of sums that round nothing,
-as where a limit is most of what a window sees: what each addition leaves over is looked at. What is still undecided is listed.
+These decide zeros, and elements that are small compared to others of the band. The kernel also tests whether an addition has
+rounded; this decides ties of exact sums, as in windows where most elements equal a limit. What stays undecided is listed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ WIDE = Kind("double")
 
 
 class Careful:
-    """Sums of a plane, a vector at a time. ways: of each of the filter's columns, as in `planes`; a, b: where the plane's
-    factors and its line 0 are."""
+    """Sums of a plane, a vector at a time. ways: for each column of the filter, as in `kernel`; a, b: the addresses of the
+    plane's factors, and of its line 0."""
 
     def __init__(
         self, body: Body, kinds: FilterKey, ways: Sequence[tuple[str, str, str]], filter_: Filter, lanes: int, a: str, b: str
@@ -32,7 +32,7 @@ class Careful:
         self.reader = Reader(body, kinds.b, kinds.across, lanes)
 
     def vector(self, y: str, x: str) -> tuple[Value, Value]:
-        """The elements from a column of a line on, and which of them are left undecided."""
+        """The elements of a vector that begins at line y, column x, and the undecided lanes."""
         body, kinds, lanes = self.body, self.kinds, self.lanes
         wide = Kind("double", lanes)
         start = body.splat(self.filter.start, lanes)
@@ -49,8 +49,8 @@ class Careful:
                 x_ = single(self.reader.read(at, "0", self.reader.to_read(active)), kinds.b).converted("fpext", wide)
                 term = f * x_  # exact
                 sum_ = total + term
-                # Less the larger of both in magnitude, a sum is exact (Fast2Sum). So it has lost nothing if and only if each
-                # difference is the other one; none is the opposite of that, which would be further away.
+                # The sum minus the operand of larger magnitude is exact (Fast2Sum). So the sum is exact if and only if each
+                # difference equals the other operand.
                 left = ((sum_ - total).bits() ^ term.bits()) | ((sum_ - term).bits() ^ total.bits())
                 lost = body.chosen(active, lost | left, lost)
                 total = body.chosen(active, sum_, total)
@@ -59,8 +59,8 @@ class Careful:
 
         begun = [start, start.magnitude(), body.constant(wide.of("i64"), 0)]
         total, size, lost = body.loop("0", str(kinds.high), 1, begun, line)[1]
-        lost = lost & ((1 << 63) - 1)  # zeros of either sign are the same
-        guard = total.bits().compared("eq", -(1 << 63))  # the sum of nothing is +0
+        lost = lost & ((1 << 63) - 1)  # zeros of both signs count as equal
+        guard = total.bits().compared("eq", -(1 << 63))  # a sum without terms is +0
         number = bounded(total, body.chosen(lost.compared("eq", 0), 0.0, size * kinds.error), guard)
         added = kinds.stored.added() is not None
         made, undecided = stored(body, kinds.stored, self.filter.streams, number, lanes, added=added)
@@ -68,10 +68,9 @@ class Careful:
         return made, undecided
 
     def zeros(self, y: str, x: str) -> tuple[Value, Value]:
-        """The elements from a column of a line on, where all that a window sees is 0, and the lanes where it is so.
+        """The elements of a vector whose windows have only zeros, and the lanes where this is so.
 
-        The filter is finite. Such a sum is -0 if there are terms and all of them are -0, and what is added to it is added to
-        that exactly.
+        The filter is finite. Such a sum is -0 if it has terms and all are -0, else +0; the added term is added exactly.
         """
         body, kinds, lanes = self.body, self.kinds, self.lanes
         kind = Kind(f"i{kinds.b.element_bits}", lanes)
@@ -101,7 +100,7 @@ class Careful:
         return made, zero if undecided is None else zero & ~undecided
 
     def _line(self, y: str, u: str) -> tuple[str, Value]:
-        """The line that a line of the filter meets, and whether it is there, in all lanes."""
+        """The input line for line u of the filter, and whether it exists, in all lanes."""
         body = self.body
         q = body.op(f"add i64 {body.op(f'mul i64 {y}, {self.kinds.down}')}, {u}")
         there = body.op(f"and i1 {body.op(f'icmp sge i64 {q}, %low')}, {body.op(f'icmp slt i64 {q}, %high')}")
@@ -116,6 +115,6 @@ class Careful:
 
 
 def _lanes_of(body: Body, low: str, high: str, x: str, lanes: int) -> Value:
-    """The lanes of a vector whose columns are from .. to before .."""
+    """The lanes of a vector for the columns low .. high - 1; x: the first lane's column."""
     start, stop = (body.op(f"sub i64 {end}, {x}") for end in (low, high))
     return below(body, stop, lanes) & ~below(body, start, lanes)

@@ -21,10 +21,10 @@ from anydml.kernels.contract.floats.stores import listed, masked_store
 from anydml.kernels.elementwise.levels import lanes_as_bits
 
 I64, WIDE = Kind("i64"), Kind("double")
-# b: of a line of the input and the first column; taps: of each place of the filter, bytes to its factor, and then for each of
-# its columns bytes to the elements, and the columns of the output that it counts for; low, high: the lines that there are;
-# from, until: bytes of a line that are read; inner, outer: columns for which all count; column: on the list, of the first
-# line, and from one line and one plane to the next
+# b: line 0 of the input, at the first column; taps: the offset of each factor of the filter, then for each column of the filter
+# the offset of its elements and the columns of the output that it counts for; low, high: the input lines that exist;
+# from, until: the bytes of a line that are read; inner, outer: the columns for which all terms count; column: the first line's
+# column on the list; column_line, column_plane: its strides along lines and planes
 ARGUMENTS = (
     "planes", "a", "a_plane", "b", "b_plane", "b_line", "taps", "first", "lines", "low", "high", "from", "until", "columns",
     "inner", "outer", "band", "noted", "list", "counter", "column", "column_line", "column_plane", "to", "to_plane", "to_line",
@@ -33,12 +33,12 @@ POINTERS = {"a", "b", "taps", "noted", "list", "counter", "to"}
 
 
 def argument_names(kinds: FilterKey) -> list[str]:
-    """The arguments of the kernel, in order; of a stream: where it is, and bytes from one plane to the next."""
+    """The arguments of the kernel, in order; for each stream, its address and its stride along planes."""
     return [*ARGUMENTS, *(f"{x}{k}" for k in kinds.stored.others for x in "pr")]
 
 
 def summed(target: Target, kinds: FilterKey) -> str:
-    """Planes of the output, `lines` of each from the first one on; arguments: `argument_names`."""
+    """The kernel that computes `lines` lines of each plane, beginning at `first`; arguments: `argument_names`."""
     return _Planes(target, kinds).text()
 
 
@@ -123,7 +123,7 @@ class _Planes(Strips):
     # --- a band of lines ---
 
     def _band(self, begin: str, stop: str) -> str:
-        """Sum the lines from .. to before .. of the output; how many vectors are noted."""
+        """Compute the lines begin .. stop - 1 of the output. -> the number of noted vectors"""
         body, kinds = self.body, self.kinds
         first = self._word(body.op(f"mul i64 {begin}, {kinds.down}"))
         last = self._word(body.op(f"add i64 {body.op(f'mul i64 {stop}, {kinds.down}')}, {kinds.high - kinds.down}"))
@@ -131,21 +131,21 @@ class _Planes(Strips):
         high = body.intrinsic("smin", last, self._word("%high"))
         self.low, self.high, self.begin, self.stop = low.name, high.name, begin, stop
         most = largest(body, kinds.b, self.b, self.low, self.high)
-        special = most.compared("uge", INFINITE)  # what is no number is beyond the largest one
+        special = most.compared("uge", INFINITE)  # infinities and NaN are above all finite magnitudes
         again = special.converted("zext", I64).name
         _, (most,) = body.loop(
             "0", again, 1, [most], lambda *_: [largest(body, kinds.b, self.b, self.low, self.high, finite=True)]
         )
         size = most.cast(Kind("float")).converted("fpext", WIDE)
         error = (body.fused(self.filter.norm, size, self.filter.start.magnitude())) * kinds.error
-        # of zeros, those that are read where there are no elements may make the sign
+        # if all are 0, the zeros of masked elements may determine the sign
         usual = error.compared("olt", 2.0**200) & error.compared("ogt", 0.0)
         self.odd, self.special = body.op(f"xor i1 {usual.name}, true"), special.name
         self.blank = (error.compared("oeq", 0.0) & ~special).name
         self.error, self.twice = body.splat(error, self.half), body.splat(error * 2.0, self.half)
 
         def strip(x: str, carried: list[Value]) -> list[Value]:
-            # without masks, more is read than is used: up to a whole vector, or the element after the last one
+            # unmasked reads go beyond the elements used: up to a whole vector, or the element after the last one
             over = (
                 kinds.reach(self.half) * self.half - (kinds.wide - 1)
                 if kinds.across == 1 and kinds.beside

@@ -1,4 +1,4 @@
-"""The steps of planes: which contractions are windows of few terms that slide over planes, and what each step computes."""
+"""The steps of planes: contractions whose windows of few terms slide over planes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from anydml.kernels.contract.floats.second import refine
 from anydml.kernels.contract.floats.shares import ThreadShare
 from anydml.kernels.contract.repeats import repeated
 
-MOST = 8  # lines and columns of a filter: the sums of so many lines are under way at once
+MOST = 8  # lines and columns of a filter, at most: the sums of so many lines are accumulated at once
 MOST_DOWN = 4
 FEW = 3
-NARROW = 4  # lanes of float64 from which on half a strip is one of its own
+NARROW = 4  # least float64 lanes for strips of a single half
 
 
 class Slide(NamedTuple):
-    """The way of a sliding window: its lines are `line` bytes apart, the first of them `start` bytes behind the factor's begin.
+    """The geometry of a sliding window. line: the distance of its lines in bytes; start: the offset of the first line.
 
-    down: lines that are read from one of the output to the next; turns: if that is less than one, of the output so many take
-    turns, each seeing lines that others do not. ways: of each column of the filter, bytes to its elements, and the columns that
-    it counts for. factors: bytes to the filter's. valid: the lines of the output that each line of the filter counts for.
+    down: the stride in lines; turns: if windows are dilated, the lines of the output belong to so many turns by turns, and each
+    turn reads other lines. ways: for each column of the filter, the offset of its elements, and the columns that it counts
+    for. factors: the offsets of the filter's elements. valid: the lines of the output that each line of the filter counts for.
     """
 
     line: int
@@ -43,17 +43,17 @@ class Slide(NamedTuple):
     valid: tuple[tuple[int, int], ...]
 
     def valid_in(self, turn: int) -> list[range]:
-        """Of the lines of a turn, those that each line of the filter counts for."""
+        """For each line of the filter, the lines of a turn that it counts for."""
         return [range(*(max(-(-(n - turn) // self.turns), 0) for n in ends)) for ends in self.valid]
 
     def lines(self, turn: int) -> tuple[int, int]:
-        """The lines that there are, from the first that the first line of a turn may see on: from .. to before .."""
+        """The half-open range of input lines that exist, counted from the first line of the turn's first window."""
         ends = [(r.start * self.down + u, (r.stop - 1) * self.down + u + 1) for u, r in enumerate(self.valid_in(turn)) if r]
         return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
 
 
 def slide(p: FloatProblem) -> Slide | None:
-    """The way of a contraction's window, if it slides over a plane, and what is stored lies along the columns."""
+    """The geometry of a contraction's window, if it slides over a plane and the output is contiguous along columns."""
     layout, output = p.layout, p.layout.output
     if p.target.later or layout.rows > p.tuning.rows or layout.columns >= 1 << 31:
         return None  # planes have no stages: they are one kernel
@@ -70,7 +70,7 @@ def slide(p: FloatProblem) -> Slide | None:
 
 
 def _windows(found: FloatLayout) -> Slide | None:
-    """The way of a contraction's window, if it is small, and slides over a plane."""
+    """The geometry of a contraction's window, if it is small and slides over a plane; else None."""
     if not 0 < found.terms <= MOST * MOST:
         return None
     entries = [
@@ -91,7 +91,7 @@ def _windows(found: FloatLayout) -> Slide | None:
 
 
 def _slide(found: FloatLayout, grid: Sequence[Sequence[tuple[int, ...]]]) -> Slide | None:
-    """The way of a window with these terms, line by line; None if it does not slide."""
+    """The geometry of a window with these terms, line by line; None if it does not slide."""
     images, count, _ = found.sizes
     start = grid[0][0][0]
     columns = [entry[0] - start for entry in grid[0]]
@@ -116,7 +116,7 @@ def _slide(found: FloatLayout, grid: Sequence[Sequence[tuple[int, ...]]]) -> Sli
                 return None
             valid[u], ways[v] = (y0, y1), (c, x0, x1)
     made = Slide(line, start, down, turns, tuple(ways), tuple(e[1] for row in grid for e in row), tuple(valid))
-    # a term counts where its line and its column do, and a line for all outputs that see it
+    # a term counts if its line and its column do, and a line counts for all outputs that read it
     for turn in range(min(turns, count)):
         low, high = made.lines(turn)
         most = -(-(count - turn) // turns)
@@ -130,14 +130,14 @@ def _slide(found: FloatLayout, grid: Sequence[Sequence[tuple[int, ...]]]) -> Sli
 
 
 class PlanesPlan(FewRowsPlan):
-    """The steps of a window that slides; lines that are cut are few rows."""
+    """The steps of a sliding window; partial lines are computed by `FewRowsPlan`."""
 
     def __init__(self, p: FloatProblem, memory: FloatMemory, found: Slide) -> None:
         super().__init__(p, memory)
         self.slide, layout, size = found, p.layout, p.factors[1].dtype.itemsize
         across = 2 if layout.sizes[2] > 1 and layout.b.columns[2] == 2 * size else 1
         high = len(found.valid)
-        # of few columns, each is widened by itself: that is as fast as moving lanes
+        # of few columns, each is converted on its own: this is as fast as shuffling lanes
         beside = (across == 2 or len(found.ways) > FEW) and all(
             c == found.ways[0][0] + v * size for v, (c, _, _) in enumerate(found.ways)
         )
@@ -156,7 +156,7 @@ class PlanesPlan(FewRowsPlan):
         made: list[Step | Repeat] = []
         parts = [range(columns.start, min(lines.start * width, columns.stop))]
         parts += [range(max(lines.stop * width, parts[0].stop), columns.stop)]
-        for part in parts:  # lines that are cut
+        for part in parts:  # partial lines
             if part:
                 made += super()._piece(piece._replace(columns=part))
         if not lines:
@@ -234,14 +234,14 @@ class PlanesPlan(FewRowsPlan):
             found.rows * found.columns - plane,
             self.undecided,
         )
-        none = self.counter  # of sums that are in memory, there are none
+        none = self.counter  # there are no sums in memory
         known = (none, 0, none, none, 0, 0, none, 0, 0)
         places = [x for p in self.places for x in (at(p), next_(p), 0, *p.columns[1:])]
         yield Step(code, (*left, *right, *terms, *listed, *known, *places))
 
 
 def _images(lines: range, count: int) -> list[tuple[range, range]]:
-    """Lines of images as some of one, those of whole ones, and some of another: which images, and which of their lines."""
+    """Lines as parts of the first image, of all complete images, and of the last one: for each, the images and their lines."""
     whole = range(-(-lines.start // count), lines.stop // count)
     first, last = lines.start // count, lines.stop // count
     if first == last:

@@ -1,6 +1,6 @@
-"""The elements of a line that a strip's columns see: each column of the filter meets a vector of them, in halves.
+"""Reads of the elements of a line for a strip: for each column of the filter, a vector in two halves.
 
-There are two halves, but one where lines are narrow.
+If lines are narrow, there is only one half.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from anydml.tensor import DataType
 
 
 class FilterKey(NamedTuple):
-    """The factors' types; the filter's lines and columns; lines and elements that are read from one output to the next.
+    """The factors' types; high, wide: the filter's lines and columns; down, across: the strides of the window.
 
     beside: whether the filter's columns read contiguous elements. narrow: whether lines have no more columns than a
     vector has float64.
@@ -35,17 +35,17 @@ class FilterKey(NamedTuple):
     stored: Stored
 
     def reach(self, half: int) -> int:
-        """Vectors of so many elements that a strip of two of them, or of one, meets in a line."""
+        """The number of vectors of `half` elements that a strip reads in a line."""
         return 2 - self.narrow + -(-(self.wide - 1) // half)
 
     @property
     def error(self) -> float:
-        """The bound of a sum, over the sum of its terms' magnitudes: their additions, that of what is added, and the test's."""
+        """The bound of a sum's error over the sum of its terms' magnitudes: all additions, and the roundings of the test."""
         return (self.high * self.wide + 8) * 2.0**-53
 
 
 class FilterReads:
-    """Reads of the elements that a filter sees. order: of halves of every second element, where each comes from."""
+    """The reads of elements. order: the places of the elements when every second one of two vectors is taken."""
 
     ways: Sequence[tuple[str, str, str]]
 
@@ -56,15 +56,15 @@ class FilterReads:
         self.lanes = self.half * len(self.parts)
         self.reader = Reader(self.body, kinds.b, 1, self.half)
         self.whole = Reader(self.body, kinds.b, 1, self.lanes)
-        # every second element of two vectors, in the order that one instruction makes of each 16 bytes of both
+        # every second element of two vectors: one instruction interleaves each 16 bytes of both in this order
         of_one = self.lanes // 2
         self.order = [o for n in range(0, of_one, 2) for o in (n, n + 1, n + of_one, n + of_one + 1)]
-        # of contiguous elements, two of the filter's columns meet every second one
+        # if columns are contiguous, two columns of the filter share a vector, one the even and one the odd elements
         pair = 2 if kinds.beside else 1
         self.groups = [range(max(v - pair, 0), v) for v in range(kinds.wide, 0, -pair)][::-1]
 
     def _masks(self, x: str) -> list[Value]:
-        """The elements that there are, of each vector that `_elements` reads."""
+        """The masks of the elements that exist, for each vector that `_elements` reads."""
         body, half = self.body, self.half
         if self.kinds.across == 2:
             return self._masks_of_seconds(x)
@@ -79,7 +79,7 @@ class FilterReads:
         return [below(body, b, half, at) & ~below(body, a, half, at) for (a, b), at in zip(ends, first, strict=True)]
 
     def _masks_of_seconds(self, x: str) -> list[Value]:
-        """Those of vectors of which every second element is a column's."""
+        """The masks of vectors of which every second element belongs to a column."""
         body, lanes, of_one = self.body, self.lanes, self.lanes // 2
         found = []
         for group in self.groups:
@@ -95,7 +95,7 @@ class FilterReads:
         return found
 
     def _elements(self, at: list[str], masks: list[Value] | None) -> list[list[Value]]:
-        """The halves of what each of the filter's columns meets in a line."""
+        """The halves of each filter column's elements in a line."""
         body, kinds, half = self.body, self.kinds, self.half
         if kinds.across == 2:
             return self._seconds(at, masks)
@@ -118,7 +118,7 @@ class FilterReads:
         return [[moved(v + h * half) for h in self.parts] for v in range(kinds.wide)]
 
     def _seconds(self, at: list[str], masks: list[Value] | None) -> list[list[Value]]:
-        """Halves of every second element, in the order that is `order`."""
+        """Halves of every second element, in the order of `order`."""
         body, kinds, lanes, half = self.body, self.kinds, self.lanes, self.half
         found = []
         for k, group in enumerate(self.groups):

@@ -1,4 +1,4 @@
-"""Strips of a plane: as many columns as a vector has float32, followed down the lines that a band of the output sees."""
+"""Strips of a plane: as many columns as a vector has float32 lanes, through the lines that a band of the output reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ I64 = Kind("i64")
 
 
 class Filter(NamedTuple):
-    """A plane's filter. factors: in order; norm: the sum of their magnitudes and of that of what is added; start: that."""
+    """A plane's filter. factors: in order; norm: the sum of their magnitudes; start: the term that is added to sums, or -0."""
 
     factors: list[Value]
     norm: Value
@@ -30,11 +30,11 @@ class Filter(NamedTuple):
 
 
 class Strips(FilterReads):
-    """The kernel as far as a strip is concerned. What is known of the plane and of the band is set by `planes`.
+    """The part of the kernel that computes strips. The attributes of the plane and of the band are set by `kernel`.
 
-    filter: the plane's; b, to: its line 0, and the output's. begin, stop: lines of the output; low, high: those that there are,
-    and that they see. error: the bound of every sum; odd: whether it is of no use. blank: all that is seen is 0, and so is what
-    is added; special: some of it is infinite or NaN, which the bound leaves out.
+    filter: the plane's; b, to: line 0 of the input, and of the output. begin, stop: lines of the output; low, high: lines of
+    the input that exist and that these read. error: the bound of every sum; odd: whether it is useless. blank: all elements
+    read, and the added term, are 0; special: some elements are infinite or NaN; the bound ignores them.
     """
 
     filter: Filter
@@ -53,7 +53,7 @@ class Strips(FilterReads):
     def __init__(self, target: Target, kinds: FilterKey) -> None:
         super().__init__(target, kinds)
         self.size = kinds.b.dtype.itemsize
-        # of a sum, with what is added to it, that is stored as it is, or rounded for what is stored
+        # plain: a sum, with the term that is added to it, is stored, or rounded first; halved: it is stored
         added = kinds.stored.added()
         self.added = None if added is None else added[1]
         self.rounded = kinds.stored.rounded()
@@ -66,7 +66,7 @@ class Strips(FilterReads):
         return Value(self.body, name, I64)
 
     def _inside(self, x: str, lanes: int, first: int = 0) -> Value:
-        """The lanes of a strip that are columns."""
+        """The lanes of a strip that are inside of the lines."""
         return below(self.body, self.body.op(f"sub i64 %columns, {x}"), lanes, first)
 
     def _out(self, y: str, x: str) -> str:
@@ -85,14 +85,14 @@ class Strips(FilterReads):
             masks = self._masks(x)
         offset = body.op(f"mul i64 {x}, {kinds.across * self.size}")
         starts = [body.at(body.at(self.b, offset), way) for way, _, _ in self.ways]
-        ahead = -(-kinds.high // kinds.down)  # sums that are under way at once
+        ahead = -(-kinds.high // kinds.down)  # lines of sums that are accumulated at once
         start = body.splat(self.filter.start, half)
         if self.plain:
             start = start - self.error
         end = body.op(f"add i64 {self.stop}, {ahead - 1}")
 
         def step(s: str, carried: list[Value], *, sure: bool) -> list[Value]:
-            """sure: its lines are there, and one of the output is done."""
+            """sure: all its lines exist, and a line of the output is finished."""
             noted, *flat = carried
             sums = [[start] * parts, *(flat[parts * j : parts * (j + 1)] for j in range(ahead - 1))]
             for i in range(min(kinds.down, kinds.high)):
@@ -118,7 +118,7 @@ class Strips(FilterReads):
                 ((noted,),) = self._where(done, [[noted]], finish)
             return [noted, *(v for pair in sums[:-1] for v in pair)]
 
-        # the middle ones are sure
+        # the steps in the middle are sure
         down = kinds.down
         late = self._word(body.op(f"add i64 {self.begin}, {ahead - 1}"))
         up = self._word(body.op(f"sdiv i64 {body.op(f'add i64 {self.low}, {down - 1}')}, {down}"))
@@ -141,7 +141,7 @@ class Strips(FilterReads):
     def _where(
         self, condition: str, sums: Sequence[Sequence[Value]], do: Callable[[list[list[Value]]], list[list[Value]]]
     ) -> list[list[Value]]:
-        """`do` of the sums where a condition holds."""
+        """The result of `do` for the sums if the condition holds, else the sums."""
         body = self.body
         before, inside, last, after = (body.name(w) for w in ("before", "there", "added", "after"))
         body.jump(before)
@@ -164,7 +164,7 @@ class Strips(FilterReads):
     def _line(
         self, starts: list[str], line: str, i: int, sums: list[list[Value]], masks: list[Value] | None
     ) -> list[list[Value]]:
-        """The sums with a line of the input: the i-th of those that are new."""
+        """The sums with one more line of the input, the i-th of this step."""
         body, kinds = self.body, self.kinds
         offset = body.op(f"mul i64 {line}, %b_line")
         for v, halves_ in enumerate(self._elements([body.at(start, offset) for start in starts], masks)):
@@ -176,14 +176,14 @@ class Strips(FilterReads):
         return sums
 
     def _finished(self, sums: list[Value], y: str, x: str, noted: Value, inside: list[Value] | None) -> Value:
-        """Store a vector of elements, and note it if some are left undecided; the number of those that are noted."""
+        """Store a vector of elements, and note it if some are undecided. -> the number of noted vectors"""
         body = self.body
         if self.kinds.across == 2:
             places = [self.order.index(n) for n in range(self.lanes)]
             low, high = sums[0], sums[-1]
             ends = (places[h * self.half : (h + 1) * self.half] for h in self.parts)
             sums = [Value(body, shuffle(body, low.name, high.name, low.kind.text, end), low.kind) for end in ends]
-        # vectors that are noted without need are few
+        # few vectors are noted needlessly
         some = body.op(f"or i1 {self.odd}, {self.special}")
         found = self._elements_of(sums)
         undecided_lanes, sides = [], []
@@ -220,11 +220,11 @@ class Strips(FilterReads):
         x: str,
         noted: Value,
     ) -> Value:
-        """Note a vector, unless there is no need: where it is, and lanes that may be sums of zeros, if that is all."""
+        """Note a vector if necessary: its place, and the lanes that may be sums of zeros if no others are undecided."""
         body = self.body
         undecided, others, strange = self._word("0"), self._word("0"), body.constant(Kind("i1"), False)
         for k, (lanes, both) in enumerate(zip(undecided_lanes, ends, strict=True)):
-            # both ends of a sum that may be 0 have different signs
+            # the ends of a sum that may be 0 have different signs
             if both is not None:
                 around = (both[0] ^ both[1]).compared("slt", 0)
             else:
@@ -247,20 +247,20 @@ class Strips(FilterReads):
         return noted + (careful | undecided.compared("ne", 0)).converted("zext", I64)
 
     def _elements_of(self, sums: list[Value]) -> list[tuple[Value, Value, tuple[Value, Value] | None]]:
-        """The bits of elements, in halves or as a whole, the undecided lanes, and the ends between which sums lie."""
+        """For each half or for the whole: the bits of elements, the undecided lanes, and the bits of both ends."""
         body, s, added = self.body, self.kinds.stored, self.added is not None
         if not self.plain:
             total = self._whole(sums)
-            guard = total.bits().compared("eq", -(1 << 63))  # the sum of nothing is +0
+            guard = total.bits().compared("eq", -(1 << 63))  # a sum without terms is +0
             number = bounded(total, self._whole([self.error] * len(self.parts)), guard)
             made, undecided = stored(body, s, self.filter.streams, number, self.lanes, added=added)
             assert undecided is not None
             return [(made, undecided, None)]
-        highs, lows = ([self._rounded(v) for v in end] for end in ([v + self.twice for v in sums], sums))  # sums begin at one
+        highs, lows = ([self._rounded(v) for v in end] for end in ([v + self.twice for v in sums], sums))  # sums are the lows
         if self.rounded is None:
             return [(high, high.compared("ne", low), (high, low)) for high, low in zip(highs, lows, strict=True)]
         high, low = self._whole(highs), self._whole(lows)
-        # where one is NaN, the band's bound is of no use, and the vector is summed again
+        # an end is NaN only if the band's bound is useless: the vector is summed again
         made, left = stored_rounded(body, s, self.filter.streams, self.rounded, high, self.lanes, number=True)
         differ = high.compared("ne", low)
         return [(made, differ if left is None else differ | left, (high, low))]
@@ -272,7 +272,7 @@ class Strips(FilterReads):
         return total.converted("fptrunc", total.kind.of("float")).bits()
 
     def _whole(self, pair: list[Value]) -> Value:
-        """The halves of a vector."""
+        """The vector of both halves."""
         if len(pair) == 1:
             return pair[0]
         kind = pair[0].kind

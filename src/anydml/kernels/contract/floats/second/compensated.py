@@ -1,4 +1,4 @@
-"""A sum in three float64: what each addition leaves over is added up, too, and so is what that leaves over."""
+"""A compensated sum in three float64: the rounding errors of its additions are summed, and so are the errors of these."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def wide(bits: Value, data_type: DataType) -> Value:
 
 
 def plus(values: list[Value], x: Value) -> list[Value]:
-    """A sum with one more term: head, what its additions left over, what those did, .., and last, what is lost."""
+    """A sum with one more term: the head, its rounding errors, the errors of those, .., and last a bound of what is lost."""
     *sums, lost = values
     made = []
     for one in sums:
@@ -28,7 +28,7 @@ def plus(values: list[Value], x: Value) -> list[Value]:
 
 
 def together(values: list[Value]) -> list[Value]:
-    """The sum of all lanes' sums."""
+    """The sum of the sums of all lanes."""
     lanes = values[0].kind.lanes
     while lanes > 1:
         lanes //= 2
@@ -39,9 +39,9 @@ def together(values: list[Value]) -> list[Value]:
 def joined(values: list[Value], others: list[Value]) -> list[Value]:
     """The sum of two sums."""
     total, left, rest, lost = others
-    ends = total.magnitude().compared("olt", math.inf)  # infinities leave NaN over
+    ends = total.magnitude().compared("olt", math.inf)  # the rounding error beside an infinity is NaN
     values = plus([*values[:3], values[3] + lost], total)
-    # added to the head, zeros would change a zero's sign
+    # not added to the head, where zeros would change a zero's sign
     values[1:] = plus(values[1:], total.body.chosen(ends, left, 0.0))
     values[2:] = plus(values[2:], total.body.chosen(ends, rest, 0.0))
     return values
@@ -54,7 +54,7 @@ def _part(x: Value, first: int, count: int) -> Value:
 
 
 def result(values: list[Value]) -> tuple[Value, Value, Value, Value, Value]:
-    """A sum in float64, what is missing, whether its sign may be another one; a tail, and what lacks of the sum with it."""
+    """A sum in float64, its remainder, whether the remainder's sign is undecided; then a tail, and the bound of sum + tail."""
     total, left, rest, lost = values
     body = total.body
     head, low = two_sum(total, left)
@@ -62,11 +62,11 @@ def result(values: list[Value]) -> tuple[Value, Value, Value, Value, Value]:
     head, low = two_sum(head, low)
     remainder = low + least
     undecided = remainder.magnitude().compared("ole", lost * 4.0) & lost.compared("une", 0.0)
-    # zeros keep their sign, and infinities leave NaN over
+    # zeros keep their sign; the remainder beside an infinity is NaN
     alone = (left.compared("oeq", 0.0) & rest.compared("oeq", 0.0)) | ~total.magnitude().compared("olt", math.inf)
     zero = remainder.lift(0.0)
     ends = total.magnitude().compared("olt", math.inf)
     tail, lack = two_sum(low, least)
-    # a sum that left nothing over lacks what is lost as well
+    # `lost` counts for exact sums, too
     tails = (body.chosen(alone, zero, tail), body.chosen(ends, (lack.magnitude() + lost) * SLACK, zero))
     return body.chosen(alone, total, head), body.chosen(alone, zero, remainder), undecided & ends, *tails

@@ -1,4 +1,4 @@
-"""Sums that are exact, or known as pairs: what is stored of them, and of what is added to them."""
+"""Elements from sums that are exact, or that are pairs, with the term that is added to them."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ Streams = Mapping[int, Value]
 
 
 def added(s: Stored, number: Number, read: Streams, made: Value, undecided: Value | None) -> tuple[Value, Value | None]:
-    """The stored bits, and the lanes that stay undecided: where a sum is exact, a term can be added to it exactly."""
+    """The stored bits, and the lanes that stay undecided: to an exact sum, a term is added exactly, as a pair."""
     term = _term(s, read)
     if term is None or undecided is None:
         return made, undecided
     body, total = number.body, number.wide()
     exact = number.error().compared("oeq", 0.0)
-    head, remainder = two_sum(total, term)  # which leaves NaN over beside an infinity
+    head, remainder = two_sum(total, term)  # the remainder beside an infinity is NaN
     second, left = stored(body, s, read, rounded(head, remainder, number.guard), total.kind.lanes, added=True)
     undecided = undecided & ~exact
     return body.chosen(exact, second, made), undecided if left is None else undecided | left & exact
 
 
 def signed(s: Stored, total: Value, read: Streams) -> Value:
-    """The lanes in which the sign of a sum of zero counts: none where something else than zero is added."""
+    """The lanes in which the sign of a zero sum matters: not those in which a number other than zero is added."""
     zero, term = total.compared("oeq", 0.0), _term(s, read)
     return zero if term is None else zero & term.compared("oeq", 0.0)
 
 
 def _term(s: Stored, read: Streams) -> Value | None:
-    """The term that is added to a sum, in float64, if that is all that is done with it."""
+    """The term that is added to the sum, in float64, if the sum has no other use; else None."""
     found = s.added()
     return None if found is None else compensated.wide(read[found[1]], s.types[found[1]])
 
@@ -47,7 +47,7 @@ def paired(body: Body, s: Stored, values: list[Value], read: Streams, guard: Val
     if term is not None:
         values = compensated.plus(values, term)
     head, remainder, undecided, tail, lack = compensated.result(values)
-    none = ~total.magnitude().compared("olt", math.inf)  # no pair: a factor is not finite
+    none = ~total.magnitude().compared("olt", math.inf)  # a factor is not finite: there is no pair
     none = none if guard is None else none | guard
     made, left = stored(body, s, read, rounded(head, remainder, undecided | none), lanes, added=term is not None)
     if left is None or not s.linear:

@@ -1,7 +1,7 @@
-"""The second stage: listed elements from sums in three float64, what each addition leaves over being added up, too.
+"""The second stage: it decides listed elements with compensated sums in three float64.
 
-The terms are read from tensors, not panels; those that do not count are left out; what is added to the sum is one more term.
-Zeros and ties are known as such; what stays undecided is marked, a bit for each element.
+It reads terms from panels, or from the tensors, where it skips terms that do not count. A stream that is added to the sum is
+one more term. Zeros and ties are recognised. Each element that stays undecided is marked by a bit.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.tensor import DataType
 
-LANES = 2  # an element in all of them
-# f1, f2: the sizes that streams are found by; bit: of the first row's first column, `columns` from one row's to the next
+LANES = 2  # all hold the same element
+# f1, f2: the columns' inner sizes for streams; bit: the number of the first row's first bit; columns: bits from row to row
 ARGUMENTS = (
     "a", "a_row", "a_term", "b", "n1", "n2", "b0", "b1", "b2", "b_term", "channels", "positions", "table",
     "list", "counter", "first", "f1", "f2", "bits", "bit", "columns", "open",
@@ -36,7 +36,7 @@ def argument_names(key: EpilogueKey) -> list[str]:
 
 
 def refined(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
-    """Decide listed elements; arguments: `argument_names`. open: a count, to which those left are added."""
+    """The kernel that decides listed elements; arguments: `argument_names`. open: the count of elements left undecided."""
     return Refining(target, key, factors).text()
 
 
@@ -89,7 +89,7 @@ class Refining:
         return []
 
     def _sum(self, row: str, c: str) -> list[Value]:
-        """The sum of the terms that count: head, what its additions left over, what those did, and what is lost."""
+        """The compensated sum of the terms that count, from the tensors."""
         body = self.body
         z, y, x = split(body, c, "%n1", "%n2")
         a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))
@@ -100,7 +100,7 @@ class Refining:
         starts = [body.constant(kind, x) for kind in (wide_, one) for x in (-0.0, 0.0, 0.0, 0.0)]
 
         def factors(left: str, right: str) -> list[Value]:
-            """Where an element of each is."""
+            """The elements at these addresses, as float64."""
             return [
                 wide(body.loaded(Kind(f"i{t.element_bits}"), place), t)
                 for place, t in zip((left, right), self.factors, strict=True)
@@ -140,11 +140,11 @@ class Refining:
         _, (*values, count) = body.loop("0", "%positions", 1, begin, position)
         some = body.op(f"zext i1 {body.op(f'icmp uge i64 %channels, {lanes}')} to i64")
         _, values = body.loop("0", some, 1, values[4:], lambda _, few: joined(few, together(values[:4])))
-        # the sum of nothing is +0
+        # a sum without terms is +0
         return [body.chosen(count.compared("eq", 0), 0.0, values[0]), *values[1:]]
 
     def _known(self, row: str, column: str, c: str) -> list[Value]:
-        """The sum of the terms, packed or not."""
+        """The compensated sum, from panels or from tensors."""
         body = self.body
         places, after = (body.name("packed"), body.name("apart")), body.name("after")
         body.branch(self._is_packed(row, column), *places)
@@ -164,12 +164,12 @@ class Refining:
         return found
 
     def _is_packed(self, row: str, column: str) -> str:
-        """Whether the terms may be taken from what is packed: zeros stand there for what does not count."""
+        """Whether the terms may be read from panels, which have zeros in place of terms that do not count."""
         body = self.body
         there = body.op("icmp ne i64 %height, 0")
         if not self.key.padded:
             return there
-        # such a zero may make a sum's sign, or NaN
+        # such a zero may determine a sum's sign, or make it NaN
         unpacked, look, after = (body.name(x) for x in ("unpacked", "look", "looked"))
         body.jump(unpacked)
         body.label(unpacked)
@@ -182,7 +182,7 @@ class Refining:
         return body.op(f"phi i1 [ false, %{unpacked} ], [ {plain.name}, %{look} ]")
 
     def _first(self, row: str, column: str) -> Value:
-        """The sum that the first stage made."""
+        """The sum of the first stage."""
         body = self.body
         offset = body.op(f"add i64 {body.op(f'mul i64 {row}, %sums_row')}, {body.op(f'mul i64 {column}, 8')}")
         return body.loaded(Kind("double"), "%sums", offset)

@@ -1,7 +1,7 @@
-"""Listed elements whose columns have zeros alone, where some terms do not count: 0, and of all terms -0, -0.
+"""Listed elements whose columns have only zeros, if some terms do not count: the sum is -0 if all terms are -0, else +0.
 
-The zeros that stand for what does not count may have made the sum's sign. The signs of the terms that count tell it: mostly the
-first ones, since one +0 is enough. Those that are decided leave the list.
+The zeros in place of terms that do not count may have determined the sum's sign. The kernel reads the signs of the terms that
+count, usually only the first few, since one +0 is enough. Decided elements are removed from the list.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ I64 = Kind("i64")
 
 
 def decided(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType]) -> str:
-    """Decide what has zeros alone, and keep the rest of the list; arguments: `refine.names`.
+    """The kernel that decides elements with only zeros, and keeps the rest of the list; arguments: `refine.argument_names`.
 
-    In place of the sums, there are the rows' norms.
+    sums: the rows' norms instead of the sums.
     """
     return _Zeros(target, key, factors).text()
 
@@ -62,7 +62,7 @@ class _Zeros(Refining):
         return [carried[0] + body.value(f"phi i64 [ 1, %{before} ], [ {undecided.name}, %{deciding} ]", I64)]
 
     def _decided(self, row: str, c: str) -> Value:
-        """Store an element, if nothing else is undecided about it; 1 if there is."""
+        """Store an element unless it stays undecided. -> 1 if it does"""
         body, s = self.body, self.key.stored
         total = body.chosen(self._negative(row, c), body.constant(Kind("double"), -0.0), 0.0)
         read, output = streams(body, self.key, LANES, row, c)
@@ -78,7 +78,7 @@ class _Zeros(Refining):
         return is_undecided.converted("zext", I64)
 
     def _negative(self, row: str, c: str) -> Value:
-        """Whether there are terms that count, all of them with a sign."""
+        """Whether at least one term counts, and all that count are negative."""
         body = self.body
         z, y, x = split(body, c, "%n1", "%n2")
         a = body.at("%a", body.op(f"mul i64 {row}, %a_row"))

@@ -1,8 +1,8 @@
-"""All sums of a block of 3x3 windows as they are written, where Winograd's algorithm leaves many of its elements undecided.
+"""Direct sums of all 3x3 windows of a block, if Winograd's algorithm leaves many of its elements undecided.
 
-A tile is some filters at some outputs of a line, held in registers along all terms: where the processor notes no rounding in
-it, its sums are exact, as those of data with many zeros are. Terms that do not count are left out, so that zeros have the
-signs of those that do.
+A tile is some filters at some outputs of a line, accumulated in registers. If the inexact flag is not set for a tile, its sums
+are exact, as is usual for data with many zeros. Terms that do not count are skipped, so that zeros get their sign only from
+terms that count.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from anydml.kernels.contract.floats.winograd.kernels import masked, wide
 from anydml.kernels.contract.floats.winograd.transform import FILTER
 from anydml.tensor import DataType
 
-# as `winograd_redo` has them; first: the column of the block's first line, of `lines`; factor: of the norms, a sum's bound;
-# packed: memory for the filters of a tile; errors: rows as those of sums
+# as in `redo`; first, lines: the first column of the block, and its lines; factor: a sum's bound over the product of the norms;
+# packed: memory for the filters of a tile; errors: rows of bounds, like those of sums
 ARGUMENTS = (
     "a", "a_row", "a_term", "a_line", "a_place", "b", "b_image", "b_term", "b_line", "b_place", "n1", "n2", "channels", "low1",
     "high1", "low2", "high2", "rows", "first", "lines", "factor", "norms", "packed", "sums", "sums_row", "errors", "counter",
@@ -35,14 +35,14 @@ def packed_bytes(target: Target, channels: int) -> int:
 
 
 def factor(terms: int) -> float:
-    """The bound of a sum over the norms of its factors: a term is rounded once and added up; the rest is for the bound."""
+    """The bound of a sum over the product of its factors' norms: the roundings of a term's additions, and of the bound."""
     return (terms + 8) * 2.0**-53
 
 
 def summed(target: Target, factors: tuple[DataType, DataType], contiguous: bool) -> str:
-    """The sums of a block, and how far off each may be, if the counter asks for them; arguments: ARGUMENTS.
+    """The kernel that computes a block's sums and their bounds if the counter's DENSE is set; arguments: ARGUMENTS.
 
-    contiguous: the windows' lines have no gaps. Behind a row, there is room for a tile's outputs.
+    contiguous: the windows' lines have no gaps. After each row of sums, there is room for a tile's outputs.
     """
     return _Again(target, factors, contiguous).text()
 
@@ -68,10 +68,10 @@ class _Again:
         return kernel(body, list(body.declared))
 
     def _group(self, g: str, _: list[Value]) -> list[Value]:
-        """All outputs of some filters."""
+        """Compute all outputs of some filters."""
         body = self.body
         last, first = body.op("sub i64 %rows, 1"), body.op(f"mul i64 {g}, {self.height}")
-        # of fewer filters, the last one stands for those that are missing
+        # the last filter is repeated for missing ones
         self.rows = [
             body.call("llvm.umin.i64", Kind("i64"), f"i64 {body.op(f'add i64 {first}, {m}')}", f"i64 {last}").name
             for m in range(self.height)
@@ -99,7 +99,7 @@ class _Again:
         return []
 
     def _pack(self, c: str, _: list[Value]) -> list[Value]:
-        """A channel of some filters as float64, side by side."""
+        """Pack a channel of some filters as float64, interleaved."""
         body = self.body
         channel = body.at("%a", body.op(f"mul i64 {c}, %a_term"))
         filters = [body.at(channel, body.op(f"mul i64 {row}, %a_row")) for row in self.rows]
@@ -113,13 +113,13 @@ class _Again:
         return []
 
     def _coefficients(self, p: str, c: str) -> str:
-        """Where the coefficients of a channel are for a line of the filters."""
+        """The address of the coefficients of a channel for line p of the filters."""
         body = self.body
         number = body.op(f"add i64 {body.op(f'mul i64 {p}, %channels')}, {c}")
         return body.at("%packed", body.op(f"mul i64 {number}, {8 * self.height * FILTER}"))
 
     def _masks(self, x: str) -> list[list[Value]]:
-        """Of each vector of a tile, the outputs for which each column of the filter counts."""
+        """For each vector of a tile, the masks of the outputs for which each column of the filter counts."""
         body, lanes, i64 = self.body, self.lanes, Kind("i64")
         low, high = (body.splat(Value(body, name, i64), lanes) for name in ("%low2", "%high2"))
         masks = []
@@ -129,10 +129,10 @@ class _Again:
         return masks
 
     def _tile(self, n: str, x: str, masks: list[list[Value]]) -> None:
-        """Some filters at some outputs of a line, from x on. masks: none where all columns of the filter count for all."""
+        """Compute a tile: some filters at some outputs of a line, from x on. masks: empty if all of the filter counts."""
         body, lanes, i64 = self.body, self.lanes, Kind("i64")
         y = body.op(f"add i64 {self.line}, {n}")
-        # from .. to before .. the lines of the filter count
+        # the lines start .. end - 1 of the filter count
         start = body.call("llvm.smax.i64", i64, f"i64 {body.op(f'sub i64 %low1, {y}')}", "i64 0").name
         end = body.call("llvm.smin.i64", i64, f"i64 {body.op(f'sub i64 %high1, {y}')}", f"i64 {FILTER}").name
         end = body.call("llvm.smax.i64", i64, f"i64 {start}", f"i64 {end}").name
@@ -169,7 +169,7 @@ class _Again:
             return body.loop("0", "%channels", 1, carried, channel)[1]
 
         self.note.clear()
-        # a sum is -0 where all of its terms are
+        # a sum is -0 if all of its terms are
         begun = [body.constant(self.kind, -0.0)] * count + [body.constant(self.kind, 0.0)] * ACROSS
         _, found = body.loop(start, end, 1, begun, line)
         some = body.splat(Value(body, body.op(f"icmp ult i64 {start}, {end}"), Kind("i1")), lanes)
@@ -179,9 +179,9 @@ class _Again:
         for m, place in enumerate(places):
             for v in range(ACROSS):
                 counts = some & (masks[v][0] | masks[v][1] | masks[v][2]) if masks else some
-                total = body.chosen(counts, found[m * ACROSS + v], 0.0)  # the sum of nothing is +0
+                total = body.chosen(counts, found[m * ACROSS + v], 0.0)  # a sum without terms is +0
                 body.stored(total, body.at("%sums", place), 8 * lanes * v)
-        # stored before the note is looked at, so that no addition is moved behind that; the bounds' roundings do not count
+        # stored before the inexact flag is read, so that no addition is moved after this; roundings of bounds do not matter
         after = body.name("summed")
         body.jump(after)
         body.label(after)

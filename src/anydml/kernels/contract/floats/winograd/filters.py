@@ -1,6 +1,7 @@
 """The kernel that packs the filters of Winograd's algorithm, with their norms.
 
-A vector holds an element of so many filters. They are float32 and not transformed yet, which would be eight times as much.
+A vector has one element of as many filters as it has lanes. They are packed as float32 and transformed later: transformed
+filters would take eight times the memory.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ PACK = ("a", "row", "rows", "channels", "term", "line", "place", "into", "norms"
 
 
 def packed(target: Target, data_type: DataType) -> str:
-    """Filters packed; arguments: PACK.
+    """The kernel that packs filters; arguments: PACK.
 
-    row, term, line, place: bytes from one filter, channel, line, place of a filter to the next. into: vector by vector of
-    filters, channel by channel, element by element; the last vector is filled up with the last filter. plain: of each filter,
-    the root of the sum of its squares, rounded up; norms: what the bounds of its sums are made of; part: of plain norms in
-    these, a float64.
+    row, term, line, place: strides in bytes along filters, channels, lines and places of a filter. into: vector by vector of
+    filters, channel by channel, element by element; the last vector is filled up with the last filter. plain: the root of the
+    sum of squares of each filter, rounded up; norms: the filters' factors of the bounds; part: the share of the plain norm in
+    these, the bits of a float64.
     """
     body = Body(target)
     arguments(body, PACK, {"a", "into", "norms", "plain"})
@@ -89,7 +90,7 @@ def packed(target: Target, data_type: DataType) -> str:
         for i, line in enumerate(winograd.weighted(made, INPUT_NORMS / FILTER_NORMS)):
             for j, x in enumerate(line):
                 x = x.root() * float(SLACK / np.sqrt(AMPLIFIED[i] * AMPLIFIED[j]))
-                # NaN stays
+                # a NaN is kept
                 largest = body.chosen(x.compared("olt", largest) | largest.compared("uno", largest), largest, x)
         body.stored(largest, body.at("%norms", at))
         return []

@@ -1,7 +1,7 @@
-"""The kernel that transforms inputs: the elements of tiles, channel by channel, as panels at each position of the transform.
+"""The kernel that transforms inputs: it packs the transformed tiles to panels at each position of the transform.
 
-Three steps for a channel: lines of the tensor are copied, with zeros where there is no element; they are taken apart into 36
-rows, one for each place in a tile, tiles side by side; these are transformed, a vector of tiles at a time.
+A channel takes three steps. Lines of the tensor are copied, with zeros outside of it. They are split into 36 rows, one for
+each place in a tile, with the tiles' elements contiguous. The rows are transformed, a vector of tiles at a time.
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ from anydml.kernels.contract.floats.winograd.transform import AMPLIFIED, FILTER_
 from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
-# first: the first line that is read, in lines that windows reach; tile_rows x tiles: of outputs; those that are inside of the
-# tensor: lines low1 .. high1, and places low2 .. high2 of a line; vectors: of tiles, `full` of them in whole panels
+# first: the first line to read, among those that windows read; tile_rows x tiles: the tiles of outputs; inside of the tensor
+# are the lines low1 .. high1 - 1 and the places low2 .. high2 - 1; vectors: of tiles, `full` of them in whole panels
 ARGUMENTS = (
     "b", "term", "line", "place", "channels", "first", "tile_rows", "tiles", "width", "low1", "high1", "low2", "high2",
     "lines", "pitch", "apart", "squares", "vectors", "full", "into", "position", "panel", "norms", "part",
 )  # fmt: skip
-CHANNELS = 4  # that are copied before they are taken apart, and that before they are transformed
+CHANNELS = 4  # that go through each step before the next step begins
 POINTERS = {"b", "lines", "apart", "squares", "into", "norms"}
 
 
 def transformed(target: Target, data_type: DataType, across: int, contiguous: bool) -> str:
-    """Tiles transformed, as panels of so many vectors; arguments: ARGUMENTS.
+    """The kernel that transforms tiles to panels of `across` vectors; arguments: ARGUMENTS.
 
-    b: the first element that windows reach; contiguous: its lines have no gaps. lines, apart, squares: memory to work in:
-    lines of `pitch` bytes, and rows of as many tiles as there are in vectors, and one vector. into: for each position,
-    `position` bytes apart, panels of `panel` bytes, and then one of the vectors that are left. norms: for each output, what its
-    bound is made of, with room for a vector of tiles behind the last; part: of the norm of all that a tile holds in that, a
-    float64.
+    b: the first element that windows read; contiguous: its lines have no gaps. lines, apart, squares: scratch: lines of `pitch`
+    bytes, and rows of all vectors of tiles, plus one vector. into: for each position, `position` bytes apart, panels of `panel`
+    bytes, then one of the remaining vectors. norms: the tile's factor of each output's bound, with room for a vector of tiles
+    after the last; part: the share of the norm of all elements of a tile in these, the bits of a float64.
     """
     return _Inputs(target, data_type, across, contiguous).text()
 
@@ -58,7 +57,7 @@ class _Inputs:
             body.stored(body.constant(wide, 0.0), "%squares", body.op(f"mul i64 {v}, {8 * self.lanes}"))
             return []
 
-        # of what is read, and of what becomes of it at each position
+        # squares of the elements read, and of their transforms at each position
         body.loop("0", body.op(f"mul i64 %vectors, {1 + POSITIONS}"), 1, [], empty)
         up = body.op(f"and i64 {body.op(f'add i64 %channels, {CHANNELS - 1}')}, {-CHANNELS}")
         body.loop("0", up, CHANNELS, [], self._some)
@@ -67,7 +66,7 @@ class _Inputs:
         return kernel(body, list(body.declared))
 
     def _some(self, first: str, _: list[Value]) -> list[Value]:
-        """Some channels: step by step for all of them, so that what is read was not written just before."""
+        """Transform some channels: each step for all of them, so that no step reads what was written just before."""
         body = self.body
         left = body.op(f"sub i64 %channels, {first}")
         count = body.call("llvm.umin.i64", Kind("i64"), f"i64 {left}", f"i64 {CHANNELS}").name
@@ -98,7 +97,7 @@ class _Inputs:
         return []
 
     def _copy(self, from_: str, into: str, n: str) -> list[Value]:
-        """A line, with zeros where nothing is read."""
+        """Copy a line, with zeros outside of the tensor."""
         body, size = self.body, self.data_type.dtype.itemsize
         y = body.op(f"add i64 %first, {n}")
         inside = body.op(f"and i1 {body.op(f'icmp sge i64 {y}, %low1')}, {body.op(f'icmp slt i64 {y}, %high1')}")
@@ -121,7 +120,7 @@ class _Inputs:
         return []
 
     def _take_apart(self, lines: str, apart: str, r: str) -> list[Value]:
-        """The lines of a row of tiles, each place of a tile in a row of its own; the next row of tiles follows there."""
+        """Split the lines of a row of tiles: one row for each place of a tile, to which the next row of tiles is appended."""
         body, lanes = self.body, self.lanes
         first = body.op(f"mul i64 {body.op(f'mul i64 {r}, %tiles')}, 4")
         kind = Kind("float", TILE * lanes)
@@ -185,7 +184,7 @@ class _Inputs:
         return []
 
     def _measure(self) -> None:
-        """The norms of the outputs, in lines."""
+        """Store the norms of the outputs, in lines."""
         body, lanes = self.body, self.lanes
         wide = Kind("double", lanes)
         part = body.splat(Value(body, body.op("bitcast i64 %part to double"), Kind("double")), lanes)
@@ -197,7 +196,7 @@ class _Inputs:
             lines = body.at("%norms", body.op(f"mul i64 {body.op(f'mul i64 {r}, {TILE}')}, {line}"))
 
             def vector(n: str, _: list[Value]) -> list[Value]:
-                # from the last to the first: what the last one writes behind its line, the first of the next writes over
+                # from the last to the first: what a vector writes beyond its end is overwritten later
                 t = body.op(f"mul i64 {body.op(f'sub i64 {last}, {n}')}, {lanes}")
                 at = body.at("%squares", body.op(f"mul i64 {body.op(f'add i64 {first}, {t}')}, 8"))
                 whole = body.loaded(wide, at)

@@ -1,7 +1,7 @@
-"""The kernels of Winograd's algorithm between its transforms and the test of sums: products, and sums made of them.
+"""The kernels of Winograd's algorithm between the transform of inputs and the epilogue: products, and sums of products.
 
-All is float64. Tiles of outputs are rows and filters are columns here: there may be few tiles, but hardly filters that fill no
-vector.
+All numbers are float64. Tiles of outputs are rows and filters are columns: there may be few tiles, but usually there are enough
+filters to fill a vector.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from anydml.kernels.copy.text import prefetch
 from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
-# panels, and the rest behind them: of tiles; vector: bytes from one vector of packed filters to the next; done: terms so far
+# panels, rest: of tiles; vector: bytes from one vector of packed filters to the next; done: the terms summed so far
 PRODUCTS = (
     "a", "a_position", "panel", "panels", "rest", "rest_term", "filters", "vector", "groups", "terms", "done", "line", "into",
     "position", "row",
@@ -33,14 +33,14 @@ def wide(bits: Value, data_type: DataType) -> Value:
 
 
 class WinogradProducts:
-    """The kernel of products: at each position, the sums of tiles and filters, of BLOCK terms or less."""
+    """The kernel of products: at each position, tiles times filters, summed over at most BLOCK terms."""
 
     def __init__(self, target: Target, height: int, rest: int, across: int) -> None:
         self.body, self.height, self.rest, self.across = Body(target), height, rest, across
         self.lanes = target.vector_bytes // 8
         self.kind = Kind("double", self.lanes)
         self.of_term = 8 * self.lanes * across
-        self.of_position = self.of_term * BLOCK + 64  # in different sets of a cache
+        self.of_position = self.of_term * BLOCK + 64  # padded, so that positions are in different sets of the cache
 
     def text(self) -> str:
         body = self.body
@@ -73,7 +73,7 @@ class WinogradProducts:
         return kernel(body, list(body.declared))
 
     def _transform(self, filters: str, row: int) -> None:
-        """A line of the positions of some filters; with each, a part of what follows, which is far away, is asked for."""
+        """Transform some filters at a line of positions, and prefetch a part of the next filters with each term."""
         body, single = self.body, self.kind.of("float")
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         of_filter = 4 * self.lanes * FILTER * FILTER
@@ -93,7 +93,7 @@ class WinogradProducts:
         body.loop("0", "%terms", 1, [], term)
 
     def _position(self, line: str, offset: str, to: str) -> None:
-        """All tiles with some filters."""
+        """Multiply all tiles with some filters at a position."""
         body, height = self.body, self.height
         panels, of_panel = body.at("%a", offset), body.op(f"mul i64 %row, {height}")
 
@@ -138,7 +138,7 @@ class WinogradProducts:
 
 
 def masked(body: Body, kind: Kind, place: str, step: str | None, active: Value) -> Value:
-    """The elements of some lanes, side by side or so many bytes apart, and zeros."""
+    """The elements of the active lanes, contiguous or `step` bytes apart, and zeros in the others."""
     if step is None:
         return body.masked(kind, place, active)
     offsets = body.constants("i64", range(kind.lanes)) * body.splat(Value(body, step, Kind("i64")), kind.lanes)
@@ -146,32 +146,32 @@ def masked(body: Body, kind: Kind, place: str, step: str | None, active: Value) 
 
 
 def products(target: Target, height: int, rest: int, across: int) -> str:
-    """At each position, the sums of tiles and filters, of BLOCK terms or less; arguments: PRODUCTS.
+    """The kernel that computes, at each position, tiles times filters, summed over at most BLOCK terms; arguments: PRODUCTS.
 
-    a: panels of so many tiles, `panel` bytes apart, term by term; rest: as many tiles as are left. filters: packed, in `groups`
-    of so many vectors. line: memory to work in, of `line_bytes`. into: a row of filters for each tile, `row` bytes apart, and
-    that for each position, `position` bytes apart, to which the sums are added, if terms are done already.
+    a: panels of `height` tiles, `panel` bytes apart, term by term; rest: the remaining tiles. filters: packed, in `groups` of
+    `across` vectors. line: scratch of `line_bytes`. into: for each position, `position` bytes apart, a row of filters for each
+    tile, `row` bytes apart; if `done` is not 0, the sums are added to it.
     """
     return WinogradProducts(target, height, rest, across).text()
 
 
 def line_bytes(target: Target) -> int:
-    """Memory for the transforms of some filters at a line of positions."""
+    """Scratch for the transforms of some filters at a line of positions."""
     return READ * (target.vector_bytes * tile.vectors(target) * BLOCK + 64)
 
 
 def sums(target: Target) -> str:
-    """Sums of windows from products; arguments: SUMS.
+    """The kernel that transforms products to sums of windows; arguments: SUMS.
 
-    from: a row of products for each tile, `row` bytes apart, and that for each position, `position` bytes apart. tile_rows x
-    tiles: of outputs, in lines of `width` columns. sums: a row of float64 for each filter, `sums_row` bytes apart, with room
-    for a vector of outputs behind it.
+    from: for each position, `position` bytes apart, a row of products for each tile, `row` bytes apart. tile_rows x tiles: the
+    tiles of outputs, in lines of `width` columns. sums: a row of float64 for each filter, `sums_row` bytes apart, with room
+    for a vector of outputs after it.
     """
     body = Body(target)
     lanes = target.vector_bytes // 8
     kind = Kind("double", lanes)
     arguments(body, SUMS, {"from", "sums"})
-    at_once = max(lanes // TILE, 1)  # tiles whose lines are a vector, or several
+    at_once = max(lanes // TILE, 1)  # tiles of which each line fills a vector, or several
     groups = body.op(f"udiv i64 {body.op(f'add i64 %tiles, {at_once - 1}')}, {at_once}")
     last, line = body.op(f"sub i64 {groups}, 1"), body.op("mul i64 %width, 8")
 
@@ -185,7 +185,7 @@ def sums(target: Target) -> str:
             lines = body.op(f"mul i64 {body.op(f'mul i64 {y}, {TILE}')}, {line}")
 
             def group(n: str, _: list[Value]) -> list[Value]:
-                # from the last to the first: what the last one writes behind its line, the first of the next writes over
+                # from the last to the first: what a group writes beyond its end is overwritten later
                 t = body.op(f"mul i64 {body.op(f'sub i64 {last}, {n}')}, {at_once}")
                 made: list[list[Value]] = [[] for _ in range(TILE)]
                 for k in range(at_once):
@@ -220,7 +220,7 @@ def sums(target: Target) -> str:
 
 
 def transposed(xs: list[Value]) -> list[Value]:
-    """As many vectors as they have lanes: the first lanes of all, then the second ones, .."""
+    """The transpose of as many vectors as they have lanes."""
     (count,), body = {x.kind.lanes for x in xs}, xs[0].body
     assert count == len(xs)
     step = 1
@@ -236,7 +236,7 @@ def transposed(xs: list[Value]) -> list[Value]:
 
 
 def interleaved(body: Body, xs: list[Value]) -> Value:
-    """Four vectors as one: the first lanes of all, then the second ones, .."""
+    """Four vectors interleaved: the first lane of each, then the second lanes, .."""
     one = xs[0].kind
     low, high = (_shuffled(body, xs[k], xs[k + 1], list(range(2 * one.lanes))) for k in (0, 2))
     return _shuffled(body, low, high, [n * one.lanes + lane for lane in range(one.lanes) for n in range(4)])

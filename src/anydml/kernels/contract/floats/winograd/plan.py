@@ -1,8 +1,8 @@
-"""A convolution by Winograd's algorithm as steps.
+"""The steps of a convolution by Winograd's algorithm.
 
-Filters are packed, at `initialize` if they are owned. Rows of tiles of outputs are transformed; then, for some filters after
-the other, some channels of these are transformed and multiplied with all tiles, and products are made sums; what their bounds
-leave undecided is summed as it is written, or all of its block; what is undecided then goes the way of all contractions.
+Filters are packed, at `initialize` if they are owned. The inputs of rows of tiles are transformed. Then, for one group of
+filters after the other, blocks of channels are transformed and multiplied with all tiles, and the products are transformed to
+sums. Undecided elements are summed directly; if there are many, all of their block is. The second stage decides the rest.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from anydml.kernels.contract.repeats import repeated
 
 
 class WinogradPlan(FloatPlan):
-    """The steps of a convolution, for each thread. The columns of a piece are rows of tiles, of one image after the other."""
+    """The steps of a convolution, for each thread. The columns of a piece are rows of tiles, image after image."""
 
     def __init__(self, p: FloatProblem, memory: FloatMemory, once: bool, windows: WinogradWindows) -> None:
         super().__init__(p, memory)
         found, lanes, self.packed = p.layout, self.lanes, memory.packed if once else None
         self.windows, self.roundings = windows, transform.roundings(found.channels)
-        # bytes of a vector of filters that are packed, and of all of a batch, and of their norms
+        # bytes of a vector of packed filters; then of all filters of a batch, and of their norms
         self.of_filters = found.channels * ELEMENTS * lanes * 4
         self.packed_batch = -(-found.rows // lanes) * self.of_filters, -(-found.rows // lanes) * lanes * 8
-        # the numbers of batches whose filters are kept, 1 where they have the same
+        # the numbers of batches with filters of their own, 1 in dimensions that share filters
         self.batches = tuple(n if once and step else 1 for n, step in zip(found.batches, found.a.batches, strict=True))
         self.tile_rows, self.tiles = (-(-n // TILE) for n in found.sizes[1:])
 
@@ -49,7 +49,7 @@ class WinogradPlan(FloatPlan):
             "columns": (found.sizes[0] * self.tile_rows, 1),
             "rows": (-(-found.rows // self.lanes), self.lanes),
         }
-        # each thread transforms what it has of both; a tile costs about twice as much as a filter
+        # each thread transforms its tiles and its filters; a tile costs about twice as much as a filter
         if found.rows > 2 * found.sizes[0] * self.tile_rows * self.tiles:
             units = {name: units[name] for name in ("batches", "rows", "columns")}
         name = next((x for x, (n, _) in units.items() if n >= 2 * count), max(units, key=lambda x: units[x][0]))
@@ -59,7 +59,7 @@ class WinogradPlan(FloatPlan):
         return [whole._replace(**{name: range(a, b)}) for a, b in pairwise(ends)]
 
     def _turns(self, piece: ThreadShare, count: int) -> list[ThreadShare]:
-        """A piece in so many, between which a caller can be interrupted."""
+        """A piece in at most `count` turns, between which a call can be interrupted."""
         name = "batches" if len(piece.batches) >= count else "columns"
         items: range = getattr(piece, name)
         most = -(-len(items) // count)
@@ -87,7 +87,7 @@ class WinogradPlan(FloatPlan):
         self.lines = scratch.take(CHANNELS * (self.chunk * TILE + READ - TILE) * self.pitch)
         self.apart = scratch.take(CHANNELS * POSITIONS * (vectors + 1) * lanes * 4 + behind)
         self.squares = scratch.take((1 + POSITIONS) * vectors * lanes * 8 + behind)
-        # the kernel of sums reads whole groups of tiles
+        # room for whole groups of tiles, which the kernel of sums reads
         self.products = scratch.take(POSITIONS * _apart(tiles * self.group * 8) + lanes // TILE * self.group * 8)
         self.sums, self.errors = (scratch.take(self.some * (outputs * 8 + behind)) for _ in range(2))
         self.packed_rows = scratch.take(again.packed_bytes(self.target, found.channels))
@@ -100,13 +100,13 @@ class WinogradPlan(FloatPlan):
 
     @property
     def _contiguous(self) -> bool:
-        """Whether lines of what windows read have no gaps."""
+        """Whether the lines that windows read have no gaps."""
         return self.layout.b.columns[2] == self.factors[1].dtype.itemsize
 
     # --- filters ---
 
     def _place_filters(self, piece: ThreadShare) -> None:
-        """Take memory for packed filters: of all batches, once, if they are packed at `initialize`, else those of one."""
+        """Allocate memory for packed filters: of all batches if they are packed at `initialize`, else of one batch."""
         count = prod(self.batches)
         if self.packed is None or not self.packing:
             memory, (of_filters, of_norms) = self.packed or self.scratch, self.packed_batch
@@ -116,7 +116,7 @@ class WinogradPlan(FloatPlan):
             self.packing += self._batches(whole, lambda batch: [self._pack(batch, whole.rows)], self.batches)
 
     def _filters(self, batch: tuple[int, ...], row: int) -> tuple[At, At, At]:
-        """Packed filters from such a row on, their bounds' norms, and their own."""
+        """The addresses, from a row on, of packed filters, of the norms for their bounds, and of their plain norms."""
         number = 0
         for i, n in zip(batch, self.batches, strict=True):
             number = number * n + min(i, n - 1)
@@ -135,7 +135,7 @@ class WinogradPlan(FloatPlan):
     # --- tiles ---
 
     def _batch(self, batch: tuple[int, ...], piece: ThreadShare) -> Iterator[Step | Repeat]:
-        """All tiles of a batch, with some filters."""
+        """The steps of a batch: all tiles of a piece, with some filters."""
         if self.packed is None:
             yield self._pack(batch, piece.rows)
         count, columns = self.tile_rows, piece.columns
@@ -160,14 +160,14 @@ class WinogradPlan(FloatPlan):
             yield from self._chunk_of(batch, rows, image, rest)
 
     def _chunk_of(self, batch: tuple[int, ...], rows: range, image: int, tile_rows: range) -> Iterator[Step | Repeat]:
-        """Rows of tiles that are transformed, and all filters with them."""
+        """The steps that transform some rows of tiles, and compute them with all filters."""
         yield self._transform_inputs(batch, image, tile_rows)
         yield from self.along(rows, self.group, lambda group: self._group(batch, rows, group, image, tile_rows))
 
     def _group(
         self, batch: tuple[int, ...], rows: range, group: range, image: int, tile_rows: range
     ) -> Iterator[Step | Repeat]:
-        """The outputs of some filters and rows of tiles."""
+        """The steps that compute the outputs of some filters and rows of tiles."""
         found, lanes = self.layout, self.lanes
         first = group.start - (0 if self.packed is not None else rows.start)
         yield from self.along(
@@ -205,7 +205,7 @@ class WinogradPlan(FloatPlan):
         )
 
     def _products(self, batch: tuple[int, ...], first: int, filters: int, terms: range, tile_rows: range) -> Iterator[Step]:
-        """Some terms of some filters, from the first one on that is packed: transformed, and multiplied with all tiles."""
+        """The steps that transform some terms of some filters, from a packed one on, and multiply them with all tiles."""
         found, target, lanes = self.layout, self.target, self.lanes
         height, tiles, vectors = tile.height(target), len(tile_rows) * self.tiles, self._vectors(len(tile_rows))
         number = -(-filters // lanes)
@@ -255,14 +255,14 @@ class WinogradPlan(FloatPlan):
 
 
 def _evenly(count: int, most: int) -> list[tuple[int, int]]:
-    """So many vectors in panels of two widths that differ by one, at most so wide: how many panels of which."""
+    """Vectors in panels of at most `most`, in two widths that differ by one: the number of panels of each width."""
     panels = -(-count // most)
     width, wider = divmod(count, panels)
     return [(n, w) for n, w in ((wider, width + 1), (panels - wider, width)) if n]
 
 
 def _apart(size: int) -> int:
-    """So many bytes, and some more, so that rows this far apart are in different sets of a cache."""
+    """A size rounded up to an odd number of cache lines, so that rows at this distance are in different sets of a cache."""
     lines = -(-size // 64)
     return 64 * (lines + 1 - lines % 2)
 

@@ -1,6 +1,6 @@
 """Listed elements of 3x3 windows, as direct sums of their products, which have smaller bounds than transformed sums.
 
-A vector holds the sums of an element and of those that follow it in its line, which are often listed as well.
+A vector holds the sums of an element and of its successors in the line, which are often listed, too.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from anydml.kernels.contract.floats.winograd.transform import FILTER
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.tensor import DataType
 
-# a, b: the first elements of filters and windows; line, place: bytes from one to the next; low, high: what is inside of the
-# tensor, in lines and places that windows reach; f1, f2: the sizes that streams are found by; tiles: for each column, 0 where
-# all that its tile reads is 0; most: entries of the list with which it is decided here
+# a, b: the first elements of filters and windows; line, place: strides in bytes; low, high: the half-open ranges of lines and
+# places inside of the tensor, among those that windows read; f1, f2: the columns' inner sizes for streams; tiles: for each
+# column, 0 if its tile reads only zeros; most: with more entries on the list, nothing is done
 ARGUMENTS = (
     "a", "a_row", "a_term", "a_line", "a_place", "b", "b_image", "b_term", "b_line", "b_place", "n1", "n2", "channels", "low1",
     "high1", "low2", "high2", "list", "counter", "first", "f1", "f2", "factor", "norms",
     "tiles", "most",
 )  # fmt: skip
 POINTERS = {"a", "b", "list", "counter", "norms", "tiles"}
-FIRST = 4  # channels among which a zero is looked for that makes a sum of zeros positive
-BLOCK = 16  # channels that are added up before they are added to others
-LANES = 2  # an element in all of them, where it is stored
+FIRST = 4  # channels that are first searched for a +0, which makes a sum of zeros +0
+BLOCK = 16  # channels that are accumulated before they are added to others
+LANES = 2  # all hold the same element when it is stored
 
 
 def argument_names(key: EpilogueKey) -> list[str]:
@@ -43,15 +43,15 @@ def argument_names(key: EpilogueKey) -> list[str]:
 
 
 def factor(channels: int) -> float:
-    """The bound of a sum over the norms of its factors: a term is rounded once, added up in a block and with other blocks,
-    then with other lanes; the rest is for the bound itself."""
+    """The bound of a sum over the product of its factors' norms: the roundings of a term, of the additions in its block, with
+    other blocks and with other positions, and of the bound itself."""
     return (1 + min(channels, BLOCK) + -(-channels // BLOCK) + FILTER * FILTER + 4) * 2.0**-53
 
 
 def summed(target: Target, key: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> str:
-    """Decide listed elements, or leave them on the list; arguments: `argument_names`.
+    """The kernel that decides listed elements, or leaves them on the list; arguments: `argument_names`.
 
-    contiguous: the windows' lines have no gaps. A longer list stays as it is; the counter says so.
+    contiguous: the windows' lines have no gaps. If the list has more than `most` entries, the kernel only sets DENSE.
     """
     return _Redoing(target, key, factors, contiguous).text()
 
@@ -60,12 +60,12 @@ class _Redoing:
     def __init__(self, target: Target, key: EpilogueKey, factors: tuple[DataType, DataType], contiguous: bool) -> None:
         self.body, self.key, self.factors = Body(target), key, factors
         self.step = None if contiguous else "%b_place"
-        self.lanes = target.vector_bytes // 8 if contiguous else 2  # that are gathered are not many
+        self.lanes = target.vector_bytes // 8 if contiguous else 2  # gathers are slow
 
     def text(self) -> str:
         body = self.body
         arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
-        # the elements whose sums are there: their row, the first one's column, and a bit for each
+        # the elements whose sums are computed: their row, the first one's column, and a bit for each
         self.there = body.op("alloca [3 x i64], align 64")
         body.store("i64", "0", self.there, 16)
         self.note = Note(body)
@@ -90,20 +90,20 @@ class _Redoing:
         at = body.op(f"mul i64 {at}, 8")
         total, error = (body.loaded(Kind("double"), x, at) for x in (self.totals, self.errors))
         read, output = streams(body, self.key, LANES, row, c)
-        # a norm is of the whole filter: what is no number there may be no factor of any term
+        # an infinity or NaN in the filter's norm may belong to no term
         spoilt = ~error.compared("olt", math.inf) & total.magnitude().compared("olt", math.inf)
         number = bounded(body.splat(total, LANES), body.splat(error, LANES), body.splat(spoilt, LANES))
         found = stored(body, self.key.stored, read, number, LANES)
         made, undecided = exactly.added(self.key.stored, number, read, *found)
         assert undecided is not None
         is_undecided = undecided.lane(0)
-        # it stays where it is written over, if it is not the next one that does
+        # the entry stays on the list unless the next one overwrites it
         body.store("i64", entry, "%list", body.op(f"mul i64 {left.name}, 8"))
         when(body, body.op(f"xor i1 {is_undecided.name}, true"), lambda: body.stored(made.lane(0), output))
         return [left + is_undecided.converted("zext", left.kind)]
 
     def _missing(self, row: str, column: str) -> str:
-        """Whether an element is none of those whose sums are there."""
+        """Whether the sum of an element is not yet computed."""
         body = self.body
         same = body.op(f"icmp eq i64 {row}, {body.load('i64', self.there)}")
         n = body.op(f"sub i64 {column}, {body.load('i64', self.there, 8)}")
@@ -113,7 +113,7 @@ class _Redoing:
         return body.op(f"xor i1 {there}, true")
 
     def _sum(self, row: str, column: str, c: str) -> None:
-        """The sums of the terms that count, and their bounds, of an element and of those behind it."""
+        """Compute the sums of the terms that count, and their bounds, for an element and its successors."""
         body, lanes = self.body, self.lanes
         z, y, x = split(body, c, "%n1", "%n2")
         kind, one, i64 = Kind("double", lanes), Kind("double"), Kind("i64")
@@ -152,7 +152,7 @@ class _Redoing:
             return [x + y for x, y in zip(carried, found, strict=True)]
 
         norm = body.splat(body.loaded(one, "%norms", body.op(f"mul i64 {row}, 8")), lanes)
-        # a sum of zeros is +0 as soon as one of them is; if the first one's sum is, the others' need not be known
+        # a sum of zeros is +0 if one term is; if this decides the first element, the other sums are not computed
         blank = body.loaded(kind, "%tiles", body.op(f"mul i64 {column}, 8")).compared("oeq", 0.0)
         blank = blank & norm.compared("olt", math.inf)
         few = body.call("llvm.umin.i64", i64, f"i64 {FIRST}", "i64 %channels").name
@@ -166,10 +166,10 @@ class _Redoing:
         _, found = body.loop("0", body.op(f"select i1 {done}, i64 0, i64 {up}"), BLOCK, starts, block)
         total, some = body.constant(kind, -0.0), body.constant(kind.of("i1"), False)
         for mask, sums in zip(masks, found, strict=False):
-            # where no term counts, zeros were added up, which may be no -0
+            # terms that do not count were summed as zeros, which may be +0
             total, some = total + body.chosen(mask, sums, -0.0), some | mask
-        total = body.chosen(some & ~plus, total, 0.0)  # the sum of nothing is +0
-        # stored before the note is looked at, so that no addition is moved behind that; the bound's roundings do not count
+        total = body.chosen(some & ~plus, total, 0.0)  # a sum without terms is +0
+        # stored before the inexact flag is read, so that no addition moves after this; roundings of the bound do not matter
         body.stored(total, self.totals)
         after = body.name("summed")
         body.jump(after)
@@ -193,7 +193,7 @@ class _Redoing:
         return base
 
     def _lines(self, y: str) -> tuple[list[str], list[Value]]:
-        """Bytes to the lines of the window, and whether they are inside; where one is not, to another, whose terms are left."""
+        """The offsets of the window's lines, and whether each is inside; one outside is replaced, and its terms are skipped."""
         body, i64 = self.body, Kind("i64")
         last = body.op("sub i64 %high1, 1")
         lines, inside = [], []
@@ -206,7 +206,7 @@ class _Redoing:
         return lines, inside
 
     def _across(self, x: str) -> list[Value]:
-        """The elements for which the places of the window are inside; none, where no line is."""
+        """The masks of the elements for which each place of the window is inside; empty if no line is inside."""
         body, lanes, i64 = self.body, self.lanes, Kind("i64")
         place = body.splat(Value(body, x, i64), lanes) + body.constants("i64", range(lanes))
         end = body.op("select i1 " + body.op("icmp slt i64 %low1, %high1") + ", i64 %high2, i64 %low2")

@@ -1,19 +1,19 @@
-"""Winograd's F(4x4, 3x3) in float64: 16 sums of 3x3 windows from 36 products of what is read and of the filter, transformed.
+"""Winograd's F(4x4, 3x3) in float64: 16 sums of 3x3 windows from 36 products of transformed inputs and transformed filters.
 
-In one dimension, sums y of filters g over windows of d are y = A ((G g) * (B d)): the polynomials with the coefficients of y
-and g are multiplied at the points 0, a, -a, b, -b and at infinity, and transposed, that makes windows of d. Two dimensions
-are one after the other. a and b are such that coefficients are float64, and bounds are small.
+In one dimension, the sums y of filters g over windows of d are y = A ((G g) * (B d)). This is the transpose of multiplying the
+polynomials with the coefficients y and g by their values at the points 0, a, -a, b, -b and at infinity. Two dimensions are
+transformed one after the other. a and b are chosen so that coefficients are exact in float64, and bounds are small.
 
 The bound. u = 2^-53; |x| is the Euclidean norm over the channels, and for g and d over their elements, too. At position t of
-the transform, U and V are what is computed of g and d, with at most 4 and 3 roundings on every term's way in one dimension,
-so that their errors are at most 8 u g' and 6 u d' in norm, g' = |G[t]| |g|, d' = |B[t]| |d|, by Cauchy and Schwarz within
-the rows of G and B. The sum over channels of U V errs by at most n u |U| |V|, n from `roundings`; what U and V err adds
-8 u g' |V| + 6 u |U| d', and the way through A, and the two ends of the bound, 10 u |U| |V|. With k = n + 10 that is at most
-k u P Q for P = |U| + 8 g' / k and Q = |V| + 6 d' / k; what is missing here, of the order of u^2, is in P Q and in SLACK.
-An output (i, j) errs by at most the sum over t of |A[i, t1]| |A[j, t2]| k u P Q. With any weights s that is, by Cauchy and
-Schwarz, at most k u times the root of the sum of |A| |A| P^2 / s, a row's, times that of |A| |A| s Q^2, a tile's. They lie
-evenly for elements that are independent with s = |G[t]| / |B[t]|; then the row's roots are as AMPLIFIED, and its norm is
-their largest ratio to that. No number here is beyond the range of float64, or below it.
+the transform, U and V are the computed transforms of g and d. Every term goes through at most 4 and 3 roundings in one
+dimension, so that their errors are at most 8 u g' and 6 u d' in norm, with g' = |G[t]| |g| and d' = |B[t]| |d|, by Cauchy and
+Schwarz within the rows of G and B. The sum over channels of U V has an error of at most n u |U| |V|, n from `roundings`. The
+errors of U and V add 8 u g' |V| + 6 u |U| d'; A, and the two ends of the bound, add 10 u |U| |V|. With k = n + 10 this is at
+most k u P Q for P = |U| + 8 g' / k and Q = |V| + 6 d' / k; the neglected terms, of order u^2, are covered by P Q and SLACK.
+The error of output (i, j) is at most the sum over t of |A[i, t1]| |A[j, t2]| k u P Q. For any weights s, this is, by Cauchy
+and Schwarz, at most k u times the root of the sum of |A| |A| P^2 / s, which belongs to the row, times the root of the sum of
+|A| |A| s Q^2, which belongs to the tile. For independent elements, s = |G[t]| / |B[t]| balances the positions; then the row's
+roots are proportional to AMPLIFIED, and its norm is the largest ratio to that. No number here overflows or underflows.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from anydml.kernels.code.values import Value
 TILE, READ, FILTER = 4, 6, 3  # outputs, inputs and elements of a filter, in each dimension
 POSITIONS = READ * READ
 A, B = 0.625, 1.625
-A2, B2 = A * A, B * B  # as all that is made of few digits, exact
+A2, B2 = A * A, B * B  # exact, like all products of these short numbers
 OF_FILTERS, OF_INPUTS, OF_OUTPUTS = 2 * 4, 2 * 3, 2 * 4  # roundings in both dimensions
-BLOCK = 32  # terms of a product that are added up before they are added to others
+BLOCK = 32  # terms of a product that are accumulated before they are added to others
 
-# a point's powers over the product of its differences from the others, which is exact: each is rounded once
+# a point's powers divided by the product of its differences from the other points; this is exact, the quotient rounds once
 _AT_0, _OF_A, _OF_B = A2 * B2, 2 * A2 * (A2 - B2), 2 * B2 * (B2 - A2)
 INPUTS = np.array(
     [
@@ -63,19 +63,19 @@ OUTPUTS = np.array(
         [0, A * A2, -A * A2, B * B2, -B * B2, 1],
     ]
 )
-SLACK = 1 + 2.0**-20  # for the roundings of bounds
+SLACK = 1 + 2.0**-20  # for the roundings in bounds
 FILTER_NORMS, INPUT_NORMS = (np.linalg.norm(m, axis=1) * SLACK for m in (FILTERS, INPUTS))
 AMPLIFIED = np.abs(OUTPUTS) @ (INPUT_NORMS * FILTER_NORMS) * SLACK
 
 
 def roundings(channels: int) -> int:
-    """k, the bound over u P Q: a term is rounded once and added up at most BLOCK times in its block, and then with one sum
-    of a block after the other."""
+    """k, the bound over u P Q: a term is rounded once, goes through at most BLOCK additions in its block, and then through one
+    addition for each block."""
     return 1 + min(channels, BLOCK) + -(-channels // BLOCK) + OF_OUTPUTS + 2
 
 
 def norms(squares: Sequence[Sequence[Value]], whole: Value, rows: NDArray[Any], part: Value) -> list[list[Value]]:
-    """At each position, the norm from its square, and a part of that of the whole times the norms of the transform's rows."""
+    """P or Q at each position: the norm from its square, plus `part` of the whole norm times the norms of the rows."""
     rest = whole.root() * part
     return [
         [x.root() * SLACK + rest * float(rows[i] * rows[j] * SLACK) for j, x in enumerate(line)]
@@ -84,7 +84,7 @@ def norms(squares: Sequence[Sequence[Value]], whole: Value, rows: NDArray[Any], 
 
 
 def weighted(norms: Sequence[Sequence[Value]], weights: NDArray[Any]) -> list[list[Value]]:
-    """For each output, the sum of the squares of norms, times the magnitudes of OUTPUTS and weights, rounded up."""
+    """For each output, the sum of squared norms times the magnitudes of OUTPUTS and times weights, rounded up."""
     factors = np.abs(OUTPUTS) * weights * SLACK
 
     def summed(xs: Sequence[Value]) -> list[Value]:
@@ -104,7 +104,7 @@ def weighted(norms: Sequence[Sequence[Value]], weights: NDArray[Any]) -> list[li
 
 
 def inputs(x: Sequence[Value]) -> list[Value]:
-    """Row by row of INPUTS: 3 roundings at most."""
+    """The product of INPUTS and x, with at most 3 roundings of each term."""
     fused = x[0].body.fused
     even_a, odd_a = fused(x[2], -B2, x[4]), fused(x[1], -A * B2, x[3] * A)
     even_b, odd_b = fused(x[2], -A2, x[4]), fused(x[1], -B * A2, x[3] * B)
@@ -113,8 +113,8 @@ def inputs(x: Sequence[Value]) -> list[Value]:
 
 
 def filters(x: Sequence[Value], row: int) -> list[Value]:
-    """Of a filter's lines, one after the other, the line that a row of FILTERS makes of its columns, row by row of FILTERS: 4
-    roundings at most in each dimension, with those of the coefficients."""
+    """A row of the transformed filter x, whose elements are given line by line: FILTERS[row] x FILTERS^T, with at most 4
+    roundings of each term in each dimension, including those of the coefficients."""
     fused = x[0].body.fused
 
     def column(q: int) -> Value:
@@ -134,7 +134,7 @@ def filters(x: Sequence[Value], row: int) -> list[Value]:
 
 
 def outputs(x: Sequence[Value]) -> list[Value]:
-    """Row by row of OUTPUTS: 4 roundings at most."""
+    """The product of OUTPUTS and x, with at most 4 roundings of each term."""
     fused = x[0].body.fused
     sum_a, sum_b, less_a, less_b = x[1] + x[2], x[3] + x[4], x[1] - x[2], x[3] - x[4]
     return [

@@ -1,4 +1,4 @@
-"""Layouts that are 3x3 windows at every position of two dimensions, and which of them transforms pay for."""
+"""Layouts of 3x3 windows at every position of two dimensions, and the sizes for which Winograd's transforms pay."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from anydml.kernels.contract.floats.layout import FloatLayout
 from anydml.kernels.contract.floats.winograd.transform import FILTER, TILE
 from anydml.kernels.match.contraction import Contraction
 
-# below, as much is lost in the transforms as is saved in products; fewer products at all are not worth more code
+# below these, the transforms cost as much as they save; LEAST_WORK: with fewer products, it is not worth compiling kernels
 LEAST_CHANNELS, LEAST_ROWS = 3, 5
-LEAST_OUTPUTS = 25  # of an image; and of its tiles, half are to be outputs
+LEAST_OUTPUTS = 25  # of an image; also, at least half of its tiles' elements must be outputs
 LEAST_WORK = 1 << 20
 
 
 class WinogradWindows(NamedTuple):
-    """Windows whose first element is at the output's own position. a, b: bytes from a factor's start to the first position
-    of the filter; line, place: bytes from one of its lines, and from one of its places, to the next. low, high: the lines, and
-    then the places in a line, that are inside of the tensor, of those that windows reach: two more than there are outputs."""
+    """Windows of stride 1. a, b: the offset of the filter's first position in each factor; line, place: the filter's strides in
+    bytes along lines and along places in a line. low, high: the half-open ranges of lines, and of places, inside of the tensor,
+    among those that windows read, which are two more than the outputs."""
 
     a: int
     b: int
@@ -31,13 +31,13 @@ class WinogradWindows(NamedTuple):
 
 
 def windowed(c: Contraction) -> int | None:
-    """The factor of which windows are read: that of an index with several variables."""
+    """The factor that is read in windows: it has an index with several variables."""
     several = [any(sum(v.size > 1 for v in index.factors) > 1 for index in f.at) for f in c.factors]
     return several.index(True) if any(several) else None
 
 
 def windows(found: FloatLayout) -> WinogradWindows | None:
-    """The windows of a layout; None where it has no such ones."""
+    """The windows of a layout; None if it does not consist of 3x3 windows."""
     table, (_, down, across) = found.table, found.b.columns
     sizes = (found.sizes[1], found.sizes[2])
     if len(table) != FILTER * FILTER or min(sizes) < 1:
@@ -63,7 +63,7 @@ def windows(found: FloatLayout) -> WinogradWindows | None:
 
 
 def pays(found: FloatLayout) -> bool:
-    """Whether there are channels, filters and outputs enough for the transforms to cost less than they save."""
+    """Whether there are enough channels, filters and outputs for the transforms to pay."""
     outputs = found.sizes[1] * found.sizes[2]
     tiles = -(-found.sizes[1] // TILE) * -(-found.sizes[2] // TILE)
     many = found.channels >= LEAST_CHANNELS and found.rows >= LEAST_ROWS and outputs >= LEAST_OUTPUTS
