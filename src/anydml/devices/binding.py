@@ -1,4 +1,4 @@
-"""Arrays to tensors: what may be bound to a tensor desc, and the view of it that a kernel sees."""
+"""Binding of arrays to tensor descs: whether an array fits, and the view of it that kernels use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anydml.errors import Fault
 from anydml.tensor import DATA_TYPES, TensorDesc, four_bit, packed_strides
 
 WRAP = "wrap it in np.array(...)"
-SHARING_WORK = 1_000_000  # the most steps to find out whether two overlapping arrays share an element
+SHARING_WORK = 1_000_000  # the most steps of the search for an element that two overlapping arrays share
 
 
 class Slot:
@@ -69,7 +69,7 @@ class Slot:
             return array.view(np.uint8)[: self.tensor.element_bytes]
         try:
             view: NDArray[Any] = np.ndarray(self.tensor.sizes, self.dtype, array.view(np.uint8), strides=self.byte_strides)
-        except ValueError as error:  # zero strides can make more elements than an address space has
+        except ValueError as error:  # with zero strides, there can be more elements than addresses
             raise MemoryError(f"{self.name}: sizes {self.tensor.sizes} are too large for an array ({error})") from None
         return view
 
@@ -99,7 +99,7 @@ class Slot:
 def as_array(value: Any) -> NDArray[Any] | str:
     """A plain NumPy array over the memory of an array, a DLPack exporter or a bytes-like object; else the reason why not.
 
-    Of an instance of a subclass, only the memory counts: none of its own arithmetic or indexing is used.
+    An instance of a subclass becomes a plain array, so its own arithmetic and indexing are not used.
     """
     if type(value) is np.ndarray:
         return value
@@ -113,7 +113,7 @@ def as_array(value: Any) -> NDArray[Any] | str:
     if hasattr(value, "__dlpack__"):
         try:
             return np.from_dlpack(value)
-        except Exception as error:  # only another library's code runs here, which may raise anything
+        except Exception as error:  # another library's code may raise any exception
             return f"cannot be had through DLPack: {type(error).__name__}: {error}"
     try:
         buffer = memoryview(value)
@@ -150,7 +150,10 @@ def refused_dtype(dtype: np.dtype[Any]) -> str | None:
 
 
 def share_memory(output: NDArray[Any], input: NDArray[Any]) -> str | None:
-    """How an output shares memory with an input, or None. If SHARING_WORK steps do not tell, it "may share memory with" it."""
+    """The words of a message if an output shares memory with an input, or may; None if it does not.
+
+    An output "may share memory with" an input if SHARING_WORK steps did not suffice to find out.
+    """
     if not np.may_share_memory(output, input):
         return None
     try:
@@ -168,7 +171,7 @@ class Near:
         self._bounds = bounds
         self._order = sorted(range(len(bounds)), key=bounds.__getitem__)
         self._begins = [bounds[i][0] for i in self._order]
-        self._reach = [*accumulate((bounds[i][1] for i in self._order), max)]  # the farthest end of the arrays up to each
+        self._reach = [*accumulate((bounds[i][1] for i in self._order), max)]  # the highest end up to and including each array
 
     def to(self, index: int) -> list[int]:
         """The indices of the other arrays whose range of addresses overlaps that of this one."""

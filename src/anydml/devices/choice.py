@@ -36,7 +36,7 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
         built: Built | Refused
         if isinstance(made, Lowered):
             built = tried(name, partial(linked, made, left_undecided(what, name)))
-        elif isinstance(made, Built) and refused and not made.bare:  # a fallback, which may compute in Python
+        elif isinstance(made, Built) and refused and not made.bare:  # this fallback may compute in Python
             built = not_compiled(what, refused).watching(made)
         else:
             built = made
@@ -58,7 +58,7 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
 
 
 def dumping() -> Any:
-    """The module that writes what kernels are made of; None where ANYDML_DUMP is not set, and it is not imported."""
+    """The module that writes kernels to files, imported only if ANYDML_DUMP is set; otherwise None."""
     if not os.environ.get("ANYDML_DUMP"):
         return None
     with guard:
@@ -73,6 +73,6 @@ def linked(lowered: Lowered, slow: InPython) -> Built:
 
 @cache
 def _link() -> Callable[[Lowered, InPython], Built]:
-    with guard:  # here and not above: kernels that use NumPy need none of it
+    with guard:  # imported here, since kernels that use NumPy do not need it
         from anydml.devices.link import link
     return link

@@ -27,17 +27,18 @@ from anydml.tensor import TensorFlags
 
 
 class BindingProperties(NamedTuple):
-    """DML_BINDING_PROPERTIES: the bytes of scratch of each bound operator, and the bytes that initialize keeps."""
+    """DML_BINDING_PROPERTIES: the bytes of scratch of each bound operator, and the bytes that stay after initialize."""
 
     temporary_resource_size: int
     persistent_resource_size: int
 
 
 class Counters(NamedTuple):
-    """Elements that an execute computes; those of all executes that kernels left undecided, and that Python decided exactly.
+    """The numbers of elements: of one execute, left undecided by kernels in all executes, and decided exactly in Python.
 
-    undecided: as machine code handed them over. A kernel that goes on to a second stage by itself (products of floats, rows,
-    attention) leaves what that stage leaves; of maps and recurrences, another kernel decides most, and Python the rest.
+    undecided: those that a call of machine code reported. Some kernels (products of floats, rows, attention) run their second
+    stage themselves and report only what it leaves undecided. Of the elements that maps and recurrences report, another kernel
+    decides most, and Python the rest.
     """
 
     elements: int
@@ -85,14 +86,14 @@ class CompiledOperator:
         return f"<CompiledOperator {self.desc.spec.name} {self.kernel_name}>"
 
     def __copy__(self) -> CompiledOperator:
-        """The same machine code and the tensors that initialize kept; if it was not called yet, each copy calls it itself."""
+        """An operator with the same machine code and initialized tensors. Before initialize, each copy is initialized alone."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._initialized = dict(self._initialized)
         return made
 
     def __deepcopy__(self, memo: object) -> CompiledOperator:
-        return self.__copy__()  # the rest is never written to, so it can be shared
+        return self.__copy__()  # the other members are never changed, so both can share them
 
     def __reduce__(self) -> str:
         raise TypeError("a compiled operator is machine code of this process: pickle its `desc`, and compile that")
@@ -129,16 +130,17 @@ class CompiledOperator:
         }
 
     def counters(self) -> Counters:
-        """How many elements an execute computes, and how many of all executes up to now were left undecided.
+        """The number of elements that an execute computes, and the numbers that all executes so far left undecided.
 
-        Those of one execute are the difference of before and after. They cost nothing: who decides such elements counts them.
+        The difference between the values after and before an execute are its own numbers. Counting costs nothing: the code
+        that decides undecided elements counts them.
         """
         outputs = [t.sizes for _, field, t in self._fields.values() if field.role == OUTPUT]
         return counters_of(sum(map(prod, outputs)), [self.built.counted])
 
     @property
     def most_bytes(self) -> int:
-        """The most memory, in bytes, that initialize or one bound operator takes, including what initialize keeps."""
+        """The most memory, in bytes, that initialize or one bound operator takes, including the persistent memory."""
         temporary, persistent = self.binding_properties
         return persistent + max(temporary, self.built.initialize_resource_size)
 
@@ -156,7 +158,7 @@ class CompiledOperator:
                 judge()
             packed = self.built.initialize(copies) if self.built.initialize else {}
             made = {**copies, **packed}
-        # if several threads arrive here, the first one's arrays are kept; a lock could be copied by a fork while it is held
+        # if several threads arrive here, the first one's arrays are kept; no lock, since a fork could copy it while it is held
         if self._initialized.setdefault("", made) is not made:
             raise BindingError([Fault("", "initialize has been called before, and is called exactly once")])
         self._persistent = made
@@ -193,11 +195,11 @@ class CompiledOperator:
                     yield Fault(output, f"{how} {name}; in place, both are the same elements in the same layout")
 
     def bind_described(self, views: Mapping[str, NDArray[Any]]) -> BoundOperator:
-        """`bind` for arrays from which the desc was made: they fit by construction, and the output is a new array."""
+        """Bind arrays without checks. The desc was made from them, so they fit, and the output is a new array."""
         return BoundOperator(self, {**self._persistent, **views} if self._persistent else views)
 
     def prepare(self, views: Mapping[str, NDArray[Any]]) -> Execute:
-        """A call on arrays that fit. It checks the rules about values. The caller must not make it in two threads at once."""
+        """A call on arrays that fit, which checks the rules about values. Two threads must not run it at the same time."""
         run = self.built.bind(views)
         checks = [] if self.built.judges else self.data_checks(views)
         return partial(self._judged, run, checks, views) if self._data_rules else run
@@ -213,17 +215,17 @@ class CompiledOperator:
             raise
 
     def direct(self, names: Sequence[str], views: Views) -> Direct | None:
-        """A call on arrays from which the desc was made, in the order of names; None if every call is to be reported or takes
-        more arrays.
+        """A call on any arrays that the desc could be made from, given in the order of names.
 
-        names: the tensors; "" for none. views: the arrays by tensor, in the tensors' layouts. The caller guarantees that the
-        arrays fit and that outputs share no memory with inputs. Several threads may make the call at once.
+        None if calls are reported (ANYDML_VERBOSE), or if the operator has persistent arrays. names: the tensors; "" for an
+        array that is no tensor. views: returns the arrays by tensor, in the tensors' layouts. The caller guarantees that the
+        arrays fit and that outputs share no memory with inputs. Several threads may run the call at once.
         """
         if self.reports or self._persistent is None or self._persistent:
             return None
         if self.built.direct is None:
             bind = self.prepare if self._data_rules else self.built.bind
-            return lambda arrays: bind(views(arrays))()  # type: ignore[return-value]  # what it returns is not looked at
+            return lambda arrays: bind(views(arrays))()  # type: ignore[return-value]  # nobody uses the returned value
         run = self.built.direct(names, views)
         return partial(self._judged_directly, run, views) if self._data_rules else run
 
@@ -264,7 +266,7 @@ class CompiledOperator:
         return views
 
     def _one_by_one(self, arrays: dict[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
-        """The arrays by tensor: a sequence of arrays, for an array of tensors, becomes one entry for each."""
+        """The arrays by tensor. For a field that is an array of tensors, the list of arrays becomes one entry for each."""
         if not self._arrays_of:
             return arrays, []
         found, faults = dict[str, Any](), []
@@ -277,7 +279,7 @@ class CompiledOperator:
                 wanted = len(getattr(self.desc, name) or ())
                 if len(value) != wanted:
                     faults.append(Fault(name, f"has {len(value)} arrays where the desc has {wanted} tensors"))
-                # None is given for a tensor that the other one of initialize and bind takes
+                # at initialize, the caller gives None for tensors that bind takes, and the other way round
                 found.update((f"{name}[{i}]", array) for i, array in enumerate(value[:wanted]) if array is not None)
         return found, faults
 
@@ -292,7 +294,7 @@ class CompiledOperator:
 
 
 def counters_of(elements: int, counted: Sequence[Counted | None]) -> Counters:
-    found = {id(one): one for one in counted if one is not None}.values()  # kernels that are alike count together
+    found = {id(one): one for one in counted if one is not None}.values()  # equal calls share a kernel and its counts
     return Counters(elements, sum(one.undecided for one in found), sum(one.exact for one in found))
 
 
@@ -316,10 +318,10 @@ class BoundOperator:
         self._lock = threading.Lock()
         self._generation = fork_safety.generation()
         if self.compiled.built.bare and not (self.compiled.judges or self.compiled.reports):
-            self.__dict__["execute"] = run  # there is nothing to check and no scratch to lock: no cost beyond the call
+            self.__dict__["execute"] = run  # nothing to check and no scratch to lock: skip the method below
 
     def _make_ready_again(self) -> None:
-        """Replace lock and scratch in a child of a fork: a thread of the parent may have been using them."""
+        """Replace the lock and the scratch in a child of a fork, since a thread of the parent may have been using them."""
         with fork_safety.guard:
             if self._generation != fork_safety.generation():
                 self._make_ready()

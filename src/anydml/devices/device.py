@@ -49,14 +49,14 @@ class Device:
     against. feature_level: the rules that descs are checked against. threads: the most threads; by default ANYDML_NUM_THREADS,
     OMP_NUM_THREADS, or the processors that this process may use. isa: the instruction set to compile for, by default the
     best that the processor reports: on x86-64 "generic", "avx2", "avx_vnni", "avx512bw" or "avx512_vnni", on Arm "generic",
-    "dotprod" or "i8mm". stage: the stage at which elements begin whose rounding a kernel may leave undecided, to look for a
-    wrong bit: "first" (bounds of float64, mostly), "second" (the same with finer bounds), "third" (numbers of 250 bits with
-    bounds, element by element) or "exact" (evaluated exactly, in Python). A kernel without a second stage for a formula begins
-    at the third one, and a formula that the third stage does not have begins at the exact one. Results that are never
-    undecided, such as moves and integers, have one stage. Requantised sums of integers have two, of which the second is exact,
-    in machine code.
-    Convolutions of single planes of floats, whose stages are one kernel, use the kernel of packed rows instead. Running sums
-    along contiguous lines and means of windows always begin at the first stage.
+    "dotprod" or "i8mm".
+    stage: the first stage that computes elements, of those kernels whose first stage may leave an element undecided. Another
+    choice than the default helps to find the cause of a wrong bit. "first": mostly float64 with error bounds. "second": the
+    same with finer bounds. "third": numbers of 250 bits with bounds, element by element. "exact": exact evaluation in Python.
+    A kernel without a second stage for a formula begins at the third, and if the third stage does not have the formula, at the
+    exact one. Results that are never undecided, such as moves and integers, have one stage. Requantised sums of integers have
+    two; their second one is exact, in machine code. Convolutions of single planes of floats, whose stages are one kernel, use
+    the kernel of packed rows instead. Running sums along contiguous lines and means of windows always begin at the first stage.
     No choice changes a bit.
     UnsupportedError for a name, level, instruction set or stage that does not exist here.
     """
@@ -70,7 +70,7 @@ class Device:
         isa: str | None = None,
         stage: str = "first",
     ) -> None:
-        with guard:  # here and not above: `import anydml` needs none of it
+        with guard:  # imported here, since `import anydml` does not need them
             from anydml.kernels.call import pool
             from anydml.kernels.code import llvm, targets
         if not isinstance(name, str) or name not in NAMES:
@@ -88,17 +88,17 @@ class Device:
             raise UnsupportedError(f"there is no stage {stage!r}; the stages are {', '.join(targets.STAGES)}")
         self.name = name
         self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()), stage)
-        # make, key: make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
+        # (make, key) -> make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
         self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(_made_by(ref(self)))
-        # what eager calls made, by keys that take less time
+        # the same operators by keys that are quicker to compute
         self.calls: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The name and the settings: a copy, in another process too, compiles anew."""
+        """The name and the settings. A copy compiles its operators again, in this process or another one."""
         return _again, (self.name, self.feature_level, *self.machine)
 
     def __repr__(self) -> str:
-        """The name, the feature level, and what computes: the instruction set and the threads in use, or NumPy."""
+        """The name, the feature level, and the instruction set and the threads in use, or NumPy."""
         with guard:
             from anydml.kernels.call import pool
             from anydml.kernels.code import llvm, targets
@@ -173,7 +173,7 @@ class Device:
         return compiled
 
     def _compile_graph(self, desc: GraphDesc, fuse: bool, began: float) -> CompiledOperator:
-        with guard:  # here and not above: a single operator needs none of it
+        with guard:  # imported here, since a single operator does not need it
             from anydml.devices.graph import compiled_graph
         checked, refused = check_graph(desc, self.feature_level), list[dict[str, str]]()
 
@@ -194,15 +194,15 @@ class Device:
 
 @cache
 def _chosen() -> Callable[..., tuple[CompiledOperator, list[dict[str, str]]]]:
-    with guard:  # here and not above: `import anydml` needs none of it
+    with guard:  # imported here, since `import anydml` does not need it
         from anydml.devices.choice import chosen
     return chosen
 
 
 def _made_by(device: ref[Device]) -> Callable[..., Any]:
-    """The function that makes what a device caches for eager calls.
+    """The function that makes the values of a device's cache for eager calls.
 
-    It refers to the device weakly, so that the cache does not keep the device alive. The caller holds the device.
+    It has a weak reference to the device, so that the cache does not keep the device alive; the caller has a strong one.
     """
 
     def made(make: Callable[..., Any], *key: Hashable) -> Any:
@@ -226,7 +226,7 @@ usual_device: ContextVar[Device | None] = ContextVar("usual", default=None)  # s
 
 @contextmanager
 def usual(device: Device) -> Iterator[None]:
-    """Make this the device of functions that are given none, within the context."""
+    """Make this the default device of functions within the context."""
     before = usual_device.set(device)
     try:
         yield
@@ -235,7 +235,7 @@ def usual(device: Device) -> Iterator[None]:
 
 
 def device_of(device: Device | str | None) -> Device:
-    """The device that a function runs on: the given one, by name too; else that of `usual`; else the cpu."""
+    """The device that a function runs on: the one given as an object or a name, else that of `usual`, else the cpu."""
     if isinstance(device, Device):
         return device
     if device is None:

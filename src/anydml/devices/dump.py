@@ -1,7 +1,7 @@
-"""ANYDML_DUMP: what an operator or a graph was made of, as a file: statement, normalised form, refusals, steps.
+"""ANYDML_DUMP: writes each operator or graph to a file: its statement, normalised form, refusals and steps.
 
-The kernels that steps name have files of their own, and the same names in `perf` (`kernels/code/dump.py`). Imported where the
-variable is set, only.
+The kernels that the steps name have files of their own, and `perf` shows them under the same names (`kernels/code/dump.py`).
+This module is imported only if the variable is set.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from anydml.schema.statement import Nest, Statement
 from anydml.tensor import DataType, TensorDesc
 
 Refusals = Sequence[Mapping[str, str]]
-WIDTH = 116  # of a line, beyond which the parts of a value stand below one another
+WIDTH = 116  # characters: a value with a longer line is written with each part on its own line
 
 
 def operator(desc: Desc, problem: Problem, name: str, made: Lowered | Built, refused: Refusals) -> None:
-    """Write how an operator came to its kernel."""
+    """Write an operator's kernel, and the data from which the kernel was chosen and lowered."""
     document = json.dumps(desc.document(), indent=1, default=_document)
     head = f"{desc.spec.name}\nkernel: {name}\n"
     parts = {
@@ -61,14 +61,14 @@ def operator(desc: Desc, problem: Problem, name: str, made: Lowered | Built, ref
 
 
 def fused(title: str, problem: Problem, name: str, made: Lowered | Built) -> None:
-    """Write the kernel of nodes of a graph that are one statement."""
+    """Write the kernel of a fused statement, which computes several nodes of a graph."""
     form = shown(_form(name, problem))
     parts = {"statement": _statement(problem.statement), "normalised form": form, "steps": _made(made)}
     _write("operators", f"FUSED.{name.replace(':', '.')}", f"{title}\nkernel: {name}\n", parts)
 
 
 def graph(summary: str, kernels: Sequence[tuple[str, str]], refused: Refusals) -> None:
-    """Write which kernels a graph has, and what others said of its nodes, alone, fused, and as regions."""
+    """Write the kernels of a graph, and why other kernels refused its nodes, alone, fused, or as regions."""
     lines = "".join(f"{title}: {name}\n" for title, name in kernels)
     _write("graphs", f"{len(kernels)}-calls", summary + "\n", {"kernels": lines, "refused": _refusals(refused)})
 
@@ -90,7 +90,7 @@ def _statement(statement: Statement) -> str:
 
 
 def _form(name: str, problem: Problem) -> object:
-    """What the family's pattern makes of the statement; where a family has several, the one that takes it."""
+    """The normalised form of the statement by the pattern of the family, or by the first of several patterns that matches."""
     statement, tensors = problem.statement, problem.tensors
     patterns: dict[str, Sequence[Callable[[], object]]] = {
         "copy": [lambda: moves(statement)],
@@ -154,7 +154,7 @@ def _steps(steps: Sequence[Step | Repeat], indent: str) -> Iterator[str]:
 
 
 def shown(value: object, indent: int = 0) -> str:
-    """A value as text, the parts of a long one below one another."""
+    """A value as text. The parts of a long value are on lines of their own."""
     line = _line(value)
     if len(line) + indent <= WIDTH:
         return line
@@ -171,7 +171,7 @@ def shown(value: object, indent: int = 0) -> str:
 
 
 def _fields(value: object) -> dict[str, Any] | None:
-    """The members of a record by name; None of what is none."""
+    """The members of a record by name; None for a value that is not shown as a record."""
     if isinstance(value, (DataType, Expr, Variable, Tensor, TensorDesc, Nest)):
         return None
     names = getattr(value, "_fields", None) or getattr(value, "__dataclass_fields__", None)

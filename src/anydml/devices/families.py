@@ -1,4 +1,4 @@
-"""The table of devices: the kernel families of each, in the order in which they are tried, with functions that import them."""
+"""The table of devices: their kernel families in the order in which they are tried, each as a function that imports it."""
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -180,14 +180,14 @@ DEVICES: Mapping[str, Families] = {
     "reference": {"reference": reference},
 }
 
-# for the operators of a graph: a compiled copy of any size is better there, since it is a step of one call
+# for operators of a graph: small copies are compiled, too, since they are steps of the graph's call
 IN_GRAPHS: Mapping[str, Families] = {**DEVICES, "cpu": {**DEVICES["cpu"], "copy:compiled": copy_of_any_size}}
-# families that take fused statements, which belong to no operator: they need only the tensors
+# families for fused statements: they need only the statement and its tensors, and no operator
 FUSED: Mapping[str, Families] = {
     "cpu": {"contract.floats:compiled": contract_floats, "elementwise:compiled": elementwise_compiled},
     "reference": {},
 }
-# those that take fused statements between bytes, with constants
+# families for fused regions between 8-bit tensors, with constants
 BETWEEN: Families = {
     "contract.quantised:compiled": contract_quantised,
     "windows.quantised:compiled": windows_quantised,

@@ -65,13 +65,13 @@ class CompiledGraph(CompiledOperator):
         return f"<CompiledGraph: {summary(self._checked, [part.work for part in self.call.parts])}>"
 
     def profile(self, times: int = 10, **arrays: Any) -> Profile:
-        """The time that each call takes, the least of `times` executions. arrays: what bind takes, by name."""
+        """The time of each call: the least of `times` executions. arrays: the arguments of `bind`."""
         if times < 1:
             raise ValueError(f"times is {times}, and a graph is executed once at least")
         return profiled(self.call.runs(self.bind(**arrays).arrays), times)
 
     def counters(self) -> Counters:
-        """As an operator's, of all calls of the graph: the results between them are elements, too."""
+        """The counters of an operator, summed over all calls of the graph. Elements of intermediate tensors count, too."""
         parts = self.call.parts
         writes = [use.tensor.sizes for part in parts for use in part.work.writes.values()]
         return counters_of(sum(map(prod, writes)), [part.built.counted for part in parts])
@@ -92,9 +92,9 @@ class CompiledGraph(CompiledOperator):
 def compiled_graph(
     families: Families, fusing: Families, checked: CheckedGraph, machine: Machine, refused: Refusals
 ) -> CompiledGraph:
-    """The graph with the first kernel that takes each call. fusing: the families that take fused statements.
+    """The graph, where each call has the first kernel that takes it. fusing: the families that take fused statements.
 
-    refused: gets the kernels that refused a call, and their reasons.
+    refused: the list to which kernels that refused a call are appended, with their reasons.
     MemoryError if the graph would take more scratch and persistent memory than this machine has.
     """
     operators = every_work = operators_of(checked)
@@ -149,7 +149,7 @@ class _Kernels:
         self._statements: dict[Hashable, tuple[str, Built] | None] = {}
 
     def noted(self, stage: str, made: Passed) -> tuple[Work, ...]:
-        """What a pass has made; its reasons are kept beside those of kernels."""
+        """The calls that a pass returned. Its reasons are appended to those of kernels."""
         name = stage.removesuffix(" are")
         self._refused += [{"nodes": called(self._checked, node), "pass": name, "reason": text} for node, text in made.reasons]
         return made.operators
@@ -169,7 +169,7 @@ class _Kernels:
         return Part(work, compiled.kernel_name, compiled.built, compiled, called(self._checked, work.node))
 
     def between(self, work: Work, fixed: frozenset[int]) -> Part | None:
-        """The call of a region between bytes with its kernel; None if no family takes it."""
+        """The call of a region between 8-bit tensors with its kernel; None if no family takes it."""
         found = self._linked(BETWEEN, problem_between(self._checked, work, fixed), _title(self._checked, work))
         return None if found is None else Part(work, *found, None, _title(self._checked, work))
 
@@ -198,17 +198,17 @@ class _Kernels:
 
 
 def passed(stage: str, run: Pass, checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
-    """What a pass makes of calls; these as they are if it fails unexpectedly."""
+    """The result of a pass over calls. If the pass fails unexpectedly, the calls stay as they are."""
     return optional.attempted(stage, lambda: run(checked, operators), lambda _: Passed((*operators,)))
 
 
 def fused(checked: CheckedGraph, operators: Sequence[Work]) -> tuple[Work, ...]:
-    """The calls with moves left out and maps fused."""
+    """The calls, with moves removed and maps fused."""
     return passed(MAPS, fuse, checked, passed(MOVES, moved, checked, operators).operators).operators
 
 
 def moved(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
-    """The calls without those that only move elements which other calls can read or write in place."""
+    """The calls, without moves of elements that other calls can read or write in place."""
     found = {}
     known: dict[Desc, list[Move] | str] = {}
     for work in operators:
@@ -222,7 +222,7 @@ def moved(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
 
 
 def _between(checked: CheckedGraph, operators: Sequence[Work], kernels: _Kernels) -> tuple[dict[int, Part], tuple[Work, ...]]:
-    """The regions between bytes that a kernel computes as a whole, by their last nodes, and the calls with these regions."""
+    """The regions between 8-bit tensors for which there is a kernel, by their last nodes, and the calls with these regions."""
     fixed = fixed_buffers(checked, operators)
     found = kernels.noted(REGIONS, between_bytes(checked, operators))
     taken = {work.node: part for work in found if (part := kernels.between(work, fixed)) is not None}
@@ -230,14 +230,14 @@ def _between(checked: CheckedGraph, operators: Sequence[Work], kernels: _Kernels
 
 
 def problem_between(checked: CheckedGraph, work: Work, fixed: frozenset[int]) -> Problem:
-    """The problem of a region between bytes."""
+    """The problem of a region between 8-bit tensors."""
     assert work.nest is not None
     constants = {name: made for name, use in work.reads.items() if (made := _known(checked, use)) is not None}
     return Problem({OUTPUT: work.nest}, _tensors(work, fixed), Promises(constants=constants))
 
 
 def _known(checked: CheckedGraph, use: Use) -> NDArray[Any] | None:
-    """The elements of a constant; a dimension of stride 0 has size 1. None for other tensors."""
+    """The elements of a constant, with size 1 for a dimension of stride 0. None for other tensors and for 4-bit elements."""
     t = use.tensor
     if (constant := checked.constant(use.buffer)) is None or t.data_type.element_bits < 8:
         return None
@@ -248,7 +248,7 @@ def _known(checked: CheckedGraph, use: Use) -> NDArray[Any] | None:
 
 
 def _renamed(part: Part, work: Work, checked: CheckedGraph) -> Part:
-    """The part with a call of more nodes."""
+    """The part for a call of more nodes, with their title."""
     return part._replace(work=work, title=_title(checked, work))
 
 

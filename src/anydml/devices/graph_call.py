@@ -19,7 +19,7 @@ from anydml.kernels.call.address import address_of
 from anydml.kernels.kernel import Arrays, Built, Execute
 from anydml.tensor import TensorDesc
 
-BUFFER, PACKED = "\0buffer ", "\0packed "  # prefixes of the names of our own arrays, among the names of edges
+BUFFER, PACKED = "\0buffer ", "\0packed "  # prefixes that tell arrays made here from arrays named by edges
 
 
 class Part(NamedTuple):
@@ -49,14 +49,14 @@ class Part(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """A part with its arrays: its tensors, what it has packed, and its scratch."""
+    """A part with its arrays: its tensors, its packed arrays, and its scratch."""
 
     part: Part
     views: Arrays
 
 
 class Run(NamedTuple):
-    """A call of a graph's call: of a part, or a copy of an output. changing: the tensors it reads that are no constants."""
+    """One step of a graph's call: a part, or a copy of an output. changing: the tensors it reads that are not fixed."""
 
     part: Part | None
     execute: Execute
@@ -71,7 +71,7 @@ def _naming(run: Execute, title: str) -> None:
 
 
 class GraphCall:
-    """The parts of a graph as one kernel, from which `built` makes a `Built`.
+    """The parts of a graph as one kernel.
 
     once: the parts that initialize runs. parts: those that each call runs. fixed: the buffers that do not change after
     initialize.
@@ -107,7 +107,7 @@ class GraphCall:
         return Built(self.bind, temporary, self.initialize, kept, max(once, default=0))
 
     def initialize(self, owned: Arrays) -> Arrays:
-        """The persistent memory, from constants and owned inputs: fixed buffers, and the arrays that parts have packed."""
+        """The persistent memory, computed from constants and owned inputs: fixed buffers, and the packed arrays of parts."""
         memory = self._bound(self._checked.inputs, owned)
         found: dict[str, NDArray[Any]] = {}
         for part in self._once:
@@ -124,7 +124,7 @@ class GraphCall:
         return found
 
     def _passing(self) -> int:
-        """The bytes of memory that all kernels use in turn, and whose contents no kernel relies on."""
+        """The bytes of memory that all kernels use in turn. Its contents are undefined when a kernel begins."""
         most = max((part.built.passing for part in self.parts), default=0)
         return most + LINE if most else 0
 
@@ -207,7 +207,7 @@ class GraphCall:
         return memory
 
     def _views(self, part: Part, memory: Mapping[int, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """The arrays of a part's tensors, as far as their buffers have memory."""
+        """The arrays of those tensors of a part whose buffers have memory."""
         uses: dict[str, Use] = {**part.work.reads, **part.work.writes}
         return {
             name: laid_over(memory[use.buffer][use.offset :], use.tensor) for name, use in uses.items() if use.buffer in memory
@@ -215,7 +215,7 @@ class GraphCall:
 
 
 def _taking_turns(parts: Sequence[Part]) -> list[int]:
-    """For each part, the first part whose scratch it uses. Parts with equal steps share one, since they leave it as it was."""
+    """For each part, the first part whose scratch it uses. Parts with equal steps share scratch: each leaves it unchanged."""
     found: list[int] = []
     first: dict[Any, int] = {}
     by_built: dict[int, int] = {}
@@ -260,13 +260,13 @@ def bytes_of(array: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
 
 
 def laid_over(memory: NDArray[Any], tensor: TensorDesc) -> NDArray[Any]:
-    """The array of a tensor over bytes; for elements of 4 bits, the bytes themselves."""
+    """Memory as an array with a tensor's type and layout; for elements of 4 bits, the bytes themselves."""
     if tensor.data_type.element_bits == 4:
         return memory[: tensor.element_bytes]
     dtype = tensor.data_type.dtype
     strides = [stride * dtype.itemsize for stride in tensor.explicit_strides]
     try:
         view: NDArray[Any] = np.ndarray(tensor.sizes, dtype, memory, strides=strides)
-    except ValueError as error:  # zero strides can make more elements than an address space has
+    except ValueError as error:  # with zero strides, there can be more elements than addresses
         raise MemoryError(f"sizes {tensor.sizes} are too large for an array ({error})") from None
     return view

@@ -1,4 +1,4 @@
-"""The table of a graph: the phases of all its kernels as few calls, and the functions that Python runs between them."""
+"""The table of a graph: the phases of all its kernels in few calls, and the functions that Python runs between them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import NamedTuple
 from anydml.kernels.call.steps import StepTable, parts
 from anydml.kernels.kernel import Execute, Placed, Unfit
 
-LONG = 0.1  # seconds: the longest time without handling signals
-FEW = 8  # short kernels: up to so many run without releasing the GIL
-MANY = 1000  # short kernels: so many take less than LONG
+LONG = 0.1  # seconds: a call of machine code may take this long, and signals wait
+FEW = 8  # at most this many short kernels run without releasing the GIL
+MANY = 1000  # this many short kernels take less than LONG
 
 
 class Entry(NamedTuple):
-    """A kernel's phases. judges: if its status says that a value breaks a rule, these checks find the value."""
+    """A kernel's phases. judges: checks that find the value, if the kernel's status says that one breaks a rule."""
 
     placed: Placed
     judges: Sequence[Execute] = ()
 
 
 class Section(NamedTuple):
-    """The phases `first` to `past` - 1, made as one call; or a function that Python runs."""
+    """The phases `first` to `past` - 1, run in one call; or a function that Python runs."""
 
     first: int
     past: int
@@ -32,7 +32,8 @@ class Section(NamedTuple):
 class Table:
     """The phases of kernels, and the functions that Python runs between them, in order.
 
-    Consecutive phases are one call. It returns early if a kernel has undecided elements, and continues when these are decided.
+    Consecutive phases run in one call. If a kernel has undecided elements, the call returns early; once they are decided,
+    another call runs the phases that remain.
     Long calls are split so that signals are handled: the first execution runs each phase alone and measures its time.
     """
 
@@ -69,20 +70,20 @@ class Table:
                 else:
                     run()
                 spent.append(time.perf_counter() - began)
-        except BaseException:  # an interrupt may come anywhere; the next call must start from clean state
+        except BaseException:  # an interrupt may come anywhere, and the next call must find the scratch cleared
             self._clear()
             raise
         if not self._measured:
             self._sections, self._measured = merged(self._sections, spent), True
 
     def _run(self, first: int, past: int) -> int:
-        """Run the phases before `past`; returns the next phase, which is a later one if a kernel that stopped was completed."""
+        """Run the phases before `past`. Returns the next phase, which may be a later one if a stopped kernel was completed."""
         while first < past and self._some(first, past):
             first = self._settled(self._last())
         return max(first, past)
 
     def _settled(self, stopped: int) -> int:
-        """Complete the kernel that stopped in a phase; returns the first phase after this kernel."""
+        """Complete the kernel that stopped in a phase. Returns the first phase after this kernel."""
         (placed, judges), begin = self._owners[stopped]
         if placed.decide is None:
             for judge in judges:

@@ -12,7 +12,7 @@ from anydml.errors import DataError
 from anydml.schema.constraint import DataRule
 from anydml.schema.operator import Desc
 
-JUDGED = 1 << 18  # elements that are checked at a time, which takes a few bytes for each
+JUDGED = 1 << 18  # elements that are checked at a time; the check takes a few bytes for each
 
 
 def data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], None]:
@@ -32,7 +32,7 @@ def data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any]) -> Cal
 
 
 def _parts(view: NDArray[Any], before: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], int, NDArray[Any]]]:
-    """The parts of a tensor in order, of at most JUDGED elements: the leading indices, the first row, and the part."""
+    """The parts of a tensor in order, of at most JUDGED elements each, as (leading indices, first row, part)."""
     rows = JUDGED * len(view) // view.size
     if rows:
         yield from ((before, at, view[at : at + rows]) for at in range(0, len(view), rows))

@@ -1,4 +1,4 @@
-"""The call of a lowered statement: memory, addresses, and the table of steps, which families give as data."""
+"""The call of a lowered statement, made from the steps that a family gives as data: its memory, addresses and step table."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ NOTHING = np.zeros(0, np.int64)
 def link(lowered: Lowered, slow: InPython | None = None) -> Built:
     """The call for any arrays. Uncompilable if the code that runs the steps cannot be compiled.
 
-    slow: runs and reports what Python has to decide.
+    slow: decides undecided elements in Python, and warns if this takes long.
     """
     slow = slow or left_undecided("A kernel", "it")
     engine.compiled(runner, lowered.target)
     target, scratch, passing = lowered.target, lowered.scratch, lowered.passing
     sheets = [Sheet(rounds.phases, rounds.moved) for rounds in lowered.rounds]
-    # a kernel may have no constants; an address is never 0
+    # a kernel without constants has no such address, rather than 0
     fixed = {} if lowered.constants is None else {"constants": address_of(lowered.constants)}
     fixed |= {name: address_of(array) for name, array in lowered.own.items()}
     single = len(sheets) == 1 and not lowered.rounds[0].times
@@ -49,7 +49,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
         return own, words, arrays
 
     def settling(words: NDArray[np.int64], arrays: Arrays) -> Callable[[Callable[[], int]], None]:
-        """A function that decides the undecided elements of a call, and repeats both until none are left."""
+        """A function that takes a call, decides its undecided elements and repeats it, until none are left."""
         assert lowered.decide is not None
         arrays = {**lowered.own, **arrays} if lowered.own else arrays
         return partial(slow.settle, partial(lowered.decide, words, arrays), once=lowered.once)
@@ -117,7 +117,7 @@ def link(lowered: Lowered, slow: InPython | None = None) -> Built:
 
 
 class Tables(NamedTuple):
-    """The tables and the scratch of a call. numbers: those of each table. words: the scratch, if elements are decided in it."""
+    """The step tables and the scratch of a call. numbers: the words of each table. words: the scratch, as 64-bit words."""
 
     before: Sequence[Callable[[], int]]
     last: Callable[[], int]
@@ -136,13 +136,13 @@ def _direct(
 ) -> Direct:
     """A call on any arrays with the layouts of its tensors. Its tables and its scratch are made once and used again.
 
-    names: the tensors, in the order in which arrays are given; "" for none. views: the arrays by tensor, in the tensors'
-    layouts.
+    names: the tensors, in the order in which arrays are given; "" for an array that is no tensor. views: returns the arrays by
+    tensor, in the tensors' layouts.
     """
     each = [[(k, place, offset) for k, name in enumerate(names) if name for place, offset in x.uses(name)] for x in sheets]
     choosing = [k for k, sheet in enumerate(sheets) if sheet.chooses]
     (*others, uses), keeps, decides = each, lowered.scratch + lowered.passing <= KEPT, lowered.decide is not None
-    kept: list[Tables] = []  # of calls that have ended
+    kept: list[Tables] = []  # tables of calls that have ended, to be used again
 
     def prepare(before: Sequence[Callable[[], int]], tables: Sequence[memoryview], arrays: Sequence[NDArray[Any]]) -> None:
         for numbers, places in zip(tables, others, strict=False):
@@ -155,14 +155,14 @@ def _direct(
 
     def call(arrays: Sequence[NDArray[Any]]) -> None:
         try:
-            made = kept.pop()  # two threads never get the same
+            made = kept.pop()  # atomic: two threads never get the same tables
         except IndexError:
             made = make()
         before, last, tables, words, passing = made
         put_addresses(tables[-1], uses, arrays)
         if others or choosing:
             prepare(before, tables, arrays)
-        if last():  # after an error from here on, the scratch is not kept
+        if last():  # if an error is raised from here on, the tables and the scratch are not used again
             if not decides:
                 raise Unfit
             settling(words, {**views(arrays), **passing})(last)
@@ -194,7 +194,7 @@ def _in_turn(calls: Sequence[Callable[[], object]]) -> None:
 
 
 def _aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:
-    """Zeroed memory, and the address in it of `nbytes` bytes that begin at a cache line."""
+    """Zeroed memory, and the address in it where `nbytes` bytes begin at a cache line."""
     memory = np.zeros(nbytes + LINE, np.uint8)
     return memory, _line_in(memory)
 
@@ -217,7 +217,7 @@ def _addresses(sheet: Sheet, arrays: Arrays, own: dict[str, int]) -> list[int]:
 def _again(
     run: Callable[[], int], numbers: NDArray[np.int64], times: tuple[int, ...], moves: list[NDArray[np.int64]]
 ) -> Callable[[], int]:
-    """The call repeated `times`, its addresses advanced by `moves` each time, until a status is not 0."""
+    """A call repeated at each index of `times`, with its addresses advanced by `moves`, until a status is not 0."""
     first = numbers.copy()
 
     def again() -> int:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Spent(NamedTuple):
-    """A call: its nodes, or its name in a program; its kernel, its least time, and the bytes that it reads and writes."""
+    """One call: its nodes (or its name in a program), its kernel, its least time, and the bytes that it reads and writes."""
 
     nodes: str
     kernel: str

@@ -13,7 +13,7 @@ LONG = 1.0  # seconds in Python after which a call is reported as slow
 
 
 class InPython:
-    """The elements of a compiled operator that Python evaluates. what, why: for the warning, which is given once."""
+    """The elements of a compiled operator that Python evaluates. what, why: parts of the warning, which is given once."""
 
     def __init__(self, what: str, why: str) -> None:
         self.what, self.why, self.said = what, why, False
@@ -32,7 +32,7 @@ class InPython:
         self._say(spent, TALLY.elements - before)
 
     def watching(self, built: Built) -> Built:
-        """A kernel whose calls are timed entirely."""
+        """The kernel, with calls that measure their whole time."""
         bind = built.bind
 
         def watched(arrays: Arrays) -> Execute:
@@ -63,7 +63,7 @@ def left_undecided(what: str, kernel: str) -> InPython:
 
 
 def not_compiled(what: str, refused: Sequence[Mapping[str, str]]) -> InPython:
-    """Elements of an operator that no other kernel takes. refused: the kernels and their reasons."""
+    """Elements of an operator that no compiled kernel takes. refused: the kernels and their reasons."""
     kernels: dict[str, list[str]] = {}
     for one in refused:
         kernels.setdefault(one["reason"], []).append(one["kernel"])

@@ -16,7 +16,7 @@ def level() -> int:
 
 
 def write(event: str, **members: Any) -> None:
-    with guard:  # of the import and of the stream's own lock
-        import json  # 7 ms that only those who ask for these lines spend
+    with guard:  # for the import, and for the stream's own lock
+        import json  # takes 7 ms, and only these lines need it
 
         print(json.dumps({"anydml": event, **members}), file=sys.stderr, flush=True)

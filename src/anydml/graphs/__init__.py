@@ -1,1 +1,1 @@
-"""Graphs of operators: passes from statements to statements, which change no bit of any result."""
+"""Graphs of operators, and the passes that fuse and remove calls. No pass changes a bit of any result."""

@@ -1,7 +1,7 @@
-"""Regions between bytes: an 8-bit tensor that follows from bytes and constants through floats, as one fused statement.
+"""Regions between 8-bit tensors: operators that compute one from others and from constants, through floats, are fused.
 
-Every float tensor between is replaced by its expression, rounded to the tensor's type, so the statement has the bits of the
-operators. Whether a kernel takes it is decided by the patterns of the kernels.
+In the fused statement, each float tensor is replaced by its expression, rounded to the tensor's type, so that the result has
+the same bits as that of the operators. The patterns of kernels decide which of these statements they take.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _ReadAs = Callable[[Expr, Use, tuple[Expr, ...]], Expr]
 
 
 class NotBetween(Exception):
-    """Raised where an operator ends no region; the message is the reason, empty if nothing about it is float."""
+    """Raised if no region ends with an operator. The message is the reason; empty if the operator reads no floats."""
 
 
 def between_bytes(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
-    """The regions whose last operators are in `operators`, as fused statements; for other operators, reasons.
+    """All regions as fused statements, and the reasons why other operators with an 8-bit output are not the last of a region.
 
-    A tensor between two operators of a region has no other reader and is not an output of the graph. Tensors that are maps of
-    bytes and constants alone, such as dequantised ones, may have other readers, and may be replaced under a reduction.
+    A tensor between two operators of a region has no other reader and is not an output of the graph. Dequantised tensors, and
+    other maps of bytes and constants alone, may have other readers, and may be replaced inside a reduction.
     """
     graph, found, reasons = _Graph(checked, operators), list[Work](), list[Reason]()
     for work in operators:
@@ -49,7 +49,7 @@ def between_bytes(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
 
 
 def with_regions(checked: CheckedGraph, operators: Sequence[Work], taken: Sequence[Work]) -> tuple[Work, ...]:
-    """The calls with regions in place of the operators that they replace, and without those whose results are now unread."""
+    """The calls, with regions in place of the operators that they fuse, and without dequantisations that are no longer read."""
     inside_ = {node for region in taken for node in region.nodes}
     ends = {region.node: region for region in taken}
     rest = [ends.get(work.node, work) for work in operators if work.node in ends or work.node not in inside_]
@@ -73,7 +73,7 @@ def with_regions(checked: CheckedGraph, operators: Sequence[Work], taken: Sequen
 
 
 class _Link(NamedTuple):
-    """An operator with its statement. reads, writes: as in `Work`. anew: its sizes are others than those of its statement."""
+    """An operator with its statement. anew: the tensors of `work` have other sizes than those of the statement."""
 
     work: Work
     nest: Nest
@@ -97,7 +97,7 @@ class _Graph:
             for buffer in {use.buffer for use in work.reads.values()}:
                 self._readers[buffer] = self._readers.get(buffer, 0) + 1
         self._dequantised: dict[int, _Link | None] = {}
-        # shared, so that equal layers have the same expressions, which are made once
+        # symbols are shared, so that equal layers have the same expressions, and these are made once
         self.symbols: dict[tuple[str, tuple[int, ...], DataType], Tensor] = {}
 
     def link(self, work: Work) -> _Link:
@@ -112,11 +112,11 @@ class _Graph:
         return _Link(work, nest)
 
     def computed(self, use: Use) -> bool:
-        """Whether a tensor holds floats that are no constants."""
+        """Whether a tensor holds floats and is not a constant."""
         return use.tensor.data_type in FLOATS and self.checked.constant(use.buffer) is None
 
     def dequantised(self, use: Use) -> _Link | None:
-        """The operator that writes a tensor, if it is a map of bytes and constants alone."""
+        """The operator that writes a tensor, if it is a map of bytes and constants alone, such as a dequantisation."""
         if use.buffer not in self._dequantised:
             self._dequantised[use.buffer] = None
             if (work := self.writers.get(use.buffer)) is not None:
@@ -130,7 +130,7 @@ class _Graph:
         return self._dequantised[use.buffer]
 
     def before(self, use: Use, reader: Work) -> _Link:
-        """The operator that writes a tensor which has one reader."""
+        """The operator that writes a tensor. NotBetween if the tensor has a reader besides `reader`."""
         work = self.writers.get(use.buffer)
         if work is None:
             raise NotBetween(f"{called(self.checked, reader.node)} reads floats that are an input of the graph")
@@ -144,7 +144,7 @@ def reduces(nest: Nest) -> bool:
 
 
 class _Region:
-    """The region that ends with an operator. NotBetween if there is none."""
+    """The region whose last operator is `work`. NotBetween if there is none."""
 
     def __init__(self, graph: _Graph, work: Work) -> None:
         self.graph = graph
@@ -165,7 +165,7 @@ class _Region:
         return called(self.graph.checked, work.node)
 
     def _chain(self, work: Work) -> list[_Link]:
-        """The operators from the last one back to one that reduces. All but that one are maps."""
+        """The operators of the region, from the last one back to the first, which reduces. All others are maps."""
         if not any(map(self.graph.computed, work.reads.values())):
             raise NotBetween("")
         chain = [self.graph.link(work)]
@@ -182,7 +182,7 @@ class _Region:
         return chain
 
     def _seen_as(self, chain: Sequence[_Link], use: Use, written: Use) -> list[_Link]:
-        """Maps of elements that are packed, with the sizes with which another operator writes these."""
+        """The chain's maps on packed tensors, with the sizes of `written`: the same elements as their writer sees them."""
         t, s = use.tensor, written.tensor
         same = t.data_type is s.data_type and t.span == s.span and use.offset == written.offset
         if not same or not is_packed(t) or not is_packed(s):
@@ -190,7 +190,7 @@ class _Region:
         return [self._anew(link, t.sizes, s, 0) for link in chain]
 
     def _anew(self, link: _Link, sizes: tuple[int, ...], t: TensorDesc, first: int) -> _Link:
-        """A map whose tensors have `sizes` as one of packed elements from the first one on, in the layout of t."""
+        """A map on packed tensors of `sizes`, changed to tensors in the layout of t that begin at the element `first`."""
 
         def anew(use: Use) -> Use:
             old, zeros = use.tensor, (0,) * len(t.sizes)
@@ -211,7 +211,7 @@ class _Region:
         return _Link(replace(link.work, reads=reads, writes=writes), link.nest, anew=True)
 
     def _element(self, k: int, index: Sequence[Expr]) -> Expr:
-        """The element that an operator of the chain computes."""
+        """The expression of an element of operator k of the chain, with those of the operators before it in place of reads."""
         link = self.chain[k]
         before = self.chain[k + 1].written.buffer if k + 1 < len(self.chain) else None
 
@@ -227,7 +227,7 @@ class _Region:
         return self._replaced(link, index, read)
 
     def _replaced(self, link: _Link, index: Sequence[Expr], read: _ReadAs) -> Expr:
-        """The body of a statement at other indices, with its reads replaced."""
+        """The body of an operator's statement at an index, with each read replaced by the result of `read`."""
         nest = link.nest
         made: dict[Expr, Expr] = {} if link.anew else dict(zip(nest.index, index, strict=True))
         for e in walk(nest.body):
@@ -241,7 +241,7 @@ class _Region:
         return made[nest.body]
 
     def _read(self, use: Use, args: tuple[Expr, ...], mode: str) -> Expr:
-        """An element of a tensor: of bytes or constants as it is, of a dequantised one as its expression."""
+        """The expression of an element: a read for bytes and constants, the dequantisation for a dequantised tensor."""
         if not self.graph.computed(use):
             return make("read", args, (self._tensor(use), mode))
         if (link := self.graph.dequantised(use)) is None:
@@ -264,7 +264,7 @@ class _Region:
         return select(inside(index, use.tensor.sizes), made, args[-1]) if mode == "otherwise" else made
 
     def _tensor(self, use: Use) -> Tensor:
-        """The symbol of a tensor; names count them, so that equal statements are found equal."""
+        """The symbol of a tensor. Symbols are named t0, t1, .. so that equal regions have equal statements."""
         t = use.tensor
         key = use.buffer, use.offset, t.data_type, t.sizes, t.explicit_strides
         if key not in self._tensors:

@@ -38,7 +38,7 @@ class _Checking:
         self.desc, self.level = desc, level
         self.input_count, self.output_count = desc.counts
         self.faults: list[Fault] = []
-        self._known: dict[Desc, Checked[Desc]] = {}  # the descs that keep every rule, checked once
+        self._known: dict[Desc, Checked[Desc]] = {}  # descs that keep every rule; equal descs are checked once
         self.nodes = tuple(self._node(i, node) for i, node in enumerate(desc.nodes))
         self.inputs_of = [_tensors(node, INPUT) for node in desc.nodes]
         self.outputs_of = [_tensors(node, OUTPUT) for node in desc.nodes]
@@ -87,10 +87,10 @@ class _Checking:
         return None
 
     def _checked(self, desc: Desc) -> Checked[Desc]:
-        """A checked desc; equal descs are checked once."""
+        """The checked desc. Equal descs are checked once."""
         try:
             known = self._known.get(desc)
-        except TypeError:  # a value of a wrong type may have no hash; the check reports it as a violation
+        except TypeError:  # the desc has no hash if a value of a wrong type has none; the check reports such a value
             known = None
         if known is None:
             self._known[desc] = known = check(desc, self.level)
@@ -250,7 +250,7 @@ class _Checking:
         return Bound(name, given.spelled_out(), given.total_tensor_size_in_bytes, -1)
 
     def checked(self) -> CheckedGraph:
-        """The checked graph, with a buffer for each tensor that is written, bound or constant."""
+        """The checked graph, with a buffer for each tensor: outputs of operators, inputs of the graph, and constants."""
         buffers: list[Buffer] = []
         reads: list[dict[str, int]] = [{} for _ in self.nodes]
         writes: list[dict[str, int]] = [{} for _ in self.nodes]
@@ -288,7 +288,7 @@ class _Checking:
 
 
 def _tensors(node: OperatorNode | ConstantNode, role: str) -> list[str | None]:
-    """A node's tensors in the order in which edges count them. A constant has one output."""
+    """The names of a node's tensors of a role, in the order in which edges count them. A constant has one output."""
     if isinstance(node, ConstantNode):
         return [] if role == INPUT else [""]
     return tensor_names(node.desc, role) if isinstance(node.desc, Desc) else []

@@ -87,8 +87,8 @@ class GraphDesc:
 
     An edge without a name is called `input_0` or `output_0`, by its graph index. input_count, output_count: by default the
     numbers of inputs and outputs that the edges mention. input_tensors, output_tensors: for each input and output of the
-    graph, the desc of the array that is bound to it, or None for the desc of the node's tensor; if an input leads to several
-    tensors, for the one with the most bytes.
+    graph, the desc of the array that is bound to it, or None for the desc of the node's tensor. If an input leads to several
+    tensors, None means the desc of the tensor with the most bytes.
     Source: ns-directml-dml_graph_desc.
     """
 
@@ -102,7 +102,7 @@ class GraphDesc:
     output_tensors: tuple[TensorDesc | None, ...] = ()
 
     def __post_init__(self) -> None:
-        def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction
+        def put(name: str, value: Any) -> None:  # the class is frozen, so assignment needs object.__setattr__
             object.__setattr__(self, name, value)
 
         put("nodes", tuple(self.nodes))
@@ -117,7 +117,7 @@ class GraphDesc:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The numbers of inputs and outputs: as given, else those that the edges mention."""
+        """The given numbers of inputs and outputs, or else the numbers that the edges mention."""
         inputs = max((e.graph_input_index for e in self.input_edges), default=-1) + 1
         outputs = max((e.graph_output_index for e in self.output_edges), default=-1) + 1
         return (

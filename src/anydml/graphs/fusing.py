@@ -1,4 +1,4 @@
-"""Fusing: a map becomes one statement with the operator whose result it reads, without the tensor between them."""
+"""Fusing: a map and the operator whose result it reads become one statement, so that the tensor between is not written."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, meaning, stated
 from anydml.schema.traversal import bound_by, walk
 
-MOST = 100  # nodes of an expression: a longer one needs more registers than there are
-# operations that are free in the epilogue of a sum of products; other functions are faster in a kernel of their own
+MOST = 100  # nodes of a fused expression; longer ones need more registers than processors have
+# operations that cost nothing in the epilogue of a sum of products; others are faster in a kernel of their own
 BESIDE_SUMS = {
     *("constant", "variable", "read", "add", "sub", "mul", "neg", "abs", "max", "min"),
     *("select", "less", "less_equal", "equal", "both", "either"),
@@ -24,10 +24,11 @@ BESIDE_SUMS = {
 
 
 def fuse(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
-    """The operators, with each map fused with the maps and sums whose only reader it is.
+    """The operators, with each map fused with the maps and sums that only this map reads.
 
-    A map must read the other operator's elements at its own index and with the same layout. A tensor stays if it is an output
-    of the graph or has several readers. A sum is fused only if it is a sum of products and the map consists of arithmetic.
+    The map must read the other operator's elements at its own index and in the layout in which they are written. A tensor that
+    is an output of the graph, or has several readers, is still written. A sum is fused only if it is a sum of products and the
+    map consists of arithmetic.
     """
     kept = {bound.buffer for bound in checked.outputs}
     readers: dict[int, int] = {}
@@ -38,7 +39,7 @@ def fuse(checked: CheckedGraph, operators: Sequence[Work]) -> Passed:
     tensors: dict[str, Tensor] = {}
     found: dict[int, Work] = {}
     reasons: list[Reason] = []
-    given = {work.node for work in operators if work.nest is not None}  # regions, whose kernels name their tensors
+    given = {work.node for work in operators if work.nest is not None}  # regions: they have kernels, and are not fused again
     for work in operators:
         found[work.node] = work
         if work.nest is not None or (consumer := _stated(checked, work, tensors)) is None:
@@ -119,7 +120,7 @@ def _both(consumer: Work, producer: Work, buffer: int) -> Work | str:
 
 
 def _goes_on(consumer: Nest, producer: Nest) -> bool:
-    """Whether the consumer is a map that costs nothing as the epilogue of the producer's sum of products."""
+    """Whether the producer is a sum of products, and the consumer's operations cost nothing in its epilogue."""
     return _sums_products(producer) and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
 
 

@@ -1,4 +1,4 @@
-"""Fusion of two statements: the tensor between them is not written, but its elements are rounded as before."""
+"""Fusion of two statements: the tensor between them is not written, but the fused statement rounds its elements as before."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Producer(NamedTuple):
 def fused(consumer: Nest, producers: Mapping[str, Producer]) -> Nest | str:
     """The consumer with each read of a producer's tensor replaced by the producer's expression, rounded to the tensor's type.
 
-    producers: by the name of the tensor that the consumer reads. A producer that reduces is taken only if the consumer is a
-    map that reads each of its elements exactly once, which then becomes the epilogue of the producer's kernel. Returns a
-    reason if the result would not have the same bits, or would compute an element more than once.
+    producers: by the name of the tensor that the consumer reads. A producer that reduces is fused only if the consumer is a
+    map that reads each of its elements exactly once; the map is then the epilogue of the producer's kernel. If the result
+    would not have the same bits, or would compute an element more than once, the reason is returned.
     """
     made: dict[Expr, Expr] = {}
     reduced = ""
@@ -49,7 +49,7 @@ def fused(consumer: Nest, producers: Mapping[str, Producer]) -> Nest | str:
 
 
 def _each_once(index: Sequence[Expr], consumer: Nest) -> bool:
-    """Whether different elements of the consumer read different elements at this index."""
+    """Whether different elements of the consumer read different elements of the tensor that they read at this index."""
     alone = {i for i in index if i.op == "variable"}
     return all(i in alone or i.data.size == 1 for i in consumer.index)
 

@@ -1,7 +1,7 @@
 """Layouts: operators that only move elements are removed, if other operators can read or write these elements in place.
 
-A slice, a part of a split, a reshaped or a transposed tensor is read from the buffer of its source. A tensor that is joined
-with others is written directly to its place in the joined tensor.
+Slices, parts of a split, and reshaped or transposed tensors are read from the buffer of their source. Tensors that are joined
+are written directly to their place in the joined tensor.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from anydml.tensor import TensorDesc
 if TYPE_CHECKING:
     from anydml.kernels.match.moves import Move
 
-RUN = 256  # contiguous bytes: with rows of this length, a map is as fast as with a packed tensor
+RUN = 256  # bytes: with contiguous rows of this length, a map is as fast as on a packed tensor
 
 
 class BufferLayout(NamedTuple):
-    """The place of a buffer's elements within another buffer.
+    """The layout of one buffer's elements within another buffer.
 
-    tensor: the elements in their own buffer. buffer, offset: the other buffer, and the byte where they begin there. strides:
-    the strides of the tensor's dimensions there.
+    tensor: the elements with the layout in their own buffer. buffer, offset: the other buffer, and the byte in it where the
+    elements begin. strides: the strides of the tensor's dimensions in the other buffer.
     """
 
     tensor: TensorDesc
@@ -39,16 +39,16 @@ class BufferLayout(NamedTuple):
 
     @property
     def packed(self) -> bool:
-        """Whether the bytes are the same in the same order."""
+        """Whether the elements have the same strides in both buffers."""
         t = self.tensor
         return all(a == b for n, a, b in zip(t.sizes, t.explicit_strides, self.strides, strict=True) if n > 1)
 
 
 def laid(checked: CheckedGraph, operators: Sequence[Work], moves: Mapping[int, Sequence[Move]]) -> Passed:
-    """The operators, without those of `moves` (by node) whose input or output can share the memory of the other one.
+    """The operators, without those moves whose input and output can share memory. moves: the moves of operators, by node.
 
-    A move is removed only if every other operator that uses the tensor can use it there without loss of speed: only maps and
-    moves take tensors that are not packed, and these need long contiguous rows. An output of the graph keeps its own memory.
+    A move is removed only if every other operator that uses the tensor can use its new layout without loss of speed: it has to
+    be a map or a move, and rows have to be long and contiguous. An output of the graph keeps its own memory.
     """
     plan = _Plan(checked, operators)
     reasons = dict[int, str]()
@@ -70,7 +70,7 @@ class _User(NamedTuple):
 
 
 class _Plan:
-    """The operators while moves are removed. Tensors are changed one by one, since an operator may have very many."""
+    """The operators while moves are removed. Tensors are replaced one by one, since an operator may have very many."""
 
     def __init__(self, checked: CheckedGraph, operators: Sequence[Work]) -> None:
         self._checked = checked
@@ -97,7 +97,7 @@ class _Plan:
         )
 
     def read_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, BufferLayout] | str:
-        """The place of each output of a move within its source, where it can be read instead."""
+        """The layout of each output of a move within its source, from which readers can read it; or the reason for none."""
         reads, writes = self._uses[node]
         by_output = {move.target: move for move in moves}
         if len(by_output) != len(moves) or by_output.keys() != writes.keys():
@@ -113,7 +113,7 @@ class _Plan:
         return placed
 
     def written_in_place(self, node: int, moves: Sequence[Move]) -> dict[int, BufferLayout] | str:
-        """The place of each input of a move within its target, where it can be written instead."""
+        """The layout of each input of a move within the target, to which its writer can write it; or the reason for none."""
         reads, writes = self._uses[node]
         if len(writes) != 1 or len({use.buffer for use in reads.values()}) != len(moves):
             return "it reads a tensor twice"
@@ -130,9 +130,9 @@ class _Plan:
         return placed
 
     def leave_out(self, node: int, placed: Mapping[int, BufferLayout] | str) -> str:
-        """Remove a move, if every other operator that uses the buffers in `placed` can use them at their new places.
+        """Remove a move, if every other operator that uses the buffers in `placed` can use them in their new layouts.
 
-        placed: may be the reason why there are none. Returns the reason why the move stays, or "".
+        placed: the new layouts by buffer, or the reason why there are none. Returns "" or the reason why the move stays.
         """
         if isinstance(placed, str):
             return placed
@@ -159,8 +159,8 @@ class _Plan:
         return ""
 
     def _serves(self, node: int, t: TensorDesc) -> bool:
-        """Whether an operator takes a tensor that is not packed without loss of speed."""
-        if self._operators[node].nest is not None:  # a region is already compiled for the layouts of its tensors
+        """Whether an operator is as fast on this tensor, which is not packed, as on a packed one."""
+        if self._operators[node].nest is not None:  # a region has been compiled for the layouts of its tensors
             return False
         operator = self._checked.nodes[node]
         assert operator is not None
@@ -177,7 +177,7 @@ class _Plan:
 
 
 def _source_of(move: Move, source: Use, target: Use) -> BufferLayout | None:
-    """The place of a move's output within the tensor that it is moved from."""
+    """The layout of a move's output within its source; None if no strides describe it."""
     t = target.tensor
     if any(move.first) or move.sizes != t.sizes or move.places or not _whole(target):
         return None
@@ -191,7 +191,7 @@ def _source_of(move: Move, source: Use, target: Use) -> BufferLayout | None:
 
 
 def _target_of(move: Move, source: Use, target: Use) -> BufferLayout | None:
-    """The place of a move's input within the tensor that it is moved to."""
+    """The layout of a move's input within its target; None if no strides describe it."""
     t, into = source.tensor, target.tensor.explicit_strides
     if any(move.start) or move.places or source.offset or not _whole(source) or prod(move.sizes) != prod(t.sizes):
         return None
@@ -208,7 +208,7 @@ def _target_of(move: Move, source: Use, target: Use) -> BufferLayout | None:
 
 
 def _whole(use: Use) -> bool:
-    """Whether a tensor's elements are whole bytes, contiguous in some order, from the start of its buffer."""
+    """Whether a tensor fills its buffer from the start without gaps, in some order of dimensions. Not for 4-bit elements."""
     t = use.tensor
     return (
         not use.offset
@@ -219,7 +219,7 @@ def _whole(use: Use) -> bool:
 
 
 def within(layout: BufferLayout, use: Use) -> Use | None:
-    """A use of a buffer as a use of the buffer that contains it; None if no strides reach its elements there."""
+    """A use of a buffer, translated to the buffer that contains it; None if no strides describe its elements there."""
     t, u = layout.tensor, use.tensor
     if u.data_type.element_bits < 8:
         return None
@@ -257,7 +257,7 @@ def within(layout: BufferLayout, use: Use) -> Use | None:
 def _runs(t: TensorDesc, strides: Sequence[int]) -> list[tuple[int, int, int]]:
     """A tensor's dimensions, outermost first, as (size, own stride, stride in the other buffer).
 
-    Dimensions that are contiguous with each other in both are merged to one.
+    Neighbouring dimensions are merged if both buffers store them as one dimension.
     """
     along = sorted(
         ((weight, n, stride) for n, weight, stride in zip(t.sizes, t.explicit_strides, strides, strict=True) if n > 1)

@@ -12,9 +12,9 @@ from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.plan import Work, lie_alike, read_beyond
 
 LINE = 64
-ATTEMPTS = 200  # random orders that are tried if the simple ones leave holes, as long as
-WORK = 1 << 20  # no more pairs of buffers are compared than this
-MANY = 500  # with more buffers than this, each is placed in the order of the calls, since there are too many pairs
+ATTEMPTS = 200  # random orders at most, tried if the order by size leaves holes
+WORK = 1 << 20  # pairs of buffers at most that are compared for random orders
+MANY = 500  # with more buffers, pairs are not compared, and each is placed in the order of the calls
 
 
 class Life(NamedTuple):
@@ -33,12 +33,13 @@ class Layout(NamedTuple):
 
 
 def laid_in_scratch(checked: CheckedGraph, operators: Sequence[Work], may: Sequence[Collection[str]]) -> Layout:
-    """The layout of the scratch, for tensors that are written and not bound, and for outputs that are read beyond their end.
+    """The layout of the scratch. Buffers that are not needed at the same time share memory.
 
+    The scratch holds tensors that are written and not bound, and outputs that a call reads beyond the written elements.
     may: for each call, the inputs that its output may be identical to.
     """
     sizes = _sizes(checked, operators)
-    copied = {b.buffer for b in checked.outputs} & sizes.keys()  # these are copied at the end, and alive until then
+    copied = {b.buffer for b in checked.outputs} & sizes.keys()  # outputs in the scratch, which are copied after the last call
     taken = in_place(operators, {b: n for b, n in sizes.items() if b not in copied}, may)
     found = lives(operators, sizes, taken)
     found = {b: life._replace(last=len(operators)) if b in copied else life for b, life in found.items()}
@@ -65,7 +66,7 @@ def _sizes(checked: CheckedGraph, operators: Sequence[Work]) -> dict[int, int]:
 def lives(operators: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[int, int]) -> dict[int, Life]:
     """The life of each buffer in `sizes`: from the call that writes it to the last one that reads it.
 
-    taken: buffers that use the memory of another one, whose life then includes theirs.
+    taken: buffers that reuse the memory of another one. The life of this one then includes theirs.
     """
     found: dict[int, Life] = {}
     for at, work in enumerate(operators):
@@ -78,7 +79,7 @@ def lives(operators: Sequence[Work], sizes: Mapping[int, int], taken: Mapping[in
 
 
 def in_place(operators: Sequence[Work], sizes: Mapping[int, int], may: Sequence[Collection[str]]) -> dict[int, int]:
-    """The buffers that reuse the memory of an input of their call, each with the buffer that had this memory first.
+    """The outputs that reuse the memory of an input of their call, each with the buffer that had this memory first.
 
     The call must be the last one that reads the input. may: for each call, the inputs that its output may be identical to.
     """
@@ -112,7 +113,7 @@ def in_place(operators: Sequence[Work], sizes: Mapping[int, int], may: Sequence[
 
 
 def most_alive(found: Mapping[int, Life]) -> int:
-    """The largest sum of bytes that are needed at once."""
+    """The largest number of bytes that are needed at the same time."""
     changes: dict[int, int] = {}
     for life in found.values():
         changes[life.first] = changes.get(life.first, 0) + life.bytes
@@ -125,11 +126,11 @@ def most_alive(found: Mapping[int, Life]) -> int:
 
 
 def laid_out(found: Mapping[int, Life]) -> Layout:
-    """Offsets, multiples of a cache line, such that no two buffers overlap that are alive at the same time.
+    """A layout in which buffers that are needed at the same time do not overlap. Offsets are multiples of a cache line.
 
-    Each buffer in turn goes to the lowest offset that is free during its whole life. The order determines the total: the
-    largest first is nearly always best. If it leaves holes, random orders are tried, the same ones in each process. If there
-    are very many buffers, each goes to the smallest hole that fits when it is written, in the order of the calls or in reverse.
+    Buffers are placed one by one, each at the lowest offset that is free during its whole life. The order determines the total
+    size: the largest first is nearly always best. If it leaves holes, random orders are tried, the same ones in each process.
+    If there are very many buffers, they are placed in the order of the calls, or in reverse, each in the smallest free hole.
     """
     if len(found) > MANY:
         ends = max(life.last for life in found.values())
@@ -176,13 +177,16 @@ def _placed(found: Mapping[int, Life], order: Sequence[int]) -> Layout:
 
 
 def _in_turn(found: Mapping[int, Life]) -> Layout:
-    """The layout in which each buffer, when its life begins, goes to the smallest hole that it fits in, the largest first."""
+    """The layout made in the order of the calls: a buffer is placed in the smallest hole that is free when its life begins.
+
+    Of buffers whose lives begin with the same call, the largest is placed first.
+    """
     ending: dict[int, list[int]] = {}
     for buffer, life in found.items():
         ending.setdefault(life.last, []).append(buffer)
-    holes: list[tuple[int, int]] = []  # sizes and offsets, in order
-    begins: dict[int, int] = {}  # sizes of holes, by where they begin
-    ends: dict[int, int] = {}  # and where they begin, by where they end
+    holes: list[tuple[int, int]] = []  # (size, offset), sorted
+    begins: dict[int, int] = {}  # the size of the hole that begins at an offset
+    ends: dict[int, int] = {}  # the offset where the hole begins that ends at an offset
     offsets: dict[int, int] = {}
     most = now = 0
 
@@ -212,7 +216,7 @@ def _in_turn(found: Mapping[int, Life]) -> Layout:
             size = take(at)
             if size > life.bytes:
                 leave(at + life.bytes, size - life.bytes)
-        else:  # at the end, together with the hole before the end, if any
+        else:  # no hole fits: place the buffer at the end, or in a hole before the end, which it enlarges
             at = ends.get(most, most)
             if at < most:
                 take(at)

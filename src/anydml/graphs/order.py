@@ -29,8 +29,8 @@ def ordered(count: int, edges: Sequence[tuple[int, int]]) -> tuple[int, ...] | l
         return tuple(found)
     left = {node for node in range(count) if before[node]}
     into = {b: a for a, b in edges if a in left and b in left}
-    path = {min(into): 0}  # the nodes so far, with their positions
-    while (node := into[next(reversed(path))]) not in path:  # backwards: each remaining node has a predecessor
+    path = {min(into): 0}  # the nodes so far, with their positions in the path
+    while (node := into[next(reversed(path))]) not in path:  # go backwards, since each remaining node has a predecessor
         path[node] = len(path)
     cycle = [*path][path[node] :][::-1]
     first = cycle.index(min(cycle))

@@ -13,7 +13,7 @@ from anydml.schema.statement import Nest
 from anydml.schema.traversal import walk
 from anydml.tensor import TensorDesc
 
-OUTPUT = "output"  # of a fused statement
+OUTPUT = "output"  # the name of a fused statement's output
 
 
 class Use(NamedTuple):
@@ -25,14 +25,14 @@ class Use(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """The reason why a pass has left an operator as it is. node: that operator."""
+    """The reason why a pass left an operator unchanged. node: that operator."""
 
     node: int
     text: str
 
 
 class Passed(NamedTuple):
-    """What a pass of a graph has made of its calls. reasons: for each call that the pass concerns and has left as it is."""
+    """The calls after a pass. reasons: one for each call that the pass could have changed and did not."""
 
     operators: tuple[Work, ...]
     reasons: tuple[Reason, ...] = ()
@@ -79,7 +79,7 @@ def lie_alike(a: Use, b: Use) -> bool:
 
 
 def spelled(nest: Nest) -> Hashable:
-    """A key of a statement, equal for statements that are equal except for their variables."""
+    """A key of a statement. Statements that differ only in their variables have equal keys."""
     places: dict[Expr, int] = {}
     variables: dict[Variable, int] = {}
 
@@ -99,7 +99,7 @@ def spelled(nest: Nest) -> Hashable:
 
 
 def fixed_buffers(checked: CheckedGraph, operators: Sequence[Work]) -> frozenset[int]:
-    """The buffers that do not change after initialization: constants, owned inputs, and what is computed from them alone."""
+    """The buffers that do not change after initialize: constants, owned inputs, and tensors computed from these alone."""
     fixed = {i for i, b in enumerate(checked.buffers) if b.owned or checked.constant(i) is not None}
     for work in operators:
         if all(use.buffer in fixed for use in work.reads.values()):
@@ -108,7 +108,7 @@ def fixed_buffers(checked: CheckedGraph, operators: Sequence[Work]) -> frozenset
 
 
 def split(operators: Sequence[Work], fixed: frozenset[int]) -> tuple[tuple[Work, ...], tuple[Work, ...]]:
-    """The calls that are made once, at initialization, and those that each execution makes."""
+    """The calls that initialize runs once, and the calls that each execution runs."""
     once = [all(use.buffer in fixed for use in work.writes.values()) for work in operators]
     return (
         tuple(work for work, first in zip(operators, once, strict=True) if first),
@@ -117,7 +117,7 @@ def split(operators: Sequence[Work], fixed: frozenset[int]) -> tuple[tuple[Work,
 
 
 def read_beyond(checked: CheckedGraph, operators: Sequence[Work]) -> frozenset[int]:
-    """The buffers in which a call reads bytes beyond the elements that another one writes."""
+    """The buffers in which a call reads bytes after the last element that another call writes."""
     written: dict[int, int] = {}
     for use in (use for work in operators for use in work.writes.values()):
         written[use.buffer] = max(written.get(use.buffer, 0), use.offset + use.tensor.element_bytes)

@@ -13,8 +13,8 @@ from anydml.graphs.plan import Work
 class Row(NamedTuple):
     """A node: the number of its call, its name, its inputs and its outputs.
 
-    Instead of a number, the call is "once" if it is made at initialize, and "-" if there is none, since the node's result is
-    a part of another tensor.
+    The call is "once" if initialize runs it, and "-" if no call computes the node, since its result is a part of another
+    tensor.
     """
 
     call: str
@@ -40,7 +40,7 @@ def rows(checked: CheckedGraph, once: Sequence[Work], operators: Sequence[Work])
 
 
 def text(checked: CheckedGraph, once: Sequence[Work], operators: Sequence[Work]) -> str:
-    """Inputs, a line for each node, outputs."""
+    """The graph as text: its inputs, a line for each node, its outputs."""
     lines = [[r.call, f"{r.node}({r.reads})", r.writes] for r in rows(checked, once, operators)]
     widths = [max((len(line[k]) for line in lines), default=0) for k in (0, 1)]
     names = _names(checked)
@@ -62,7 +62,7 @@ def summary(checked: CheckedGraph, operators: Sequence[Work]) -> str:
 
 def html(checked: CheckedGraph, once: Sequence[Work], operators: Sequence[Work]) -> str:
     """A table of the nodes."""
-    from html import escape  # its table of entities is of no use to a graph that is only compiled
+    from html import escape  # imported here, since a graph that is only compiled does not need its table of entities
 
     cells = [("call", "operator", "of", "result"), *rows(checked, once, operators)]
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells)
@@ -70,7 +70,7 @@ def html(checked: CheckedGraph, once: Sequence[Work], operators: Sequence[Work])
 
 
 def dot(checked: CheckedGraph, once: Sequence[Work], operators: Sequence[Work]) -> str:
-    """A digraph for Graphviz: a box around the nodes of a call, sizes at the edges."""
+    """A digraph for Graphviz, with a box around the nodes of a call, and sizes at the edges."""
     lines = ["digraph {", "  node [shape=box, style=rounded];"]
     for k, work in enumerate([*once, *operators]):
         boxes = " ".join(f"n{node} [label={_quoted(called(checked, node))}];" for node in work.nodes)
@@ -102,7 +102,7 @@ def called(checked: CheckedGraph, node: int) -> str:
 
 
 def _names(checked: CheckedGraph) -> dict[int, str]:
-    """The names of buffers: of the input, constant or node that they come from."""
+    """The name of each buffer, made from the input, constant or node that it comes from."""
     found = {b.buffer: b.name for b in checked.inputs}
     for node, writes in enumerate(checked.writes):
         for name, buffer in writes.items():
