@@ -30,7 +30,9 @@ READERS = (
         "schema.traversal", ("_KEEPS_INTEGERS", "_MAKES_INTEGERS"), "where it pays", "whether a number is an integer in kind"
     ),
     Reader("schema.identities", (), "where it pays", "formulas that come to the same"),
-    Reader("explain.bounded", ("MONOTONE", "SLOPE_ONE", "WHOLE", "OF_EXACT"), "where it pays", "bounds of other results"),
+    Reader(
+        "explain.bounded", ("MONOTONE", "DOMAINS", "SLOPE_ONE", "WHOLE", "OF_EXACT"), "where it pays", "bounds of other results"
+    ),
     Reader("explain.evaluation", (), "where it pays", "bounds of other results: functions that are in none of these tables"),
     Reader("kernels.numbers.functions.wide", ("UNARY", "BINARY"), "reals", "the compiled function in float64, with its error"),
     Reader("kernels.numbers.floats.transcendental", ("KINDS",), "reals", "limits and slope of the compiled function"),
