@@ -308,7 +308,7 @@ def test_sums_of_integers_under_conditions_that_may_be_open_are_refused() -> Non
     (i,), k = each((4,)), each((40,), "k")
     for condition in (k[0] < index(y[[i]]), equal(k[0], index(y[[i]]))):
         made = family.lower(Problem({"z": nest((i,), Sum(k, x[[i, k[0]]], where=condition))}, tensors), Machine(None, 1))
-        assert made == Refused("a sum of integers modulo 2^64 has terms that may be open")
+        assert made == Refused("a sum of integers modulo 2^64 has terms that may be undecided")
 
 
 def test_few_terms_are_written_out_and_many_are_loops() -> None:

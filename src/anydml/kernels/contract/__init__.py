@@ -1,1 +1,1 @@
-"""Matrix products and convolutions, compiled: of integers here, of floats and of floats between bytes in two packages below."""
+"""Compiled matrix products and convolutions: of integers here, of floats and of floats between 8-bit tensors in subpackages."""

@@ -1,8 +1,8 @@
-"""The dot products of bytes of each instruction set: the step that a tile is made of, and the tile that its registers hold.
+"""The dot products of bytes of each instruction set: the step that tiles consist of, and the tile that registers hold.
 
-Nothing here saturates: the 8-bit multiply-add of x86 that does is not used. Where there is no dot product of bytes, A and B
-are widened to 16 bits, of which pairs are multiplied and added exactly. Where whole matrices of bytes are multiplied, 2 by 8
-with 8 by 2, a tile goes by pairs of rows.
+Nothing here saturates: x86's 8-bit multiply-add that saturates is not used. Without a dot product of bytes, A and B are widened
+to 16 bits, of which pairs are multiplied and added exactly. With instructions that multiply 2 by 8 with 8 by 2 matrices of
+bytes, a tile's rows are taken in pairs.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from anydml.kernels.code.targets import Target
 
 Emit = Callable[[Text, str, str, str, bool, bool], str]
 
-BIAS = 128  # between the same byte read as INT8 and as UINT8 with its highest bit flipped
+BIAS = 128  # the difference between a byte read as INT8 and as UINT8 with its highest bit flipped
 
 
 class Dot(NamedTuple):
-    """A dot-product step: a vector of int32 sums, the same four bytes of A for every lane, four bytes of B for each.
+    """A dot-product step: a vector of int32 sums, the same four bytes of A for every lane, four bytes of B for each lane.
 
-    group: how many elements of K a step takes of each row, 4 of 8 bits or 2 of 16, or the 8 of `square`. b_signed: whether
-    B is packed as INT8, for whether A and B are INT8. planar: a vector of B holds all columns' first elements, then their
-    second ones. rows, vectors: the largest tile. chains: how many sums must be under way at once to keep the units busy.
-    emit: text, sums, A's bytes, B's bytes, whether A is INT8, whether B is -> new sums. square: the same with two rows of A,
-    eight bytes each, and two columns of B; sums: both of the first row, then of the second.
+    group: the elements of K that a step takes of each row: 4 of 8 bits, 2 of 16, or the 8 of `square`. b_signed: whether B is
+    packed as INT8, given whether A and B are INT8. planar: whether a vector of B holds the first elements of all columns, then
+    the second ones. rows, vectors: the largest tile. chains: the independent sums that keep the units busy. emit: text, sums,
+    A's bytes, B's bytes, whether A is INT8, whether B is -> new sums. square: the same with two rows of A, eight bytes each,
+    and two columns of B; sums: both of the first row, then of the second.
     """
 
     group: int
@@ -51,7 +51,7 @@ class Dot(NamedTuple):
 
 
 def _bytes(text: Text, sums: str, a: str, b: str, a_signed: bool, b_signed: bool, *, bits: int) -> str:
-    """vpdpbusd: the first operand is taken as unsigned, the second one as signed."""
+    """vpdpbusd: its first operand is unsigned, its second one signed."""
     ints, bytes_ = f"<{bits // 32} x i32>", f"<{bits // 8} x i8>"
     a, b = (text.op(f"bitcast {ints} {x} to {bytes_}") for x in (a, b))
     first, second = (b, a) if a_signed else (a, b)
@@ -67,7 +67,7 @@ def _pairs(text: Text, sums: str, a: str, b: str, a_signed: bool, b_signed: bool
 
 
 def multiplied_pairs(text: Text, target: Target, sums: str, a: str, b: str) -> str:
-    """Vectors of int32 sums, plus the products of pairs of 16 bits; of x86."""
+    """Vectors of int32 sums, plus the products of pairs of 16 bits; for x86."""
     return _pairs(text, sums, a, b, True, True, bits=8 * target.vector_bytes)
 
 
@@ -81,7 +81,7 @@ def _pairs_declaration(bits: int) -> str:
 
 
 def _anywhere(text: Text, sums: str, a: str, b: str, a_signed: bool, b_signed: bool) -> str:
-    """Products of 16 bits, widened, with instructions that every processor has; A's bytes are the same for every lane."""
+    """Products of 16 bits, widened, with instructions that every processor has; all lanes have the same bytes of A."""
     for half in range(2):
         factors = []
         for x, chosen in ((a, [half] * 4), (b, range(4 * half, 4 * half + 4))):
@@ -92,7 +92,7 @@ def _anywhere(text: Text, sums: str, a: str, b: str, a_signed: bool, b_signed: b
 
 
 def _arm(text: Text, sums: str, a: str, b: str, a_signed: bool, b_signed: bool, *, how: str) -> str:
-    """sdot, udot or usdot; smmla, ummla or usmmla: of different signs, the first operand is the unsigned one."""
+    """sdot, udot or usdot; smmla, ummla or usmmla: if signs differ, the first operand is the unsigned one."""
     a, b = (text.op(f"bitcast <4 x i32> {x} to <16 x i8>") for x in (a, b))
     kind = "us" if a_signed != b_signed else "s" if a_signed else "u"
     first, second = (b, a) if a_signed and not b_signed else (a, b)
@@ -117,18 +117,18 @@ def _of_pairs(bits: int, rows: int, chains: int) -> Dot:
 
 
 def _of_arm(rows: int, matrices: bool) -> Dot:
-    """Dot products take operands of one sign; with matrices come those of UINT8 with INT8, of both shapes."""
+    """Dot products of operands of one sign; with `matrices`, also of UINT8 with INT8, and of both shapes."""
     names = ("sdot", "udot", *(("usdot", "smmla", "ummla", "usmmla") if matrices else ()))
     declarations = tuple(f"declare {_arm_function(name)}(<4 x i32>, <16 x i8>, <16 x i8>)" for name in names)
     if not matrices:
         return Dot(4, lambda a, b: a, False, rows, 2, 8, declarations, partial(_arm, how="dot"))
-    # a product of INT8 with UINT8 would come out with its rows and columns exchanged
+    # a product of INT8 with UINT8 would have its rows and columns exchanged
     emit, square = (partial(_arm, how=how) for how in ("dot", "mmla"))
     return Dot(8, lambda a, b: a or b, False, rows, 2, 8, declarations, emit, square)
 
 
 def _widened(a_signed: bool, b_signed: bool) -> bool:
-    """16 bits hold both."""
+    """Whether B is packed as signed: always, since 16 bits hold both types."""
     return True
 
 
@@ -156,7 +156,7 @@ def dot_of(target: Target) -> Dot:
 
 
 def shift_of(target: Target, a_signed: bool, b_signed: bool) -> int:
-    """The number that is added to every element of B when it is packed: the dot product decides what type B has to have."""
+    """The number that is added to every element of B when it is packed, since the dot product determines B's type."""
     dot = dot_of(target)
     if dot.group == 2 or dot.b_signed(a_signed, b_signed) == b_signed:
         return 0
@@ -164,7 +164,7 @@ def shift_of(target: Target, a_signed: bool, b_signed: bool) -> int:
 
 
 def shifted(text: Text, target: Target, byte: str, a_signed: bool, b_signed: bool) -> str:
-    """A zero point of B, or a vector of them, as B is packed; i32."""
+    """A zero point of B, or a vector of them, shifted like packed B; i32."""
     shift = shift_of(target, a_signed, b_signed)
     wide = extend(text, byte, b_signed)
     return text.op(f"add i32 {wide}, {shift}")

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from anydml.kernels.contract.problem import Estimated
 
 MOST_K = 1 << 24
-# bytes to work in: these, and so many for each byte of the tensors; more is asked for where zero strides make one huge
+# most bytes of scratch: this, plus so many for each byte of the tensors; with strides of 0, a plan may need much more
 WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
 APART = "outputs are not rounded where they belong"
-SHORT = 1 << 20  # products so few that other threads can wait for them
+SHORT = 1 << 20  # with fewer products, other threads are not worth waking
 
 
 def contraction(problem: Problem) -> MatrixProduct | Convolution | Summed | str:
-    """The product or convolution that the statement comes to, or why it is none."""
+    """The product or convolution that the statement matches, or the reason that it is none."""
     found = product(problem)
     if not isinstance(found, str):
         return found
@@ -39,7 +39,7 @@ def contraction(problem: Problem) -> MatrixProduct | Convolution | Summed | str:
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
-    """The steps of a contraction; its scales are looked at before anything is written."""
+    """The steps of a contraction; all scales are checked before anything is written."""
     found = contraction(problem)
     if isinstance(found, str):
         return Refused(found)
@@ -48,7 +48,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         return Refused(target)
     if (k := found.terms) > MOST_K:
         return Refused(f"K = {k}: panels of more than {MOST_K} rows of B take too much memory")
-    with guard:  # with all that emits its kernels
+    with guard:  # these import all modules that emit its kernels
         from anydml.kernels.contract.panels.mapped import mapped
         from anydml.kernels.contract.plan import CONSTANTS
 
@@ -88,9 +88,9 @@ def planned(
     threads: int,
     estimated: Estimated | None = None,
 ) -> IntegerPlan | Refused:
-    """The plan of a product or convolution; Refused where it would take too much memory beside the tensors.
+    """The plan of a product or convolution; Refused if it takes too much memory compared to the tensors.
 
-    estimated: the numbers that its outputs are estimated by; Refused where tiles cannot do that.
+    estimated: the numbers by which outputs are estimated; Refused if tiles cannot do that.
     """
     with guard:
         from anydml.kernels.contract.panels.plan import PanelPlan
@@ -108,7 +108,7 @@ def planned(
 
 
 def _of_windows(found: Convolution, target: Target, threads: int, estimated: Estimated | None) -> IntegerPlan | Refused | None:
-    """The plan of a convolution that is more than a product of panels; None if it is not."""
+    """The plan of a convolution by an algorithm of its own; None if it is a product of panels."""
     with guard:
         from anydml.kernels.contract.channels.plan import ChannelPlan, by_channel
         from anydml.kernels.contract.channels.taps_plan import TapsPlan, serves
@@ -129,7 +129,7 @@ def _of_windows(found: Convolution, target: Target, threads: int, estimated: Est
 
 
 def _fitting(plan: IntegerPlan, tensors: Mapping[str, TensorDesc]) -> IntegerPlan | Refused:
-    """A plan, unless it takes too much memory beside the tensors."""
+    """A plan, unless it takes too much memory compared to the tensors."""
     size = sum(t.element_bytes for t in tensors.values())
     if plan.memory > WORKSPACE + WORKSPACE_PER_BYTE * size:
         return Refused(f"{plan.memory} bytes to work in: too many for tensors of {size} bytes")

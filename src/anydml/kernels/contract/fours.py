@@ -1,4 +1,4 @@
-"""Four rows of bytes put together, as dot products of bytes take them: the four bytes of every column side by side."""
+"""Four rows of bytes interleaved for dot products of bytes: the four bytes of every column are contiguous."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FLIP = f"splat (i32 {0x80808080 - (1 << 32)})"  # the highest bit of every byte
 
 
 def by_column(text: Text, rows: list[str], target: Target) -> list[str]:
-    """Four rows of two vectors' columns, a byte each: a column's four bytes side by side.
+    """Interleave four rows of two vectors' columns, a byte each: a column's four bytes become contiguous.
 
     Rows 0 and 2, and rows 1 and 3, share a register; bytes are interleaved within lanes of 16, then words across them.
     """
@@ -33,7 +33,7 @@ def by_column(text: Text, rows: list[str], target: Target) -> list[str]:
 
 
 def by_column_of_sixteen(text: Text, rows: list[str]) -> list[str]:
-    """Four rows of sixteen columns: four columns in each of four vectors."""
+    """Interleave four rows of sixteen columns; each of the four vectors has four columns."""
     halves = range(8), range(8, 16)
     first, second = (
         [shuffle(text, x, y, "<16 x i8>", [i for c in half for i in (c, 16 + c)]) for half in halves]

@@ -1,4 +1,4 @@
-"""Layouts of tensors against {batch, rows, columns}, parts of the output, and memory to work in."""
+"""Layouts of tensors as {batch, rows, columns}, parts of the output, and scratch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Batch = tuple[int, int]
 
 
 class Matrix(NamedTuple):
-    """The layout of a tensor against {outer batch, inner batch, rows, columns}: strides in bytes; 0 where it repeats."""
+    """The layout of a tensor as {outer batch, inner batch, rows, columns}: strides in bytes; 0 where it repeats."""
 
     at: At
     outer: int
@@ -26,19 +26,20 @@ class Matrix(NamedTuple):
         return self.at + (batch[0] * self.outer + batch[1] * self.inner + row * self.row + column * self.column)
 
     def varies(self) -> bool:
-        """Whether it is another one for another batch."""
+        """Whether it differs between batches."""
         return bool(self.outer or self.inner)
 
 
 class StridedColumns(NamedTuple):
-    """A strided matrix {k, n} for every batch. owned: it is packed once, at `initialize`."""
+    """A strided matrix {k, n} for every batch. owned: whether it is packed once, at `initialize`."""
 
     matrix: Matrix
     owned: bool
 
 
 def evened(found: Sequence[Matrix], sizes: Sequence[int]) -> tuple[list[Matrix], Batch]:
-    """Layouts in two dimensions of batches, which are in the inner one alone where all go through both at an even pace."""
+    """The layouts with two dimensions of batches; if one stride serves both in all layouts, all batches are in the inner
+    one."""
     if all(t.outer == t.inner * sizes[1] for t in found) or sizes[1] == 1:
         return [t._replace(outer=0, inner=t.outer if sizes[1] == 1 else t.inner) for t in found], (1, math.prod(sizes))
     return list(found), (sizes[0], sizes[1])
@@ -78,7 +79,7 @@ def cut(part: OutputPart, count: int, name: str = "") -> list[OutputPart]:
 
 
 class Scratch:
-    """Memory that a call works in, handed out in cache lines."""
+    """Memory for a call, handed out in cache lines."""
 
     def __init__(self, base: str) -> None:
         self.base, self.size = base, 0

@@ -1,4 +1,4 @@
-"""A problem on an instruction set: groups of K, panels of columns, blocks of K, and the properties of its tiles."""
+"""The layout of a problem on an instruction set: groups of K, panels of columns, blocks of K, and the key of its tiles."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ BLOCK_OF_K = 1 << 15
 class IntegerLayout:
     """The numbers that all steps of a problem share.
 
-    rows, row_products: what work is divided by, rows of A or lines of the output, and a row's products with a column.
-    groups: steps of K. width, panels, panel_bytes: columns of a panel, how many there are, bytes of a packed one. block,
-    blocks: what int32 cannot hold is summed in blocks of K that it can. kind, sum_kind: of the tiles, and of those that sum.
+    rows, row_products: what work is divided by, rows of A or lines of the output, and a row's products with a column. groups:
+    steps of K. width, panels, panel_bytes: the columns of a panel, the number of panels, the bytes of a packed one. block,
+    blocks: if int32 cannot hold the sums, K is divided into blocks whose sums it holds. kind, sum_kind: the keys of tiles, and
+    of tiles of these blocks.
     """
 
     def __init__(self, p: IntegerProblem, target: Target, lines: int | None = None) -> None:
@@ -35,7 +36,7 @@ class IntegerLayout:
         self.width = panel_columns(target)
         self.panels = -(-p.n // self.width)
         self.panel_bytes = self.groups * self.width * self.dot.depth
-        self.row_bytes = self.dot.depth * self.groups  # of A as a tile reads it
+        self.row_bytes = self.dot.depth * self.groups  # bytes of a row of A as a tile reads it
         self.block = BLOCK_OF_K if self.quantized and p.k > WRAPS else p.k
         self.blocks = -(-p.k // self.block)
         full = bool(p.a_zero_point.row or p.b_zero_point.column)
@@ -46,20 +47,20 @@ class IntegerLayout:
         )
         self.sum_kind = self.kind._replace(output="i32", biased=False) if self.blocks > 1 else self.kind
         self.shift = shift_of(target, p.a_signed, p.b_signed)
-        self.pad = At("constants", 64 if self.shift else 0)  # rows of B beyond the last
+        self.pad = At("constants", 64 if self.shift else 0)  # a row of B that stands for those beyond the last
 
     @property
     def sums_bytes(self) -> int:
-        """Of the sums of B's columns, in every block of K."""
+        """The bytes of the sums of B's columns, for all blocks of K."""
         return self.blocks * self.panels * self.width * 4
 
     @property
     def record_bytes(self) -> int:
-        """Of the record of a panel's columns."""
+        """The bytes of the record of a panel's columns."""
         return column_bytes(self.target)
 
     def estimates(self, batch: Batch, row: int, column: int) -> Arguments:
-        """The arguments of a tile that estimates, from a row and a column on; none of another."""
+        """The arguments of a tile that estimates, from a row and a column on; {} for another tile."""
         p = self.problem
         if p.estimated is None:
             return {}
@@ -67,7 +68,7 @@ class IntegerLayout:
         return {**numbers, "origin": At(p.c.at.base), "ends": p.estimated.ends, "open": OPEN}
 
     def start(self, panel: int) -> int:
-        """The column at which a panel begins: the last one is moved back rather than cut, where there is room."""
+        """The column at which a panel begins: the last panel begins earlier rather than being partial, if possible."""
         return max(0, min(panel * self.width, self.problem.n - self.width))
 
     def end(self, panel: int) -> int:
@@ -75,10 +76,10 @@ class IntegerLayout:
         return min(self.start(panel) + self.width, self.problem.n)
 
     def depth(self, k: int) -> int:
-        """Bytes from the start of a panel to its k-th step, a multiple of a group."""
+        """The bytes from the start of a panel to its k-th element of K; k: a multiple of a group."""
         return k // self.dot.group * self.width * self.dot.depth
 
     def copied(self, sizes: tuple[int, ...], source: tuple[int, ...], into: tuple[int, ...], size: int, a: At, b: At) -> Step:
-        """A strided copy of elements of so many bytes, from a to b; strides in bytes."""
+        """A strided copy from a to b of elements of `size` bytes; strides in bytes."""
         (step,) = copies.copy(self.target, sizes, source, into, size).steps(a, b, At("constants"))
         return step

@@ -1,4 +1,4 @@
-"""The division of a problem's work: parts between which a caller can be interrupted, and a piece of each for every thread."""
+"""The partition of a problem's work: parts between which signals are handled, and a piece of each part for every thread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def whole(at: IntegerLayout) -> OutputPart:
 
 
 def grid(at: IntegerLayout) -> Iterator[tuple[OutputPart, list[tuple[int, OutputPart]]]]:
-    """Parts of the work, with how many times they are moved in each direction, and where they are then.
+    """Parts of the work, each with its repetitions: for each direction, their number, and the first repetition.
 
-    The last part in a direction is one of its own.
+    The last part in a direction is not a repetition, since it may be smaller.
     """
     everything = whole(at)
     ways = []
@@ -39,7 +39,7 @@ def _lengths(at: IntegerLayout, everything: OutputPart) -> tuple[int, int, int, 
     long = at.tuning.long * at.target.vector_bytes // 16 * at.dot.group // 2
     outer, inner, rows, panels = (len(x) for x in everything)
     rows = min(rows, at.tuning.most_rows)
-    # even the smallest product takes as long as some thousands of large ones' products of elements
+    # even the smallest product takes as long as some thousands of products of elements in large ones
     while outer * inner * max(rows * (columns := panels * at.width) * k, long >> 20) > long:
         if outer > 1:
             outer = -(-outer // 2)
@@ -62,6 +62,6 @@ def threads_for(at: IntegerLayout, most: int) -> int:
 
 
 def pieces(at: IntegerLayout, part: OutputPart, threads: int, packed: bool) -> list[OutputPart]:
-    """A part of the work for each thread; packed: B is already, so that pieces are rows, and each thread sums its own."""
+    """A piece of a part for each thread; packed: B is packed already, so that pieces are rows, and each thread sums its own."""
     enough = len(part.rows) >= 2 * threads * at.dot.rows and math.prod(at.problem.batches) < threads
     return cut(part, threads, "rows" if packed and enough else "")

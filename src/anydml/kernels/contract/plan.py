@@ -1,4 +1,4 @@
-"""The base of all plans of integer contractions: memory to work in, what is packed once, and rounds of parts of the work."""
+"""The base of all plans of integer contractions: scratch, the packing of owned tensors, and rounds of parts of the work."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from anydml.kernels.contract.layout import IntegerLayout
 from anydml.kernels.contract.problem import NOTHING, IntegerProblem
 from anydml.kernels.contract.tile import column_bytes
 
-CONSTANTS = np.array([0] * 64 + [0x80] * 64, np.uint8)  # a zero point that is not there; rows of B beyond the last
+CONSTANTS = np.array([0] * 64 + [0x80] * 64, np.uint8)  # a zero point of 0; rows of B beyond the last
 Steps = list[Step | Repeat]
 Phases = list[list[Steps]]
 
 
 class IntegerPlan:
-    """The steps of a problem. `rounds` compute; `packing` packs what is owned, once, into the memory "packed".
+    """The steps of a problem. `rounds` compute; `packing` packs owned tensors, once, into the memory "packed".
 
-    scratch, passing, spare: memory that rounds work in, that whose content nobody reads afterwards, and that which packing
-    needs. There are no more steps for many batches, rows, columns and products than for some: what is repeated is planned once.
+    scratch, passing, spare: the scratch of rounds, scratch whose content nobody reads afterwards, and the scratch of packing.
+    The number of steps does not grow with batches, rows, columns and products: repeated steps are planned once.
     """
 
     def __init__(self, p: IntegerProblem, target: Target, threads: int, owned: bool, lines: int | None = None) -> None:
@@ -38,11 +38,12 @@ class IntegerPlan:
 
     @property
     def memory(self) -> int:
-        """Bytes to work in."""
+        """The bytes of all scratch."""
         return self.scratch.size + self.passing.size + self.packed.size + self.spare.size
 
     def _rounds(self, before: Phases, memory: Scratch, phases: Callable[[OutputPart], Phases]) -> list[Rounds]:
-        """What comes before all parts of the work, and then each part, in the same memory behind what has been taken."""
+        """The rounds of `before` and then of each part of the work; all parts use the same memory, behind what has been
+        taken."""
         mark = top = memory.size
 
         def of(part: OutputPart) -> Phases:
@@ -55,7 +56,7 @@ class IntegerPlan:
         grid = list(partition.grid(self.at))
         if len(grid) == 1 and not grid[0][1]:
             once = [*before, *of(grid[0][0])]
-            if all(len(phase) == 1 for phase in once):  # one thread needs no phases
+            if all(len(phase) == 1 for phase in once):  # a single thread needs no phases
                 once = [[[step for phase in once for step in phase[0]]]]
             found = [Rounds(once)]
         else:
@@ -67,19 +68,19 @@ class IntegerPlan:
 
 
 class FilterPlan(IntegerPlan):
-    """The steps of a convolution whose rows are filters, with records of theirs that serve all batches."""
+    """The steps of a convolution whose rows are filters, with records that serve all batches."""
 
     rows: At
     modes: At
     column: At
 
     def _take_records(self, memory: Scratch) -> None:
-        """Take memory for the records of filters, and for that of a column, which is the same for all."""
+        """Take memory for the records of filters, and for the record of a column, which all columns share."""
         self.rows, self.modes = memory.take(self.at.problem.m * ROW), memory.take(MODES)
         self.column = memory.take(column_bytes(self.at.target))
 
     def _records(self) -> Steps:
-        """The records of filters but for their terms, and the scale of the column."""
+        """The steps that make the records of filters without their terms, and the scale of the column."""
         at, p = self.at, self.at.problem
         if p.scales is None:
             return []
@@ -90,13 +91,13 @@ class FilterPlan(IntegerPlan):
         ]
 
     def _beside(self, a_zero_point: Matrix) -> Arguments:
-        """The arguments of a kernel that makes the terms of records: where these are, zero points, and the bias."""
+        """The arguments for a kernel that computes the records' terms: the records, zero points, and the bias."""
         p, bias = self.at.problem, self.at.problem.bias or NOTHING
         zero_points = stepped("a_zero_point", a_zero_point.at, a_zero_point.row) | Arguments(b_zero_point=p.b_zero_point.at)
         return Arguments(rows=self.rows, modes=self.modes, **zero_points, **stepped("bias", bias.at, bias.row))
 
     def _phases(self, part: OutputPart) -> Phases:
-        """The phase of a part: a piece of it for each thread, cut between batches, or else between rows."""
+        """The phase of a part: a piece for each thread, cut between batches, or else between rows."""
         name = "outer" if len(part.outer) >= self.threads else "rows"
         return [[self._piece(some) for some in cut(part, self.threads, name)]]
 

@@ -1,4 +1,4 @@
-"""A contraction as its plan sees it: matrices by batch, with what goes beside them, wherever they come from."""
+"""A contraction in the form that plans take: matrices by batch, with their zero points, scales and bias."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ NOTHING = Matrix(At("constants"), 0, 0, 0, 0)
 
 
 class Estimated(NamedTuple):
-    """Numbers that outputs are estimated by: their table, and the bytes between its rows; those from row to row, and from
-    column to column, of a product.
+    """The numbers by which outputs are estimated: their table, the bytes between its rows, and those from row to row and from
+    column to column of a product.
 
-    ends: what the outputs lie between, and their zero point. clamped: whether estimates may lie beyond the limits of int32,
-    or the ends are not those of the type. What is uncertain is listed as the state at `OPEN` says.
+    ends: the limits of outputs, and their zero point. clamped: whether estimates may exceed int32, or the limits are not those
+    of the type. Uncertain outputs are listed by the state at `OPEN`.
     """
 
     table: At
@@ -35,16 +35,16 @@ class Estimated(NamedTuple):
     clamped: bool
 
 
-OPEN = At("open")  # for every piece of a phase another one
+OPEN = At("open")  # the address of a state, a different one for every piece of a phase
 
 
 class IntegerProblem(NamedTuple):
-    """c[m, n] = the sum over k of (a[m, k] - a_zero_point[m]) * (b[k, n] - b_zero_point[n]), in every batch, modulo 2^32;
-    or, with scales, (that sum, exact, + bias[m]) * a_scale[m] * b_scale[n] / y_scale[m], rounded half to even, plus
+    """c[m, n] = the sum over k of (a[m, k] - a_zero_point[m]) * (b[k, n] - b_zero_point[n]), in every batch, modulo 2^32; or,
+    with scales, (that sum, exact, + bias[m]) * a_scale[m] * b_scale[n] / y_scale[m], rounded half to even, plus
     y_zero_point[m], clamped.
 
-    terms, places: what k and n count through, sizes with strides in bytes, outermost first, in a row of A and of C. output:
-    "i32", "u8" or "i8". scales: a_scale, b_scale and y_scale. estimated: sums are made bytes by numbers of channels.
+    terms, places: the dimensions that k and n run over, sizes with strides in bytes, outermost first, in a row of A and of C.
+    output: "i32", "u8" or "i8". scales: a_scale, b_scale and y_scale. estimated: the numbers by which sums become bytes.
     """
 
     m: int
@@ -107,7 +107,7 @@ def three(scales: Sequence[Matrix]) -> tuple[Matrix, Matrix, Matrix] | None:
 
 
 def merged(dimensions: Sequence[tuple[int, int]]) -> Dimensions:
-    """The dimensions, without sizes of 1, and as one where two run on."""
+    """The dimensions without sizes of 1, with two merged into one if they are contiguous."""
     found: list[tuple[int, int]] = []
     for size, stride in dimensions:
         if size == 1:
@@ -122,7 +122,7 @@ def merged(dimensions: Sequence[tuple[int, int]]) -> Dimensions:
 def of_convolution(p: Convolution, estimated: Estimated | None = None) -> IntegerProblem:
     """The problem of a convolution: filters by places of the output, in batches of groups.
 
-    B is the input itself where an output reads one place of it, and the next output the next one.
+    B is the input itself if each output reads one element, and consecutive outputs read consecutive ones.
     """
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
@@ -136,7 +136,7 @@ def of_convolution(p: Convolution, estimated: Estimated | None = None) -> Intege
     filters = Matrix(At(p.filters.name), 0, rows * fs[0], fs[0], 0)
     layouts = [source, output, filters, numbers_of(estimated, rows), *_beside(p, rows)]
     (source, output, filters, numbers, *beside), batches = evened(layouts, (x.sizes[0], p.groups))
-    # those with one place come first, where that leaves the order of elements alone
+    # dimensions of size 1 come first, if this does not change the order of elements
     z, y_, x_ = (NOT_THERE, NOT_THERE, *sorted(axes, key=lambda a: a.outputs * a.taps > 1))[-3:]
     windows = PaddedWindows(source, x.element_bytes, channels, source.row, (z, y_, x_))
     sizes = rows, math.prod(f.sizes[1:]), math.prod(y.sizes[2:]), batches
@@ -155,7 +155,7 @@ def of_filters(
 
 
 def _beside(p: Convolution, rows: int) -> list[Matrix]:
-    """The zero points, bias and scales of a convolution, by output channel, of which a group has so many."""
+    """The zero points, bias and scales of a convolution, by output channel; rows: the channels of a group."""
     found = (p.filter_zero_point, p.x_zero_point, p.output_zero_point, p.bias, *(p.scales or ()))
     return [of_rows(b, rows) for b in found]
 
@@ -199,18 +199,18 @@ def axes_of(p: Convolution) -> list[ImageAxis]:
 
 
 def numbers_of(estimated: Estimated | None, rows: int) -> Matrix:
-    """The table of a convolution's numbers, by output channel, of which a group has so many."""
+    """The table of a convolution's numbers, by output channel; rows: the channels of a group."""
     return Matrix(estimated.table, 0, 4 * rows, 4, 0) if estimated else NOTHING
 
 
 def in_bytes(t: TensorDesc) -> list[int]:
-    """Strides in bytes, 0 where there is nothing to step to."""
+    """The strides in bytes; 0 in dimensions of size 1."""
     size = t.data_type.dtype.itemsize
     return [stride * size if n > 1 else 0 for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
 
 
 def of_rows(b: Beside | None, rows: int) -> Matrix:
-    """A tensor by output channel, of which a group has so many."""
+    """A tensor by output channel, as a matrix; rows: the channels of a group."""
     if b is None:
         return NOTHING
     step = 0 if b.dimension is None else in_bytes(b.operand.desc)[b.dimension]

@@ -1,4 +1,4 @@
-"""Steps of many like items, laid out once: there are no more for many batches, rows, columns and products than for some."""
+"""Steps that repeat for many items, planned once: their number does not grow with batches, rows, columns and products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Steps = Iterable[Step | Repeat]
 
 
 def repeated(target: Target, items: range, steps: Callable[[int], Steps]) -> list[Step | Repeat]:
-    """`steps` of each item, whose arguments move evenly from item to item: of the first two, to be repeated."""
+    """`steps` of each item, whose arguments grow by a constant from item to item: for three and more items, a repetition."""
     if len(items) < 3:
         return [step for i in items for step in steps(i)]
     code = engine.compiled(repeat, target)
@@ -26,7 +26,7 @@ def each(target: Target, outer: range, inner: range, steps: Callable[[Batch], St
 
 
 def along(target: Target, items: range, most: int, steps: Callable[[range], Steps]) -> list[Step | Repeat]:
-    """`steps` of at most so many items at a time, where those of the last items may be others."""
+    """`steps` of at most `most` items at a time; those of the last items may differ."""
     firsts = range(items.start, items.stop, most)
     before = repeated(target, firsts[:-1], lambda first: steps(range(first, first + most)))
     return [*before, *steps(range(firsts[-1], items.stop))]

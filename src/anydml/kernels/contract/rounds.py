@@ -1,4 +1,4 @@
-"""Rounds with other bases of addresses."""
+"""The replacement of base addresses in rounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 
 
 def based(rounds: Rounds, bases: Callable[[int], Mapping[str, At]]) -> Rounds:
-    """Rounds with other bases of addresses, which are found by the number of a piece in its phase."""
+    """The rounds with other base addresses; bases: is given the number of a piece in its phase."""
 
     def of(phases: Any) -> Any:
         return [[[_step(step, bases(i)) for step in piece] for i, piece in enumerate(phase)] for phase in phases]

@@ -1,8 +1,8 @@
-"""The tile of the integer matmuls: a block of the output held in registers, from the first product to the last byte.
+"""The tile of integer products: a block of the output in registers, from the first product to the last byte.
 
-`multiply` walks over panels of packed B and tiles of rows of A. A tile starts at its correction terms, adds the dot
-products of A's rows, four bytes of which are broadcast at a time, with the panel's vectors, and ends in an epilogue: int32
-sums as they are, or the rounded, saturated bytes of the quantised product (`rounding`).
+`multiply` walks over panels of packed B and tiles of rows of A. A tile starts with its correction terms, adds the dot products
+of A's rows, four bytes of which are broadcast at a time, with the panel's vectors, and ends in an epilogue: int32 sums are
+stored, or rounded to saturated bytes (`rounding`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, ROW, TERM
 
 
 class TileKey(NamedTuple):
-    """The properties that the code of a tile is specialised on.
+    """The key of a tile's code.
 
-    a_signed, b_signed: A, and B as it is packed, is INT8. output: "i32", "u8" or "i8". full: zero points by row or column.
-    estimated: "row" or "column" where outputs are estimated by numbers of these; clamped: to their ends, too.
+    a_signed, b_signed: whether A, and B as it is packed, are INT8. output: "i32", "u8" or "i8". full: whether zero points
+    differ by row or by column. estimated: "row" or "column" if outputs are estimated by numbers of these; clamped: whether
+    estimates are clamped, too.
     """
 
     a_signed: bool
@@ -42,16 +43,17 @@ def panel_columns(target: Target) -> int:
 
 
 def column_bytes(target: Target) -> int:
-    """The record of a panel: for each column its term i32, its BScale f32, its shifted BZeroPoint i32."""
+    """The bytes of the record of a panel: for each column its term i32, its BScale f32, its shifted BZeroPoint i32."""
     return 12 * panel_columns(target)
 
 
 def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = False) -> str:
-    """Tiles of `height` rows: `block` tiles of every panel, then the next `block`, until `tiles` of all panels are done.
+    """The kernel of tiles of `height` rows: `block` tiles of every panel, then the next `block`, until `tiles` of all panels
+    are done.
 
-    Arguments: ARGUMENTS in order, int64 each. a_row, b_panel, c_row: bytes from row to row or panel to panel. groups:
-    steps of K. last: where in a row of C the last panel begins, in bytes; it may overlap the one before.
-    multiplied: b has, panel by panel, not B but int32 sums of products, in rows a_row bytes apart; one tile.
+    Arguments: MULTIPLY, int64 each. a_row, b_panel, c_row: bytes from row to row or panel to panel. groups: steps of K. last:
+    the offset in a row of C at which the last panel begins, in bytes; it may overlap the one before. multiplied: whether b has
+    int32 sums of products instead of B, panel by panel, in rows a_row bytes apart; one tile.
     """
     dot = dot_of(target)
     size = 4 if kind.output == "i32" else 1
@@ -126,7 +128,7 @@ def multiply(target: Target, kind: TileKey, height: int, multiplied: bool = Fals
 
 
 def _estimated(text: Text, target: Target, kind: TileKey, sums: list[list[str]], waiting: estimates.Waiting) -> None:
-    """The bytes of a tile, estimated; places whose estimates are not certain are listed."""
+    """Store the estimated bytes of a tile, and list the places whose estimates are not certain."""
 
     def of(m: int, n: int) -> estimates.Channel:
         if kind.estimated == estimates.BY_COLUMN:
@@ -163,7 +165,7 @@ def _start(text: Text, target: Target, kind: TileKey, height: int, row: str, col
 
 
 def _added(text: Text, target: Target, start: list[list[str]], sums: str) -> list[list[str]]:
-    """The terms, and sums of products that are in memory."""
+    """The terms, plus sums of products that are in memory."""
     vector = f"<{target.vector_bytes // 4} x i32>"
     found = []
     for m, row in enumerate(start):
@@ -174,9 +176,9 @@ def _added(text: Text, target: Target, start: list[list[str]], sums: str) -> lis
 
 
 def _sums(text: Text, target: Target, kind: TileKey, height: int, start: list[list[str]], a: str, b: str) -> list[list[str]]:
-    """The terms, and the sums of the tile's products."""
+    """The sums of the tile's products, which begin at the terms."""
     dot = dot_of(target)
-    # three rows to a pointer: the others are reached by the strides that addressing scales by itself
+    # a pointer serves three rows: addressing modes scale the stride for the two others
     pointers = [text.at(a, text.op(f"mul i64 %a_row, {m}")) if m else a for m in range(0, height, 3)] + [b]
     if dot.square:
         start = [_halves(text, target, start[m], start[min(m + 1, height - 1)]) for m in range(0, height, 2)]
@@ -188,7 +190,7 @@ def _sums(text: Text, target: Target, kind: TileKey, height: int, start: list[li
 
 
 def _halves(text: Text, target: Target, first: list[str], second: list[str]) -> list[str]:
-    """Two columns of two rows in a vector from four columns of a row in each, and the other way round."""
+    """Convert between four columns of a row in each vector, and two columns of two rows; the function is its own inverse."""
     vector = f"<{target.vector_bytes // 4} x i32>"
     orders = (0, 1, 4, 5), (2, 3, 6, 7)
     return [shuffle(text, x, y, vector, order) for x, y in zip(first, second, strict=True) for order in orders]
@@ -197,7 +199,7 @@ def _halves(text: Text, target: Target, first: list[str], second: list[str]) -> 
 def _products(
     text: Text, target: Target, kind: TileKey, height: int, start: list[list[str]], pointers: list[str]
 ) -> list[list[str]]:
-    """start, the sums of rows or of pairs of rows, and the dot products of all groups."""
+    """start, the sums of rows or of pairs of rows, plus the dot products of all groups."""
     dot, vector = dot_of(target), f"<{target.vector_bytes // 4} x i32>"
     many_rows, vectors = len(start), len(start[0])
     # several chains of sums where a tile is too small to keep the dot-product units busy with one
@@ -209,7 +211,7 @@ def _products(
     rest = text.op(f"urem i64 %groups, {chains}")
     flat = [row for sums in (start, *zero) for row in sums]
     flat, pointers = _loop(text, target, kind, height, flat, pointers, chains, many)
-    while len(flat) > many_rows:  # the chains become one
+    while len(flat) > many_rows:  # add the chains up
         flat = [
             [text.op(f"add {vector} {x}, {y}") for x, y in zip(flat[m], flat[m + len(flat) // 2], strict=True)]
             for m in range(len(flat) // 2)
@@ -235,7 +237,8 @@ def _loop(
     origin, head, body, after = (text.name(x) for x in ("from", "head", "body", "after"))
     text.jump(origin)
     text.label(origin)
-    tested_first = chains > 1 or rows * vectors <= dot.chains // 2  # else there is a step, and one branch is enough
+    # otherwise there is at least one step, and one branch is enough
+    tested_first = chains > 1 or rows * vectors <= dot.chains // 2
     latch = body
     text.jump(head)
     text.label(head)
@@ -278,7 +281,7 @@ def _loop(
 
 
 def _row(text: Text, pointers: list[str], m: int, kind: str, step: int) -> str:
-    """The operands that a step takes of a row."""
+    """The operand that a step takes of a row."""
     pointer = pointers[m // 3]
     if m % 3:
         pointer = text.op(f"getelementptr [{m % 3} x i8], ptr {pointer}, i64 %a_row")

@@ -1,4 +1,4 @@
-"""Thresholds of contractions of integers, from the machine's caches: one object, which a test replaces as a whole."""
+"""The thresholds of integer contractions, derived from the machine's caches: one object, which tests replace as a whole."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ CACHE = processor.caches().second
 
 
 class IntegerTuning(NamedTuple):
-    """Which algorithm a contraction takes, how many threads, and how much of it is computed at once."""
+    """The choice of an algorithm, the number of threads, and the amounts that are computed at once."""
 
-    alone: int = 4 << 20  # products below which a second thread costs more than it brings
+    alone: int = 4 << 20  # with fewer products, a second thread costs more than it gains
     long: int = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
-    most_rows: int = 1 << 16  # of A that have records at once: each takes as much memory as a row of 64 elements
+    most_rows: int = 1 << 16  # rows of A that have records at once: each takes as much memory as a row of 64 elements
 
     # panels
-    # bytes of A that a core keeps at hand while the panels of B pass by: nearly all of its second cache. benchmarks.tiles
-    # block, of 1 MB: 4096 cubed 0.945 of the limit with 1000 KB, 0.93 with 800, 0.91 with 400; without blocks 0.96 while no
-    # other core wants the last cache, else 0.86; others equal
+    # bytes of A that stay in a core's second-level cache while the panels of B pass by: nearly all of it. benchmarks.tiles
+    # block, for 1 MB: 4096 cubed 0.945 of the limit with 1000 KB, 0.93 with 800, 0.91 with 400; without blocks 0.96 while no
+    # other core needs the last cache, else 0.86; others equal
     block: int = CACHE // 1024 * 1000
-    # bytes of B that are packed before they are multiplied, and are at hand then; benchmarks.tiles chunk: nothing between
+    # bytes of B that are packed before they are multiplied, and still in a cache then; benchmarks.tiles chunk: nothing between
     # 16 KB and 768 KB is better by more than the noise, for any M
     chunk: int = 256 << 10
-    thin_rows: int = 4  # of A at most, where panels are multiplied without packing
-    thin_columns: int = 4096  # at once, so that their sums stay in the nearest caches
+    thin_rows: int = 4  # most rows of A for which panels are multiplied without packing
+    thin_columns: int = 4096  # columns at once, so that their sums stay in the nearest caches
 
     # places
-    many_places: int = 512  # from which on filters are packed even for one call
-    filters: int = 256 << 10  # bytes of packed filters that pass by a tile's places
+    many_places: int = 512  # with this many places, filters are packed even for one call
+    filters: int = 256 << 10  # bytes of packed filters that each tile of places is multiplied with
     strip: int = 256 << 10  # bytes of an image
 
     # channels

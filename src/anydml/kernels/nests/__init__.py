@@ -1,1 +1,1 @@
-"""Nests of reductions over reads at computed places, compiled: each element a real number with the bound of its error."""
+"""Machine code for nests of reductions that read at computed indices; every element is a number with a bound of its error."""

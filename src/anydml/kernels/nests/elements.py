@@ -1,4 +1,4 @@
-"""The elements of outputs: what stores a number, the lanes that its bound leaves undecided, and how vectors are stored."""
+"""The elements of outputs: rounding, the lanes that bounds leave undecided, and the stores of vectors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from anydml.tensor import DataType
 
 
 class NestElements(Frame):
-    """The code of a vector of elements: rounded, and stored."""
+    """The code that rounds and stores a vector of elements."""
 
     def __init__(self, body: Body, key: NestKey, walk: NestWalk, lanes: int) -> None:
         super().__init__(body, key, walk, lanes)
         self.width = f"%size{key.lane}"
 
     def stored(self, item: Item, data_type: DataType) -> tuple[Value, Value | None]:
-        """The bits of elements, and the lanes that are undecided."""
+        """The bits of elements, and the undecided lanes."""
         element = Kind(f"i{data_type.element_bits}", self.lanes)
         if isinstance(item, Bits):
             return in_lanes(item.value, self.lanes), item.guard
@@ -44,7 +44,7 @@ class NestElements(Frame):
         if self.body.target.probe is not None:
             number = as_number(x)
             bits, undecided = rounding.stored(number, data_type, integral=False)
-            if number.exact:  # also what stands for a quotient that rounds alike
+            if number.exact:  # also a number that stands for a quotient and rounds to the same
                 y = number.wide()
                 bits, undecided = recorded.claimed(y, y.lift(0.0), y.magnitude() * -(2.0**-52), x.guard, data_type.element_bits)
             return in_lanes(bits, self.lanes), undecided
@@ -84,13 +84,14 @@ class NestElements(Frame):
         when(body, body.op(f"xor i1 {whole}, true"), singly)
 
     def any(self, mask: Value) -> str:
-        """Whether a mask holds in some lane."""
+        """Whether a mask is set in some lane."""
         word = f"i{self.lanes}"
         mask = in_lanes(mask, self.lanes)
         return self.body.op(f"icmp ne {word} {self.body.op(f'bitcast {mask.kind.text} {mask.name} to {word}')}, 0")
 
     def settle(self, place: int, found: Real, row: str) -> None:
-        """Store a vector of elements made of a node's number, and end it; go on where its bound leaves one undecided."""
+        """Store a vector of elements in which node `place` has the value `found`, and go to the next vector; if the bound
+        leaves a lane undecided, go to the block "byterms"."""
         body, key, walk = self.body, self.key, self.walk
         with walk.scope({}, {place: found}):
             bits, guard = self.stored(walk.item(key.program.roots[0]), key.data_types[0])

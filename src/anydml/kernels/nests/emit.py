@@ -1,4 +1,4 @@
-"""The kernel of a nest: rows of vectors of elements, of which those that bounds leave undecided are listed."""
+"""The kernel of a nest: rows of vectors of elements; elements that bounds leave undecided are listed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.lanes import either, in_lanes
 from anydml.kernels.numbers.measured.real import Real
 
-# A larger frame than a page would have to be probed, on Windows by a function that is not there.
-FRAME = 4096 - 256  # bytes of the stack, less those of registers that are saved
-LONG = 20000  # elements of vectors that instructions make, from which on the code takes a larger frame, as experience has it
+# A frame larger than a page has to be probed; on Windows, a function does this that is not available here.
+FRAME = 4096 - 256  # bytes of the stack, a page less the saved registers
+LONG = 20000  # elements of all vectors that instructions make; code with more was found to need a larger frame
 POINTERS = {"state", "list", "memory", "rowsums"}
 
 
@@ -31,18 +31,18 @@ def emitted(target: Target, key: NestKey) -> str:
 
 
 def is_long(target: Target, key: NestKey) -> bool:
-    """Whether the code is so long that it need not be compiled to see that its frame is too large."""
+    """Whether the code is so long that its frame is too large, which spares compiling it."""
     vector = f" <{key.lanes} x "
     return sum("= " in line and vector in line for line in emitted(target, key).splitlines()) * key.lanes > LONG
 
 
 def slots(target: Target, key: NestKey) -> dict[int, int]:
-    """The rows of the table of what is kept for the variable of each dimension."""
+    """For each dimension, the number of rows in its table of values (see `Tables.slots`)."""
     return _made(target, key)[1]
 
 
 def settled(target: Target, key: NestKey) -> NestKey:
-    """A key, without separate sums of rows and without lists of terms if the kernel cannot use them."""
+    """The key, without sums of rows and without lists of terms if the kernel cannot use them."""
     try:
         _made(target, key)
     except Unseparated:
@@ -74,7 +74,7 @@ class _NestKernel(Frame):
             key.contiguous,
         )
         super().__init__(body, key, walk, lanes)
-        # the lane's last, since the others are loaded by row
+        # the lane's tables are made last, since the others are loaded by row
         self.tables = {d: Tables(body, key, walk, lanes, d) for d in (*key.outer, key.lane)}
         self.ranges = Ranges(body, key, walk, lanes)
         self.sums = None if key.separable is None else RowSums(body, key, walk, lanes, key.separable)
@@ -145,7 +145,7 @@ class _NestKernel(Frame):
                 for k, (bits, _) in enumerate(made):
                     self.elements.store(k, bits, rows[k])
                 if guard is not None:
-                    alone = self.sums is None and self.lists is None  # there is no stage before
+                    alone = self.sums is None and self.lists is None  # there is no earlier stage
                     self._list(left_by_first_stage(guard) if alone else left_by_second_stage(guard))
         body.jump("columnend")
         body.label("columnend")
@@ -171,7 +171,7 @@ class _NestKernel(Frame):
             at = tables.make(at, of_rows)
 
     def _of_rows(self, sums: RowSums, usable: Value, row: str) -> None:
-        """A vector of sums of rows, or what comes next where they may not be used, or leave an element undecided."""
+        """Store a vector from the sums of rows; go to "byterms" if they cannot be used or leave an element undecided."""
         body, key = self.body, self.key
         body.branch(usable.name, "ofrows", "byterms")
         body.label("ofrows")
@@ -197,7 +197,7 @@ class _NestKernel(Frame):
         body.label("byterms")
 
     def _of_list(self, lists: Lists, certain: Value, row: str) -> Real:
-        """A vector of sums of listed terms, or what comes next where the terms are undecided, or leave an element undecided."""
+        """Store a vector from listed terms; go to "byterms" if the terms or an element are undecided."""
         body = self.body
         self.walk.fill(lists.found.along)
         body.branch(certain.name, "roughly", "byterms")
@@ -216,21 +216,21 @@ class _NestKernel(Frame):
         body.label(body.name("unreached"))
 
     def _stop(self, row: str, place: str) -> None:
-        """End the call here; the next one goes on from there."""
+        """Return from the kernel; the next call begins at this row and place."""
         body = self.body
         body.do(f"store i64 {body.op(f'sub i64 {row}, %begin')}, ptr %state, align 8")
         body.do(f"store i64 {place}, ptr {body.at('%state', 8)}, align 8")
         body.do("ret i64 1")
 
     def _pause(self, row: str, place: str) -> None:
-        """End the call here, within a block that others come after."""
+        """Return from the kernel, and begin the block of the code that follows."""
         self._stop(row, place)
         self.body.label(self.body.name("unreached"))
 
-    # --- where ---
+    # --- indices ---
 
     def _places(self) -> tuple[list[str], dict[int, Index]]:
-        """Where a row of each output begins, and its indices."""
+        """The address of the row in each output, and the indices of the row."""
         body, key = self.body, self.key
         rest, at = "%row", [f"%output{k}" for k in range(len(key.data_types))]
         found: dict[int, Index] = {}
@@ -241,10 +241,10 @@ class _NestKernel(Frame):
             at, rest = [along(body, place, f"%step{k}_{d}", i) for k, place in enumerate(at)], quotient
         return at, found
 
-    # --- what is undecided ---
+    # --- undecided elements ---
 
     def _list(self, guard: Value) -> None:
-        """Append the undecided elements of a vector to the list; end the call where it may not hold those of the next."""
+        """List the undecided elements of a vector; return from the kernel if the list may not hold those of the next vector."""
         body = self.body
         kept = [in_lanes(self.walk.bits[t], self.lanes) for t in self.key.kept]
         guard = in_lanes(guard, self.lanes)

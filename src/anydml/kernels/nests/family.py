@@ -1,4 +1,4 @@
-"""The family of nests, compiled: any sums, extremes and places of elements read at computed places, correctly rounded."""
+"""The family of nests: any sums, extremes and arg-extremes of elements read at computed indices, correctly rounded."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ from anydml.kernels.undecided.decision import Decision
 from anydml.schema.statement import Nest
 
 ROOM = 1 << 11  # elements on the list of a piece
-SHORT = 1 << 14  # terms below which other threads can wait
-ALONE = 1 << 16  # terms below which one thread computes
+SHORT = 1 << 14  # with fewer terms, other threads are not worth waking
+ALONE = 1 << 16  # with fewer terms, one thread computes
 BUDGET = 1 << 28  # terms between which signals are handled
-GUESSED = 64  # terms of a loop, about, that data end
-LONGER, NEAR = 3, 2  # times as long as the output's are rows that are added up, and those of which a few vectors are permuted
-LONGEST = 1 << 28  # terms of one element; the reference leaves out those of huge windows that are outside
+GUESSED = 64  # assumed terms of a loop whose end depends on data
+# Rows are added up if they are at most LONGER times as long as the output's; at most NEAR times, vectors of them are permuted.
+LONGER, NEAR = 3, 2
+# most terms of an element; the reference is faster for huge windows that are mostly outside, since it skips those terms
+LONGEST = 1 << 28
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
-    """A step for each output and each thread."""
+    """The steps of all outputs, or a refusal."""
     statement = problem.statement
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
@@ -63,7 +65,8 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
 def _made(
     target: Target, nests: list[Nest], names: tuple[str, ...], own: frozenset[str], problem: Problem, machine: Machine
 ) -> _Outputs | str:
-    """The kernel of outputs that are computed together, in the first form that takes no large frame; or why there is none."""
+    """The kernel of outputs that are computed together: the first form whose stack frame is small; or the reason for a
+    refusal."""
     types = [problem.tensors[name].data_type for name in names]
     for many in (MANY, FEW, 1):
         found = together(nests, types, many)
@@ -87,7 +90,7 @@ def _made(
 
 
 class _Outputs:
-    """The kernel of outputs that are computed together, and its arguments."""
+    """The kernel of outputs that are computed together, and the steps that call it."""
 
     def __init__(
         self,
@@ -109,7 +112,7 @@ class _Outputs:
         lane = max(wide or range(dims), key=lambda d: (dense[d] if wide else sizes[d], d))
         rows, terms = (None, None) if kept else (self._separable(lane), weighted(found.program, lane))
         if rows is None and terms is None and not kept:
-            # a dimension that weights do not depend on, if there is one
+            # if there is a dimension that weights do not depend on, it becomes the lane
             others = (d for d in reversed(wide) if weighted(found.program, d) is not None)
             lane = next(others, lane)
             terms = weighted(found.program, lane)
@@ -126,7 +129,7 @@ class _Outputs:
             self._contiguous(),
         )
         self.key = emit.settled(target, self.key)
-        # of loops that are ended by what is known within the call, more than once in these
+        # if one row takes longer than a call may, calls may end within rows
         if prod(sizes[dims:]) * sizes[lane] > BUDGET and self.key.pausable():
             self.key = self.key._replace(paused=True)
         self.limited = found.program.limited()
@@ -134,12 +137,12 @@ class _Outputs:
             raise engine.Uncompilable("elements are reductions of too many terms")
 
     def _contiguous(self) -> tuple[tuple[int, int], ...]:
-        """The dimensions of tensors along which elements are contiguous."""
+        """The pairs (tensor, dimension) along which elements are contiguous."""
         tensors = [self.tensors[name] for name in self.found.tensors]
         return tuple((t, d) for t, tensor in enumerate(tensors) for d, s in enumerate(tensor.explicit_strides) if s == 1)
 
     def _separable(self, lane: int) -> Separable | None:
-        """Sums of rows that are contiguous and not much longer than the output's."""
+        """The sum of row sums, if rows are contiguous and not much longer than the output's; else None."""
         found = separable(self.found.program, lane)
         if found is None:
             return None
@@ -151,7 +154,7 @@ class _Outputs:
         return found._replace(near=near) if contiguous and self.lanes <= length <= LONGER * width else None
 
     def compile(self, machine: Machine) -> bool:
-        """Whether the code takes no large frame of the stack; then it is made."""
+        """Compile the kernel; False if its stack frame is too large."""
         sizes = self.found.sizes
         if emit.is_long(self.target, self.key):
             return False
@@ -167,7 +170,7 @@ class _Outputs:
         return True
 
     def steps(self, start: int) -> tuple[list[list[Step]], list[NestPiece], int]:
-        """A piece for each thread, in scratch from a word on; and the word behind."""
+        """A step and a piece for each thread, with scratch from word `start` on; and the word behind this scratch."""
         key, sizes = self.key, self.found.sizes
         width = sizes[key.lane]
         room = min(ROOM, self.rows * width) + self.lanes
@@ -185,7 +188,7 @@ class _Outputs:
             ranges.append(ranges[-1] + -(-LISTS * ENTRY * len(key.weighted.terms) // 64) * 8)
         size = ranges.pop()
         known = {found.variable for found in key.narrowed}
-        # the kernel divides it by the turns of the loops whose ends it finds
+        # the kernel divides the budget by the turns of the loops whose ends it finds
         variables = range(key.program.dims, len(sizes))
         terms = prod(min(sizes[v], GUESSED) if v in self.limited else sizes[v] for v in variables if v not in known)
         budget = max(1, BUDGET // (terms if key.paused else width * terms))

@@ -1,4 +1,4 @@
-"""Values that loops of reductions carry: sums with the bounds of their errors, extremes, and the place of the largest."""
+"""The values that loops of reductions carry: sums with their error bounds, extremes, and the index of the largest term."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from anydml.kernels.numbers.lanes import Truth, chosen, either, every, in_lanes
 from anydml.kernels.numbers.measured import arithmetic, decisions
 from anydml.kernels.numbers.measured.real import DOUBLE, SLACK, Real
 
-# Terms of a sum, up to so many of which make no infinity if they are finite: every number that is not guarded is at most
-# 2^1000, or infinite because an operand is, by `real.ranged`, `arithmetic.divide` and `functions._settled`.
+# Sums of at most this many finite terms are finite: `real.ranged`, `arithmetic.divide` and `functions._settled` make sure that
+# every number without a guard is at most 2^1000, or infinite because an operand is.
 MOST = 1 << 23
 
 
 class Fold(Protocol):
-    """The values that a reduction's loops carry."""
+    """The values that the loops of a reduction carry."""
 
     def starts(self) -> list[Value]: ...
 
     def guarded_by(self, carried: list[Value], guard: Value | None) -> list[Value]:
-        """The values after a loop whose end is undecided in some lanes."""
+        """The values after a loop whose end is undecided in the lanes of `guard`."""
 
     def step(self, carried: list[Value], term: Item, there: Truth, place: Value | None) -> list[Value]: ...
 
@@ -34,7 +34,7 @@ class Fold(Protocol):
 
 
 class _Guarded:
-    """A fold whose last value, if it is guarded, is the lanes in which nothing is known."""
+    """A fold whose last value, if it is guarded, is a mask of the lanes in which nothing is known."""
 
     def __init__(self, body: Body, lanes: int, *, guarded: bool) -> None:
         self.body, self.lanes, self.guarded = body, lanes, guarded
@@ -58,9 +58,9 @@ class _Guarded:
 
 
 class NestSum(_Guarded):
-    """A sum of numbers of one factor: the value, its bound unless it is exact, and whether there is a term.
+    """A sum of numbers with a common factor: the value, its bound unless it is exact, and a mask of lanes with terms.
 
-    count: of terms, at most.
+    count: the most terms.
     """
 
     def __init__(self, body: Body, term: Real, there: Truth, lanes: int, count: int) -> None:
@@ -101,7 +101,7 @@ class NestSum(_Guarded):
             return Real(value, err, self.known, term.factor, guard)
         size = value.magnitude()
         beyond = size.compared("ogt", FAR) & size.compared("olt", math.inf)
-        if self.count > MOST:  # an infinity may be one that float64 does not hold
+        if self.count > MOST:  # an infinite sum may stand for a finite one that float64 does not hold
             beyond = ~size.compared("ole", FAR)
         return Real(value, err, replace(self.known, finite=False), term.factor, either(guard, beyond))
 
@@ -135,7 +135,7 @@ def extreme(kind: str, body: Body, term: Real, there: Truth, lanes: int) -> Fold
 
 
 class NestExtreme(_Guarded):
-    """The largest or smallest number of the factor 1, and its bound unless it is exact."""
+    """The largest or smallest number (of factor 1), and its bound unless it is exact."""
 
     def __init__(self, body: Body, term: Real, there: Truth, lanes: int, *, largest: bool) -> None:
         super().__init__(body, lanes, guarded=term.guard is not None or there.guard is not None)
@@ -159,12 +159,12 @@ class NestExtreme(_Guarded):
 
     def finished(self, carried: list[Value]) -> Item:
         term, guard = self.term, carried[-1] if self.guarded else None
-        known = replace(term.known, finite=False)  # of nothing, infinite
+        known = replace(term.known, finite=False)  # infinite if there are no terms
         return Real(carried[0], None if self.exact else carried[1], known, guard=guard)
 
 
 class NestArgmax(_Guarded):
-    """The place of the first NaN, else of the first of the largest numbers; 0 of nothing."""
+    """The index of the first NaN, else of the first largest number; 0 if there are no terms."""
 
     def __init__(self, body: Body, term: Item, there: Truth, lanes: int) -> None:
         assert isinstance(term, Real)

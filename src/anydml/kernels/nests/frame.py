@@ -1,4 +1,4 @@
-"""The frame of a nest's code: its body, and the indices of vectors of elements."""
+"""The base of the classes that emit parts of a nest's kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anydml.kernels.numbers.lanes import in_lanes
 
 
 class Frame:
-    """The code of a kernel in the making; lanes: of a vector of elements."""
+    """The body that code is emitted to, the kernel's key, and the walk over the program; lanes: of a vector of elements."""
 
     def __init__(self, body: Body, key: NestKey, walk: NestWalk, lanes: int) -> None:
         self.body, self.key, self.walk, self.lanes = body, key, walk, lanes
@@ -23,7 +23,7 @@ class Frame:
         return Index(value, known_integer(0, (1 << self.key.program.bits[d]) - 1))
 
     def column(self, x: str, d: int | None = None) -> Index:
-        """The indices of a vector of elements along a dimension; behind the last one, that one again."""
+        """The indices of a vector of elements along a dimension from x on; those beyond the last index are replaced by it."""
         body = self.body
         d = self.key.lane if d is None else d
         value = in_lanes(Value(body, x, WORD), self.lanes) + body.constants("i64", range(self.lanes))

@@ -1,4 +1,4 @@
-"""Indices and truths in machine code: integers of 64 bits with the interval that they lie in, and masks."""
+"""Indices and truths in machine code: 64-bit integers with a known range, and masks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from anydml.kernels.numbers.measured.real import Real
 
 WORD = Kind("i64")
 BIT = Kind("i1")
-WIDE = 1 << 62  # what is beyond is not known
-REACH = 1 << 58  # numbers are indices up to here, so that a few of them have sums that need no guard
-LEAST, MOST = -(1 << 63), (1 << 63) - 1  # of a word
+WIDE = 1 << 62  # integers above this count as unknown
+REACH = 1 << 58  # numbers become indices up to this magnitude, so that sums of a few need no guard
+LEAST, MOST = -(1 << 63), (1 << 63) - 1  # the range of a word
 ANY_WORD = known_integer(LEAST, MOST)
 ANY_INDEX = known_integer(-WIDE, WIDE)
-DOUBLED = 1 << 52  # integers up to here are divided as float64
+DOUBLED = 1 << 52  # integers up to this are divided in float64
 
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """An integer. guard: lanes in which nothing is known.
+    """An integer. guard: the lanes in which nothing is known.
 
-    side: where it is the index of elements side by side, the first one and the dimension; or how far along these lie.
+    side: for consecutive indices, the first one and their dimension; also for offsets of contiguous elements.
     """
 
     value: Value
@@ -39,7 +39,7 @@ class Index:
 
 @dataclass(frozen=True, eq=False)
 class Bits:
-    """The bits of an element that is moved."""
+    """The bits of an element that is copied."""
 
     value: Value
     guard: Value | None = None
@@ -57,7 +57,7 @@ def truth(body: Body, known: bool) -> Truth:
 
 
 def _wrapped(known: Known) -> Known:
-    """What is known of a word that holds an integer, or wraps."""
+    """The knowledge of a word that holds an integer, or has wrapped around."""
     return known if known.low >= LEAST and known.high <= MOST else ANY_WORD
 
 
@@ -74,7 +74,7 @@ def arithmetic(op: str, a: Index, b: Index) -> Index:
 
 
 def overflowing(op: str, a: Index, b: Index) -> Value | None:
-    """The lanes in which a sum, a difference or a product may not be a word's; None where it is one in all."""
+    """The lanes in which a sum, a difference or a product may exceed a word; None if none can."""
     if op not in ("add", "sub", "mul"):
         return None
     known = RING[op](a.known, b.known)
@@ -97,13 +97,13 @@ def extreme(op: str, x: Value, y: Value) -> Value:
 
 
 def quotient(a: Index, by: int) -> Index:
-    """The quotient rounded down."""
+    """The quotient, rounded down."""
     x, body = a.value, a.value.body
     known = known_integer(*(end // by for end in a.known.integers))
     if by & (by - 1) == 0:
         return Index(x.shifted_right(by.bit_length() - 1, signed=True), known, a.guard)
     if x.kind.lanes and a.known.largest < DOUBLED:
-        # no quotient that is no integer is as near to one as float64 rounds
+        # float64's error is smaller than the distance of a fractional quotient from an integer
         near = x.converted("sitofp", x.kind.of("double")) / float(by)
         cut = near.converted("fptosi", x.kind)
         down = cut.converted("sitofp", near.kind).compared("ogt", near)
@@ -133,7 +133,7 @@ def select(condition: Truth, a: Index, b: Index) -> Index:
 
 
 def position(a: Index) -> Real:
-    """An index as a number."""
+    """The index as a number."""
     value = a.value.converted("sitofp", a.value.kind.of("double"))
     known, guard = a.known, a.guard
     if known.largest > 1 << 53:
@@ -143,7 +143,7 @@ def position(a: Index) -> Real:
 
 
 def index(a: Real) -> Index:
-    """A number that is an integer as an index."""
+    """A number whose value is an integer, as an index."""
     value, body = a.value, a.value.body
     guard = a.guard
     if a.err is not None:
@@ -151,6 +151,6 @@ def index(a: Real) -> Index:
     if not (a.known.finite and a.known.largest < REACH):
         guard = either(guard, ~value.magnitude().compared("ole", float(REACH)))
     limit = min(float(a.known.largest), float(REACH))
-    clipped = body.chosen(value.compared("ogt", -limit), value, -limit)  # of NaN, that too
+    clipped = body.chosen(value.compared("ogt", -limit), value, -limit)  # also for NaN
     clipped = body.chosen(clipped.compared("olt", limit), clipped, limit)
     return Index(clipped.converted("fptosi", value.kind.of("i64")), known_integer(-int(limit), int(limit)), guard)

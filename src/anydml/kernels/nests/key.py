@@ -1,4 +1,4 @@
-"""The key of a nest's kernel: all that its code depends on."""
+"""The key of a nest's kernel: everything that its code depends on."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from anydml.kernels.nests.separable import Separable
 from anydml.kernels.nests.weighted import Weighted
 from anydml.tensor import DataType
 
-LEAST = 5  # turns of a loop from which on its ends are looked for
-FEW = 3  # operations that are not worth a place in a table
-MOST = 1 << 28  # turns that may be taken for that
-STATE = ("row", "place", "count")  # words: where to go on, and the elements on the list
+LEAST = 5  # loops with fewer turns are not narrowed
+FEW = 3  # values of at most this many operations are not worth a table
+MOST = 1 << 28  # most turns for finding the ends of a loop
+# words: the row and the place at which the next call begins, and the number of listed elements
+STATE = ("row", "place", "count")
 STATE_WORDS = 8  # in a cache line of its own
-DONE = (1 << 63) - 1  # the row of a piece that has ended
+DONE = (1 << 63) - 1  # the row of a piece that is finished
 LOOPS = ("reduce", "first_largest")  # nodes
 ARGUMENTS = ("state", "list", "memory", "room", "budget", "begin", "end")
 
 
 class Narrowed(NamedTuple):
-    """A loop that is known to begin and end where conditions hold that depend on a dimension of the output besides.
+    """A loop whose ends are found from conditions that depend on its variable and one dimension of the output.
 
-    reduction: its node; variable: the loop's. conditions: those of the reduction that depend on the two variables alone.
+    reduction: its node; variable: the loop's. conditions: those of the reduction that depend on these two variables alone.
     """
 
     reduction: int
@@ -33,12 +34,13 @@ class Narrowed(NamedTuple):
 
 
 class NestKey(NamedTuple):
-    """lane: the dimension of the outputs whose elements are lanes of a vector, `lanes` of them; dense: they are contiguous.
+    """lane: the dimension of the outputs that vectors run along; lanes: the elements of a vector; dense: whether they are
+    contiguous in each output.
 
-    kept: the tensors whose elements are listed with those that are undecided, since outputs may be stored in their place.
-    separable: a sum whose rows are added up before their elements, if that pays. weighted: one whose terms are listed.
-    contiguous: the dimensions of tensors along which elements are contiguous. paused: calls may end between the columns of a
-    row, and `budget` counts columns instead of rows.
+    kept: the tensors whose elements are listed with the undecided elements, because outputs may overwrite them. separable: a
+    sum that is computed by adding up rows first, if that pays. weighted: a sum whose terms are listed. contiguous: the pairs
+    (tensor, dimension) along which elements are contiguous. paused: whether calls may end between the columns of a row; then
+    `budget` counts columns instead of rows.
     """
 
     program: Program
@@ -59,13 +61,13 @@ class NestKey(NamedTuple):
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """The dimensions of tensors, whose last index and stride are arguments."""
+        """The pairs (tensor, dimension) whose last index and stride are arguments."""
         found = {node.data[:2]: None for node in self.program.nodes if node.op in ("offset", "inside")}
         return sorted(found)
 
     @property
     def arguments(self) -> list[str]:
-        """The names of the arguments."""
+        """The names of the kernel's arguments."""
         return [
             *ARGUMENTS,
             *(f"size{v}" for v in range(len(self.program.bits))),
@@ -78,10 +80,10 @@ class NestKey(NamedTuple):
         ]
 
     def tabled(self, dimension: int) -> list[int]:
-        """The nodes that depend on a dimension's variable alone and serve others: their values are kept for all rows.
+        """The nodes that depend on one dimension's variable alone and that other nodes use: their values are kept in tables.
 
-        Of other dimensions than the lane's, those that take more than a few operations, and no loops: these are long where
-        calls end within a row, and would be gone through again in each.
+        For dimensions other than the lane's, only those that take more than a few operations, and no loops: loops take long
+        where calls end within a row, and would run again in each call.
         """
         free, only = self.program.free(), frozenset((dimension,))
         nodes = self.program.nodes
@@ -99,14 +101,14 @@ class NestKey(NamedTuple):
         return sorted(found)
 
     def pausable(self) -> bool:
-        """Whether all loops are those of columns, so that little is computed again where a call goes on within a row."""
+        """Whether all loops depend on the column, so that resuming within a row repeats little work."""
         if self.separable is not None or self.weighted is not None:
             return False
         free = self.program.free()
         return all(self.lane in free[p] for p, node in enumerate(self.program.nodes) if node.op in LOOPS)
 
     def _looped(self) -> set[int]:
-        """The nodes that are computed from reductions."""
+        """The nodes that depend on a reduction."""
         found: set[int] = set()
         for p, (op, args, _) in enumerate(self.program.nodes):  # each after its arguments
             if op in LOOPS or found.intersection(args):
@@ -114,12 +116,12 @@ class NestKey(NamedTuple):
         return found
 
     def _is_side(self, place: int) -> bool:
-        """Whether a node is how far along elements side by side lie, in a tensor where they do so, too."""
+        """Whether a node is the offset of contiguous elements."""
         op, args, data = self.program.nodes[place]
         return op == "offset" and data[2] and data[:2] in self.contiguous and self.program.nodes[args[0]].op == "variable"
 
     def _is_long(self, place: int) -> bool:
-        """Whether a node takes more than a few operations, none of which is a loop, or gives what is moved."""
+        """Whether a node takes more than a few operations, none of them a loop, or a read whose bits are copied."""
         nodes, seen, stack = self.program.nodes, set[int](), [place]
         while stack:
             if (p := stack.pop()) not in seen and nodes[p].op not in ("constant", "variable", "truth"):
@@ -130,7 +132,7 @@ class NestKey(NamedTuple):
 
 
 def narrowed(program: Program, sizes: Sequence[int]) -> tuple[Narrowed, ...]:
-    """The loops whose ends are worth to be found beforehand, for sizes of variables."""
+    """The loops whose ends are worth finding beforehand; sizes: the number of values of each variable."""
     free, found = program.free(), []
     for p, (op, args, data) in enumerate(program.nodes):
         for v in bound(op, data):

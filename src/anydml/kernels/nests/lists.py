@@ -1,7 +1,7 @@
-"""Sums of weighted elements: the terms that count are listed once for all lanes, which then are short loops over them.
+"""Sums of weighted elements: the terms that count are listed once per row, and all vectors loop over the short lists.
 
-The first loops add products in float64, and take the bound of what that loses from the sum of magnitudes; they leave an element
-in some thousands undecided. Contiguous elements are loaded as one vector. The last loop carries what each addition loses.
+The first loops add products in float64, and bound their error by the sum of magnitudes; about one element in thousands stays
+undecided. Contiguous elements are loaded as one vector. The last loop adds up the rounding error of each addition.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from anydml.kernels.numbers.lanes import Truth, either, in_lanes
 from anydml.kernels.numbers.measured import arithmetic, decisions, real
 from anydml.kernels.numbers.measured.real import DOUBLE, ONE, SLACK, Real, U
 
-ENTRY = 24  # bytes of a term: its offset, its weight, and the bound of that; or of two of them: an offset and both weights
-LISTS = 3  # of all terms, of those side by side, and of the others
+ENTRY = 24  # bytes of an entry: an offset, a weight and its bound; or an offset and two weights
+LISTS = 3  # lists: of all terms, of pairs of contiguous terms, and of the other terms
 
 
 class Unlisted(Exception):
-    """Raised where weights have no common form."""
+    """Raised if weights have no common form."""
 
 
 class Lists(Frame):
-    """The code of a list of terms, at %rowsums, and of vectors of their sums."""
+    """The code that lists terms at %rowsums and computes vectors of their sums."""
 
     def __init__(self, body: Body, key: NestKey, walk: NestWalk, lanes: int, found: Weighted) -> None:
         super().__init__(body, key, walk, lanes)
@@ -45,7 +45,7 @@ class Lists(Frame):
     # --- the lists of a row of the output ---
 
     def write(self) -> Value:
-        """List the terms that count, for the first loop; whether it is certain which these are."""
+        """List the terms that count, for the first loops; the result says whether it is certain which ones count."""
         body, walk = self.body, self.walk
         entries: list[tuple[Value, Value, Value]] = []
         guards: list[Value | None] = []
@@ -83,7 +83,7 @@ class Lists(Frame):
         return found
 
     def _above(self, x: Real) -> Truth:
-        """Whether a number is above 0."""
+        """Whether a number is positive."""
         return decisions.compared("less", real.fraction(self.body, ONE * 0), x)
 
     def _factor(self, term: WeightedTerm, factors: dict[int, Real]) -> Fraction:
@@ -96,7 +96,8 @@ class Lists(Frame):
         return offset
 
     def _limits(self, factors: dict[int, Real]) -> None:
-        """The heaviest weight that there may be, and the largest bound of one: of the largest factors of all terms."""
+        """Set `heaviest` and `lost`: an upper bound of the weights, and of the error of a weight; from the largest factors of
+        all terms."""
         zero = self.body.constant(DOUBLE, 0.0)
         self.heaviest, self.lost = self.body.constant(DOUBLE, 1.0), zero
         for k in range(max(len(term.weights) for term in self.found.terms)):
@@ -107,17 +108,17 @@ class Lists(Frame):
                 err = err if x.err is None else self._larger(err, x.err)
             if any(k >= len(term.weights) for term in self.found.terms):
                 most = self._larger(most, zero + 1.0)
-            # (h + l) (m + e) - h m, and what a product loses
+            # (h + l) (m + e) - h m, and the rounding of the product
             lost = (self.heaviest + self.lost) * err + self.lost * most
             self.heaviest = self.heaviest * most
             self.lost = (lost + self.heaviest * (2 * U)) * SLACK
 
     def _larger(self, most: Value, x: Value) -> Value:
-        """The larger one, or NaN if x is."""
+        """The larger one, or NaN if x is NaN."""
         return self.body.chosen(x.compared("ule", most) & x.compared("ord", x), most, x)
 
     def _pair(self, entries: list[tuple[Value, Value, Value]]) -> None:
-        """List the terms whose elements are contiguous, and the others."""
+        """List pairs of terms with contiguous elements, and the other terms."""
         body = self.body
         pairs = singles = body.constant(WORD, 0)
         single = [there for *_, there in entries]
@@ -134,7 +135,7 @@ class Lists(Frame):
         self.pairs, self.singles = pairs, singles
 
     def _put(self, part: int, count: Value, *values: Value) -> None:
-        """Write an entry behind so many of a list."""
+        """Write an entry to a list after `count` entries."""
         body = self.body
         start = part * ENTRY * len(self.found.terms)
         at = body.at("%rowsums", body.op(f"add i64 {body.op(f'mul i64 {count.name}, {ENTRY}')}, {start}"))
@@ -142,7 +143,8 @@ class Lists(Frame):
             body.stored(value, at, 8 * k)
 
     def _write_all(self) -> tuple[Value, Real, Value | None]:
-        """List the terms that count with bounds of weights: how many, the form of weights, and whether that is undecided."""
+        """List the terms that count with the bounds of their weights: their number, the form of the weights, the undecided
+        lanes."""
         body = self.body
         count = body.constant(WORD, 0)
         made: list[Real] = []
@@ -167,7 +169,7 @@ class Lists(Frame):
         return count, form, either(*guards)
 
     def _term(self, term: WeightedTerm) -> tuple[Real, Truth, Value | None]:
-        """A term's weight, whether it counts, and whether that is undecided."""
+        """The weight of a term, whether it counts, and the undecided lanes."""
         walk = self.walk
         weight = real.fraction(self.body, ONE)
         for w in term.weights:
@@ -183,7 +185,7 @@ class Lists(Frame):
     # --- vectors ---
 
     def _entry(self, part: int, j: str, along: Value, element: Kind) -> tuple[Value, Value, Value]:
-        """The elements at the offset of a list's entry, and the two numbers behind it."""
+        """The elements at the offset of a list's entry, and the entry's two numbers."""
         body = self.body
         place = body.op(f"add i64 {body.op(f'mul i64 {j}, {ENTRY}')}, {part * ENTRY * len(self.found.terms)}")
         at = body.at("%rowsums", place)
@@ -201,18 +203,18 @@ class Lists(Frame):
         return in_lanes(self.walk.index(self.found.along).value, self.lanes)
 
     def _other(self, bits: Value, others: Value) -> Value:
-        """Bits that are 0 as long as all elements are -0."""
+        """Bits that stay 0 as long as all elements are -0."""
         return others | (bits ^ (1 << bits.kind.bits - 1)) if self.floating else others
 
     def _unsigned(self, others: Value, count: Value) -> Value | None:
-        """The lanes in which a sum of so many terms may be -0: those that have nothing else."""
+        """The lanes in which a sum of `count` terms may be -0: those in which all elements are."""
         if not self.floating:
             return None
         some = count.compared("ne", 0)
         return others.compared("eq", 0) & in_lanes(some, self.lanes)
 
     def roughly(self) -> tuple[Real, Value | None]:
-        """A vector of sums with the bounds that magnitudes give, and the lanes in which nothing is known."""
+        """A vector of sums with bounds from the sums of magnitudes, and the lanes in which nothing is known."""
         body, along = self.body, self._along()
         kind = Kind("double", self.lanes)
         word = Kind(f"i{self.type.element_bits}", self.lanes)
@@ -235,14 +237,14 @@ class Lists(Frame):
         if self.type.element_bits == 32:
             _, sums = body.loop("0", self.pairs.name, 1, sums, pair)
         _, (total, size, others) = body.loop("0", self.singles.name, 1, sums, single)
-        # a product and a sum for each term, of weights up to the heaviest; 3: of the sum of magnitudes, and of this
+        # a product and a sum for each term, with the heaviest weight; 3: for the sum of magnitudes, and for this computation
         share = self.heaviest * (U * (2 * len(self.found.terms) + 3) * SLACK) + self.lost * SLACK
         err = size * in_lanes(share, self.lanes)
         guard = either(~size.compared("olt", math.inf), self._unsigned(others, self.pairs + self.singles))
         return Real(total, err, factor=self.factor), guard
 
     def closely(self) -> Real:
-        """A vector of sums with the bounds of what additions lose."""
+        """A vector of sums with bounds from the rounding errors of the additions."""
         body, along = self.body, self._along()
         word = Kind(f"i{self.type.element_bits}", self.lanes)
         always = items.truth(body, True)

@@ -1,4 +1,4 @@
-"""Reductions: a few terms written out, or loops, of which each carries what the reduction has come to."""
+"""Reductions: a few unrolled terms, or loops that carry the reduction's values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from anydml.kernels.numbers.measured.real import Real
 
 
 class Form(NamedTuple):
-    """The form of a reduction's terms: one of them, as an item, and its condition; in so many lanes."""
+    """The form of a reduction's terms: a sample of a term, its condition, and the lanes of both."""
 
     term: Item
     condition: Truth
@@ -27,7 +27,7 @@ class Form(NamedTuple):
 
 
 def reduced(walk: NestWalk, p: int) -> Item:
-    """A reduction's result."""
+    """The result of a reduction."""
     op, args, data = walk.nodes[p]
     if op == "terms":
         return _written_out(walk, args, data)
@@ -42,7 +42,7 @@ def reduced(walk: NestWalk, p: int) -> Item:
     def fold(form: Form) -> Fold:
         if kind == "sum" and walk.program.ring:
             if form.term.guard is not None or form.condition.guard is not None:
-                raise Uncompilable("a sum of integers modulo 2^64 has terms that may be open")
+                raise Uncompilable("a sum of integers modulo 2^64 has terms that may be undecided")
             return RingSum(walk.body, form.lanes)
         assert isinstance(form.term, Real)
         if kind == "sum":
@@ -76,13 +76,13 @@ def _written_out(walk: NestWalk, args: Sequence[int], kind: str) -> Item:
             found = arithmetic.add(found, term) if kind == "sum" else decisions.extreme(found, term, largest=kind == "max")
     if found is None:
         return items.whole(body, 0)
-    if kind == "sum" and some is not None:  # a sum of nothing is no -0
+    if kind == "sum" and some is not None:  # an empty sum is +0
         return decisions.select(Truth(some), found, real.fraction(body, real.ONE * 0))
     return found
 
 
 def masked(term: Real, there: Truth, neutral: float) -> Real:
-    """A term where its condition holds, else what changes nothing."""
+    """A term where its condition holds, else the neutral element."""
     if there.known:
         return term
     other = real.special(term.body, neutral)
@@ -95,7 +95,7 @@ def _looped(
     walk: NestWalk, p: int, args: Sequence[int], variables: Sequence[int], fold_of: Callable[[Form], Fold], sizes: Sequence[int]
 ) -> Item:
     term, condition = args
-    # where a loop begins elsewhere in each lane, its variable differs from lane to lane
+    # if a loop begins at a different index in each lane, its variable differs between lanes
     spans = {v: any(ends[0].kind.lanes for ends in walk.ranges.get((p, v), ())) for v in variables}
     fold = fold_of(_form(walk, p, term, condition, variables, spans))
     conditions = walk.program.operands(condition, "both")
@@ -146,7 +146,7 @@ def _looped(
 
 
 def _form(walk: NestWalk, p: int, term: int, condition: int, variables: Sequence[int], spans: Mapping[int, bool]) -> Form:
-    """The form of terms, by code that is dropped."""
+    """The form of a reduction's terms, found by emitting code for one and dropping it."""
     lanes_of = tuple(sorted((v, i.value.kind.lanes) for scope in walk.bound for v, i in scope.items() if v in walk.free[p]))
     key = p, lanes_of, tuple(spans.values())
     if key not in walk.forms:
@@ -174,7 +174,7 @@ def _form(walk: NestWalk, p: int, term: int, condition: int, variables: Sequence
 
 
 def _uniform(walk: NestWalk, conditions: Sequence[int]) -> Value | None:
-    """Whether conditions that are known here, and the same in every lane, may hold; None where there are none."""
+    """Whether conditions that are known here and equal in all lanes may hold; None if there are no such conditions."""
     variables = frozenset(v for scope in walk.bound for v in scope)
     newest = frozenset(walk.bound[-1])
     found: Value | None = None
@@ -189,14 +189,14 @@ def _uniform(walk: NestWalk, conditions: Sequence[int]) -> Value | None:
 
 
 def _differs(walk: NestWalk, p: int) -> bool:
-    """Whether a node depends on a variable that differs from lane to lane."""
+    """Whether a node depends on a variable that differs between lanes."""
     return any(i.value.kind.lanes for scope in walk.bound for v, i in scope.items() if v in walk.free[p])
 
 
 def _range(
     walk: NestWalk, p: int, v: int, conditions: Sequence[int], unknown: Sequence[int]
 ) -> tuple[Value, Value, Value | None]:
-    """Where a variable's loop begins and ends, and the lanes in which that is undecided."""
+    """The half-open range of a loop's variable, and the lanes in which it is undecided."""
     body = walk.body
     start, end = body.constant(items.WORD, 0), Value(body, walk.sizes[v], items.WORD)
     guards: list[Value | None] = []
@@ -215,7 +215,7 @@ def _range(
 
 
 def widest(x: Value, how: str) -> Value:
-    """The largest ("smax") or smallest of all lanes."""
+    """The largest ("smax") or smallest ("smin") of all lanes."""
     if not x.kind.lanes:
         return x
     return x.body.call(f"llvm.vector.reduce.{how}.v{x.kind.lanes}i64", items.WORD, x)

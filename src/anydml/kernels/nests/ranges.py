@@ -1,4 +1,4 @@
-"""The ends of loops that conditions narrow, found once a call for every index of a dimension of the output."""
+"""The ends of loops that conditions narrow, found once per call for every index of a dimension of the output."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from anydml.kernels.numbers.lanes import in_lanes
 
 
 class Ranges(Frame):
-    """For each of `Shape.narrowed`, two rows of words in the scratch: where its loop begins and ends, by index."""
+    """For each of `NestKey.narrowed`, two rows of words in the scratch: the begin and the end of its loop, by index."""
 
     def _padded(self, d: int) -> str:
-        """The bytes of a word for each index of a dimension, in whole vectors."""
+        """The bytes of one word for each index of a dimension, rounded up to whole vectors."""
         size = self.body.op(f"add i64 %size{d}, {self.lanes - 1}")
         return self.body.op(f"mul i64 {self.body.op(f'and i64 {size}, {-self.lanes}')}, 8")
 
     def find(self, k: int) -> Value:
-        """For every index of a dimension, the first and last value of a loop's variable for which conditions may hold.
+        """Store for every index of a dimension the half-open range of the loop's variable in which conditions may hold.
 
-        Returned is the most turns that the loop takes for any index.
+        Returns the largest number of turns for any index.
         """
         body, walk, found = self.body, self.walk, self.key.narrowed[k]
         end = f"%size{found.variable}"
@@ -61,9 +61,9 @@ class Ranges(Frame):
         return Value(body, most, WORD)
 
     def rows(self, turns: Sequence[Value]) -> None:
-        """Put in `%between` how many rows there are between pauses: the fewer, the more turns loops take at most.
+        """Set `%between`, the rows between pauses: the more turns the loops take at most, the fewer rows.
 
-        Where calls may end within a row, `%pace` is how many columns of one there are between them.
+        If calls may end within a row, `%pace` is the number of columns between pauses.
         """
         body = self.body
         rows = Value(body, "%budget", WORD)
@@ -81,7 +81,7 @@ class Ranges(Frame):
         body.do(f"%between = add i64 {body.intrinsic('umax', rows, body.constant(WORD, 1)).name}, 0")
 
     def load(self, variables: Mapping[int, Index]) -> None:
-        """Load the ends of the loops that are known with some variables."""
+        """Load the ends of the loops that depend on the given variables."""
         body, walk = self.body, self.walk
         for k, narrowed in enumerate(self.key.narrowed):
             if narrowed.dimension not in variables:

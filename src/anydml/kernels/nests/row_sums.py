@@ -1,11 +1,11 @@
-"""Sums of pairs of rows and columns: rows first, contiguous ones, each with its weight, then a few elements of their sum.
+"""Sums over pairs of rows and columns: weighted rows are added up first, then a few weighted elements of their sum.
 
 For a row of the output, whole rows of the tensor are added up in float64, in the scratch; an element is then a sum of as many
-products as there are columns. Elements are looked at on the way: where the largest and the smallest that is not 0 are not far
-apart, all products and sums are multiples of a number that is small enough for 53 bits to hold them, so that nothing is
-rounded. Elsewhere the bound of what all roundings lose follows from the largest element, or from the sum itself. Only finite
-elements count for that: where a row has others, or a -0, vectors whose sums are not finite, or 0, are computed term by term, as
-are those that their bound leaves undecided.
+products as there are columns. The largest magnitude of the elements and the smallest that is not 0 are found on the way: if
+they are near enough, all products and sums are multiples of a number such that 53 bits hold them, and nothing is rounded.
+Otherwise the bound of all roundings follows from the largest element, or from the sum itself. Only finite elements count for
+that: if a row has others, or a -0, then vectors with a sum that is 0 or not finite are computed term by term, like vectors that
+the bound leaves undecided.
 """
 
 from __future__ import annotations
@@ -29,16 +29,20 @@ from anydml.kernels.numbers.measured import arithmetic, real
 from anydml.kernels.numbers.measured.real import DOUBLE, ONE, SLACK, Real, U
 from anydml.tensor import DataType
 
-PADDING = 16  # elements behind a sum of rows, which are read and not used
-SPAN = 14  # binary places that elements of a row may be apart for their sum to be exact; for less, they have bounds
+PADDING = 16  # elements after a sum of rows that are read but not used
+SPAN = 14  # exact sums are used if the exponents of a row's elements may differ by this much
 
 
 class Unseparated(Exception):
-    """Raised where sums of rows are no use: weights are not known exactly."""
+    """Raised if sums of rows are of no use: weights are not known exactly."""
 
 
 class Weights(NamedTuple):
-    """The weights of all rows, or all columns: their common factor, a multiple of which they are, and their sum's limit."""
+    """The weights of all rows, or of all columns.
+
+    quantum: the weights are multiples of 2^quantum; top: a bound of the sum of their magnitudes. Both are to be multiplied by
+    the factor.
+    """
 
     values: list[Value]
     factor: Fraction
@@ -48,7 +52,7 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True)
 class _Format:
-    """A float's format: its exponent begins at a bit; the least place of a number. None for integers."""
+    """The format of a float type. bits: its size; start: the exponent's first bit; least: the exponent of the last place."""
 
     bits: int
     start: int
@@ -63,7 +67,7 @@ _FORMATS = {DataType.FLOAT32: _Format(32, 23, -149), DataType.FLOAT16: _Format(1
 
 
 class RowSums(Frame):
-    """The code that adds up rows, and makes vectors of elements of them."""
+    """The code that adds up rows, and computes vectors of elements from the sums."""
 
     def __init__(self, body: Body, key: NestKey, walk: NestWalk, lanes: int, found: Separable) -> None:
         super().__init__(body, key, walk, lanes)
@@ -71,10 +75,10 @@ class RowSums(Frame):
         self.type = key.program.types[found.tensor]
         self.size = self.type.element_bits // 8
         self.format = _FORMATS.get(self.type)
-        self.held: Value | None = None  # whether the sums of a row are exact, if that depends on its elements
-        self.special: Value | None = None  # whether a row has an element that is not finite, or a -0
+        self.held: Value | None = None  # whether the sums of a row are exact, if that depends on the row's elements
+        self.special: Value | None = None  # whether a row has an infinity, a NaN or a -0
         self.permuted = found.near and lanes == 8 and "avx512f" in body.target.features
-        # the elements of contiguous columns are loaded as vectors
+        # contiguous columns are loaded as vectors
         nodes = key.program.nodes
         self.identical = [nodes[nodes[part.offsets[0]].args[0]] == ("variable", (), key.lane) for part in found.columns]
         self.permuted = self.permuted and not all(self.identical)
@@ -84,7 +88,7 @@ class RowSums(Frame):
     # --- weights ---
 
     def _weighed(self, parts: tuple[SeparablePart, ...]) -> tuple[Weights, Value | None]:
-        """The weights of parts, 0 where one does not count, and the lanes in which they are undecided."""
+        """The weights of parts, 0 if one does not count, and the lanes in which they are undecided."""
         walk, made = self.walk, []
         guards: list[Value | None] = []
         for part in parts:
@@ -109,7 +113,8 @@ class RowSums(Frame):
         return Weights([w.value for w in made], factors.pop(), least, top), either(*guards)
 
     def columns(self) -> list[Item]:
-        """The items of columns that are kept for all rows: how far each is from the first, its weight; undecided lanes."""
+        """The items of columns that are kept for all rows: for each column its offset and its weight; and the undecided
+        lanes."""
         body, columns = self.body, self.found.columns
         weights, guard = self._weighed(columns)
         self.across = weights
@@ -139,7 +144,7 @@ class RowSums(Frame):
     # --- a row of the output ---
 
     def add_up(self) -> Value:
-        """Add up the rows for a row of the output; whether its elements may be computed of them."""
+        """Add up the rows for a row of the output; the result says whether its elements may be computed from the sums."""
         body, walk, found = self.body, self.walk, self.found
         self.down, guard = self._weighed(found.rows)
         self._judge()
@@ -188,15 +193,16 @@ class RowSums(Frame):
         return bits.converted("sitofp" if self.type.dtype.kind == "i" else "uitofp", bits.kind.of("double"))
 
     def _judge(self) -> None:
-        """The binary places that elements of a row may be apart for sums to be exact; None: as many as there are."""
+        """Set `exact` and `span`: whether sums can be exact, and how far exponents of a row's elements may differ; None:
+        any."""
         down, across = self.down, self.across
         self.top = down.top * across.top
         factor = self.factor = down.factor * across.factor
-        # a quotient by a power of two is exact; one by a small number rounds as the number does, if there are digits to spare
+        # dividing by a power of two is exact; a quotient by a small number rounds to the same, if there are spare digits
         small = factor.numerator == 1 and factor.denominator < 1 << 20 and factor.denominator & (factor.denominator - 1)
         self.divisor = factor.denominator if small else 1
         spare = 3 if small else 0
-        # a sum is less than 2^places times the largest element, in units of its quantum
+        # a sum is less than 2^room times the largest element, in units of its quantum
         room = places(0.0, self.top, down.quantum + across.quantum)
         if self.format is None:
             self.exact, self.span = room + self.type.element_bits <= 53 - spare, None
@@ -210,7 +216,8 @@ class RowSums(Frame):
             self.exact, self.span = True, None
 
     def _looked(self, bits: Value, seen: list[Value]) -> list[Value]:
-        """The largest magnitude; the smallest above 0, less 1; the smallest word, which is that of -0 if it is there."""
+        """Update the largest magnitude, the smallest above 0, minus 1, and the smallest word, which is that of -0 if there is
+        one."""
         if self.format is None:
             return seen
         body = self.body
@@ -220,7 +227,7 @@ class RowSums(Frame):
         return [largest, smallest, body.intrinsic("smin", seen[2], bits)]
 
     def _judge_row(self, seen: list[Value], limit: str, loaded: Callable[[str], list[Value]]) -> None:
-        """Judge by a row's elements which of its sums are exact. loaded: those of all rows at a place."""
+        """Emit the test whether the sums of a row are exact. loaded: the elements of all rows at an index."""
         body, f = self.body, self.format
         if f is None:
             return
@@ -236,13 +243,13 @@ class RowSums(Frame):
                 most = [body.intrinsic("umax", most[0], body.chosen(size.compared("ult", f.infinite), size, 0))]
             return most
 
-        # what else there is then is looked at again; the smallest is none of what is not finite, if there is another
+        # Then the finite elements are examined again; the smallest magnitude is finite if any is.
         turns = body.chosen(beyond, Value(body, limit, WORD), 0).name
         _, most = body.loop("0", turns, self.lanes, [body.constant(seen[0].kind, 0)], again)
         largest = body.chosen(beyond, body.call(f"llvm.vector.reduce.umax.{suffix}", kind, most[0]), largest)
         if not self.exact or self.span is not None:
             top = self._element(largest)
-            # whether there is a number below 0 decides whether a sum is as large as those of magnitudes; 3: of the factor
+            # if no element is negative, the sum equals the sum of magnitudes; 3: for the factor
             bound = U * (len(self.found.rows) + len(self.found.columns) + 5) * SLACK
             above = word.compared("sge", 0)
             self.share = body.chosen(above, top.lift(bound), 0.0)
@@ -250,17 +257,18 @@ class RowSums(Frame):
         if self.exact and self.span is not None:
             smallest = body.call(f"llvm.vector.reduce.umin.{suffix}", kind, seen[1]) + 1
             least = smallest.shifted_right(f.start, signed=False)
-            least = body.chosen(least.compared("ugt", 1), least, 1)  # numbers below the normal ones have the place of the first
+            # subnormal numbers have the last place of the least normal one
+            least = body.chosen(least.compared("ugt", 1), least, 1)
             self.held = (largest.shifted_right(f.start, signed=False) - least).compared("sle", self.span)
 
     # --- vectors ---
 
     def _gathered(self, places: Value) -> Value:
-        """Elements of the sum of rows."""
+        """Elements of the sum of rows at these indices."""
         return gathered(self.body, DOUBLE, "%rowsums", places << 3)
 
     def _permuted(self, start: Item) -> Callable[[Value], Value]:
-        """The elements at places from a start on, of two vectors."""
+        """A function that reads elements from the two vectors that begin at index `start`."""
         assert isinstance(start, Index)
         body, kind = self.body, Kind("double", self.lanes)
         first = body.op(f"mul i64 {start.value.lane(0).name}, 8")
@@ -269,7 +277,7 @@ class RowSums(Frame):
         return lambda places: body.call("llvm.x86.avx512.vpermi2var.pd.512", kind, low, places, high)
 
     def sums(self, kept: list[Item], x: str) -> tuple[Value, Value | None]:
-        """A vector of sums, of the items of columns; and the lanes in which nothing is known."""
+        """A vector of sums from the kept items of columns, and the lanes in which nothing is known."""
         body = self.body
         total: Value | None = None
         items = iter(kept)
@@ -290,15 +298,15 @@ class RowSums(Frame):
         assert total is not None
         guard = next(items) if self.guarded else None
         assert guard is None or isinstance(guard, Truth)
-        return total + 0.0, None if guard is None else guard.mask  # no sum is -0 but of elements that are
+        return total + 0.0, None if guard is None else guard.mask  # a sum is -0 only if all elements are
 
     def unsettled(self, total: Value) -> Value:
-        """The lanes of a row with special elements in which a sum may be of them, or of -0 alone."""
+        """The lanes of a row with special elements in which the sum may depend on these: it is 0 or not finite."""
         size = total.magnitude()
         return ~(size.compared("olt", math.inf) & size.compared("ogt", 0.0))
 
     def exactly(self, total: Value) -> Real:
-        """The number that a sum is where nothing was rounded."""
+        """The number that a sum is if nothing was rounded."""
         least = 0 if self.format is None else self.format.least
         largest = self.type.element_bits if self.format is None else (1 << self.format.bits - 2 - self.format.start) + 1
         top, quantum = self.top * math.ldexp(1.0, largest), least + self.down.quantum + self.across.quantum
@@ -309,16 +317,17 @@ class RowSums(Frame):
         return Real(total, None, Known(-top, top, quantum, digits, finite=True), self.factor)
 
     def nearly(self, total: Value) -> Real:
-        """The number that a sum is, with the bound of what all roundings lost."""
+        """The number that a sum is, with the bound of all roundings."""
         total = total * float(self.factor)
         err = self.body.fused(total.magnitude(), in_lanes(self.share, self.lanes), in_lanes(self.rest, self.lanes))
         return Real(total, err, Known(finite=True))
 
     def _divided(self, total: Value) -> Value:
-        """An exact sum by the divisor: a number that is as far on the same side of any float or half an integer, or is it.
+        """An exact sum divided by the divisor, rounded so that it compares with all floats and half integers as the quotient
+        does.
 
-        The sum has 50 bits. So has what it lacks to a multiple of such a number, and its quotient is not as near as float64
-        rounds.
+        The sum has 50 bits. So has its distance from a multiple of such a number, so that the quotient is further from it than
+        the roundings of float64 move it.
         """
         divisor = float(self.divisor)
         if not self.body.has_fma:

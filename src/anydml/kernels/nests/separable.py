@@ -1,6 +1,6 @@
-"""Sums of elements that are counted by weights of their row and of their column: their terms, in a program.
+"""Sums in a program whose terms are elements times a weight of their row and a weight of their column.
 
-Such a sum is that of whole rows first, each counted by its weight, and then of what that gives in a few columns.
+Such a sum is computed by adding up weighted rows first, and then a few weighted columns of the result.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from anydml.kernels.match.nests import Program
 
 
 class SeparablePart(NamedTuple):
-    """Nodes of a term that depend on the lane's variable, or of those that do not.
+    """The nodes of a term that depend on the lane's variable, or those that do not.
 
-    weights: what the element is multiplied by. conditions: under which it counts, that each weight is above 0.
+    weights: the factors of the element. conditions: those under which the term counts, which include that each weight is above
+    0.
     """
 
     offsets: tuple[int, ...]
@@ -24,9 +25,9 @@ class SeparablePart(NamedTuple):
 
 
 class Separable(NamedTuple):
-    """A sum over all pairs of a row and a column. place: its node. dimension: the tensor's, along which columns lie.
+    """A sum over all pairs of a row and a column. place: its node. dimension: the tensor's dimension of the columns.
 
-    near: the columns of elements side by side lie in a few vectors, as far as sizes say.
+    near: whether the sizes allow the columns of consecutive elements to be within two vectors.
     """
 
     place: int
@@ -44,7 +45,7 @@ class _Term(NamedTuple):
 
 
 def separable(program: Program, lane: int) -> Separable | None:
-    """The sum that a program's element is, or is rounded from; None where there is none, or its terms are no pairs."""
+    """The sum that a program's element equals or is rounded from; None if there is none, or its terms are no such pairs."""
     if len(program.roots) != 1 or program.ring or program.moves:
         return None
     nodes, free = program.nodes, program.free()
@@ -83,7 +84,7 @@ def _terms(program: Program, place: int) -> Iterator[_Term | None]:
 
 
 def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) -> tuple[SeparablePart, SeparablePart] | None:
-    """A term's row and column; None where one of its weights or conditions is of neither alone."""
+    """The row and column of a term; None if one of its weights or conditions depends on both."""
     nodes, parts = program.nodes, []
     for inside in (False, True):
         offsets, weights, conditions = (
@@ -100,7 +101,7 @@ def _pair(program: Program, free: list[frozenset[int]], lane: int, term: _Term) 
 
 
 def above_zero(nodes: tuple[Node, ...], condition: int) -> int | None:
-    """The node that a condition says to be above 0."""
+    """The node that a condition states to be above 0, or None."""
     op, args, _ = nodes[condition]
     if op != "less" or nodes[args[0]].op != "constant" or nodes[args[0]].data.value != 0:
         return None
@@ -108,7 +109,7 @@ def above_zero(nodes: tuple[Node, ...], condition: int) -> int | None:
 
 
 def shares(program: Program) -> frozenset[int]:
-    """The nodes that are what a number has beyond its floor, or what that lacks to 1: they lie between 0 and 1."""
+    """The nodes between 0 and 1: a number minus its floor, or 1 minus that."""
     nodes, found = program.nodes, set()
     for p, (op, args, _) in enumerate(nodes):
         if op == "sub":

@@ -1,4 +1,4 @@
-"""Tables of what depends on one dimension alone: computed once a call, kept for all rows."""
+"""Tables of values that depend on one dimension alone: computed once per call, used for all rows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from anydml.kernels.numbers.measured.real import Real
 
 
 class Tables(Frame):
-    """slots: rows of words, one for each index of a dimension. items: those kept, with their slots as values.
+    """A table. slots: rows of words, each with a word for every index of the dimension. items: the items of nodes, with slot
+    numbers as values.
 
-    others: items that are no node's, kept as well.
+    others: items that belong to no node.
     """
 
     def __init__(self, body: Body, key: NestKey, walk: NestWalk, lanes: int, dimension: int) -> None:
@@ -30,9 +31,9 @@ class Tables(Frame):
         self.others: list[Item] = []
 
     def make(self, start: str, others: Callable[[], list[Item]] | None = None) -> str:
-        """Compute what depends on the dimension's variable alone, once for all rows; others: makes more of it, vectors.
+        """Compute the values that depend on the dimension's variable alone; others: a function that makes further vectors.
 
-        start: where in memory; the place behind is returned.
+        start: the address of the table; returned is the address behind it.
         """
         body, walk, d = self.body, self.walk, self.dimension
         places = self.key.tabled(d)
@@ -61,7 +62,7 @@ class Tables(Frame):
         return body.at(start, body.op(f"mul i64 {self.pitch}, {self.slots}"))
 
     def _slot(self, value: Value, i: str) -> Value:
-        """Keep a vector; the value's name is its slot's number then."""
+        """Store a vector; the returned value's name is the number of its slot."""
         body = self.body
         row = body.at(self.start, body.op(f"mul i64 {self.pitch}, {self.slots}"))
         at = body.at(row, body.op(f"mul i64 {i}, 8"))
@@ -86,11 +87,11 @@ class Tables(Frame):
         return replace(item, value=kept, err=err, guard=guard)
 
     def loaded(self, x: str) -> dict[int, Item]:
-        """The items of nodes for a vector along the lane's dimension, or for an index of another one."""
+        """The items of nodes for a vector along the lane's dimension, or for an index of another dimension."""
         return dict(zip(self.items, self._loaded(list(self.items.values()), x), strict=True))
 
     def others_loaded(self, x: str) -> list[Item]:
-        """The items that are no node's."""
+        """The items that belong to no node."""
         return self._loaded(self.others, x)
 
     def _loaded(self, items: list[Item], x: str) -> list[Item]:

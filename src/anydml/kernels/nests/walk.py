@@ -1,4 +1,4 @@
-"""A program's nodes as instructions, each in the outermost loop that knows all variables it depends on."""
+"""Instructions for the nodes of a program, each in the outermost loop in which all its variables are known."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from anydml.tensor import DataType
 
 
 class NestWalk:
-    """The items of a program's nodes, in scopes: those of loops inside one another, the innermost last.
+    """The items of a program's nodes, in nested scopes, one for each loop, the innermost last.
 
-    sizes: for each variable, the text of how many values it has. places: for each dimension of a tensor, the texts of its last
-    index and of its stride in bytes. bases: the texts of where tensors begin. reduced: what makes a reduction's item.
-    contiguous: the dimensions of tensors along which elements are contiguous.
+    sizes: for each variable, the text of the number of its values. places: for each dimension of a tensor, the texts of its
+    last index and of its stride in bytes. bases: the texts of the tensors' addresses. reduced: the function that makes a
+    reduction's item. contiguous: the pairs (tensor, dimension) along which elements are contiguous.
     """
 
     def __init__(
         self,
         body: Body,
         program: Program,
-        data_type: DataType,  # of what is moved
+        data_type: DataType,  # of elements that are copied
         sizes: Mapping[int, str],
         places: Mapping[tuple[int, int], tuple[str, str]],
         bases: Mapping[int, str],
@@ -50,12 +50,12 @@ class NestWalk:
         self.nodes, self.free = program.nodes, program.free()
         self.moved = self._moved()
         self.shares = shares(program)
-        self.bits: dict[int, Value] = {}  # of what was read last of a tensor
+        self.bits: dict[int, Value] = {}  # the bits that were last read from each tensor
         self.scopes: list[dict[int, Item]] = [{}]
         self.bound: list[dict[int, Index]] = [{}]
-        # where loops begin and end, by their reduction and variable, as far as that is known
+        # the known ends of loops, by their reduction and variable
         self.ranges: dict[tuple[int, int], list[tuple[Value, Value]]] = {}
-        self.forms: dict[Any, Any] = {}  # what is known of a reduction's terms before its loops begin
+        self.forms: dict[Any, Any] = {}  # forms of reductions' terms, see `loops._form`
 
     # --- scopes ---
 
@@ -71,7 +71,7 @@ class NestWalk:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Instructions that are emitted to see what they give, and dropped."""
+        """Emit instructions whose items are needed, but not their code, which is dropped."""
         lines, declared = self.body.lines, self.body.declared
         self.body.lines, self.body.declared = [], dict(declared)
         try:
@@ -86,9 +86,9 @@ class NestWalk:
         return None
 
     def fill(self, *roots: int, without: int | None = None) -> None:
-        """Emit what is below some nodes and depends on known variables alone, each before what uses it and no earlier.
+        """Emit the nodes below `roots` that depend on known variables alone, and that others use there.
 
-        without: a node that is left to others, with what is below it.
+        without: a node that is left out, with the nodes below it.
         """
         variables = frozenset(v for scope in self.bound for v in scope)
         seen: set[int] = set() if without is None else {without}
@@ -110,7 +110,7 @@ class NestWalk:
             found = self.scopes[-1][p] = self._made(p, op, args, data)
         return found
 
-    # --- items as what they are ---
+    # --- items by type ---
 
     def index(self, p: int) -> Index:
         item = self.item(p)
@@ -125,9 +125,9 @@ class NestWalk:
         return item
 
     def real(self, p: int) -> Real:
-        """A number, or the number that an integer is."""
+        """The item of a node as a number."""
         item = self.item(p)
-        if isinstance(item, Bits):  # of an element that is moved, too
+        if isinstance(item, Bits):  # the bits of an element that is also copied
             item = self._element(item.value, self.data_type, item.guard)
         if isinstance(item, Index):
             return real.fraction(self.body, Fraction(item.constant)) if item.constant is not None else items.position(item)
@@ -190,7 +190,7 @@ class NestWalk:
         return replace(made, guard=either(made.guard, items.overflowing(op, *x)))
 
     def _known(self, x: Index) -> Index:
-        """An integer that is one of a word, where others are so modulo 2^64 alone."""
+        """The integer, if it is certain to be a word's; in programs that compute modulo 2^64, others are refused."""
         if self.program.ring and x.known.largest > items.WIDE:
             raise Uncompilable("integers of 64 bits are compared, or are places, where others are sums modulo 2^64")
         return x
@@ -210,7 +210,7 @@ class NestWalk:
     def _inside(self, at: Index, data: tuple[int, int]) -> Truth:
         at = self._known(at)
         value, last = broadcast(at.value, Value(self.body, self.places[data][0], items.WORD))
-        # an index that is negative is large without its sign
+        # a negative index is large as an unsigned number
         return Truth(value.compared("ule", last), at.guard)
 
     def _read(self, p: int, args: tuple[int, ...], tensor: int) -> Item:
@@ -238,14 +238,14 @@ class NestWalk:
         return self._element(value, data_type, guard)
 
     def _side_by_side(self, kind: Kind, base: str, first: str, d: int) -> Value:
-        """Elements from an index of a dimension on, up to its last one."""
+        """The elements from index `first` of a dimension on, up to its last one."""
         body = self.body
         room = Value(body, body.op(f"sub i64 {self.sizes[d]}, {first}"), items.WORD)
         there = body.constants("i64", range(kind.lanes)).compared("ult", body.splat(room, kind.lanes))
         return body.masked(kind, body.at(base, body.op(f"mul i64 {first}, {kind._replace(lanes=0).bits // 8}")), there)
 
     def _moved(self) -> frozenset[int]:
-        """The nodes whose bits are stored."""
+        """The nodes whose bits are copied to the output."""
         found: set[int] = set()
         stack = list(self.program.roots) if self.program.moves else []
         while stack:
@@ -269,7 +269,7 @@ class NestWalk:
         value = bits.converted("sext" if signed else "zext", bits.kind.of("i64"))
         whole = Index(value, known_of(data_type), guard)
         if size == 64 and not signed:
-            beyond = None if self.program.ring else value.compared("slt", 0)  # beyond 2^63, they show as negative
+            beyond = None if self.program.ring else value.compared("slt", 0)  # numbers from 2^63 on are read as negative ones
             whole = Index(value, items.ANY_WORD, either(guard, beyond))
         return whole
 

@@ -1,4 +1,4 @@
-"""Sums of elements whose weights do not depend on the lane: their terms, in a program, however sums are nested."""
+"""Sums in a program whose weights do not depend on the lane: their terms, from sums nested in any way."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from anydml.kernels.match.nests import Program
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.kernels.nests.separable import above_zero, shares
 
-LEAST = 4  # terms that are worth a list
+LEAST = 4  # fewer terms are not worth a list
 
 
 class WeightedTerm(NamedTuple):
-    """An element that counts if conditions hold. offsets: its address, but for the lane; weights: its factors.
+    """An element that counts if conditions hold. offsets: its address except for the lane; weights: its factors.
 
-    positive: what has to be above 0 besides, and is not below.
+    positive: numbers that also have to be above 0, and are known to be at least 0.
     """
 
     offsets: tuple[int, ...]
@@ -25,7 +25,7 @@ class WeightedTerm(NamedTuple):
 
 
 class Weighted(NamedTuple):
-    """A sum of terms. place: its node. along: the offset of the lane in the tensor, which all terms have."""
+    """A sum of terms. place: its node. along: the lane's offset in the tensor, which all terms share."""
 
     place: int
     tensor: int
@@ -34,7 +34,7 @@ class Weighted(NamedTuple):
 
 
 def weighted(program: Program, lane: int) -> Weighted | None:
-    """The sum that a program's element is, or is made from by what does not depend on the lane; None where there is none."""
+    """The sum that a program's element equals, or is computed from with values that do not depend on the lane; else None."""
     if len(program.roots) != 1 or program.ring or program.moves:
         return None
     nodes, free = program.nodes, program.free()
@@ -60,7 +60,7 @@ def weighted(program: Program, lane: int) -> Weighted | None:
         for c in (c for condition in conditions for c in program.operands(condition, "both")):
             above = above_zero(nodes, c)
             parts = [] if above is None else program.operands(above, "mul")
-            # a product of such numbers is above 0 where all of them are
+            # a product of such numbers is above 0 if all of them are
             if parts and between.issuperset(parts):
                 positive += parts
             elif nodes[c].op != "truth":

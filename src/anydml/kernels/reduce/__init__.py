@@ -1,1 +1,2 @@
-"""Statements that reduce rows as machine code: float64 sums with bounds, extremes and positions, and what is made of them."""
+"""Machine code for statements that reduce rows: float64 sums with bounds, extremes and their positions, and results of
+these."""

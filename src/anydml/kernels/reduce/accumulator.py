@@ -1,4 +1,4 @@
-"""The accumulator of a reduction: vectors of partial results, a step for each group of elements, and how sets are merged."""
+"""The interface of accumulators: vectors of partial results, a step for each group of elements, and the merging of sets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from anydml.kernels.numbers.functions.pairs import two_sum
 
 
 class Accumulator(ABC):
-    """A reduction's partial results. starts: the values before any element; lanes: of the vectors of terms.
+    """The partial results of a reduction. starts: the values before any element; lanes: of the vectors of terms.
 
-    any_order: how many additions or products a term goes through makes no difference to the bound.
+    any_order: whether the bound does not depend on the number of additions or products that a term goes through.
     """
 
     starts: list[Value]
@@ -24,28 +24,28 @@ class Accumulator(ABC):
 
     @abstractmethod
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
-        """The values with a group of terms, or with those of its active lanes; at: the places of its lanes in the row."""
+        """The values after a group of terms, or after its active lanes; at: the positions of the lanes in the row."""
 
     @abstractmethod
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
-        """The values of two sets of terms together."""
+        """The values of two sets of terms, merged."""
 
     @property
     def over_lines(self) -> list[Value]:
-        """The values that lines of a row carry, before any."""
+        """The values that are carried from line to line, before the first one."""
         return self.starts
 
     def joined(self, kept: list[Value], values: list[Value]) -> list[Value]:
-        """The values that lines carry, joined with those of one more."""
+        """The values that are carried from line to line, after one more line."""
         return self.merged(kept, values)
 
     def of_lines(self, kept: list[Value]) -> list[Value]:
-        """The values of all lines."""
+        """The values of all lines together."""
         return kept
 
     @abstractmethod
     def result(self, values: list[Value]) -> Item:
-        """The result that the values, of all terms in every lane, come to."""
+        """The result, from values that every lane has of all terms."""
 
     def finished(self, values: list[Value]) -> Item:
         """The result in every lane."""
@@ -59,7 +59,7 @@ class Accumulator(ABC):
 
 
 class Compensated(Accumulator):
-    """Sums alone, whose additions from line to line are exact: what they leave over is added up beside them."""
+    """Sums whose additions from line to line are exact: the rounding errors are added up beside the sums."""
 
     @property
     def over_lines(self) -> list[Value]:
@@ -70,7 +70,7 @@ class Compensated(Accumulator):
         return [total for total, _ in sums] + [a + left for a, (_, left) in zip(kept[len(values) :], sums, strict=True)]
 
     def of_lines(self, kept: list[Value]) -> list[Value]:
-        # a sum of -0 stays what it is, and so does infinity, of which NaN is left over
+        # a sum of -0 stays -0, and an infinite sum, whose error is NaN, stays infinite
         some = [x.compared("one", 0.0) for x in kept[len(self.starts) :]]
         added = [a + left for a, left in zip(kept, kept[len(self.starts) :], strict=False)]
         return [self.body.chosen(s, x, a) for s, x, a in zip(some, added, kept, strict=False)]

@@ -18,7 +18,7 @@ def accumulator(
     body: Body, lanes: int, kind: str, term: Item, number: Callable[[Item], Number], *,
     count: int, depth: int, counted: bool, last: bool, careful: bool, modulus: int | None,
 ) -> Accumulator:  # fmt: skip
-    """The accumulator of a reduction of such terms; modulus: the bits that what is stored shows of a sum of integers."""
+    """The accumulator of a reduction of such terms; modulus: the bits of a sum of integers that are stored."""
     if kind in ("max", "min"):
         return RowExtreme(body, lanes, term if isinstance(term, WholeNumber) else number(term), kind)
     if kind in ("first_largest", "first_smallest"):

@@ -1,6 +1,6 @@
-"""The kernel of rows across those of a tensor: neighbouring rows are lanes, so that nothing is merged in the end.
+"""The kernel of rows that run across those of a tensor: neighbouring rows are lanes, so that no lanes are merged at the end.
 
-A vector has an element of each of some rows, and these are contiguous; the next one is a row's step further on.
+A vector has one element of each of several rows, which are contiguous in memory.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.walk import RowWalk
 
 REDUCTIONS = {"row_sum", "row_product", "row_max", "row_min", "row_first_largest", "row_first_smallest"}
-FEWEST = 4  # neighbouring rows
-BLOCK = 64  # elements that are added up before they are added to others
+FEWEST = 4  # neighbouring rows, at least
+BLOCK = 64  # elements that are added up before their sum is added to others
 WORD = Kind("i64")
 
 
@@ -42,16 +42,16 @@ def key_across(key: ReductionKey, row: MapDimension, outer: Sequence[MapDimensio
 
 
 def emitted(target: Target, key: ReductionKey, depth: int) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list.
+    """The kernel's text; arguments: `argument_names`. The kernel returns 1 if it stopped early or has listed elements.
 
-    depth: additions that a term of a sum goes through, at most.
+    depth: the most additions that a term of a sum goes through.
     """
     return _AcrossKernel(target, key, depth).text()
 
 
 def depth_of(most: int, lines: int) -> int:
-    """Additions of a term in rows of at most so many elements and lines, both powers of two: in its block, then of blocks and
-    of what is left of a line."""
+    """The most additions of a term, in rows of at most this many elements and lines, both powers of two: those in its block, of
+    blocks, and of the rest of a line."""
     return BLOCK + most // BLOCK + lines * (BLOCK + 1) + 4
 
 
@@ -84,7 +84,7 @@ class _AcrossKernel:
             def group(g: str, _: list[Value]) -> list[Value]:
                 at = body.op(f"add i64 {low}, {body.op(f'mul i64 {g}, {key.lanes}')}")
                 self.list.stop_if_full(body.op(f"sub i64 {body.op(f'add i64 {done}, {at}')}, %first"))
-                # the last ones of a line begin earlier, so that they are as many as there are lanes
+                # the last rows of a line begin earlier, so that they fill all lanes
                 at = body.call("llvm.umin.i64", WORD, f"i64 {at}", f"i64 {last}").name
                 self._group(body.op(f"add i64 {done}, {at}"))
                 return []
@@ -99,7 +99,7 @@ class _AcrossKernel:
         return kernel(body, list(body.declared))
 
     def _group(self, number: str) -> None:
-        """As many rows as there are lanes, from one on."""
+        """Compute as many rows as there are lanes, from row `number` on."""
         body = self.body
         self.row.line = None
         bases = self.row.starts(body.op(f"sub i64 {number}, %first"))
@@ -118,7 +118,7 @@ class _AcrossKernel:
         when(body, body.op(f"icmp ne i64 {bits}, 0"), again if improves else lambda: self._note(number, bits))
 
     def _note(self, number: str, bits: str) -> None:
-        """Put the undecided rows on the list."""
+        """List the undecided rows."""
         body = self.body
 
         def one(lane: str, _: list[Value]) -> list[Value]:
@@ -130,7 +130,7 @@ class _AcrossKernel:
         body.loop("0", str(self.key.lanes), 1, [], one)
 
     def _reduced(self, bases: list[str], *, careful: bool) -> tuple[Value, Value | None, bool]:
-        """The bits that are stored, the rows that are left undecided, and whether care may make a difference."""
+        """The bits that are stored, the undecided rows, and whether careful sums may decide more."""
         body, key = self.body, self.key
         walk = RowWalk(body, key, frozenset(), careful=careful)
         for s in range(len(walk.stages.passes)):
@@ -146,7 +146,7 @@ class _AcrossKernel:
         mark = len(body.lines)
         row.put(walk, "0", {k: body.undefined(row.kinds[k]) for k in self.streams.inside})
         accumulators = walk.accumulators(s, self.depth)
-        del body.lines[mark:]  # nothing of it is used but the accumulators' kinds
+        del body.lines[mark:]  # this code only served to find the types of the accumulators
         walk.forget()
         starts = [v for a in accumulators for v in a.starts]
 

@@ -1,6 +1,6 @@
-"""The logarithm of a sum of powers in twice float64's precision: m + log (1 + r), for rows where float64 leaves it undecided.
+"""The logarithm of a sum of powers in twice float64's precision: m + log (1 + r), for rows that float64 leaves undecided.
 
-Such are the logarithms of probabilities: their powers add up to nearly 1, so that m and the logarithm nearly cancel.
+These are logarithms of probabilities: their powers add up to nearly 1, so that m and the logarithm nearly cancel.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from anydml.kernels.reduce.accumulator import Accumulator, masked
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.softmax import Shares
 
-REL = 2.0**-66  # of two powers, their quotient and a sum of it and an integer
+REL = 2.0**-66  # of two powers, their quotient, and the sum of it and an integer
 PAIR = 2.0**-98  # of the sum with 1
 
 
 def adds_largest(formula: Formula) -> bool:
-    """Whether a formula with a rest r is m + log1p(r) + (m - m), but for its limits at infinite m, and nothing else."""
+    """Whether a formula with a rest r is exactly m + log1p(r) + (m - m), perhaps with limits at infinite m."""
     last = len(formula) - 1
     if formula[last].op == "limits":
         last = formula[last].args[1]
@@ -37,7 +37,7 @@ def adds_largest(formula: Formula) -> bool:
 
 
 class CarefulRest(Accumulator):
-    """A `Rest` whose powers are pairs, as are their sums. additions: of one lane, and of lanes, at most."""
+    """A `Rest` whose powers and sums are pairs. additions: the most in one lane and among lanes."""
 
     any_order = True
 
@@ -69,7 +69,7 @@ class CarefulRest(Accumulator):
         others = (values[2] - 1).converted("sitofp", m.kind)
         rest = Pair(*two_sum(values[0], values[1])) / Pair(*doubled.power(self.shares, m)) + others
         zero = m.lift(0.0)
-        # of an infinite or absent m, another stage has to know the result
+        # for an infinite m, another stage determines the result
         undecided = ~m.magnitude().compared("olt", math.inf)
         sum_ = Precise(rest + 1.0, rest.head * self.rel + (rest.head + 1.0) * PAIR, undecided)
         made = add(Precise(Pair(m, zero), zero, None), precise_functions.function("log", [sum_]))

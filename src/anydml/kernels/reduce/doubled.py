@@ -1,7 +1,7 @@
 """Softmax in sums of two float64 values, for the few elements whose quotient float64 leaves undecided.
 
-u is 2^-53. A pair h + l has |l| <= 2 u |h|. Products and sums of pairs are off by a few u^2, and by 2^-77 of themselves where
-the target has no fused operations.
+u is 2^-53. A pair h + l has |l| <= 2 u |h|. Products and sums of pairs have a relative error of a few u^2, or 2^-77 if the
+target has no fused operations.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from anydml.kernels.reduce.softmax import VANISHING, Shares
 
 Pair = tuple[Value, Value]
 
-# log 2 less LN2_HEAD, in two parts, from 60 decimals of log 2: they are off by 2^-150
+# log 2 - LN2_HEAD in two parts, from 60 decimals of log 2: the error is 2^-150
 _LN2 = Fraction(693147180559945309417232121458176568075500134360255254120680, 10**60)
 _REST = _LN2 - Fraction(LN2_HEAD)
 _MIDDLE = float(_REST)
 _LAST = float(_REST - Fraction(_MIDDLE))
-_PLAIN = range(18, 6, -1)  # x^7 / 7! and what follows: below 2^-22 of e^x, so that 3 u of it are 2^-73
-_POWER = 2.0**-69  # of a power: 2^-73, what is left out after x^18, 2^-85, and the products of pairs
-_SHARE = 2.0**-63  # of a quotient: two powers', and its own division
+_PLAIN = range(18, 6, -1)  # x^7 / 7! and later terms are below 2^-22 of e^x, so that 3 u of them is 2^-73
+_POWER = 2.0**-69  # the error of a power: 2^-73, 2^-85 for the terms after x^18, and the products of pairs
+_SHARE = 2.0**-63  # the error of a quotient: two powers', and the division's
 
 
 def power(shares: Shares, x: Value) -> Pair:
-    """e^(x - c) 2^-k: see `Shares.ended`; off by _POWER."""
+    """e^(x - c) 2^-k with a relative error of _POWER: see `Shares.ended`."""
     body = x.body
     d = at_least(x - shares.c, shares.least)
     shifted = body.fused(d, LOG2_E, shares.rounder)
@@ -54,19 +54,19 @@ def power(shares: Shares, x: Value) -> Pair:
 
 
 def added(total: Pair, more: Pair) -> Pair:
-    """A sum of pairs that are not negative."""
+    """The sum of pairs that are not negative."""
     high, left = two_sum(total[0], more[0])
     return high, total[1] + (left + more[1])
 
 
 def lost(additions: int) -> float:
-    """The share of a sum that is lost where a pair goes through so many additions: their tails, and what heads leave over, are
-    added up in float64."""
+    """The relative error of a sum if a pair goes through this many additions: tails and rounding errors of heads are added up
+    in float64."""
     return 4 * (additions * U) ** 2
 
 
 def share(e: Pair, total: Pair, additions: int) -> Number:
-    """A power divided by a row's sum of them, off by _SHARE and by what additions lose."""
+    """A power divided by a row's sum of powers; the error is _SHARE and that of the additions."""
     s = two_sum(*total)
     q = e[0] / s[0]
     high, low = product(q, s[0])

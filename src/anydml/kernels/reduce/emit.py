@@ -1,6 +1,7 @@
-"""The kernel of rows: passes along each row, each a reduction or several, and the elements that are made of them.
+"""The kernel of rows: passes along each row, each with one reduction or several, and the elements computed from these.
 
-Its text depends on the formula, on the types, on the layout of streams along a row, and on rows' length within a power of two.
+Its text depends on the formula, on data types, on the layout of streams along a row, and on the rows' length within a power of
+two.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ FINE = (MOMENTS, JOINT, ELEMENT, SLOPED)  # nodes whose formulas have a stage in
 
 
 def emitted(target: Target, key: ReductionKey) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list."""
+    """The kernel's text; arguments: `argument_names`. The kernel returns 1 if it stopped early or has listed elements."""
     return _RowKernel(target, key).text()
 
 
@@ -81,7 +82,7 @@ class _RowKernel:
         return kernel(body, [*dict.fromkeys([*body.declared, *declared]), finer])
 
     def _put_back(self, r: str) -> None:
-        """Write staged rows back before the call stops at one; all that were to be together are back already."""
+        """Write staged rows back before the call stops at row r, unless all of them have been written."""
         body, staging = self.body, self.staging
         if staging.writes:
             none = body.op(f"icmp eq i64 {r}, {staging.end}")
@@ -145,7 +146,7 @@ class _RowKernel:
         body.label(after)
 
     def _decide_finer(self, r: str) -> None:
-        """Decide what this row has on the list in twice float64's precision."""
+        """Decide the elements of this row that are on the list, in twice float64's precision."""
         body = self.body
         count = body.load("i64", "%state", 16)
 
@@ -168,7 +169,7 @@ class _RowKernel:
         return walk
 
     def _reduce(self, walk: RowWalk) -> None:
-        """Every pass, and what is the same for the whole row."""
+        """Emit all passes, and what is the same for the whole row."""
         if walk.has_moments:
             self.row.put(walk, "0", self.streams.alone("0"))
             walk.begin_row()
@@ -178,7 +179,7 @@ class _RowKernel:
         walk.fill_row(len(walk.stages.passes))
 
     def _map(self, walk: RowWalk) -> None:
-        """Groups of elements of the row, the last one perhaps in part."""
+        """Compute and store the elements of the row, in groups; the last group may be partial."""
         body, key, lanes = self.body, self.key, self.key.lanes
 
         def group(i: str, loaded: dict[int, Value], take: str | None) -> None:
@@ -219,14 +220,14 @@ class _RowKernel:
         self.row.lines([], line)
 
     def _element(self, walk: RowWalk) -> tuple[Value, Value | None]:
-        """The bits that are stored, and the lanes that have to be decided elsewhere."""
+        """The bits that are stored, and the undecided lanes."""
         return stored_item(self.body, walk.root(), self.key.types[-1], self.key.lanes, integral=self.key.integral)
 
     def _store_one(self, made: Value) -> None:
         self.body.stored(made.lane(0), self.streams.bases[-1])
 
     def _store_several(self, walk: RowWalk) -> None:
-        """The elements that a row comes to, side by side."""
+        """Store the results of a row, which are contiguous."""
         data_type = self.key.types[-1]
         for k, place in enumerate(self.key.formula[-1].args):
             item = walk.items[place]

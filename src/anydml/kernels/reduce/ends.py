@@ -1,4 +1,4 @@
-"""Numbers that are stored and known as a head with a tail that is one of two, or lies between them."""
+"""Numbers that are known as a head and a tail, where the tail has a lower and an upper bound."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from anydml.kernels.numbers.lanes import either
 
 
 def between(head: Value, low: Value, high: Value, guard: Value | None, rel: float = 1.0) -> Number:
-    """A number between head + low and head + high; a head that is infinite or NaN, or beside a tail of 0 or NaN, is it.
+    """A number between head + low and head + high; the head alone if it is infinite or NaN, or the tail is 0 or NaN.
 
-    A number of which the sign is not known is undecided.
+    A number whose sign is not known is undecided.
     """
     body = head.body
     finite = head.magnitude().compared("olt", math.inf)

@@ -1,4 +1,4 @@
-"""Accumulators of the largest or smallest element, and of the first place of one."""
+"""Accumulators of the largest or smallest element, and of the position of the first one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from anydml.kernels.numbers.known import known_integer
 from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.kernels.reduce.accumulator import Accumulator, masked
 
-INFINITE = 0x7F80_0000  # the bits of float32's infinity; `_ordered` makes those of the negative one their one's complement
+INFINITE = 0x7F80_0000  # the bits of float32's infinity; `_ordered` makes those of -infinity the complement of this
 
 
 class RowExtreme(Accumulator):
-    """The largest or smallest of numbers that are float32 or float64, or of integers.
+    """The largest or smallest of numbers that are exact in float32 or float64, or of integers.
 
-    keyed: float32 numbers are integers in the same order, -0 below +0, and NaN beyond all others on the side that wins: an
-    instruction compares these, where x86 takes six for floats.
+    keyed: float32 numbers are compared as integers of the same order, with -0 below +0 and NaN on the side that wins: this
+    takes one instruction, where x86 takes six for floats.
     """
 
     def __init__(self, body: Body, lanes: int, term: Item, which: str) -> None:
@@ -43,7 +43,7 @@ class RowExtreme(Accumulator):
         ]
 
     def be_plain(self) -> None:
-        """NaN need not be found, and any zero is as good as another."""
+        """NaN need not be found, and zeros need not be told apart."""
         self.keyed, self.plain, self.starts = False, True, [self.floating]
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
@@ -75,12 +75,12 @@ class RowExtreme(Accumulator):
 
 
 def _ordered(bits: Value) -> Value:
-    """The bits of float32 numbers as integers in the same order, and such integers as bits."""
+    """The bits of float32 numbers as integers in the same order; the function is its own inverse."""
     return bits ^ (bits.shifted_right(31, signed=True) & ((1 << 31) - 1))
 
 
 class First(Accumulator):
-    """The place of the first (or last) NaN, else of the largest or smallest element; -1 before any."""
+    """The position of the first (or last) NaN, else of the largest or smallest element; -1 before any."""
 
     def __init__(self, body: Body, lanes: int, term: Item, which: str, *, last: bool) -> None:
         super().__init__(body, lanes)

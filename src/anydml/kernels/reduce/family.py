@@ -1,4 +1,4 @@
-"""Rows by machine code: elements that are sums, extremes or places of rows, or that these map back to; correctly rounded."""
+"""The family of rows: elements that are sums, extremes or positions of rows, or maps of a row with these; correctly rounded."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from anydml.kernels.reduce.undecided import STATE_WORDS, UndecidedRows, words
 from anydml.kernels.undecided.decision import Decision
 from anydml.schema.statement import Nest
 
-SHORT = 1 << 14  # elements below which other threads can wait
-ALONE = 1 << 15  # elements below which one thread computes
-BUDGET = 1 << 26  # elements of a thread between which signals are handled
+SHORT = 1 << 14  # with fewer elements, other threads are not worth waking
+ALONE = 1 << 15  # with fewer elements, one thread computes
+BUDGET = 1 << 26  # elements per thread between which signals are handled
 ROOM = 1 << 10  # elements on the list of a piece
 ROOM_OF_BLOCK = 1 << 6
-BLOCK = processor.caches().second // 2  # bytes of all tensors of rows that outputs take turns with
-TURNS = processor.caches().last  # bytes from which they do
-IN_TURNS = 1 << 27  # elements up to which they do: signals are not handled in between
-LONGEST = 1 << 28  # elements of a row that is added up or multiplied, which no signal ends
+BLOCK = processor.caches().second // 2  # bytes of the tensors' rows in a block, for outputs that take turns
+TURNS = processor.caches().last  # outputs take turns if tensors have this many bytes
+IN_TURNS = 1 << 27  # and at most this many elements: no signals are handled in between
+LONGEST = 1 << 28  # elements of a row that is added up or multiplied: no signal interrupts it
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
-    """Steps for the statement of a reduction."""
+    """The steps of a statement that reduces rows."""
     statement = problem.statement
     if len(statement) > 1:
         made = whole.lower(problem, machine)
@@ -62,7 +62,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
 
 
 def _outputs(problem: Problem, machine: Machine) -> Lowered | Refused:
-    """Steps for outputs of which some are made of rows, one after another."""
+    """The steps of several outputs, some of them reductions of rows, one after another."""
     statement = problem.statement
     if problem.promises.in_place:
         return Refused("an output that others come after may lie in an input's place")
@@ -90,7 +90,8 @@ def _outputs(problem: Problem, machine: Machine) -> Lowered | Refused:
 
 
 def _block(outputs: Sequence[Rows | Map], problem: Problem) -> int | None:
-    """Rows that are in a cache until every output has had its turn; None where it is no use, or outputs differ in rows."""
+    """The rows of a block that stays in a cache until every output has been computed for it; None if outputs do not take
+    turns."""
     kept = [f.kept for f in outputs if isinstance(f, Rows)]
     nbytes = sum(t.total for t in problem.tensors.values())
     if len(kept) < len(outputs) or len(set(kept)) > 1 or nbytes < TURNS:
@@ -103,7 +104,7 @@ def _block(outputs: Sequence[Rows | Map], problem: Problem) -> int | None:
 def _reduced(
     r: Rows, nest: Nest, places: Mapping[str, TensorStart], target: Target, threads: int, block: int | None = None
 ) -> Run | Refused:
-    """The steps of rows of tensors that begin at these places; block: how many a step has, at most."""
+    """The steps of the rows of tensors at these addresses; block: the most rows of a step."""
     r = r._replace(formula=softmax.with_rests(r.formula))
     output = places[r.output].tensor
     types = (*(s.data_type for s in r.streams), output.data_type)
@@ -136,11 +137,11 @@ def _reduced(
             code = engine.compiled(across.emitted, target, key, across.depth_of(key.most, key.lines))
     kept = (row.size + 2 * key.lanes) * lines * _keeps(key) + 8
     room = ROOM if block is None else ROOM_OF_BLOCK
-    if r.mapped:  # of long rows, some elements are left undecided, and the row is not to be done as a whole
+    if r.mapped:  # of long rows, single elements are listed, so that the row need not be decided as a whole
         room = max(room, lines * row.size >> 10)
     room = min(room, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
     if lanes_are_rows is not None:
-        room = max(room, 2 * key.lanes)  # of which as many may be listed at once
+        room = max(room, 2 * key.lanes)  # a group of rows may be listed at once
     own = [pitch(row.size, types[k].dtype.itemsize) for k in key.staged]
     kept = -(-kept // 8) * 8
     size = words(room, kept + sum(own) * key.together // 8)
@@ -181,9 +182,10 @@ def _reduced(
 
 
 def _counting(r: Rows, inner: Sequence[MapDimension]) -> list[MapDimension]:
-    """The dimensions of a row without those along which elements are the same, where these make no difference.
+    """The dimensions of a row, without those that repeat elements where this makes no difference to the reduction.
 
-    They make none to extremes, nor to the first place of one where they are the outermost: that place is in the first of them.
+    It makes none to extremes, nor to their first position if the repeating dimensions are the outermost: then it is in the
+    first repetition.
     """
     ops = {node.op for node in r.formula if node.op.startswith("row_")}
     if ops <= {"row_max", "row_min"}:
@@ -194,5 +196,5 @@ def _counting(r: Rows, inner: Sequence[MapDimension]) -> list[MapDimension]:
 
 
 def _keeps(key: ReductionKey) -> int:
-    """The nodes whose values are kept for a whole row."""
+    """The number of nodes whose values are kept for a whole row."""
     return len(stages(key.formula, same_along(key), mapped=key.mapped).kept) if key.keeps else 0

@@ -1,9 +1,9 @@
-"""Ties of a log-softmax (x - m) - L whose largest x, m, is about 700 ahead of all others, so that L is about 2^-1024.
+"""Ties of a log-softmax (x - m) - L where the largest x, m, exceeds all others by about 700, so that L is about 2^-1024.
 
-What is within 2^-1024 |b| of a tie b counts as b. There L is compared with that: with g = m - y, where y is the largest x but
-m, and S the sum of e^(x - y) without m, L is S e^-g, less a share of 2^-800, and it counts only if it is more than
-2^-1024 (m - x). That is where m - x is less than S e^(1024 log 2 - g), the limit. A difference that is no tie is away from all
-by far more than L.
+A difference within 2^-1024 |b| of a tie b counts as b, and L decides on which side of b the result is. Let y be the largest x
+except m, g = m - y, and S the sum of e^(x - y) without m. Then L is S e^-g, up to a relative error of 2^-800, and it matters
+only if it is more than 2^-1024 (m - x): if m - x is less than S e^(1024 log 2 - g), the limit. Differences that are no ties are
+further from all ties than L, by far.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from anydml.kernels.reduce.softmax import CLOSE, FARTHEST
 from anydml.kernels.reduce.undecided_rows import UndecidedRow
 from anydml.tensor import DataType
 
-SHARE = 2.0**-20  # of the limit: of a sum of at most 2^28 terms, and of exponents up to 800, each rounded a few times
+SHARE = 2.0**-20  # the error of the limit: a sum of at most 2^28 terms and exponents up to 800, each rounded a few times
 
 
 def far_ties(target: Target, key: ReductionKey, stream: int) -> tuple[str, list[str]]:
-    """The text of an `UndecidedRow` for a log-softmax of a stream, and what it declares."""
+    """The text of an `UndecidedRow` for a log-softmax of a stream, and its declarations."""
     return _FarTies(target, key, stream).text()
 
 
@@ -65,7 +65,7 @@ class _FarTies(UndecidedRow):
         (total,) = self._of_all(self.along([zero], powers), larger=False)
         gap = m - y
         self.limit = total * exponentials.exponential(at_most(at_least(1024 * math.log(2) - gap, -300.0), 300.0))
-        # beyond, the limit is none, or L is no share of 2^-800; of a NaN, no comparison is true
+        # elsewhere the limit is useless, or L is not known that well; comparisons with NaN are false
         self.within = count.compared("oeq", 1.0) & gap.compared("ogt", CLOSE) & gap.compared("olt", FARTHEST)
         self.within = self.within & total.compared("olt", math.inf)
         return self.ended(self.decided(self._element))
@@ -76,7 +76,7 @@ class _FarTies(UndecidedRow):
         return x.pair.head
 
     def _of_all(self, values: list[Value], *, larger: bool) -> list[Value]:
-        """The largest of all lanes, or their sum, in every lane."""
+        """The largest value of all lanes, or their sum, in every lane."""
         width = self.lanes
         while width > 1:
             width //= 2

@@ -1,11 +1,11 @@
-"""The means of two rows and the sum of the products of their differences from these, in one pass.
+"""The means of two rows and the sum of the products of their deviations, in one pass.
 
-C = sum of g (x - mean of x) is the sum of (g - l) (x - k), less the mean of x - k times the sum of g - l, where k is the
-first x, and l the first g. u is 2^-53, a term goes through n additions, and B is the root of the sum of all (g - l)^2 times
-that of all (x - k)^2: no sums of products have larger magnitudes. Differences and products are rounded, which with their
-additions is (n + 3) u B; the mean is off by as much as in `moments`, (n + 2) u, and the sum by (n + 1) u, which is
-(2 n + 4) u B of their product with its rounding; and the last difference is rounded, 2 u B. In all C is off by
-(3 n + 12) u B: where either row has equal elements alone, by nothing.
+C, the sum of g (x - mean of x), is the sum of (g - l) (x - k), minus the mean of x - k times the sum of g - l, where k is the
+first x and l the first g. u is 2^-53, a term goes through n additions, and B is the root of the product of two sums, of all (g
+- l)^2 and of all (x - k)^2: it bounds sums of magnitudes of products. Rounding differences and products, with their additions,
+costs (n + 3) u B; the mean has an error of (n + 2) u, as in `moments`, and the sum one of (n + 1) u, which with its rounding is
+(2 n + 4) u B of the product; and rounding the last difference costs 2 u B. In all, the error of C is (3 n + 12) u B: if all
+elements of one row are equal, 0.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from anydml.kernels.numbers.floats.numbers import SLACK, Number, U
 from anydml.kernels.reduce.accumulator import Compensated, masked
 from anydml.kernels.reduce.moments import mean_of
 
-JOINT, OTHER_MEAN, TOTAL = "row_joint", "other_mean", "joint_total"  # nodes: the mean of x, of which the others are had
+JOINT, OTHER_MEAN, TOTAL = "row_joint", "other_mean", "joint_total"  # nodes: the mean of x, from which the two others are taken
 
 
 def with_joint(formula: Formula, count: int) -> Formula:
-    """The formula with nodes for the means of two rows of so many elements, and for the total C, if it has that."""
+    """The formula with nodes for the means of two rows of `count` elements and for the total C, if it contains C."""
     for place, node in enumerate(formula):
         found = _total(formula, node, count)
         if found is not None:
@@ -40,7 +40,7 @@ def with_joint(formula: Formula, count: int) -> Formula:
 
 
 def _total(formula: Formula, node: Node, count: int) -> tuple[int, int, int] | None:
-    """x, g and the mean of x, of the sum of g (x - mean of x)."""
+    """The places of x, g and the mean of x, if the node is the sum of g (x - mean of x)."""
     if node.op != "row_sum" or len(node.args) > 1 or formula[node.args[0]].op != "mul":
         return None
     factors = formula[node.args[0]].args
@@ -58,7 +58,7 @@ def _is_single(node: Node) -> bool:
 
 
 def _in_order(formula: Formula, instead: dict[int, Node]) -> Formula:
-    """The formula with other nodes in some places, each after its arguments."""
+    """The formula with the nodes of `instead` in their places, in an order that has each node after its arguments."""
     made: list[Node] = []
     places: dict[int, int] = {}
 
@@ -75,7 +75,7 @@ def _in_order(formula: Formula, instead: dict[int, Node]) -> Formula:
 
 
 def known_sign(formula: Formula) -> bool:
-    """Whether the sign of a total that is 0 shows nowhere: it is used for the factor c of sloped elements alone."""
+    """Whether the sign of a total of 0 is visible nowhere, because only the factor c of sloped elements uses the total."""
 
     def reaches(p: int) -> bool:
         node = formula[p]
@@ -88,8 +88,8 @@ def known_sign(formula: Formula) -> bool:
 class Joint(Compensated):
     """Sums of x - near and g - other_near, of the squares of both, and of their products.
 
-    depth: additions that one term goes through. other, total: known when there is a result, which is the mean of x. infinite:
-    where the total is an infinity or NaN that is not known yet. near, other_near: elements of the rows.
+    depth: the most additions that a term goes through. near, other_near: elements of the rows. With the result, which is the
+    mean of x, are set: other, the mean of g; total; infinite, whether the total is infinite or NaN and not computed yet.
     """
 
     other: Number
@@ -100,13 +100,13 @@ class Joint(Compensated):
         super().__init__(body, lanes)
         self.near, self.other_near, self.count, self.depth = near, other_near, count, depth
         none, zero = (body.constant(Kind("double", lanes), x) for x in (-0.0, 0.0))
-        self.starts = [none, zero, none, zero, zero]  # a sum of zeros is -0 where all of them are
+        self.starts = [none, zero, none, zero, zero]  # a sum of zeros is -0 only if all of them are
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
         raise NotImplementedError("two elements belong to a step: `together`")
 
     def together(self, values: list[Value], x: Number, g: Number, active: Value | None) -> list[Value]:
-        """The values with a group of elements of both rows."""
+        """The values after a group of elements of both rows."""
         d = masked(active, x.wide() - self.near, -0.0)
         f = masked(active, g.wide() - self.other_near, -0.0)
         fused = self.body.fused
@@ -117,7 +117,7 @@ class Joint(Compensated):
         share = (self.depth + 2) * U * SLACK
 
         def mean_of_row(near: Value, differences: Value, squares: Value) -> tuple[Value, Value]:
-            """A mean, and what it is off by: where all elements are the same, by nothing."""
+            """A mean and the bound of its error: 0 if all elements are the same."""
             offset, size = differences / n, (squares / n).root()
             mean = body.chosen(near.compared("oeq", 0.0), offset, near + offset)
             off = body.fused(mean.magnitude(), U * SLACK, size * share)
@@ -127,10 +127,10 @@ class Joint(Compensated):
         mean_g, off_g = mean_of_row(self.other_near, *values[2:4])
         total = body.fused(-values[0] / n, values[2], values[4])
         off = (values[1] * values[3]).root() * ((3 * self.depth + 12) * U * SLACK)
-        # of an x that is no number, there is a difference that is NaN
+        # if an x is not finite, a difference is NaN
         finite = values[1].compared("olt", math.inf)
         total, off = body.chosen(finite, total, math.nan), body.chosen(finite, off, 0.0)
-        # an infinite g beside finite x: what there is to add is no number that this tells
+        # with an infinite g and finite x, these sums do not say which terms are infinite
         self.infinite = infinite = finite & values[3].compared("oeq", math.inf)
         self.other = Number(body, lambda: mean_g, err=lambda: off_g)
         self.total = Number(body, lambda: total, err=lambda: off, guard=infinite)

@@ -1,4 +1,4 @@
-"""Rows as their kernel is made for them, and the kernel's arguments."""
+"""The key of the kernel of rows, and the kernel's arguments."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from anydml.kernels.elementwise.streams import CONSTANT, PLACE, POSITION
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
-STATE = ("row", "unused", "count")  # int64 each: the row where a kernel that stopped goes on, and how many are on its list
-SHORT = 16  # turns of a block, where additions of blocks are exact
-ALL = -1  # a place in a row that means every one
+STATE = ("row", "unused", "count")  # int64 each: the row at which a stopped kernel continues, and the number of listed elements
+SHORT = 16  # turns of a block, if additions of blocks are exact
+ALL = -1  # the position on the list that stands for the whole row
 
 
 class ReductionKey(NamedTuple):
-    """Rows, but for their sizes and strides. layouts: how each stream is stored along a row, the output last.
+    """Everything that the kernel of rows depends on, except sizes and strides. layouts: of each stream along a row, the output
+    last.
 
-    outer: dimensions of rows; unroll: groups of elements that a pass without functions takes together; most: a power of
-    two, at least a row's length; additions: one that is at least those of a lane's sum in a line; inner: dimensions within
-    rows beside the one that lines run along; lines: a power of two, at least their number; keeps: whether there is memory for
-    a row of values that several passes need; staged: the streams whose neighbouring rows have neighbouring elements, and are
-    copied to memory, where they are contiguous, `together` at a time; plain: the formula before it was regrouped.
+    outer: the number of dimensions of rows; unroll: groups of elements that a pass without functions computes together; most: a
+    power of two, at least a row's length; additions: at least those of a lane's sum in a line; inner: the number of dimensions
+    within rows, besides the one that lines run along; lines: a power of two, at least their number; keeps: whether there is
+    memory for a row of values that several passes need; staged: the streams whose neighbouring rows have neighbouring elements,
+    which are copied to memory where they are contiguous, `together` rows at a time; plain: the formula before it was regrouped.
     """
 
     formula: Formula
@@ -41,21 +42,22 @@ class ReductionKey(NamedTuple):
     plain: Formula
 
     def block(self, times: int) -> int:
-        """Turns of a block, of so many groups each: a line is added up in blocks, so that a term goes through few additions."""
+        """The turns of a block, of `times` groups each: a line is added up in blocks, so that a term goes through few
+        additions."""
         turns = -(-self.additions // times)
         return 1 << max(turns.bit_length() // 2, 2)
 
     @property
     def all_additions(self) -> int:
-        """Additions that a term goes through where nothing is added up in blocks, at most: in its lane, then among lanes."""
+        """The most additions that a term goes through if nothing is added up in blocks: in its lane, then among lanes."""
         return 2 * self.additions * self.lines + 2 * self.lanes
 
     def short_depth(self, times: int) -> int:
-        """As `depth`, where blocks of `SHORT` turns are added up, and lines, so that nothing is lost but once at the end."""
+        """As `depth`, for blocks of `SHORT` turns and lines that are added up exactly, except for one rounding at the end."""
         return 2 * SHORT + 2 * times + self.lanes.bit_length() + 8
 
     def depth(self, times: int) -> int:
-        """Additions that a term of a sum goes through, at most: in its lane, then among lanes and sets of them.
+        """The most additions that a term of a sum goes through.
 
         They are those of a block, of blocks, of turns and of groups after the last block of a line, of sets, of lines and of
         lanes.
@@ -66,7 +68,7 @@ class ReductionKey(NamedTuple):
 
 
 def same_along(key: ReductionKey) -> frozenset[int]:
-    """The streams that are the same along a row."""
+    """The streams that have one element for a whole row."""
     return frozenset(k for k, layout in enumerate(key.layouts[:-1]) if layout in (CONSTANT, PLACE))
 
 
@@ -88,6 +90,6 @@ def argument_names(key: ReductionKey) -> list[str]:
 
 
 def pointers(key: ReductionKey) -> set[str]:
-    """Those of the arguments that are pointers."""
+    """The arguments that are pointers."""
     found = {"state", "list", "memory", *(f"p{k}" for k, layout in enumerate(key.layouts) if layout not in (POSITION, PLACE))}
     return found | {f"t{k}" for k in key.staged}

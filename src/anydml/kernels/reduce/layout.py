@@ -13,8 +13,8 @@ from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.staging import pitch, together
 from anydml.tensor import DataType
 
-KEPT = 1 << 15  # elements of a row up to which values are kept from one pass to the next
-STAGED = 1 << 22  # bytes of rows that are copied to memory at once, at most
+KEPT = 1 << 15  # elements of a row up to which values are kept from pass to pass
+STAGED = 1 << 22  # most bytes of rows that are copied to memory at once
 
 
 def shape_of(
@@ -25,7 +25,7 @@ def shape_of(
     outer: Sequence[MapDimension],
     around: Sequence[MapDimension],
 ) -> ReductionKey:
-    """The key for rows with this layout; around: the dimensions of their lines, but for the one that these run along."""
+    """The key for rows with this layout; around: the dimensions of a row's lines, except the one that lines run along."""
     moves = [any(d.strides[k] for d in (*around, row)) for k in range(len(types))]
     layouts = tuple(
         (POSITION if moves[k] else PLACE)
@@ -53,7 +53,8 @@ def shape_of(
 def _staged(
     target: Target, r: Rows, types: tuple[DataType, ...], row: MapDimension, outer: Sequence[MapDimension]
 ) -> tuple[tuple[int, ...], int]:
-    """The streams whose neighbouring rows have neighbouring elements, and how many rows are copied to memory at once."""
+    """The streams whose neighbouring rows have neighbouring elements, and the number of rows that are copied to memory at
+    once."""
     sizes = [t.dtype.itemsize for t in types]
     found = [
         k

@@ -1,4 +1,4 @@
-"""The row that a kernel is at: its address, its lines, and its elements as the streams of a walk."""
+"""The kernel's current row: its addresses, its lines, and its elements as the streams of a walk."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from anydml.kernels.reduce.walk import RowWalk
 
 
 class Row:
-    """The row that a kernel is at, and its streams.
+    """The kernel's current row, and its streams.
 
-    number: of the row among all; line: of the one that is read, None where the row is one.
+    number: the row's number among all; line: the number of the current line, None if a row is one line.
     """
 
     def __init__(self, body: Body, key: ReductionKey) -> None:
@@ -24,17 +24,17 @@ class Row:
         self.line: str | None = None
 
     def starts(self, r: str) -> list[str]:
-        """Where each stream's row begins, of one counted from the kernel's first."""
+        """The address of the row in each stream; r: the row's number, counted from the kernel's first."""
         row = self.body.op(f"add i64 {r}, %first")
         bases = [f"%p{k}" for k in range(len(self.kinds))]
         return starts(self.body, self.key.layouts, bases, row, self.key.outer, "n", "o")
 
     def line_starts(self, row: list[str], number: str) -> list[str]:
-        """Where each stream's line begins, from where its row does."""
+        """The address of a line in each stream, from those of its row."""
         return starts(self.body, self.key.layouts, row, number, self.key.inner, "m", "q")
 
     def lines(self, carried: list[Value], each: Callable[[list[Value]], list[Value]]) -> list[Value]:
-        """Every line of the row; most rows are one."""
+        """Emit `each` for every line of the row; most rows have one."""
         if not self.key.inner:
             return each(carried)
         row = self.streams.bases
@@ -48,22 +48,22 @@ class Row:
         return values
 
     def in_row(self, i: str, length: str = "%n") -> str:
-        """The place in the row of one in a line; length: of what lines count."""
+        """The position in the row of element i of the line; length: the elements of a line."""
         if self.line is None:
             return i
         return self.body.op(f"add i64 {i}, {self.body.op(f'mul i64 {self.line}, {length}')}")
 
     def places(self, i: str) -> Value:
-        """The places in the row of a group's lanes."""
+        """The positions in the row of a group's lanes."""
         return self.body.splat(Value(self.body, self.in_row(i), Kind("i64")), self.key.lanes) + self.streams.iota
 
     def put(self, walk: RowWalk, i: str, loaded: dict[int, Value]) -> None:
-        """Give a walk a group of elements that are loaded, and its positions."""
+        """Give a walk a group of loaded elements, and its positions."""
         for k, value in {**self.streams.positions(i), **loaded}.items():
             walk.streams[k] = value
 
     def fetch_next(self, i: str) -> None:
-        """Ask for what the next row has in this place, which is read at once when it begins."""
+        """Prefetch the elements of the next row at this position, since they are read right when it begins."""
         body = self.body
         if not self.key.outer:
             return

@@ -1,4 +1,4 @@
-"""The list of a row's undecided elements, and the decision of a softmax's elements in pairs of float64 values."""
+"""The list of a row's undecided elements, and the decision of softmax elements in pairs of float64 values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from anydml.kernels.reduce.walk import RowWalk
 
 
 class List:
-    """The list that a kernel of rows keeps. noted: how many elements were on it when the row began."""
+    """The kernel's list of undecided elements. noted: the number of elements on it when the row began."""
 
     def __init__(self, body: Body, row: Row) -> None:
         self.body, self.row, self.key = body, row, row.key
         self.noted = "0"
 
     def stop_if_full(self, r: str, before: Callable[[], None] | None = None) -> None:
-        """Stop before a row, from which the next call goes on, where the list is half full; before: what is done first."""
+        """Return from the kernel if the list is half full; the next call continues at row r. before: is emitted first."""
         body = self.body
 
         def stop() -> None:
@@ -36,13 +36,14 @@ class List:
         when(body, body.op(f"icmp ugt i64 {self.noted}, {half}"), stop)
 
     def until(self, start: str) -> str:
-        """The row before which a call that began at one stops: so many behind, or that behind the last one."""
+        """The row at which a call stops that began at `start`: after `between` rows, or at the end."""
         body = self.body
         behind = body.op(f"add i64 {start}, %between")
         return body.call("llvm.umin.i64", Kind("i64"), f"i64 {behind}", "i64 %rows").name
 
     def pause(self, until: str, before: Callable[[], None] | None = None) -> None:
-        """Stop before a row, from which the next call goes on, if there is such a row; before: what is done first."""
+        """Return from the kernel at row `until` if there is such a row; the next call continues there. before: is emitted
+        first."""
         body = self.body
 
         def stop() -> None:
@@ -55,17 +56,17 @@ class List:
         when(body, body.op(f"icmp ult i64 {until}, %rows"), stop)
 
     def end(self, start: str) -> None:
-        """Return whether there is anything on the list, after a call that began at a row."""
+        """Return from the kernel; the result says whether it has listed elements. start: the row where the call began."""
         body = self.body
         pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
-        # a call that began behind the end has nothing left to do, and stays there
+        # a call that begins at the end has nothing to do, and the state stays at the end
         over = body.op(f"icmp uge i64 {start}, %rows")
         after = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
         body.store("i64", after, "%state")
         body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
 
     def append(self, place: str) -> None:
-        """Put a place of the row on the list; where the list is full, the whole row instead of all its places."""
+        """List a position of the row; if the list is full, list the whole row instead of all its positions."""
         body = self.body
         count = body.load("i64", "%state", 16)
         full = body.op(f"icmp uge i64 {count}, %room")
@@ -77,7 +78,7 @@ class List:
         body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
 
     def note(self, i: str, take: str | None, bits: str) -> None:
-        """Put the undecided lanes of a group on the list."""
+        """List the undecided lanes of a group."""
         body, lanes = self.body, self.key.lanes
         if take is not None:
             beyond = body.op(f"shl i64 -1, {take}")
@@ -95,7 +96,8 @@ class List:
         when(body, body.op(f"icmp ne i64 {bits}, 0"), note)
 
     def decide(self, walk: RowWalk, count: str) -> None:
-        """Decide what this row has on the list in pairs of float64 values; what they leave undecided stays there."""
+        """Decide the elements of this row that are on the list, in pairs of float64 values; elements that stay undecided are
+        kept."""
         body, lanes = self.body, self.key.lanes
         zero = body.constant(Kind("double", lanes), 0.0)
 

@@ -1,4 +1,4 @@
-"""A formula over rows, in stages, and what its reductions of differences give: means, a variance, a total."""
+"""A formula over rows, in stages, with the means, variances and totals that its reductions of differences give."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from anydml.kernels.reduce.stages import inner, stages
 class MomentWalk(LineWalk):
     """same: the streams that are the same along a row.
 
-    first: the first elements of the row, by their places, where moments are taken. beside: what else is known of a reduction,
-    by its place and the node that has it. infinite: where a reduction's total is of terms of which some are infinite.
+    first: the first elements of the row, by their nodes, where moments are computed. beside: further results of a reduction, by
+    its place and the node for them. infinite: whether some terms of a reduction's total are infinite.
     """
 
     def __init__(self, body: Body, key: ReductionKey, same: frozenset[int]) -> None:
@@ -41,11 +41,11 @@ class MomentWalk(LineWalk):
         self._fill(inner(self.formula, self.stages.within, [base], set(self.items)))
 
     def forget(self) -> None:
-        """Leave behind the items of a group of elements: they are computed anew for the next one."""
+        """Drop the items of a group of elements: the next group computes its own."""
         within = self.stages.within
         for p in [p for p in self.items if within[p]]:
             del self.items[p]
-        # what was converted in this block is no value of the next, were it the same for the whole row
+        # conversions in this block are not available in the next, even if the number is the same for the whole row
         for p in [p for p in self.converted if not isinstance(self.items.get(p), Number)]:
             del self.converted[p]
 
@@ -54,18 +54,18 @@ class MomentWalk(LineWalk):
         return any(op in (MOMENTS, JOINT) for op, _, _ in self.formula)
 
     def begin_row(self) -> None:
-        """Take note of elements that are those of the row's first place."""
+        """Take the elements of the row's first position."""
         for op, args, _ in self.formula:
             if op in (MOMENTS, JOINT):
                 self._fill(args)
                 for p in args:
                     x = self.number(p).wide()
-                    # no zero but +0; beside an infinity, there would be no difference that is one
+                    # -0 becomes +0; an infinity becomes 0, since all differences from it would be infinite or NaN
                     self.first[p] = self.body.chosen(x.magnitude().compared("olt", math.inf), x, 0.0) + 0.0
         self.forget()
 
     def of_moments(self, p: int, depth: int) -> Accumulator:
-        """The accumulator of a reduction of differences; depth: additions that one term goes through."""
+        """The accumulator of a reduction of differences; depth: the most additions that a term goes through."""
         op, args, count = self.formula[p]
         assert isinstance(count, int)
         x, *g = (self.first[a] for a in args)
@@ -74,7 +74,7 @@ class MomentWalk(LineWalk):
         return Joint(self.body, self.key.lanes, x, g[0], count, depth)
 
     def put_beside(self, p: int, a: Accumulator) -> None:
-        """Put down what is known of a reduction that has come to a result."""
+        """Store the further results of a reduction."""
         if isinstance(a, Moments):
             self.beside[p, VARIANCE] = settled(a.variance)
         if isinstance(a, Joint):
@@ -83,7 +83,7 @@ class MomentWalk(LineWalk):
             self.infinite[p] = a.infinite
 
     def unsigned_totals(self, s: int) -> list[int]:
-        """The reductions of a pass with a total that is not told the sign of, where it is 0 and that shows."""
+        """The reductions of a pass whose total needs a sign if it is 0, because the sign is visible."""
         return [] if known_sign(self.formula) else [p for p in self.stages.passes[s] if self.formula[p].op == JOINT]
 
     def total(self, p: int) -> tuple[Number, Number]:
@@ -91,18 +91,18 @@ class MomentWalk(LineWalk):
         return self.number(p), self.beside[p, TOTAL]
 
     def sign_total(self, p: int, positive: Value) -> None:
-        """Say where a total that is 0 is +0; elsewhere, one has to be decided in another way."""
+        """Set where a total of 0 is +0; elsewhere, a total of 0 becomes undecided."""
         total = self.beside[p, TOTAL]
         self.beside[p, TOTAL] = total.guarded(total.wide().compared("oeq", 0.0) & ~positive)
 
     def tell_total(self, p: int, made: Value, unsure: Value) -> None:
-        """Say what a total comes to where it has infinite terms, and where that is not certain."""
+        """Set a total with infinite terms; unsure: the lanes where it is not certain."""
         total, infinite = self.beside[p, TOTAL], self.infinite[p]
         wide = self.body.chosen(infinite, made, total.wide())
         err = self.body.chosen(infinite, 0.0, total.error())
         self.beside[p, TOTAL] = Number(self.body, lambda: wide, err=lambda: err, guard=infinite & unsure)
 
     def both(self, p: int) -> list[Value]:
-        """The elements of a group that a reduction is of."""
+        """The elements that a reduction takes, of a group."""
         self._fill(self.formula[p].args)
         return [self.number(a).wide() for a in self.formula[p].args]

@@ -1,10 +1,10 @@
 """The mean and the variance of a row in one pass: sums of differences from its first element, and of their squares.
 
-u is 2^-53, a term goes through n additions, and Q is the exact mean of the squares, R its root. Differences are rounded, which
-is u of each; the mean of their magnitudes is at most R. So their mean is off by (n + 2) u R, with its division; the mean of the
-squares by (n + 4) u Q, where a square is a product that is rounded as well; the square of the mean, which is at most Q, by
-(2 n + 6) u Q with its own rounding, and the difference of both by another u Q. In all the variance is off by (3 n + 12) u Q.
-Where the row's elements are far from 0, beside how far they are from each other, nothing is lost by that.
+u is 2^-53, a term goes through n additions, Q is the exact mean of the squares, and R its root. Each difference is rounded, by
+u of itself; the mean of their magnitudes is at most R. So their mean has an error of (n + 2) u R, with its division; the mean
+of the squares one of (n + 4) u Q, since squares are rounded as well; the square of the mean, which is at most Q, one of (2 n +
+6) u Q with its own rounding, and the difference of both another u Q. In all, the error of the variance is (3 n + 12) u Q. It
+does not grow if the row's elements are far from 0 compared to their differences.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from anydml.kernels.reduce.accumulator import Compensated, masked
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
 
-MOMENTS, VARIANCE = "row_moments", "variance"  # nodes: the mean, from which the other is had
-MOMENTS_OF = 1 << 24  # elements of a row whose moments are taken, at most
+MOMENTS, VARIANCE = "row_moments", "variance"  # nodes: the mean, and the variance, which is taken from it
+MOMENTS_OF = 1 << 24  # most elements of a row whose moments are computed
 
 
 def with_moments(formula: Formula, count: int) -> Formula:
-    """The formula with nodes for the mean and the variance of a row of so many elements, where it has both.
+    """The formula with nodes for the mean and the variance of a row of `count` elements, if it has both.
 
-    A mean alone is such a node where elements are less it: so it is known to be the element where all are equal.
+    A mean alone becomes such a node if elements have it subtracted: so it is exactly the element if all are equal.
     """
     made = list(formula)
     for op, args, _ in formula:
@@ -45,14 +45,15 @@ def with_moments(formula: Formula, count: int) -> Formula:
 
 
 def _gains(element: Node, count: int) -> bool:
-    """Whether a mean of so many elements that are read may be rounded, and is no better taken as a sum."""
+    """Whether the mean of so many elements may be rounded, and a plain sum would not do better."""
     if element.op != "stream" or element.data[1] not in SINGLE or count > MOMENTS_OF:
         return False
     return element.data[1] == DataType.FLOAT32 or count & (count - 1) != 0
 
 
 def _squares(formula: Formula, node: Node, count: int) -> tuple[int, int] | None:
-    """The mean and the elements of a row if a node is the mean of the squares of their differences."""
+    """The places of the mean and the elements of a row, if the node is the mean of the squares of their differences; else
+    None."""
     total = mean_of(formula, node, count)
     if total is None:
         return None
@@ -69,7 +70,7 @@ def _squares(formula: Formula, node: Node, count: int) -> tuple[int, int] | None
 
 
 def mean_of(formula: Formula, node: Node, count: int) -> int | None:
-    """The place of the node that a node is the mean of, over a row of so many elements."""
+    """The place of the node whose mean over a row of `count` elements the node is; else None."""
     if node.op != "div":
         return None
     total, divisor = (formula[a] for a in node.args)
@@ -79,11 +80,10 @@ def mean_of(formula: Formula, node: Node, count: int) -> int | None:
 
 
 class Moments(Compensated):
-    """Sums of differences from an element of the row, and of their squares. depth: additions that one term goes through.
+    """Sums of differences from `near`, an element of the row, and of their squares.
 
-    near: that element; of zeros, +0, beside which they are themselves.
-
-    variance: known when there is a result, which is the mean.
+    near: +0 if it is a zero, so that differences are the elements. depth: the most additions that a term goes through.
+    variance: set with the result, which is the mean.
     """
 
     variance: Number
@@ -92,7 +92,7 @@ class Moments(Compensated):
         super().__init__(body, lanes)
         self.near, self.count, self.depth = near, count, depth
         wide = Kind("double", lanes)
-        self.starts = [body.constant(wide, -0.0), body.constant(wide, 0.0)]  # a sum of zeros is -0 where all of them are
+        self.starts = [body.constant(wide, -0.0), body.constant(wide, 0.0)]  # a sum of zeros is -0 only if all of them are
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
         assert isinstance(term, Number)
@@ -107,7 +107,7 @@ class Moments(Compensated):
         variance = body.chosen(variance.compared("olt", 0.0), 0.0, variance)
         lost = squares * ((3 * self.depth + 12) * U * SLACK)
         self.variance = Number(body, lambda: variance, Known(0.0), err=lambda: lost)
-        # where all elements are the same, so is the mean
+        # if all elements are equal, the mean is exactly theirs
         moved = body.fused(mean.magnitude(), U * SLACK, squares.root() * ((self.depth + 2) * U * SLACK))
         off = body.chosen(squares.compared("oeq", 0.0), 0.0, moved)
         return Number(body, lambda: mean, err=lambda: off)

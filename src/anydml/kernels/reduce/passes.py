@@ -1,4 +1,4 @@
-"""Passes along a row: each computes what its reductions need, keeps what later ones need again, and carries accumulators."""
+"""Passes along a row: each computes what its reductions need, stores values for later passes, and carries accumulators."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from anydml.kernels.reduce.walk import RowWalk
 
 
 class Passes:
-    """Emits the passes of a row."""
+    """The emitter of a row's passes."""
 
     def __init__(self, body: PoolingBody, row: Row) -> None:
         self.body, self.row, self.key = body, row, row.key
 
     def run(self, walk: RowWalk, s: int) -> None:
-        """Emit a pass along the row, and give the walk its results."""
+        """Emit pass s along the row, and give the walk its results."""
         self._pass(walk, s)
         for p in walk.stages.passes[s]:
             if p in walk.infinite:
@@ -30,9 +30,9 @@ class Passes:
             walk.sign_total(p, self._adds_up_to_plus_zero(walk, p))
 
     def _adds_up_to_plus_zero(self, walk: RowWalk, p: int) -> Value:
-        """Whether terms g (x - mean of x), whose total is 0, are not all -0; in a pass of its own, if so.
+        """For a total of 0 of terms g (x - mean of x): whether not all terms are -0; this takes a pass of its own.
 
-        Terms whose sign is not certain count as -0. If there are any but zeros, the sum of the others need not be 0.
+        Terms whose sign is not certain count as -0. If some terms are not 0, the sum of the others need not be 0.
         """
         body, lanes = self.body, self.key.lanes
         mean, total = walk.total(p)
@@ -50,7 +50,8 @@ class Passes:
         return part(found, 0, 1, lanes).bits().compared("ne", -(1 << 63))
 
     def _of_infinities(self, walk: RowWalk, p: int) -> tuple[Value, Value]:
-        """The sum of the infinite terms g (x - mean of x), and whether one of them is not certain; a pass of its own."""
+        """The sum of the infinite terms g (x - mean of x), and whether one of them is not certain; this takes a pass of its
+        own."""
         body, lanes = self.body, self.key.lanes
         mean, _ = walk.total(p)
         off, zero = mean.error(), body.constant(Kind("double", lanes), 0.0)
@@ -76,7 +77,8 @@ class Passes:
         starts: list[Value],
         group: Callable[[list[Value], Value, Value, Value], list[Value]],
     ) -> list[Value]:
-        """Values carried along the row once more, where a condition holds; group: with elements x and g, and active lanes."""
+        """Values carried along the row once more, if a condition holds; group: is given elements x and g, and the active
+        lanes."""
         body, lanes = self.body, self.key.lanes
         up = body.op(f"and i64 {body.op(f'add i64 %n, {lanes - 1}')}, {-lanes}")
 
@@ -102,7 +104,7 @@ class Passes:
             walk.put(p, body.undefined(Kind("double", key.lanes)))
         times = walk.groups(s)
         accumulators = walk.accumulators(s, self.key.depth(times))
-        del body.lines[mark:]  # nothing of it is used but the accumulators' kinds
+        del body.lines[mark:]  # this code only served to find the types of the accumulators
         walk.forget()
         starts = [v for a in accumulators for v in a.starts]
 
@@ -127,7 +129,7 @@ class Passes:
         shares = walk.halved(s)
 
         def ended(i: str, values: list[Value]) -> list[Value]:
-            """The second halves of the group before."""
+            """Compute the second halves for the previous group."""
             walk.ended(values[-2:])
             before = body.op(f"sub i64 {i}, {key.lanes}")
             for p, value in walk.fill_pass(s):
@@ -146,7 +148,7 @@ class Passes:
             return made
 
         def line(values: list[Value]) -> list[Value]:
-            """The values of all lines so far, with those of one."""
+            """The values of all lines so far, with those of one more."""
             made = alone(starts * times)
             own = made[: len(starts)]
             for u in range(1, times):
@@ -187,9 +189,9 @@ class Passes:
         carried: list[Value],
         group: Callable[[str, list[Value]], list[Value]],
     ) -> tuple[str, list[Value]]:
-        """A loop over a line, in blocks whose values are merged: so that a term goes through few additions.
+        """A loop over a line in blocks whose values are merged, so that a term goes through few additions.
 
-        Values that are carried beyond those of the accumulators go through all blocks.
+        Values that are carried besides those of the accumulators pass through all blocks.
         """
         body = self.body
         starts = [v for a in accumulators for v in a.starts]
@@ -215,10 +217,10 @@ class Passes:
         return body.loop(i, "%n", step, values, group)
 
     def _memory(self, p: int, walk: RowWalk, i: str) -> str:
-        """The address of a node's kept values."""
+        """The address of a node's stored values for a group."""
         body = self.body
         which = sorted(walk.stages.kept).index(p)
-        # before the first group there is room for one more, in which nothing is kept
+        # there is room before the first group, which `ended` writes for the group before it
         room = body.op(f"add i64 %n, {2 * self.key.lanes}")
         at = self.row.in_row(body.op(f"add i64 {i}, {self.key.lanes}"), room)
         if which:
@@ -228,13 +230,13 @@ class Passes:
         return body.at("%memory", body.op(f"mul i64 {at}, 8"))
 
     def load_kept(self, walk: RowWalk, s: int, i: str) -> None:
-        """Give a walk the values of a group that passes before one have kept."""
+        """Give the walk the values of a group that earlier passes have stored."""
         for p in walk.kept_before(s):
             walk.put(p, self.body.loaded(Kind("double", self.key.lanes), self._memory(p, walk, i)))
 
 
 def _merged(accumulators: list[Accumulator], a: list[Value], b: list[Value]) -> list[Value]:
-    """The values of accumulators after two sets of terms; those beyond are the second's."""
+    """The accumulators' values of two sets of terms, merged; any further values are those of the second set."""
     found: list[Value] = []
     for accumulator in accumulators:
         first = len(found)
@@ -244,7 +246,7 @@ def _merged(accumulators: list[Accumulator], a: list[Value], b: list[Value]) -> 
 
 
 def _joined(accumulators: list[Accumulator], kept: list[Value], values: list[Value]) -> list[Value]:
-    """The values that accumulators carry from line to line, joined with those of one more."""
+    """The values that accumulators carry from line to line, after one more line."""
     found: list[Value] = []
     first = 0
     for a in accumulators:
@@ -254,7 +256,7 @@ def _joined(accumulators: list[Accumulator], kept: list[Value], values: list[Val
 
 
 def _of_lines(accumulators: list[Accumulator], kept: list[Value]) -> list[Value]:
-    """The values of accumulators from what they carry from line to line."""
+    """The accumulators' values from those that they carry from line to line."""
     found: list[Value] = []
     first = 0
     for a in accumulators:

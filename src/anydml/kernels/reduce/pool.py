@@ -1,4 +1,4 @@
-"""Constants of inner loops in memory, so that an instruction takes them from there: more of them than registers hold."""
+"""Constants of inner loops in memory, from where instructions take them: they are more than registers hold."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from anydml.kernels.code.values import Body, Kind, Value
 
 
 class PoolingBody(Body):
-    """A body whose float64 constants, within `pooled`, are loads of one register, repeated to as many lanes as there are.
+    """A body whose float64 constants, within `pooled`, are loads of one register, repeated to the number of lanes.
 
-    Otherwise each would be an address and a broadcast, in every turn of a loop.
+    Otherwise every turn of a loop would compute the address of each constant and broadcast it.
     """
 
     def __init__(self, target: Target, lanes: int) -> None:
@@ -45,7 +45,7 @@ class PoolingBody(Body):
         return self.op(f"load {self._register.text}, ptr {self.at('%pool', place * size)}, align {size}")
 
     def begin(self) -> None:
-        """Put the constants into memory, at the start of the function that has been written."""
+        """Store the constants in memory, at the start of the function that has been emitted."""
         count, register = self._register.lanes, self._register.text
         lines = [f"  %pool = alloca [{max(len(self._places), 1)} x {register}], align 64"]
         for x, place in self._places.items():

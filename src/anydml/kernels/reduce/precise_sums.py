@@ -1,9 +1,9 @@
 """Sums along a row in twice float64's precision: of any terms, and of differences from its first element.
 
-u is 2^-53. A sum of float64 values carries what its additions leave over beside it: s additions, of terms whose magnitudes add
-up to M at most, leave over up to u M each, and adding these up is off by 2 s (s + 2) u^2 M; products and differences that are
-pairs take another few u^2 M. So (4 s^2 + 64) u^2 M bounds all of that. M comes from the sums of squares, as in `moments` and
-`joint`. Where differences are float64 values, and nothing is left over by adding up what is left over, sums are exact.
+u is 2^-53. A sum of float64 values carries the sum of its rounding errors: s additions, of terms whose magnitudes add up to M
+at most, have errors of up to u M each, and adding these up has an error of 2 s (s + 2) u^2 M; products and differences that are
+pairs cost another few u^2 M. So (4 s^2 + 64) u^2 M bounds all of that. M comes from the sums of squares, as in `moments` and
+`joint`. Sums are exact if the differences are float64 values and the rounding errors are added up without error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Items = Mapping[int, Precise | Truth]
 
 
 class Sums(ABC):
-    """Sums that a pass carries. args: the nodes that they are of; starts: the values before any element."""
+    """The sums that a pass carries. args: the nodes of their terms; starts: the values before any element."""
 
     def __init__(self, body: Body, lanes: int, args: Sequence[int]) -> None:
         self.body, self.args = body, args
@@ -35,15 +35,15 @@ class Sums(ABC):
 
     @abstractmethod
     def step(self, values: list[Value], items: Items, active: Value) -> list[Value]:
-        """The values with the active lanes of a group."""
+        """The values after the active lanes of a group."""
 
     @abstractmethod
     def merged(self, a: list[Value], b: list[Value]) -> list[Value]:
-        """The values of two sets of terms together."""
+        """The values of two sets of terms, merged."""
 
     @abstractmethod
     def results(self, values: list[Value]) -> dict[str, Precise]:
-        """The results by the nodes that have them, that of the reduction itself as ""."""
+        """The results by the op of their nodes; the result of the reduction itself has the key ""."""
 
 
 class Plain(Sums):
@@ -66,20 +66,20 @@ class Plain(Sums):
 
 
 class Differences(Sums):
-    """Sums of x - near and their squares, and of g and its products with them where there is a g. near: the first x.
+    """Sums of x - near and their squares, and of g and its products with them if there is a g. near: the first x.
 
-    count: of the row; additions: at most so many in a lane, and among lanes. Where two x with a g that is not 0 differ, one of
-    them is not the mean, so that a product with g is not 0: if products add up to 0, they cancel, and that 0 is +0.
+    count: elements of the row; additions: the most in a lane and among lanes. If two x with a nonzero g differ, one of them is
+    not the mean, so that its product with g is not 0: if the products add up to 0, they cancel, and that 0 is +0.
     """
 
     def __init__(self, body: Body, lanes: int, args: Sequence[int], near: Value, count: int, additions: int) -> None:
         super().__init__(body, lanes, args)
         self.near, self.count = near, count
         self.share = (4.0 * additions * additions + 64) * U * U
-        # a guard, sums with what is left over, the sum of all g^2, the least and the largest x - near where g is not 0, and
-        # where sums are not exact
+        # a guard; the sums with their errors; the sum of all g^2; the least and largest x - near with a nonzero g; flags of
+        # inexact sums
         self.count_of_sums = 2 * len(args)
-        none = self.zero.lift(-0.0)  # a sum of zeros is -0 where all of them are
+        none = self.zero.lift(-0.0)  # a sum of zeros is -0 only if all of them are
         self.starts = [self.no, *[self.zero] * 4]
         if len(args) > 1:
             self.starts += [none, *[self.zero] * 4, self.zero.lift(math.inf), self.zero.lift(-math.inf)]
@@ -138,7 +138,7 @@ class Differences(Sums):
         n = Precise(Pair(self.zero.lift(float(self.count)), self.zero), self.zero, None, every)
 
         def total(k: int, size: Value) -> Precise:
-            """A sum; of zeros, those of d and of their squares are +0, and that of g has the sign that it has to have."""
+            """A sum. Zero sums of d and of squares are +0; the sum of g keeps its sign."""
             err = self.body.chosen(flags[k // 2], size * (self.share * SLACK), 0.0)
             return Precise(with_sign(*values[k : k + 2]), err, guard, None if k == 7 else every)
 
@@ -146,13 +146,13 @@ class Differences(Sums):
         mean = divide(differences, n)
         near = Precise(Pair(self.near, self.zero), self.zero, None, every)
         middle = add(near, mean)
-        # of zeros alone, it is -0 if all of them are
+        # a mean of zeros is -0 only if all of them are
         middle = middle._replace(signed=self.near.compared("une", 0.0) | squares.compared("une", 0.0))
         found = {"": middle, VARIANCE: subtract(divide(total(3, squares), n), multiply(mean, mean))}
         if len(self.args) > 1:
             g = total(5, (values[9] * float(self.count)).root())
             found[OTHER_MEAN] = divide(g, n)
-            # multiplied by n, so that a total of 0 is exact if the sums are
+            # multiplied by n, so that a total of 0 is exact if the sums are exact
             products = multiply(total(7, (values[9] * squares).root()), n)
             cancels = values[10].compared("olt", values[11])
             found[TOTAL] = divide(subtract(products, multiply(differences, g)), n)._replace(signed=cancels)
@@ -160,7 +160,7 @@ class Differences(Sums):
 
 
 def _with(values: Sequence[Value], x: Value, rest: Value | None) -> tuple[list[Value], Value]:
-    """A sum and what is left over beside it, with a term and what that lacks; and the lanes where something is lost."""
+    """A sum and its rounding errors after one more term x + rest; and the lanes where something is lost."""
     total, left = two_sum(values[0], x)
     lost = left.lift(0.0)
     if rest is not None:

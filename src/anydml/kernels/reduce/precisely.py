@@ -1,6 +1,6 @@
-"""A row in twice float64's precision, for the few undecided elements: sums are made again, then these elements.
+"""Rows in twice float64's precision, for the few undecided elements: their sums are computed again, then these elements.
 
-It leaves zeros undecided, for one.
+Zeros, among others, stay undecided.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from anydml.kernels.reduce.undecided_rows import UndecidedRow
 
 
 def finer_stage(target: Target, key: ReductionKey) -> tuple[str, list[str]]:
-    """The text of an `UndecidedRow` for a formula of sums, and what it declares."""
+    """The text of an `UndecidedRow` for a formula of sums, and its declarations."""
     return _Finer(target, key).text()
 
 
@@ -32,7 +32,8 @@ class _Finer(UndecidedRow):
         self.formula = key.plain
         self.stages = stages(self.formula, same_along(key), mapped=key.mapped)
         self.items: dict[int, Precise | Truth] = {}
-        self.beside: dict[tuple[int, str], Precise] = {}  # what else is known of a pass's result, by its place and the node
+        # further results of a pass, by the reduction's place and the op of their node
+        self.beside: dict[tuple[int, str], Precise] = {}
         self.additions = 2 * key.additions * key.lines * max(key.lanes // self.lanes, 1) + 2 * self.lanes
 
     def text(self) -> tuple[str, list[str]]:
@@ -53,7 +54,7 @@ class _Finer(UndecidedRow):
                 self.items[p] = precise.item(self.body, op, [self.items[a] for a in args], data, self.read, self.lanes)
 
     def _fill_row(self, s: int) -> None:
-        """Compute what is the same for the whole row, and known after so many passes."""
+        """Compute the nodes that are the same for the whole row and known after s passes."""
         within, after = self.stages.within, self.stages.after
         self._fill(
             p for p, node in enumerate(self.formula)
@@ -70,7 +71,7 @@ class _Finer(UndecidedRow):
     # --- sums ---
 
     def _pass(self, s: int) -> None:
-        """A pass along the row, and its sums."""
+        """Emit a pass along the row, and take the results of its sums."""
         lanes = self.lanes
         places = self.stages.passes[s]
         sums = [self._sums(p) for p in places]

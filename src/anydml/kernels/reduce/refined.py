@@ -1,6 +1,6 @@
-"""Results of a sum that has a remainder beside its total: its quotient by a constant, its root, its logarithm.
+"""Results of a sum that is known as a total with a remainder: its quotient by a constant, its root, its logarithm.
 
-Each is a head with a tail, and a bound, where the sum alone would be off by a rounding. u is 2^-53.
+Each result is a head with a tail and a bound; from the total alone, it would have a rounding error. u is 2^-53.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from anydml.kernels.numbers.lanes import either
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.sums import Over
 
-DIGITS = 26  # of a divisor whose product with a float64 is two of them
-NEAR = 2.0**-20  # of 1, where a logarithm may come so near a tie that its bound is of no use
+DIGITS = 26  # of a divisor whose product with a float64 has two float64 parts
+NEAR = 2.0**-20  # distance from 1 within which a logarithm may come too near to a tie for its bound
 
 
 def refined(op: str, x: Over, others: Sequence[Number]) -> Number | None:
-    """The number that an operation makes of a sum; None for other operations. others: its other operands."""
+    """The result of an operation on a sum; None for other operations. others: its other operands."""
     if op == "div":
         (n,) = others
         c = n.known.only
@@ -34,13 +34,13 @@ def refined(op: str, x: Over, others: Sequence[Number]) -> Number | None:
 
 
 def _number(x: Over, head: Value, low: Value, high: Value, guard: Value | None = None) -> Number:
-    # of a sum of which only what was lost says whether it is 0, nothing is known
+    # a total of 0 with an unknown error says nothing about the sum
     unknown = x.total.compared("oeq", 0.0) & x.lost.compared("one", 0.0)
     return between(head, low, high, either(x.guard, guard, unknown))
 
 
 def _quotient(x: Over, n: float) -> Number:
-    """The remainder of a quotient is a float64; adding what is left over, dividing and adding the bound round once each."""
+    """The remainder of a quotient is a float64. Adding the sum's remainder, dividing, and adding the bound round once each."""
     head = x.total / n
     high, low = exact_product(head, head.lift(n))
     tail = ((x.total - high) - low + x.left) / n
@@ -49,7 +49,7 @@ def _quotient(x: Over, n: float) -> Number:
 
 
 def _root(x: Over) -> Number:
-    """sqrt(q^2 + d) is q + d / 2 q - ..: what follows is below the square of that over q."""
+    """sqrt(q^2 + d) is q + d / 2 q - ..; the rest is below (d / 2 q)^2 / q."""
     head = x.total.root()
     high, low = exact_product(head, head)
     tail = ((x.total - high) - low + x.left) / (head * 2.0)
@@ -58,7 +58,7 @@ def _root(x: Over) -> Number:
 
 
 def _logarithm(x: Over) -> Number:
-    """log (total + left) is log total + y - y^2 / 2 + .., where y = left / total is below u; beside 1, see `_beside_one`."""
+    """log (total + left) is log total + y - y^2 / 2 + .., where y = left / total is below u; near 1, see `_beside_one`."""
     body = x.total.body
     found = logarithms.log(x.total)
     tail = x.left / x.total
@@ -70,10 +70,10 @@ def _logarithm(x: Over) -> Number:
 
 
 def _beside_one(x: Over) -> tuple[Value, Value, Value]:
-    """log (1 + s) = s - s^2 / 2 + s^3 / 3 - .., where |s| is below 2^-20 and s = total - 1 + left, a head and a rest exactly.
+    """log (1 + s) = s - s^2 / 2 + s^3 / 3 - .., where |s| is below 2^-20, and s = total - 1 + left equals head + rest exactly.
 
-    Roundings are below 2 u (|rest| + s^2): of the square, of what the rest adds to it, and of the sums. What is left out is
-    below s^4. Where the total is 1, the rest is 0: so even a head that is a tie is known to be more than the logarithm.
+    Roundings are below 2 u (|rest| + s^2): of the square, of the rest's share in it, and of the sums. The omitted terms are
+    below s^4. If the total is 1, the rest is 0: so even a head that is a tie is known to be more than the logarithm.
     """
     head, rest = two_sum(x.total - 1.0, x.left)
     square = head * head

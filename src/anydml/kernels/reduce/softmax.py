@@ -1,12 +1,11 @@
-"""e^(x - m) / sum of e^(x - m), where m is the largest x of a row: a quotient to which a common factor does not matter.
+"""e^(x - m) / sum of e^(x - m), where m is the largest x of a row: a common factor of all powers makes no difference.
 
-With c = 0 and an integer k near m / log 2, or c = m and k = 0 where |m| is larger than 700, powers are e^(x - c) 2^-k instead:
-x - c is then exact in float64 where x counts. The largest power is between 0.7 and 1.42. Of what is more than 300 below m, a
-power of m - 300 is taken: its quotient is below 2^-430 and stored as 0, and beside a sum of 0.7 it does not count.
+With c = 0 and an integer k near m / log 2, or c = m and k = 0 if |m| is larger than 700, powers are e^(x - c) 2^-k instead: x -
+c is then exact in float64 if x matters. The largest power is between 0.7 and 1.42. An x more than 300 below m is replaced by m
+- 300: its quotient is below 2^-430 and stored as 0, and its power is nothing beside a sum of 0.7.
 
-The logarithm of that quotient has the rest of the sum of e^(x - m), without the first x that is m. Of its terms, those that
-are not 0 are above 2^-434, and where they are more than that it does not show: a rest below 2^-160 is stored as 0, or is
-added to what is not.
+The logarithm of that quotient has the rest of the sum of e^(x - m), without the first x that is m. Terms of it that are not
+replaced are above 2^-434; replaced ones make no difference: a rest below 2^-160 is stored as 0, or is added to a larger number.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # off by 2^-55.2
-FAR = 700.0  # largest elements beyond have others near them as exact differences
+FAR = 700.0  # for a largest element beyond this, differences from it are exact
 BELOW = 300.0
-VANISHING = 420  # quotients below 2^-420 are stored as 0, and not known any nearer
-CLOSE, FARTHEST = 600.0, 800.0  # e^-gap is 2^-1024 in between, by far
-# An entry, the product and r are off by u each. What LN2 is off by counts as often as n differs from that of m;
-# what is below 2^-200 of the largest power is stored as 0, or is so little of a rest above 2^-160 that its error is nothing
+VANISHING = 420  # quotients below 2^-420 are stored as 0, and need not be known better
+CLOSE, FARTHEST = 600.0, 800.0  # between these gaps, e^-gap reaches 2^-1024
+# An entry, the product and r each have an error of u. The error of LN2 counts as often as n differs from that of m; powers
+# below 2^-200 of the largest are stored as 0, or are so small a part of a rest above 2^-160 that their error is nothing.
 PICKED_REL = EXP_NEAR.rel + 3.1 * U + 203 * 2.0**-55.2
 
 
 def powers(formula: Formula) -> int | None:
-    """The place of e^(x - m) where a formula is the softmax of x, which is read; None where it is anything else."""
+    """The place of e^(x - m) if a formula is the softmax of x, and x is read; else None."""
     last = len(formula) - 1
     op, args, _ = formula[last]
     if op != "div" or formula[args[1]] != ("row_sum", (args[0],), False):
@@ -58,9 +57,9 @@ def powers(formula: Formula) -> int | None:
 
 
 def with_rests(formula: Formula) -> Formula:
-    """A formula with "row_rest" of x and m for the sums of e^(x - m) without the first x that is m.
+    """The formula with "row_rest" of x and m for each sum of e^(x - m) without the first x that is m.
 
-    It is that of a logarithm: what is stored is log1p(rest) + (m - m), added to a difference or an element.
+    This is done in logarithms, which store log1p(rest) + (m - m), added to a difference or an element.
     """
     made = list(formula)
     for place, (op, args, _) in enumerate(formula):
@@ -112,7 +111,7 @@ def _rest(formula: Formula, e: int, condition: int) -> tuple[int, int] | None:
 
 
 def less(formula: Formula) -> tuple[int, int, int] | None:
-    """The places of x, m and L where a formula is the log-softmax (x - m) - L: m is a row's largest x, L known of a rest."""
+    """The places of x, m and L if a formula is the log-softmax (x - m) - L: m is a row's largest x, L comes from a rest."""
     op, args, _ = formula[-1]
     if op != "sub" or formula[args[0]].op != "sub":
         return None
@@ -123,14 +122,13 @@ def less(formula: Formula) -> tuple[int, int, int] | None:
 
 
 def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type: DataType) -> tuple[Value, Value]:
-    """The bits of (x - m) - L, and the lanes that stay undecided, which may be too many; count: of a row's elements, at most.
+    """The bits of (x - m) - L, and the undecided lanes, possibly too many; count: the most elements of a row.
 
-    x - m is exactly a float64 and what is left of it, and so it is known on which side of it the result is, however small L is.
-    gap: how far m is ahead of all others. What is within 2^-1024 |b| of a tie b counts as b; of n terms, L is between e^-gap
-    and n e^-gap, but for 2^-800 of it. Below, `limit` is between 2^1022.8 e^-gap and 2^1023.8 e^-gap where gap is between 600
-    and 800. Differences below that are below 2^1023.8 L, those from 4 n times as much on are above 2^1024.8 L; what is between
-    stays undecided. Elements that are not m differ from it by gap at least, and by 2^130 at most, so that this holds beyond 600
-    and 800, too.
+    x - m is exactly a float64 and a remainder, so that it is known on which side of it the result is, however small L is. gap:
+    the distance of m from all others. A difference within 2^-1024 |b| of a tie b counts as b; of n terms, L is between e^-gap
+    and n e^-gap, up to 2^-800 of it. Below, `limit` is between 2^1022.8 e^-gap and 2^1023.8 e^-gap if gap is between 600 and
+    800. Differences below it are below 2^1023.8 L, those from 4 n times it on are above 2^1024.8 L, and those between stay
+    undecided. Elements other than m differ from it by at least gap, and by at most 2^130, so that this holds for all gaps.
     """
     body, nothing = x.body, x.wide().lift(0.0)
     head, tail = two_sum(x.wide(), -m.wide())
@@ -139,7 +137,7 @@ def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type
     size = head.magnitude()
     ahead = size.compared("oge", limit * (4.0 * count))
     small, err = (body.chosen(ahead, 0.0, value) for value in (log.wide(), log.error()))
-    left = tail - small  # this and the sums with a bound are rounded, but where L is left out
+    left = tail - small  # this and the sums with a bound are rounded, unless L is left out
     err = (err + body.chosen(ahead, 0.0, left.magnitude() * (3 * U))) * SLACK
     if body.target.probe is not None:
         unclaimed = either(log.guard, ~ahead & size.compared("oge", limit))
@@ -151,14 +149,14 @@ def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type
 
 
 def _stored(odd: Value, data_type: DataType) -> Value:
-    """The bits of a number that is rounded to odd."""
+    """The bits of a number that was rounded to odd."""
     if data_type == DataType.FLOAT16:
         return halves.narrowed(halves.odd_single(odd))
     return odd.converted("fptrunc", odd.kind.of("float")).bits()
 
 
 class Shares:
-    """The powers and quotients of a row, whose largest element is known."""
+    """The powers and quotients of a row whose largest element is known."""
 
     def __init__(self, body: Body, m: Value) -> None:
         self.body = body
@@ -168,7 +166,7 @@ class Shares:
         self.least = near - BELOW
         single = near.kind.of("float")
         self.singles = self.c.converted("fptrunc", single), self.least.converted("fptrunc", single)
-        # k log 2 has 52 bits: |k| is below 2^11 for x - c between -1000 and 700
+        # k log 2 has 52 bits: |k| is below 2^11, for x - c between -1000 and 700
         whole = (near * LOG2_E + ROUNDER) - ROUNDER
         self.rounder = ROUNDER - whole
         self.picks = "avx512f" in body.target.features and near.kind.lanes >= 8
@@ -179,10 +177,10 @@ class Shares:
     def begun(self, x: Value) -> list[Value]:
         """The first half of a power: r and 2^(n - k), or the bits of n - k, where x - c = n log 2 + r.
 
-        n counts 16ths where 2^n is picked from a table. Halves of different elements overlap in time, where one would be a
-        long chain that waits for itself.
+        n counts 16ths if 2^n is looked up in a table. Halves of different elements overlap in time; a whole power would be one
+        long chain of dependent instructions.
         """
-        # of float32, x - c is exact where x counts, too: both are of one sign, and neither is twice the other
+        # in float32, x - c is exact, too, if x matters: both have one sign, and neither is twice the other
         c, least = self.singles if x.kind.element == "float" else (self.c, self.least)
         d = at_least(x - c, least).converted("fpext", self.c.kind)
         if self.picks:
@@ -196,23 +194,23 @@ class Shares:
         return [r, shifted.bits() << 52]
 
     def ended(self, halves: list[Value]) -> Number:
-        """e^(x - c) 2^-k, or what stands for it where it does not count."""
+        """e^(x - c) 2^-k, or the least power if x is too far below m to matter."""
         r, exponent = halves
-        # a NaN has no low bits, which would move its exponent: it comes of an element or of infinities
+        # a NaN, from an element or from infinities, has no low bits, so that adding to its exponent is harmless
         made = EXP_NEAR(r) * exponent if self.picks else (EXP(r).bits() + exponent).cast(r.kind)
         return Number(self.body, lambda: made, Known(0.0, 2.0), rel=self.rel)
 
     def nothing(self) -> list[Value]:
-        """Halves of a power that is 0."""
+        """The halves of a power that is 0."""
         kind = self.c.kind
         zero = self.body.constant(kind, 0.0)
         return [zero, zero if self.picks else self.body.constant(kind.integer, -1023 << 52)]
 
     def divide(self, total: Value, depth: int) -> None:
-        """Take a row's sum of powers; depth: of its additions.
+        """Set the sum of a row's powers; depth: of its additions.
 
-        Powers are off by `rel`, and so is their sum, besides its additions; the reciprocal, the factors that are the ends and
-        the products with them have one rounding each.
+        Powers have an error of `rel`, and so does their sum, besides its additions; the reciprocal, the factors for the ends,
+        and the products with them have one rounding each.
         """
         share = (2 * self.rel + (depth + 6) * U) * SLACK
         reciprocal = 1 / total

@@ -1,4 +1,4 @@
-"""The order in which a formula over rows is computed: what is the same for a whole row, and what each pass along it makes."""
+"""The order in which a formula over rows is computed: nodes that are the same for a whole row, and those of each pass."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ COSTLY = {
 
 
 class Stages(NamedTuple):
-    """By node: whether it differs within a row, and how many passes come before it is known. passes: the reductions of each.
+    """By node: whether it differs within a row, and the number of passes before it is known. passes: the reductions of each.
 
-    kept: costly nodes that several passes need, the last one that maps back included.
+    kept: costly nodes that several passes need; the computation of a mapped row's elements counts as the last pass.
     """
 
     within: tuple[bool, ...]
@@ -28,7 +28,7 @@ class Stages(NamedTuple):
 
 @lru_cache(maxsize=256)
 def stages(formula: Formula, constant: frozenset[int], *, mapped: bool) -> Stages:
-    """constant: the streams that are the same along a row."""
+    """The stages of a formula; constant: the streams that are the same along a row; mapped: whether results are whole rows."""
     within: list[bool] = []
     after: list[int] = []
     for op, args, data in formula:
@@ -50,7 +50,7 @@ def stages(formula: Formula, constant: frozenset[int], *, mapped: bool) -> Stage
 
 
 def inner(formula: Formula, within: Iterable[bool], targets: Iterable[int], known: Collection[int] = ()) -> set[int]:
-    """The nodes that differ within a row and that some nodes need, these included, but for what is known and what is below."""
+    """The nodes that differ within a row and that the targets need, these included; known nodes end the search."""
     differs = list(within)
     found: set[int] = set()
     stack = list(targets)

@@ -1,4 +1,4 @@
-"""Rows across those of a tensor, copied to memory where they are contiguous, some of them together, and back."""
+"""Rows that run across those of a tensor: several at a time are copied to memory where they are contiguous, and back."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from anydml.kernels.reduce.lines import Row
 
 
 def together(itemsizes: list[int]) -> int:
-    """The rows that are staged together: those of a cache line, of the smallest elements."""
+    """The number of rows that are staged together: the elements of a cache line, of the smallest type."""
     return LINE // min(itemsizes)
 
 
 def pitch(size: int, itemsize: int) -> int:
-    """Bytes from one staged row to the next: an odd number of cache lines, so that rows don't meet in a few sets of a cache."""
+    """Bytes from one staged row to the next: an odd number of cache lines, so that rows do not fall into few sets of a
+    cache."""
     return (size * itemsize // LINE // 2 * 2 + 3) * LINE
 
 
 def transposed(
     text: Text, target: Target, source: tuple[str, str], into: tuple[str, str], itemsize: int, rows: str, columns: str
 ) -> None:
-    """Copy so many rows of so many elements, to as many columns.
+    """Copy rows with so many columns, transposed.
 
     source, into: an address, and the bytes from one row to the next; elements of a row are contiguous.
     """
@@ -62,9 +63,9 @@ def _each(text: Text, start: str, end: str, step: int, body: Callable[[str], Non
 
 
 class Staging:
-    """The rows of a kernel that are copied to memory before they are read, and after they are written.
+    """The rows that are copied to memory before they are read, and back after they are written.
 
-    first, end: of those that are there now, counted from the kernel's first.
+    first, end: the half-open range of the staged rows, counted from the kernel's first.
     """
 
     def __init__(self, body: Body, row: Row) -> None:
@@ -76,11 +77,11 @@ class Staging:
         return self.row.streams.last in self.key.staged
 
     def resume(self, rows: list[Value]) -> None:
-        """Take up what `begin` came to for the row before."""
+        """Set the range of staged rows to the one that the row before ended with."""
         self.first, self.end = (v.name for v in rows)
 
     def begin(self, r: str) -> None:
-        """Copy the inputs' next rows to memory, if those there end before a row: at most to the end of a dimension."""
+        """Copy the inputs' next rows to memory if the staged ones end at row r; at most to the end of a dimension."""
         body, d = self.body, self.key.outer - 1
         first, end = self.first, self.end
         anew = body.op(f"icmp eq i64 {r}, {end}")
@@ -101,13 +102,13 @@ class Staging:
         when(body, anew, copy)
 
     def put_back(self, end: str) -> None:
-        """Copy the output's rows that are staged, before one, to where they belong."""
+        """Copy the staged rows of the output before row `end` to the tensor."""
         body, k = self.body, self.row.streams.last
         there, count = self.row.starts(self.first)[k], body.op(f"sub i64 {end}, {self.first}")
         transposed(body, body.target, (f"%t{k}", f"%w{k}"), (there, f"%s{k}"), self.row.kinds[k].bits // 8, count, "%n")
 
     def bases(self, r: str) -> dict[int, str]:
-        """Where the row begins in memory, of each stream that is staged."""
+        """The address of row r in memory, for each staged stream."""
         found = {}
         for k in self.key.staged:
             number = self.body.op(f"sub i64 {r}, {self.first}")

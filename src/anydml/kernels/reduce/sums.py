@@ -1,7 +1,7 @@
 """Accumulators of sums and products.
 
-u is 2^-53. A sum of float64 values adds at most u of the sum of magnitudes for each addition in a row of them; a sum whose
-terms are exact and whose places fit into 53 bits is exact.
+u is 2^-53. A sum of float64 values has an error of at most u of the sum of magnitudes for each addition that a term goes
+through; a sum of exact terms that fits into 53 bits is exact.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from anydml.kernels.reduce.accumulator import Accumulator, masked
 from anydml.kernels.reduce.ends import between
 from anydml.kernels.reduce.softmax import Shares
 
-FURTHEST = 400  # exponents of products, that float64 holds with all digits
-TINY = 2.0**-900  # sums below are too near to terms that are only known to be smaller than 2^-1000
+FURTHEST = 400  # exponents of products that float64 holds with all digits
+TINY = 2.0**-900  # smaller sums are too near to terms that are known only to be below 2^-1000
 
 
 class Over(NamedTuple):
-    """A sum t beside the float64 nearest to it, with |t - total - left| <= lost; guard: lanes where terms have none.
+    """A sum t and the float64 nearest to it, with |t - total - left| <= lost; guard: undecided lanes, None if there are none.
 
-    Where the total is 0, infinite or NaN, left is 0. Terms are multiples of 2^-400.
+    If the total is 0, infinite or NaN, left is 0. Terms are multiples of 2^-400.
     """
 
     total: Value
@@ -39,7 +39,7 @@ class Over(NamedTuple):
 
 
 class Guards:
-    """The guard of terms, if they have one, as one more value that is carried."""
+    """The guard of the terms, carried as one more value if they have one."""
 
     def __init__(self, body: Body, lanes: int, term: Number) -> None:
         self.starts = [] if term.guard is None else [body.constant(Kind("i1", lanes), False)]
@@ -52,10 +52,10 @@ class Guards:
 
 
 class RowSum(Accumulator):
-    """A sum of numbers. count: at most so many terms; depth: additions that one term goes through at most.
+    """A sum of numbers. count: the most terms; depth: the most additions that a term goes through.
 
-    careful: of exact terms, with what each addition leaves over, so that the sum is exact, or known to be not. over: what a
-    careful sum came to.
+    careful: sums of exact terms keep the rounding errors of additions, so that the sum is exact, or known not to be. over: the
+    result of a careful sum.
     """
 
     over: Over | None = None
@@ -71,7 +71,7 @@ class RowSum(Accumulator):
         self.plain = self.exact or (term.known.positive and term.err is None)
         self.rel = (0.0 if term.exact else term.rel * SLACK) + depth * U * SLACK
         wide = Kind("double", lanes)
-        # the sum of zeros is -0 where all of them are, but +0 of nothing
+        # a sum of zeros is -0 only if all of them are; an empty sum is +0
         self.neutral = 0.0 if counted else -0.0
         self.starts = [body.constant(wide, self.neutral)]
         if self.careful:
@@ -95,7 +95,7 @@ class RowSum(Accumulator):
         return [values[0] + x, values[1] + masked(active, error, 0.0), *more]
 
     def _with(self, values: list[Value], x: Value) -> list[Value]:
-        """Sum, what its additions left over, and the magnitudes of what the additions of that left over."""
+        """The sum, the sum of its rounding errors, and the magnitudes of the rounding errors of that, after x."""
         total, left, lost = values
         total, more = two_sum(total, x)
         left, rest = two_sum(left, more)
@@ -117,14 +117,14 @@ class RowSum(Accumulator):
         made = Number(self.body, lambda: total, self.known, guard=guard)
         if self.careful:
             total, left = two_sum(values[0], values[1])
-            # -0 stays -0, and infinity what it is: its additions leave NaN over
+            # -0 stays -0, and infinities stay: their rounding errors are NaN
             some = values[1].compared("one", 0.0)
             total, left = self.body.chosen(some, total, values[0]), self.body.chosen(some, left, 0.0)
-            over = Over(total, left, values[2] * 2.0, guard)  # twice: for the roundings of that sum itself
+            over = Over(total, left, values[2] * 2.0, guard)  # twice, for the roundings of `lost` itself
             if term.known.has_quantum(-400):
                 self.over = over
             odd = numbers.odd_of(total, left)
-            # less than what is left over does not change on which side of the total the sum is
+            # a loss smaller than `left` does not change the side of the total on which the sum is
             lost = over.lost.compared("une", 0.0) & ~over.lost.compared("olt", left.magnitude())
             return replace(
                 made.guarded(lost & total.magnitude().compared("one", math.inf)),
@@ -145,7 +145,7 @@ class RowSum(Accumulator):
 
 
 class RowProduct(Accumulator):
-    """A product of numbers, guarded where a part of it comes near the ends of float64's range."""
+    """A product of numbers, undecided if a partial product comes near the ends of float64's range."""
 
     def __init__(self, body: Body, lanes: int, term: Number, count: int) -> None:
         super().__init__(body, lanes)
@@ -174,13 +174,14 @@ class RowProduct(Accumulator):
 
 
 class CarefulProduct(Accumulator):
-    """A product of float32 numbers: a head between 1 and 2, a tail, the exponent of both, and the bits of what was rounded off.
+    """A product of float32 numbers: a head between 1 and 2, a tail, their exponent, and the bits of all rounding errors.
 
-    Of n factors, the tail is below n u of the head, and both are off by less than 8 n^2 u^2 of it: a product of two such pairs
-    is off by their bounds, by that of the tails, and by 3 u of these and 4 u^2 where no operation is fused, and
+    Of n factors, the tail is below n u of the head, and the error of both together is below 8 n^2 u^2 of it: a product of two
+    such pairs has the errors of both, that of the product of tails, 3 u of the tails, and 4 u^2 if no operation is fused, and
     a^2 + b^2 + (a b + 3 (a + b) + 4) / 8 < (a + b)^2. A product that float32 holds, or that is halfway between two, has at most
-    25 digits; so has every part of it, then, and nothing is rounded off.
-    A zero, an infinity and NaN stay what they are: a head that is one has no exponent.
+    25 digits; so has every partial product, and then nothing is rounded.
+
+    A zero, an infinity or NaN as the head has no exponent and stays what it is.
     """
 
     any_order = True
@@ -218,7 +219,7 @@ class CarefulProduct(Accumulator):
 
     def result(self, values: list[Value]) -> Item:
         body, (head, tail, exponent, off) = self.body, values[:4]
-        # beyond 2^FURTHEST, or below its reciprocal, everything is stored as infinity, or as 0
+        # beyond 2^FURTHEST or its reciprocal, results are stored as infinity or 0 anyway
         limit = body.constant(exponent.kind, FURTHEST)
         exponent = body.chosen(exponent.compared("slt", limit), exponent, limit)
         limit = body.constant(exponent.kind, -FURTHEST)
@@ -259,7 +260,7 @@ class Integers(Accumulator):
 class Rest(Accumulator):
     """A sum of e^(x - m) without the first x that is m, the largest one: see `softmax`.
 
-    depth: additions that one term goes through at most. gap: known when there is a result: how far m is ahead of all others.
+    depth: the most additions that a term goes through. gap: set with the result: the distance of m from all others.
     """
 
     gap: Value
@@ -267,11 +268,11 @@ class Rest(Accumulator):
     def __init__(self, body: Body, lanes: int, shares: Shares, m: Value, count: int, depth: int) -> None:
         super().__init__(body, lanes)
         self.shares, self.m, self.count = shares, m, count
-        # two powers, the additions, a quotient and a sum; and what the least powers stand for
+        # two powers, the additions, a quotient and a sum; and the replaced powers
         self.rel = (2 * shares.rel + (depth + 4) * U) * SLACK
         single = Kind("float", lanes)
         self.starts = [body.constant(Kind("double", lanes), 0.0), body.constant(Kind("i32", lanes), 0)]
-        self.starts.append(body.constant(single, -math.inf))  # the largest other one, unless that is m as well
+        self.starts.append(body.constant(single, -math.inf))  # the largest other element; `result` handles several that are m
 
     def step(self, values: list[Value], term: Item, active: Value | None, at: Value) -> list[Value]:
         assert isinstance(term, Number)

@@ -1,7 +1,7 @@
-"""A formula over rows as instructions: what is the same for a row is computed once, the rest anew for each group of elements.
+"""Instructions of a formula over rows: nodes that are the same for a row once, the others for each group of elements.
 
-u is 2^-53. Of e^(x - m), where m is the row's largest x, the argument is rounded once, which is at most u |x - m| of the
-result; it is at most 1, and what it is below 2^-1000 does not count.
+u is 2^-53. In e^(x - m), where m is the row's largest x, the argument is rounded once, which changes the result by at most u |x
+- m| of itself; the result is at most 1, and below 2^-1000 its error does not matter.
 """
 
 from __future__ import annotations
@@ -35,45 +35,45 @@ from anydml.tensor import DataType
 
 
 class RowWalk(MomentWalk):
-    """careful: sums of exact terms are exact, or known to be not. improves: whether that may make a difference."""
+    """careful: sums of exact terms are exact, or known not to be. improves: whether careful sums may decide more elements."""
 
     def __init__(self, body: Body, key: ReductionKey, same: frozenset[int], *, careful: bool) -> None:
         super().__init__(body, key, same)
-        # a map's formula is not asked: reductions are none of its operations
+        # maps have a different search for modular nodes, which knows no reductions
         self.modular = modular(key.formula) if key.integral and key.types[-1].dtype.kind in "iu" else frozenset()
         self.careful, self.improves = careful, False
         self.over: dict[int, Over] = {}  # careful sums
-        self.closest: Number | None = None  # what is stored, where it is known closer than its formula says
+        self.closest: Number | None = None  # the stored result, if it is known better than by its formula
         self.kept_forms: dict[int, Number] = {}
-        self.keeper: dict[int, int] = {}  # the pass that keeps a node's values
+        self.keeper: dict[int, int] = {}  # the pass that stores a node's values
         self.reciprocals: dict[int, Number] = {}
-        # softmax of float32, by the place of its powers
+        # the place of the powers if the formula is a softmax of float32 or float16
         single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in key.types)
         e = softmax.powers(key.formula) if key.mapped and single else None
         self.powers = e if e is not None and self.stages.within[e] else None
         rests = [args[1] for op, args, _ in key.formula if op == "row_rest"]
         if self.powers is not None:
             rests.append(self.formula[self.formula[self.powers].args[0]].args[1])
-        self.largest = rests[0] if rests else -1  # the place of what powers are taken beside
+        self.largest = rests[0] if rests else -1  # the place of the largest element, which powers are relative to
         self.shares: softmax.Shares | None = None
-        self.gap: Value | None = None  # of a rest
+        self.gap: Value | None = None  # see `Rest`
         self.less = softmax.less(key.formula) if key.mapped else None
 
-    # --- what differs within a row ---
+    # --- nodes that differ within a row ---
 
     def put(self, p: int, wide: Value) -> None:
-        """A node's value as it was kept."""
+        """Set a node's item from its stored value."""
         self.items[p] = replace(self.kept_forms[p], wide=lambda: wide)
 
     def _targets(self, s: int) -> list[int]:
         return [a for p in self.stages.passes[s] for a in self.formula[p].args]
 
     def fill_pass(self, s: int) -> list[tuple[int, Value]]:
-        """Compute what the reductions of a pass need; the nodes that it keeps, with their values."""
+        """Compute what the reductions of a pass need; the result is the nodes whose values it stores, with these values."""
         self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.items)))
         made = []
         for p in sorted(self.stages.kept if self.key.keeps else ()):
-            item = self.items.get(p)  # what was put there is made in this pass, too
+            item = self.items.get(p)  # what `put` has set is computed in this pass, too
             if self.keeper.get(p, s) == s and isinstance(item, Number) and item.err is None and item.guard is None:
                 self.keeper[p] = s
                 self.kept_forms[p] = replace(item, native=None, odd=None, single=None)
@@ -81,28 +81,28 @@ class RowWalk(MomentWalk):
         return made
 
     def kept_before(self, s: int) -> list[int]:
-        """The nodes whose values an earlier pass has kept and this one needs."""
+        """The nodes that pass s needs and an earlier pass has stored."""
         last = s == len(self.stages.passes)
         needed = inner(self.formula, self.stages.within, [len(self.formula) - 1] if last else self._targets(s))
         return [p for p in sorted(needed) if self.keeper.get(p, s) < s]
 
     def groups(self, s: int) -> int:
-        """The groups of elements that a turn of a pass takes together."""
+        """The groups of elements that a turn of the pass computes together."""
         if self.costly(s):
             return 1
-        # five values of each of four groups are more than there are registers
+        # five values for each of four groups would be more than there are registers
         return 2 if any(self.formula[p].op == JOINT for p in self.stages.passes[s]) else self.key.unroll
 
     def costly(self, s: int) -> bool:
-        """Whether a pass computes functions."""
+        """Whether a pass computes costly functions."""
         return any(self.formula[p].op == "row_rest" for p in self.stages.passes[s]) or any(
             self.formula[p].op in COSTLY for p in inner(self.formula, self.stages.within, self._targets(s))
         )
 
-    # --- what is the same for a row ---
+    # --- nodes that are the same for a row ---
 
     def fill_row(self, s: int) -> None:
-        """Compute all that is known after so many passes, is the same for the row, and is used within it."""
+        """Compute all nodes that are known after s passes, the same for the row, and used within it."""
         root = len(self.formula) - 1
         for p, (op, args, data) in enumerate(self.formula):
             if p in self.items or self.stages.within[p] or self.stages.after[p] > s or op.startswith("row_"):
@@ -114,7 +114,7 @@ class RowWalk(MomentWalk):
             self.shares = softmax.Shares(self.body, self.number(self.largest).wide())
 
     def prepare(self, depth: int) -> None:
-        """Reciprocals of what a row's elements are divided by; depth: of the additions of a sum."""
+        """Compute the reciprocals of divisors of a row's elements; depth: the most additions of a sum."""
         if self.shares is not None and self.powers is not None:
             self.shares.divide(self.number(self.formula[-1].args[1]).wide(), depth)
             return
@@ -133,7 +133,7 @@ class RowWalk(MomentWalk):
     # --- reductions ---
 
     def accumulators(self, s: int, depth: int) -> list[Accumulator]:
-        """Accumulators of the reductions of a pass, by a group of elements that is emitted for that alone."""
+        """The accumulators of a pass; this emits a group of elements to find their types, which the caller drops."""
         self._fill(inner(self.formula, self.stages.within, self._targets(s), set(self.items)))
         made: list[Accumulator] = []
         for p in self.stages.passes[s]:
@@ -172,7 +172,7 @@ class RowWalk(MomentWalk):
         return whole if whole is not None else self.number(p)
 
     def halved(self, s: int) -> softmax.Shares | None:
-        """The code for the powers of softmax, in the pass that adds them up; None in any other."""
+        """The code for the powers of softmax, in the pass that adds them up; else None."""
         return self.shares if self.powers is not None and self.stages.passes[s] == (self.formula[-1].args[1],) else None
 
     def begun(self) -> list[Value]:
@@ -181,7 +181,7 @@ class RowWalk(MomentWalk):
         return shares.begun(_shortest(x))
 
     def _elements(self) -> tuple[softmax.Shares, Number]:
-        """The code for the powers, and the elements that they are of."""
+        """The code for the powers, and the elements."""
         assert self.shares is not None
         assert self.powers is not None
         x = self.formula[self.formula[self.powers].args[0]].args[0]
@@ -202,7 +202,7 @@ class RowWalk(MomentWalk):
         return made
 
     def _below(self, p: int) -> bool:
-        """Whether a node is the exponential of an element less the largest of all."""
+        """Whether a node is the exponential of an element minus the largest of all."""
         op, args, _ = self.formula[p]
         if op != "exp" or self.formula[args[0]].op != "sub":
             return False
@@ -212,7 +212,7 @@ class RowWalk(MomentWalk):
     def stepped(
         self, s: int, accumulators: Sequence[Accumulator], values: list[Value], active: Value | None, at: Value
     ) -> list[Value]:
-        """The values that a pass carries, with a group of elements."""
+        """The values that a pass carries, after a group of elements."""
         made: list[Value] = []
         first = 0
         passes = self.stages.passes[s]
@@ -235,7 +235,7 @@ class RowWalk(MomentWalk):
         return made
 
     def finish(self, s: int, accumulators: Sequence[Accumulator], sets: list[list[Value]], *, across: bool = False) -> None:
-        """The results of a pass from the values of all sets; across: each lane is of a row of its own."""
+        """Set the results of a pass from the values of all sets; across: whether each lane belongs to its own row."""
         first = 0
         passes = self.stages.passes[s]
         for k, a in enumerate(accumulators):
@@ -250,17 +250,17 @@ class RowWalk(MomentWalk):
                 self.gap = a.gap
             alone = self._is_stored(p)
             if isinstance(item, Number) and isinstance(a, RowSum) and a.over is not None and not alone:
-                # what is computed from the sum takes it for exact, unless it is `refined`
+                # other nodes take the sum for exact and are undecided where it is not, unless they are `refined`
                 item = replace(item.guarded(a.over.left.compared("une", 0.0)), exact=True, rel=0.0, rest=None)
                 self.over[p] = a.over
             if isinstance(a, CarefulRest):
                 self.closest = a.sum
             if isinstance(item, Number) and not alone:
-                item = replace(item, ends=None, finer=None)  # which what is made of it has not
+                item = replace(item, ends=None, finer=None)  # results computed from the item have no ends
             self.items[p] = item if alone else self._settled(item)
 
     def closely(self) -> tuple[Value, Value]:
-        """The bits of a group of elements of a log-softmax, and the lanes that stay undecided: see `softmax.closely`."""
+        """The bits of a group of elements of a log-softmax, and the undecided lanes: see `softmax.closely`."""
         assert self.less is not None
         assert self.gap is not None
         x, m, total = (self.number(p) for p in self.less)
@@ -292,7 +292,7 @@ class RowWalk(MomentWalk):
                 return made
         if op == "sub" and args[0] == args[1]:
             x = self.number(args[0])
-            nothing = x.wide() - x.wide()  # NaN of infinities
+            nothing = x.wide() - x.wide()  # NaN for infinities
             return Number(self.body, lambda: nothing, Known(0.0, 0.0, 0, 1, 0), exact=True, guard=x.guard)
         if op == "sub" and self.formula[args[1]] == ("row_max", (args[0],), False):
             made = arithmetic.add(self.number(args[0]), self.number(args[1]), sign=-1)
@@ -310,7 +310,7 @@ class RowWalk(MomentWalk):
         return super()._item(place, op, args, data)
 
     def _is_stored(self, place: int) -> bool:
-        """Whether a node is what a row comes to, and nothing else is made of it."""
+        """Whether a node is the result of a row, and no other node uses it."""
         root = len(self.formula) - 1
         return place == root or (place == root - 1 and self.formula[root].op == "same")
 
@@ -324,5 +324,5 @@ class RowWalk(MomentWalk):
 
 
 def _shortest(x: Number) -> Value:
-    """A number as float32, if that holds it."""
+    """A number as float32 if that holds it, else as float64."""
     return x.wide() if x.single is None else x.single

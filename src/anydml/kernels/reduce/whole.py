@@ -1,4 +1,4 @@
-"""Statements in stages by machine code: extremes of whole inputs, found by all threads, and maps that read these."""
+"""Statements in stages: extremes of whole inputs, found by all threads, and maps that read these."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from anydml.kernels.reduce.layout import shape_of
 from anydml.schema.expression import Tensor
 from anydml.tensor import DataType, TensorDesc
 
-SHORT = 1 << 14  # elements below which other threads can wait
-ALONE = 1 << 15  # elements below which one thread looks for extremes
+SHORT = 1 << 14  # with fewer elements, other threads are not worth waking
+ALONE = 1 << 15  # with fewer elements, one thread finds the extremes
 PARTIAL = "partial extremes"
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
-    """Steps for the stages of a statement."""
+    """The steps for the stages of a statement."""
     statement = problem.statement
     found = staged(statement)
     if isinstance(found, str):
@@ -62,10 +62,10 @@ def _kept(t: Tensor) -> TensorStart:
 def _extremes(
     r: Rows, result: Tensor, places: Mapping[str, TensorStart], target: Target, threads: int
 ) -> tuple[list[Run], int]:
-    """The runs that find extremes, and in how many shares they do: of each first, then of these."""
+    """The runs that find extremes, and the number of shares: first the extremes of each share, then those of all."""
     placed = [places[str(s.name)].of(s) for s in r.streams]
     types = (*(s.data_type for s in r.streams), result.data_type)
-    # elements that are read again, and their order, make no difference
+    # the order of elements, and reading one twice, make no difference
     dims = [MapDimension(n, (*(s[d] for _, s in placed), 0)) for d, n in enumerate(r.reduced)]
     dims = [d for d in dims if any(d.strides)]
     dims.sort(key=lambda d: sum(map(abs, d.strides)), reverse=True)
@@ -89,7 +89,7 @@ def _extremes(
 def _shares(
     bases: Sequence[At], dims: Sequence[MapDimension], cut: int, count: int
 ) -> Iterator[tuple[list[At], list[MapDimension]]]:
-    """The elements in so many boxes, cut across one dimension."""
+    """The elements in `count` boxes, cut across one dimension."""
     d = dims[cut]
     for first, end in pairwise(d.size * k // count for k in range(count + 1)):
         moved = [base + first * stride for base, stride in zip(bases, d.strides, strict=False)]
@@ -97,7 +97,7 @@ def _shares(
 
 
 def _again(r: Rows, partial: TensorDesc) -> Rows:
-    """The extremes of those that shares have come to."""
+    """The rows that reduce the extremes of all shares."""
     nodes: list[Node] = []
     streams: list[Stream] = []
     for k, place in enumerate(r.formula[-1].args):
@@ -115,7 +115,7 @@ def _found(
     boxes: Sequence[tuple[Sequence[At], Sequence[MapDimension]]],
     results: Sequence[At],
 ) -> Run:
-    """A row for each box of elements, by the same kernel."""
+    """A run with a row for each box of elements, by the same kernel."""
     *around, row = max((dims for _, dims in boxes), key=lambda dims: prod(d.size for d in dims))
     key = shape_of(target, r, types, row, [], around)
     with guard:
@@ -123,7 +123,7 @@ def _found(
     pieces = []
     for k, ((bases, dims), result) in enumerate(zip(boxes, results, strict=True)):
         *around, row = dims
-        state = At("scratch", LINE * k)  # no element is undecided: there is neither a list nor anything that is kept
+        state = At("scratch", LINE * k)  # no element is undecided: neither a list nor memory is needed
         numbers: list[At | int] = [state, state, state, 2, 0, 1, 1, row.size, *bases, result, *row.strides]
         if around:
             numbers.append(prod(d.size for d in around))

@@ -1,1 +1,1 @@
-"""Windows that slide over an input: largest elements, sums, means and lengths in machine code."""
+"""Reductions over windows that slide over an input, in machine code: maxima, sums, means and lengths."""

@@ -1,8 +1,7 @@
-"""Windows of a line of the output, reduced down their columns first, then along the line: where the order makes no difference.
+"""Windows that are reduced down their columns first, then along the line, where the order of the reduction does not matter.
 
-Each column of the input is read without a copy, and its result is kept in a line with padding on both sides. Where
-windows are two columns apart, those of even places are kept apart from those of odd ones, so that loads are of elements side by
-side.
+Columns of the input are read without a copy, and their results are stored in a line with padding on both sides. If the windows'
+stride along the line is 2, results of even and of odd columns are stored apart, so that all loads are contiguous.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ WORD = Kind("i64")
 
 
 class ColumnLines:
-    """Lines of columns, for each line of the output that are made together one for each place of a column within a stride.
+    """Lines of reduced columns, one for each line of the output in a band.
 
-    at: the line of the output, counted from the first of these. apart: bytes
-    from one line's columns to the next line's. taps: the offsets of the columns that windows' elements are in.
+    at: the line of the output, counted from the first of the band. apart: the bytes from one line of columns to the next. taps:
+    for each element of a window along the line, the offset of its columns.
     """
 
     def __init__(self, body: Body, key: WindowsKey, kind: Reduction, lines: Lines, finish: Finish) -> None:
@@ -39,7 +38,7 @@ class ColumnLines:
         return Value(self.body, f"%{name}", WORD)
 
     def begin(self) -> None:
-        """Put what stands for no element in the padding."""
+        """Fill the padding with the neutral element."""
         body, step = self.body, self.key.step
         neutral = body.constant(Kind(self.element), self.kind.neutral[0])
         self.lines.fill("%columns", (self._argument("across") * self._argument("band") * step).name, neutral)
@@ -49,7 +48,7 @@ class ColumnLines:
         self.taps = [self._place(body.constant(WORD, k) - self._argument("start")) for k in range(self.key.width)]
 
     def _place(self, column: Value) -> Value:
-        """Where what a column comes to is kept, and columns at multiples of the stride from there; in bytes."""
+        """The offset in bytes of a reduced column; the columns at multiples of the stride after it are contiguous."""
         step = self.key.step
         place = column.shifted_right(step.bit_length() - 1, signed=True) + self._argument("column")
         if step > 1:
@@ -57,14 +56,14 @@ class ColumnLines:
         return place * self.size
 
     def _line(self, at: Value) -> str:
-        """Where columns of a line of the output are kept."""
+        """The address of the reduced columns of a line of the output."""
         return self.body.at("%columns", (at * self.apart).name)
 
     def down(self, x: str, start: Value, end: Value, values: list[Value]) -> list[Value]:
-        """Reduce the columns of some lines of the output, and keep what they come to.
+        """Reduce the columns for the lines start .. end - 1 of the output, and store the results.
 
-        Elements are read once: what windows share is carried from line to line. x: the image's address. values: what is known
-        of all elements so far, see `Reduction.noted`.
+        Elements that several windows share are read once: they are carried from line to line. x: the image's address. values:
+        the facts about all elements so far, see `Reduction.noted`.
         """
         body, lanes = self.body, self.key.lanes_in
         first = start * self._argument("ts0") - self._argument("tp0")
@@ -100,7 +99,8 @@ class ColumnLines:
         return self.lines.groups("%n", lanes, values, strip)
 
     def _list(self, x: str, first: Value, count: Value) -> None:
-        """Note the addresses of so many lines of the input: of a neutral line for those that are not in the image."""
+        """Store the addresses of `count` lines of the input from `first` on; a line outside of the image becomes a neutral
+        line."""
         body = self.body
 
         def one(y: str, _: list[Value]) -> list[Value]:
@@ -124,12 +124,12 @@ class ColumnLines:
             body.stored(part, body.at(line, place))
 
     def along(self, o: Value, met: Callable[[], Met], out: list[str]) -> None:
-        """Reduce what is kept of an output's line along it, and store the results. met: the lines that its windows meet."""
+        """Reduce the columns of a line of the output along the line, and store the results. met: its windows' input lines."""
         body, key, kind = self.body, self.key, self.kind
         if not key.divides:
             self._along(met, out, close=False)
             return
-        # of most lines all windows are inside, as those of the line before
+        # most lines have all windows inside, like the line before: then the inverses are there already
         first = o * self._argument("ts0") - self._argument("tp0")
         inside = (first + self._argument("extent")).compared("ule", self._argument("tn0")) & first.compared("sge", 0)
         known = inside & self.finish.inverted_for(key.lines)

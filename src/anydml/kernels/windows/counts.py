@@ -1,4 +1,4 @@
-"""The elements of a window that lie in the input, along one dimension."""
+"""The elements of a window that are within the input, along one dimension."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ WORD = Kind("i64")
 
 
 class Range(NamedTuple):
-    """first: the position of element 0, perhaps before the input. low, high: the elements in the input; terms: how many.
-    counted: how many a mean divides by."""
+    """The elements of a window along a dimension.
+
+    first: the position of the window's element 0, which may be negative. low, high: the half-open range of its elements that
+    are within the input; terms: their number. counted: the divisor of a mean.
+    """
 
     first: Value
     low: Value
@@ -21,7 +24,7 @@ class Range(NamedTuple):
 
 
 def ranged(body: Body, d: int, o: Value, *, padded: bool, dense: bool) -> Range:
-    """The window of an output o along the d-th dimension that has one; dense: its dilation is 1."""
+    """The window of output o along the d-th windowed dimension; dense: whether its dilation is 1."""
     names = {key: Value(body, f"%t{key}{d}", WORD) for key in "nskdpc"}
     return within(body, o, names["n"], names["s"], names["k"], names["d"], names["p"], names["c"], padded=padded, dense=dense)
 
@@ -30,7 +33,7 @@ def within(
     body: Body, o: Value, size: Value, stride: Value, window: Value, dilation: Value, start: Value, limit: Value, *,
     padded: bool, dense: bool,
 ) -> Range:  # fmt: skip
-    """The window of an output o, given as in `match.windows.Axis`."""
+    """The window of output o, from the values of `match.windows.WindowAxis`."""
     first = o * stride - start
     dilation = dilation.lift(1) if dense else dilation
     low = body.chosen(first.compared("slt", 0), _steps(-first, dilation, dense), 0)
@@ -41,13 +44,13 @@ def within(
 
 
 def _until(body: Body, first: Value, limit: Value, dilation: Value, window: Value, dense: bool) -> Value:
-    """The number of elements from the first on that lie before a limit."""
+    """The number of a window's elements before position `limit`; first: the position of element 0."""
     found = body.chosen(first.compared("slt", limit), _steps(limit - first, dilation, dense), 0)
     return body.chosen(found.compared("ult", window), found, window)
 
 
 def _steps(length: Value, dilation: Value, dense: bool) -> Value:
-    """Steps of so many elements that reach so far."""
+    """The number of steps of `dilation` that cover a length: the quotient, rounded up."""
     if dense:
         return length
     return length.body.value(f"udiv i64 {(length + dilation - 1).name}, {dilation.name}", WORD)

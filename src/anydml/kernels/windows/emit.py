@@ -1,8 +1,7 @@
-"""The kernel of windows: for each line of the output, the lines of the input that its windows meet, reduced along the
-window's width, then across lines, and what is made of that.
+"""The kernel of windows: for each line of the output, its input lines are reduced along the windows' width, then across lines.
 
-A line that is reduced along the width is kept as long as windows of the next lines may meet it. Its text depends on types, on
-the kind, and on the layout of lines; sizes, strides and paddings are arguments.
+A line reduced along the width is kept while windows of later lines need it. The kernel's text depends on data types, on the
+kind, and on which lines are contiguous; sizes, strides and paddings are arguments.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ T = TypeVar("T")
 
 
 def emitted(target: Target, key: WindowsKey) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list."""
+    """The kernel's text; arguments: `argument_names`. The kernel returns 1 if it stopped early or has listed elements."""
     return _WindowsKernel(target, key).text()
 
 
@@ -38,7 +37,7 @@ class _WindowsKernel:
         self.lines = Lines(self.body, key, self.kind)
         self.finish = (FinishBytes if key.between else Finish)(self.body, key, self.kind, self.lines)
         self.columns = ColumnLines(self.body, key, self.kind, self.lines, self.finish)
-        self.until = self.body.constant(WORD, 0)  # the line before which the call ends, for signals
+        self.until = self.body.constant(WORD, 0)  # the line at which this call ends, so that signals are handled
 
     def _argument(self, name: str) -> Value:
         return Value(self.body, f"%{name}", WORD)
@@ -66,7 +65,7 @@ class _WindowsKernel:
             body.do("ret i64 0")
             return kernel(body, list(body.declared))
         pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
-        # a call that began behind the end has nothing left to do, and stays there
+        # a call that begins at the end has nothing to do, and the state stays at the end
         over = body.op(f"icmp uge i64 {start.name}, %rows")
         after = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
         body.store("i64", after, "%state")
@@ -80,7 +79,7 @@ class _WindowsKernel:
         return self.body.value(f"urem i64 {a.name}, {b.name}", WORD)
 
     def _run(self, q: Value, begin: Value, end: Value) -> None:
-        """The lines of the output that differ along the last dimension with a window alone."""
+        """Compute the q-th run: lines of the output that differ only along the last windowed dimension."""
         body, key, arg = self.body, self.key, self._argument
         last = key.taps - 1
         per = arg(f"to{last}")
@@ -117,7 +116,7 @@ class _WindowsKernel:
         self._bands(low, high, done, x, offsets["w"], [y, z], ranges)
 
     def _bands(self, low: Value, high: Value, done: Value, x: str, weight: Value, out: list[str], ranges: list[Range]) -> None:
-        """Lines of the output, some of them at a time. done: the number of all lines before."""
+        """Compute lines low .. high - 1 of a run in bands. done: the number of output lines before the run."""
         body, key, arg = self.body, self.key, self._argument
         last = key.taps - 1
         stride, size = arg(f"ts{last}"), arg(f"tn{last}")
@@ -200,7 +199,7 @@ class _WindowsKernel:
         body.loop("0", count.name, 1, [], band)
 
     def _plainly(self, do: Callable[[], T]) -> T:
-        """The code that is emitted for elements of which none is NaN, nor -0 where that matters."""
+        """The code that `do` emits, under the assumption that no element is NaN (nor -0, if columns are reduced first)."""
         self.kind.plain = True
         made = do()
         self.kind.plain = False
@@ -209,8 +208,8 @@ class _WindowsKernel:
     def _each(
         self, ranges: list[Range], do: Callable[[Value, Value, list[Value]], list[Value]], values: list[Value]
     ) -> list[Value]:
-        """Do something for each part of the windows along the dimensions but the last one: with the first of the places in
-        which its lines are kept, and its offset in the input."""
+        """Loop over the windows' elements along all dimensions but the last one, and call `do` with the first slot of the lines
+        there, and their offset in the input."""
         body, arg = self.body, self._argument
 
         def descend(d: int, slot: Value, at: Value, values: list[Value]) -> list[Value]:
@@ -228,7 +227,7 @@ class _WindowsKernel:
         return descend(0, zero, zero, values)
 
     def _stop_if_due(self) -> None:
-        """Where the list is full, or signals are to be handled."""
+        """Return from the kernel if the list is nearly full, or signals are due."""
         body = self.body
 
         def stop() -> None:
@@ -242,13 +241,13 @@ class _WindowsKernel:
         when(body, body.op(f"or i1 {full}, {late}"), stop)
 
     def _met(self, ranges: list[Range], x: str, weight: Value, first: Value) -> Met:
-        """The lines that the windows of a line of the output meet."""
+        """The input lines of the windows of one output line."""
         body, arg, key = self.body, self._argument, self.key
         terms, counted = ranges[0].terms, ranges[0].counted
         for r in ranges[1:]:
             terms, counted = terms * r.terms, counted * r.counted
         none = terms.compared("eq", 0)
-        # the line that stands for none is behind the others
+        # the slot behind all others holds the neutral line
         blank = arg("slots") * arg("pitch")
         if key.taps == 1:
             (r,) = ranges
@@ -278,7 +277,7 @@ class _WindowsKernel:
         )
 
     def _listed(self, ranges: list[Range], x: str, weight: Value, first: Value) -> None:
-        """Put the lines that windows meet on lists, where they are none that are equally far from one another."""
+        """List the windows' input lines, for windows over several dimensions: these lines have no constant distance."""
         body, arg, key = self.body, self._argument, self.key
         last = key.taps - 1
 

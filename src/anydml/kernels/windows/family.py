@@ -1,4 +1,4 @@
-"""Windows by machine code: largest elements, their positions, sums, means and lengths of windows, correctly rounded."""
+"""Windows in machine code: maxima, their positions, sums, means and lengths of windows, correctly rounded."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ from anydml.schema.statement import Nest, Statement
 from anydml.schema.types import EIGHT_BIT, FLOATS, INDICES
 from anydml.tensor import DataType, TensorDesc, limits
 
-GENERAL = 1 << 11  # elements read below which a kernel serves that is compiled for any strides and windows
-SHORT = 1 << 14  # elements read below which other threads can wait
-ALONE = 1 << 15  # elements read below which one thread computes
-MOST_SUMMED = 1 << 8  # elements of an image up to which one that is not exactly summed is a rare one
-LONGEST = 1 << 20  # elements of a line with its padding, and of a window
-MOST_QUANTIZED = 1 << 15  # elements of a window whose mean is quantised: of more, `results` has no proof
-BUDGET = 1 << 28  # elements taken together between which signals are handled
-ROOM = 1 << 24  # bytes of the lines that are kept
-RULE = At("constants")  # the numbers of means between bytes
+GENERAL = 1 << 11  # with fewer elements to read, a kernel for any strides and windows is used
+SHORT = 1 << 14  # with fewer elements to read, other threads are not worth waking
+ALONE = 1 << 15  # with fewer elements to read, one thread computes
+MOST_SUMMED = 1 << 8  # the largest image for which a float64 sum is nearly always exact
+LONGEST = 1 << 20  # the longest line with its padding, and the largest window, in elements
+MOST_QUANTIZED = 1 << 15  # the largest window of a quantised mean, in elements: for more, `results` has no proof
+BUDGET = 1 << 28  # operations on elements between which signals are handled
+ROOM = 1 << 24  # the most bytes of kept lines
+RULE = At("constants")  # the record of means between bytes
 IMAGES = (
     MAX,
     MEAN,
     QUANTIZED,
     ESTIMATED,
     DEQUANTIZED,
-)  # kinds of which windows that are whole images have a kernel of their own
-WIDE = 8  # elements of a dimension without windows from which lines run along it, if they are contiguous
+)  # the kinds that have a kernel for windows that are whole images
+WIDE = 8  # with this many elements, a contiguous dimension without windows becomes the line
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
-    """Steps for the statement of a reduction of windows."""
+    """The steps of a statement that reduces windows."""
     w = windows(problem.statement)
     if isinstance(w, str) and problem.promises.constants:
         with guard:
@@ -73,7 +73,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         return _lowered_narrow(w, tiles, source.data_type, target, machine.threads)
     if w.kind == MEAN and _is_whole(w):
         with guard:
-            from anydml.kernels.reduce import family as rows  # of many modules, that other windows do without
+            from anydml.kernels.reduce import family as rows  # imports many modules that other windows don't need
         return rows.lower(problem._replace(statement={w.output: _mean_of_all(statement[w.output], w, source)}), machine)
     return _lowered_lines(statement, w, tensors, target, machine.threads)
 
@@ -81,7 +81,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
 def between(
     w: WindowReduction, tensors: Mapping[str, TensorDesc], target: Target, threads: int, record: NDArray[np.uint8]
 ) -> Lowered | Refused:
-    """Steps for means of bytes that are dequantised, which are quantised again, see `estimate`; record: its numbers."""
+    """The steps of means of dequantised bytes that are quantised again, see `estimate`; record: its values."""
     if _is_whole(w) and (images := _images(w, tensors[w.source], tensors[w.output])) is not None:
         return _lowered_images({}, w, images, tensors, target, threads)._replace(constants=record)
     made = _lowered_lines({}, w, tensors, target, threads)
@@ -142,7 +142,7 @@ def _lowered_lines(
 
 
 def _misfit(w: WindowReduction, tensors: Mapping[str, TensorDesc]) -> str | None:
-    """Why the kernel does not take the data types, if it does not."""
+    """The reason that the kernel does not take the data types, or None."""
     x, y = tensors[w.source].data_type, tensors[w.output].data_type
     if w.kind == QUANTIZED:
         types = [None if p is None else tensors[p.name].data_type for p in w.parameters]
@@ -158,16 +158,16 @@ def _misfit(w: WindowReduction, tensors: Mapping[str, TensorDesc]) -> str | None
 
 
 def _cost(w: WindowReduction, layout: WindowsLayout) -> int:
-    """Elements that are taken together for a line of the output: along the lines that it meets first, and across all lines."""
+    """The operations on elements for one output line: along its new input lines, and across all of its input lines."""
     line = w.axes[layout.line]
     *apart, last = (w.axes[d] for d in layout.taps)
     each = prod(a.window for a in apart)
-    met = min(last.window, last.stride + last.window // last.output)  # that no line before has met
+    met = min(last.window, last.stride + last.window // last.output)  # lines that no output line before needs
     return each * (met * (line.size + line.output * line.window) + last.window * line.output)
 
 
 class Images(NamedTuple):
-    """Windows that are whole images, each a run of elements: how many there are, how many elements each has; strides."""
+    """Windows that are whole contiguous images. number: of images; size: elements per image; source, output: their strides."""
 
     number: int
     size: int
@@ -176,7 +176,7 @@ class Images(NamedTuple):
 
 
 def _images(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> Images | None:
-    """The images, if each window is one of contiguous elements, and these are equally far apart."""
+    """The images, if each window is one contiguous image, and these are at a constant distance; else None."""
     size = prod(a.size for a in w.axes[2:])
     if w.indices is not None or w.kind not in IMAGES or (w.kind, source.data_type) == (MAX, DataType.FLOAT16):
         return None
@@ -231,7 +231,7 @@ def _lowered_images(
     number = images.number
     if key.listed or number <= most:
         rounds = [Rounds([pieces(0, number)])]
-    else:  # each round has as many images as are reduced together, at least: the last one takes some again
+    else:  # each round has at least as many images as are reduced together: the last one repeats some
         rounds = [*in_rounds(number // most * most, most, pieces), Rounds([pieces(number - most, number)])]
     order = Order((0, 1, *range(2, len(w.axes) - 1)), tuple(a.output for a in w.axes[:-1]), len(w.axes) - 1)
     starts = [words * k for k in range(threads)]
@@ -262,19 +262,20 @@ def _lowered_narrow(w: WindowReduction, tiles: narrow.Narrow, data_type: DataTyp
 
 
 def _is_whole(w: WindowReduction) -> bool:
-    """Whether each window is all that its batch and channel have."""
+    """Whether each window is all elements of its batch and channel."""
     return all(a.output == 1 and a.window == a.size and a.dilation == 1 and a.start == 0 for a in w.axes[2:])
 
 
 def _mean_of_all(nest: Nest, w: WindowReduction, source: TensorDesc) -> Nest:
-    """The same means as those of rows."""
+    """The same means, as a statement that the family of rows takes."""
     x = Tensor(w.source, source.sizes, source.data_type)
     k = over(nest.index, source.sizes, range(2, len(w.axes)))
     return Nest(nest.index, Mean(k, x[k]))
 
 
 def _layout(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> WindowsLayout:
-    """Lines run along a dimension without windows where that is contiguous, else along the last one."""
+    """The roles of dimensions. Lines run along a contiguous dimension without windows if there is one, else along the last
+    one."""
     windowed = tuple(d for d in range(len(w.axes)) if d >= 2)
     line = windowed[-1]
     for d in (0, 1):
@@ -284,7 +285,7 @@ def _layout(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> Windo
 
 
 def _power_below(n: int, most: int) -> int:
-    """The largest power of two that is neither above n nor above most."""
+    """The largest power of two that is at most n and at most `most`."""
     return min(1 << n.bit_length() - 1, most)
 
 
@@ -327,7 +328,7 @@ def _key(target: Target, w: WindowReduction, tensors: Mapping[str, TensorDesc], 
 
 
 def _for_any_size(key: WindowsKey) -> WindowsKey:
-    """The key with nothing written out for its sizes and strides."""
+    """The key with no size or stride compiled in."""
     return key._replace(
         step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False,
         additions=2 * GENERAL, down=0,
@@ -335,7 +336,7 @@ def _for_any_size(key: WindowsKey) -> WindowsKey:
 
 
 def _halves(w: WindowReduction) -> bool:
-    """Whether all windows have as many elements, a power of two."""
+    """Whether all windows have the same number of elements, a power of two."""
     whole = all(a.start == 0 and (a.output - 1) * a.stride + (a.window - 1) * a.dilation < a.size for a in w.axes)
     return whole and prod(a.window for a in w.axes).bit_count() == 1
 

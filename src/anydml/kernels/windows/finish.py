@@ -1,4 +1,4 @@
-"""The lines that windows meet, taken together, and the results of that: stored, or put on the list."""
+"""The last part of the kernel of windows: lines are united, and results are stored or listed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ WORD = Kind("i64")
 
 
 class Met(NamedTuple):
-    """The lines that the windows of a line of the output meet. terms: how many there are; counted: how many a mean counts.
+    """The input lines of the windows of an output line. terms: their number; counted: the number of lines that a mean counts.
 
-    offset: where the t-th of them is kept; place: the position of its first element; row: its address in the input.
+    offset: the place of the t-th of them in scratch; place: the position of its first element; row: its address in the input.
     """
 
     terms: Value
@@ -35,16 +35,17 @@ class Met(NamedTuple):
 
 
 class Finish:
-    """row: the number of the line of the output that the kernel is at. parameters: where its scales and zero points begin."""
+    """The results of output lines. row: the number of the current output line. parameters: the addresses of its scales and zero
+    points."""
 
     def __init__(self, body: Body, key: WindowsKey, kind: Reduction, lines: Lines) -> None:
         self.body, self.key, self.kind, self.lines = body, key, kind, lines
         self.row = body.constant(WORD, 0)
         self.parameters: dict[int, str] = {}
-        self.inverted = ""  # where it is noted for which line's windows `inverses` are
+        self.inverted = ""  # the address of the `line_code` for which `inverses` are stored
 
     def begin(self) -> None:
-        """Note for each element of a line how many elements of the input its window has along the line."""
+        """Store for each element of a line the number of elements that its window has along the line."""
         body, key = self.body, self.key
         if key.divides:
             self.inverted = body.at("%state", 24)
@@ -65,7 +66,7 @@ class Finish:
         body.loop("0", "%m", 1, [], one)
 
     def line(self, met: Met, out: list[str]) -> None:
-        """Take the lines that are met together, and store what that comes to."""
+        """Unite the input lines of an output line, and store the results."""
         body, few = self.body, self.key.lines
         if self.key.divides:
             self.invert(met)
@@ -80,7 +81,7 @@ class Finish:
         when(body, (~usual).name, lambda: self._line(met, None, out))
 
     def _line(self, met: Met, few: int | None, out: list[str]) -> None:
-        """few: how many lines there are, where that is known, and sums are of numbers that are close."""
+        """Unite lines. few: the number of lines, where it is known and sums have at most 47 bits."""
         body, key = self.body, self.key
         known = [self._one(met, body.constant(WORD, t)) for t in range(few or 1)]
 
@@ -100,7 +101,7 @@ class Finish:
         self.lines.groups("%m", key.lanes, [], group)
 
     def _one(self, met: Met, t: Value) -> tuple[Value, Value]:
-        """Where the t-th line is kept, and the position of its first element."""
+        """The offset of the t-th line, and the position of its first element."""
         offset = met.offset(t)
         return offset, met.place(t) if self.key.indices is not None else offset
 
@@ -113,13 +114,13 @@ class Finish:
         return parts
 
     def _count(self, name: str, times: Value, i: Value, lanes: int) -> Value:
-        """The elements of each window of a group."""
+        """The number of elements of each window of a group: its elements along the line, times the number of lines."""
         body = self.body
         found = body.loaded(Kind("i32", lanes), body.at(f"%{name}", (i * 4).name))
         return found * body.splat(times.converted("trunc", Kind("i32")), lanes)
 
     def invert(self, met: Met) -> None:
-        """Note what sums are divided and multiplied by, if that has changed since the line before."""
+        """Store the divisors of sums and their inverses, if they differ from those of the line before."""
         body, lanes = self.body, self.key.lanes
         code = self.line_code(met.counted, met.terms)
         known = body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {code.name}")
@@ -136,25 +137,25 @@ class Finish:
         when(body, body.op(f"xor i1 {known}, true"), anew)
 
     def inverted_for(self, counted: int) -> Value:
-        """Whether that is noted for windows of lines that count so many."""
+        """Whether the stored inverses are those of lines with `counted` lines."""
         body = self.body
         lines = body.constant(WORD, counted)
         code = self.line_code(lines, lines)
         return Value(body, body.op(f"icmp eq i64 {body.load('i64', self.inverted)}, {code.name}"), Kind("i1"))
 
     def line_code(self, counted: Value, terms: Value) -> Value:
-        """A number of what is noted for lines: how many of these are counted, and whether there are any."""
+        """A number that identifies the inverses of a line: the counted lines, and whether there are none."""
         return counted * 2 + Value(self.body, self.body.op(f"zext i1 {terms.compared('eq', 0).name} to i64"), WORD)
 
     def noted(self, met: Met, i: Value, lanes: int) -> tuple[Value, Value]:
-        """The numbers that a group's sums are divided and multiplied by: -1 where a window has no elements, and a sum of -0."""
+        """The divisors of a group and their inverses; the divisor is -1 for a window without elements, whose sum is -0."""
         number = results.number_of(self._count("divisors", met.counted, i, lanes))
         none = self._count("counts", met.terms, i, lanes).compared("eq", 0)
         number = self.body.chosen(none, -1.0, number)
         return number, 1.0 / number
 
     def finished(self, met: Met, parts: list[Value], i: Value, out: list[str], *, close: bool) -> None:
-        """Store the results of a group of windows, from what their elements come to. close: see `results.mean`."""
+        """Store the results of a group of windows from their reduced elements. close: see `results.mean`."""
         body, key = self.body, self.key
         lanes = key.lanes
         if key.kind == MAX:
@@ -181,7 +182,7 @@ class Finish:
                 self._note(undecided, i)
 
     def _parameters(self, i: Value) -> list[Value | None]:
-        """Scales and zero points of a group."""
+        """The scales and zero points of a group."""
         body, key = self.body, self.key
         found: list[Value | None] = []
         for q, there in enumerate(key.parameters):
@@ -189,7 +190,7 @@ class Finish:
                 found.append(None)
                 continue
             element = Kind("float") if q in (0, 2) else Kind("i8")
-            if key.slides:  # along a line, the channel is the same
+            if key.slides:  # the line has one channel
                 vector = body.splat(body.loaded(element, self.parameters[q]), key.lanes)
             else:
                 at = body.at(self.parameters[q], (i * Value(body, f"%gs{q}", WORD)).name)
@@ -204,7 +205,7 @@ class Finish:
         return found
 
     def _store(self, made: Value, i: Value, line: str, which: int) -> None:
-        """Store a group of results; which: the stream, 1 or 2."""
+        """Store a group of results; which: the output, 1 or 2."""
         body, size = self.body, made.kind.bits // 8
         if self.key.contiguous[which]:
             body.stored(made, body.at(line, (i * size).name))
@@ -215,10 +216,10 @@ class Finish:
             body.stored(made.lane(lane), at)
             at = body.at(at, stride)
 
-    # --- what is left undecided ---
+    # --- undecided elements ---
 
     def _note(self, undecided: Value, i: Value) -> None:
-        """Put the undecided lanes of a group on the list."""
+        """List the undecided lanes of a group."""
         body = self.body
         bits = lanes_as_bits(undecided)
 
@@ -241,10 +242,10 @@ class Finish:
         body.store("i64", place.name, slot, 8)
         body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
 
-    # --- sums of elements far apart, and roots next to ties ---
+    # --- sums with the errors of additions, and roots next to ties ---
 
     def careful(self, met: Met, out: list[str]) -> None:
-        """A line's sums with what each addition leaves over."""
+        """Compute a line of sums together with the rounding error of each addition."""
 
         def group(i: Value, _: list[Value]) -> list[Value]:
             self._closely(met, i, out)
@@ -253,7 +254,7 @@ class Finish:
         self.lines.groups("%m", self.key.lanes, [], group)
 
     def _closely(self, met: Met, i: Value, out: list[str]) -> None:
-        """A group of results of a line, from their sums with what each addition leaves over."""
+        """Compute a group of results of a line, from sums with the rounding error of each addition."""
         body, key, kind, lanes = self.body, self.key, self.kind, self.key.lanes
         assert isinstance(kind, Total)
         neutral, zero = (body.constant(Kind("double", lanes), x) for x in (kind.neutral[0], 0.0))
@@ -276,7 +277,7 @@ class Finish:
         self._note(left_by_second_stage(undecided), i)
 
     def _ties(self, met: Met, total: Value, made: Value, undecided: Value, i: Value, out: list[str]) -> None:
-        """A group of lengths next to ties: most are ties, of sums that are exact."""
+        """Decide a group of lengths next to ties: most are ties, of exact sums."""
         body = self.body
         if self.key.types[0] == DataType.FLOAT16 and not body.target.exact:
             # squares are multiples of 2^-48, and so are their sums, of which those below 2^5 have 53 bits
@@ -287,11 +288,11 @@ class Finish:
         self._any(undecided, lambda: self._closely(met, i, out))
 
     def _any(self, lanes: Value, do: Callable[[], None]) -> None:
-        """Do something where a mask holds in some lane."""
+        """Emit `do` for the case that some lane of a mask is set."""
         when(self.body, self.body.op(f"icmp ne i64 {lanes_as_bits(lanes)}, 0"), do)
 
     def _elements(self, met: Met, t: Value, i: Value, neutral: Value) -> Iterator[tuple[Value, Callable[[Value], Value]]]:
-        """The k-th elements of a group of windows in the t-th line that they meet: one way up to a number, then another."""
+        """The k-th elements of a group of windows in their t-th line: pairs of an end and a function for each k before it."""
         body, key, lines, lanes = self.body, self.key, self.lines, self.key.lanes
         names = ("n", "stride", "dilation", "start", "window", "xs")
         size, stride, dilation, start, window, step = (Value(body, f"%{name}", WORD) for name in names)
@@ -303,7 +304,7 @@ class Finish:
             yield window, lambda k: lines.windowed(kept, i, k)[0]
             return
         row, first = met.row(t), i * stride - start
-        # where all windows are inside, elements side by side are loaded as one
+        # where all windows are inside, one load reads the elements
         inside = first.compared("sge", 0) & (first + window + (key.step * lanes - 1)).compared("sle", size)
         mask = ", ".join(f"i32 {key.step * lane}" for lane in range(lanes))
 

@@ -1,4 +1,4 @@
-"""Lines that windows meet, where means are of dequantised bytes and quantised again: no result is left undecided."""
+"""The last part of the kernel for means of dequantised bytes that are quantised again: no result is left undecided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ SINGLE = Kind("double", 1)
 
 
 class FinishBytes(Finish):
-    """The finish of means between bytes: by what is stated, or by an estimate, and what that leaves undecided one by one."""
+    """The results of means between bytes: computed as stated, or by an estimate whose undecided elements are computed one by
+    one."""
 
     def begin(self) -> None:
         self._between().begin()
@@ -24,7 +25,7 @@ class FinishBytes(Finish):
         return super().line_code(counted, terms) if self.key.kind == DEQUANTIZED else (counted << 32) | terms
 
     def noted(self, met: Met, i: Value, lanes: int) -> tuple[Value, Value]:
-        """For means of dequantised elements as for others; for an estimate the sums of zero points, and the factors."""
+        """As for other means if elements are dequantised; for an estimate, the sums of zero points, and the factors."""
         if self.key.kind == DEQUANTIZED:
             return super().noted(met, i, lanes)
         number = results.number_of(self._count("divisors", met.counted, i, lanes))
@@ -50,7 +51,7 @@ class FinishBytes(Finish):
         between.decided(undecided, decide)
 
     def _again(self, met: Met, o: Value, out: str) -> None:
-        """One result, of what is dequantised."""
+        """Compute one result from dequantised elements."""
         body, between = self.body, self._between()
         names = ("n", "stride", "dilation", "start", "xs")
         size, stride, dilation, start, xs = (Value(body, f"%{name}", WORD) for name in names)

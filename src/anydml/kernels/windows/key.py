@@ -1,4 +1,4 @@
-"""Windows as their kernel is made for them, and the kernel's arguments."""
+"""The key of the kernel of windows, and the kernel's arguments."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
 from anydml.tensor import DataType
 
-# means of dequantised elements that are quantised again: from sums of integers, or from those of what is dequantised
+# kinds of means of dequantised elements that are quantised again: by sums of integers, or by sums of dequantised elements
 ESTIMATED, DEQUANTIZED = "estimated", "dequantized"
-FEW = 8  # elements of a window along a line, or lines of a window, up to which they are written out
+FEW = 8  # up to this many elements of a window along a line, and lines of a window, loops are unrolled
 
 
 class WindowsLayout(NamedTuple):
-    """The dimensions in their roles: the one that lines run along, those without windows, and the others."""
+    """The roles of dimensions. line: the one that lines run along; plain: those without windows; taps: the others."""
 
     line: int
     plain: tuple[int, ...]
@@ -21,18 +21,19 @@ class WindowsLayout(NamedTuple):
 
 
 class WindowsKey(NamedTuple):
-    """Windows, but for their sizes and strides. A line is what the kernel computes at once: a row of output elements.
+    """Everything that the kernel of windows depends on, except sizes and strides. A line is a row of output elements.
 
-    kind: see `match.windows`, or one of those above. types: of the input and the output; indices: of the output of positions,
-    if there is one.
-    slides: the window moves along the line; otherwise the line runs along a dimension without windows. step: the window's
-    stride along the line, 0 for any above 2. width, lines: elements of a window along the line, and the lines of one, where
-    they are few, else 0. plain: dimensions without windows beside the line; taps: those with windows beside it. lanes_in,
-    lanes: of a group of elements of the input's line and of the output's. contiguous: whether lines of the input, of the
-    output and of positions are. padded: see `Windows`. dense: no window has a dilation, but along the line. halves: a mean
-    divides by one power of two. additions: one that is at least those of a sum. parameters: whether each scale and zero
-    point is there. down: windows are reduced down their columns first, then along lines, and of each so many lines are not in
-    the one above it; else 0.
+    kind: one of `match.windows` or of those above. types: of the input and the output; indices: of the output of positions, if
+    there is one.
+
+    slides: whether windows move along the line; otherwise the line runs along a dimension without windows. step: the windows'
+    stride along the line, 0 for any above 2. width, lines: elements of a window along the line, and lines of a window, or 0 if
+    they are many. plain, taps: the numbers of dimensions without and with windows, besides the line. lanes_in, lanes: elements
+    in a group of the input's line and of the output's. contiguous: whether lines of the input, the output and the positions
+    are. padded: see `WindowReduction`. dense: whether no window is dilated, except along the line. halves: whether means divide
+    by one power of two. additions: a bound of the number of additions. parameters: whether each scale and zero point exists.
+    down: 0, or, if windows are reduced down their columns first, the number of lines that a window does not share with the
+    window above.
     """
 
     kind: str
@@ -56,22 +57,22 @@ class WindowsKey(NamedTuple):
 
     @property
     def listed(self) -> bool:
-        """Whether elements may be left undecided."""
+        """Whether elements may be undecided."""
         return self.kind != MAX and not self.between
 
     @property
     def between(self) -> bool:
-        """Whether means are of elements that are dequantised as stated, rounded, and quantised again."""
+        """Whether the kernel computes means of elements that are dequantised with rounding, and quantised again."""
         return self.kind in (ESTIMATED, DEQUANTIZED)
 
     @property
     def divides(self) -> bool:
-        """Whether what sums are divided or multiplied by is noted for a line."""
+        """Whether the divisors and inverses of a line are stored."""
         return self.kind == MEAN or self.between
 
     @property
     def ranged(self) -> bool:
-        """Whether sums are exact where the exponents of a line's elements are not too far apart."""
+        """Whether sums are exact if the exponents of a line's elements are near enough to each other."""
         return self.kind in ("sum", "mean")
 
 
@@ -79,12 +80,12 @@ MEMORY = ("offsets", "positions", "rows_at", "counts", "divisors", "numbers", "i
 
 
 def parts(key: WindowsKey) -> tuple[str, ...]:
-    """LLVM's types of what is kept for each element of a line that is reduced along the window's width."""
+    """The LLVM types of the parts of an element that is reduced along the windows' width."""
     return (*raw(key), *(() if key.indices is None else (f"i{key.indices.element_bits}",)))
 
 
 def raw(key: WindowsKey) -> tuple[str, ...]:
-    """LLVM's types of what is kept for each element of a line that is read."""
+    """The LLVM types of the parts of an input element."""
     data_type = key.types[0]
     if key.kind in (QUANTIZED, ESTIMATED):
         return ("i32",)
@@ -131,7 +132,7 @@ def argument_names(key: WindowsKey) -> list[str]:
 
 
 def present(key: WindowsKey) -> list[int]:
-    """The scales and zero points that are there."""
+    """The numbers of the scales and zero points that exist."""
     return [q for q, there in enumerate(key.parameters) if there]
 
 

@@ -1,4 +1,4 @@
-"""The kinds that windows are reduced by: how an element is kept, what stands for none, how elements and lines are united."""
+"""The kinds of reductions over windows: how elements are read, their neutral element, and how elements and lines are united."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from anydml.kernels.windows.between import Between
 from anydml.kernels.windows.key import DEQUANTIZED, WindowsKey, parts, raw
 from anydml.tensor import DataType, limits
 
-NAN_OR_NEGATIVE_ZERO = 0x23  # classes of floats, as LLVM numbers them
+NAN_OR_NEGATIVE_ZERO = 0x23  # as in LLVM's `is.fpclass`
 
 
 class Reduction(ABC):
-    """neutral: what stands for an element that is not there, in each part of a line that is read.
+    """A reduction. neutral: the element for positions outside of the input, in each part of a line that is read.
 
-    plain: no element is NaN, and where windows are reduced down their columns none is -0.
+    plain: no element is NaN, nor -0 if windows are reduced down their columns first.
     """
 
     neutral: tuple[float, ...]
@@ -31,41 +31,42 @@ class Reduction(ABC):
 
     @abstractmethod
     def read(self, bits: Value) -> list[Value]:
-        """The values kept of elements, from their bits."""
+        """The parts of elements, from their bits."""
 
     def nothing(self, kind: Kind) -> Value:
-        """An element that stands for none, as it is read."""
+        """The neutral element, in the type that is read from memory."""
         return self.body.constant(kind, self.neutral[0])
 
     def unknown(self, lanes: int) -> list[Value]:
-        """The values of no elements; lanes: of the groups that are read."""
+        """The facts about no elements; lanes: of the groups that are read."""
         return []
 
     def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
-        """The values of elements and of others; x: what `read` makes of their bits."""
+        """The facts about elements and those before; x: the parts of the elements; values: the facts so far."""
         return []
 
     def usual(self, values: list[Value]) -> Value | None:
-        """Whether what is known lets the elements be reduced the usual way; None where nothing needs to be known."""
+        """Whether the facts allow the usual reduction; None if it needs none."""
         return None
 
     @abstractmethod
     def begun(self, x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
-        """The parts of windows of one element; at: its positions; there: where it is one (None: everywhere)."""
+        """The parts of windows of one element; at: its positions; there: the lanes in which it exists (None: all)."""
 
     @abstractmethod
     def along(self, a: list[Value], x: list[Value], at: Value | None, there: Value | None) -> list[Value]:
-        """The parts with the next element along the line."""
+        """The parts of windows with the next element along the line."""
 
     @abstractmethod
     def across(self, a: list[Value], b: list[Value]) -> list[Value]:
-        """The parts of a line, and those of the next line of the window."""
+        """The parts of two consecutive lines of a window, united."""
 
 
 class WindowMaximum(Reduction):
-    """The first of the largest elements, all its bits, and its position, if that is asked for.
+    """The first of the largest elements, with all its bits, and its position if that is asked for.
 
-    Of FLOAT16 two parts are kept: an integer in the order of the numbers, zeros equal and NaN above all, and the bits."""
+    FLOAT16 has two parts: an integer in the order of the numbers, where zeros are equal and NaN is above all, and the bits.
+    """
 
     def __init__(self, body: Body, key: WindowsKey) -> None:
         super().__init__(body, key)
@@ -98,7 +99,7 @@ class WindowMaximum(Reduction):
             return []
         if not self.key.down:
             return [values[0] | x[0].compared("uno", x[0])]
-        # in another order, the first of equal zeros could be one of the other sign
+        # reduced in another order, the first of several zeros could have the other sign
         kind = values[0].kind
         found = self.body.call(f"llvm.is.fpclass.v{kind.lanes}f32", kind, x[0], f"i32 {NAN_OR_NEGATIVE_ZERO}")
         return [values[0] | found]
@@ -138,12 +139,12 @@ class WindowMaximum(Reduction):
 
 
 class Total(Reduction):
-    """A sum in float64, of elements, magnitudes or squares; or of integers."""
+    """A float64 sum of elements, magnitudes or squares; or a sum of integers."""
 
     def __init__(self, body: Body, key: WindowsKey) -> None:
         super().__init__(body, key)
         self.close = body.constant(Kind("i1"), False)
-        # the sum of zeros is -0 where all of them are
+        # a sum of zeros is -0 if all of them are
         self.neutral = (0,) if key.kind in (QUANTIZED, LENGTH, SUM) else (-0.0,)
 
     def read(self, bits: Value) -> list[Value]:
@@ -164,19 +165,19 @@ class Total(Reduction):
         return [self.body.constant(Kind("i32", lanes), 0), self.body.constant(Kind("i32", lanes), -1)]
 
     def noted(self, bits: Value, x: list[Value], values: list[Value]) -> list[Value]:
-        """The bits of the largest finite magnitude, one more in its exponent, and those of the least that is not 0, less 1."""
+        """The bits of the largest finite magnitude, with 1 more in its exponent; and of the least that is not 0, minus 1."""
         if not values:
             return []
         size = self.single(bits).bits() & 0x7FFFFFFF
-        more = size + (1 << 23)  # what is infinite or NaN is negative by this, and below all others
-        less = size - 1  # that of 0 is beyond all others, and of what is infinite or NaN beyond all that are not 0
+        more = size + (1 << 23)  # negative for infinities and NaN, which is below all others
+        less = size - 1  # 0 wraps around, which is above all others; those of infinities and NaN are above all other numbers
         return [self.body.intrinsic("smax", values[0], more), self.body.intrinsic("umin", values[1], less)]
 
     def usual(self, values: list[Value]) -> Value | None:
-        """Whether sums of finite elements in float64 are exact; others are as they should be, but for the bits of NaN.
+        """Whether float64 sums of the finite elements are exact; infinities and NaN have the right sums, except for NaN's bits.
 
-        n numbers below 2^(e + 1) that are multiples of 2^(l - 23) need no more than 53 bits where n 2^(e + 1) <= 2^(l + 30).
-        close: they need no more than 47.
+        n numbers below 2^(e + 1) that are multiples of 2^(l - 23) need at most 53 bits if n 2^(e + 1) <= 2^(l + 30). `close`
+        says whether they need at most 47.
         """
         if not values:
             return None
@@ -200,7 +201,7 @@ class Total(Reduction):
 
 
 class OfBytes(Total):
-    """A sum of integers that are bytes, or in float64 of what bytes stand for, which is exact."""
+    """A sum of bytes as integers, or of dequantised bytes in float64, which is exact."""
 
     def __init__(self, body: Body, key: WindowsKey) -> None:
         super().__init__(body, key)

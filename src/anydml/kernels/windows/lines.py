@@ -1,4 +1,4 @@
-"""Lines of the input, read and reduced along the width of the window that slides over them."""
+"""Lines of the input: read, copied, and reduced along the width of the windows that slide over them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORD = Kind("i64")
 
 
 class Lines:
-    """A line of the input is copied with padding on both sides, so that all windows along it are alike."""
+    """Copies of input lines with padding on both sides, so that all windows along a line are computed in the same way."""
 
     def __init__(self, body: Body, key: WindowsKey, kind: Reduction) -> None:
         self.body, self.key, self.kind = body, key, kind
@@ -20,7 +20,7 @@ class Lines:
         self.first = body.constant(WORD, 0)
 
     def begin(self) -> None:
-        """Put what stands for no element in the padding, and in a line that stands for none."""
+        """Fill the padding and the blank line with the neutral element."""
         body, kind = self.body, self.kind
         for j, neutral in enumerate(kind.neutral):
             element = Kind(kind.raw[j].element)
@@ -32,7 +32,7 @@ class Lines:
             self.fill(f"%blank{j}", "%m", body.constant(Kind(kind.parts[j].element), 0))
 
     def fill(self, at: str, count: str, value: Value) -> None:
-        """Put a value in so many elements."""
+        """Store a value in `count` elements."""
 
         def one(i: str, _: list[Value]) -> list[Value]:
             self.body.stored(value, self.body.at(at, self.body.op(f"mul i64 {i}, {value.kind.bits // 8}")))
@@ -43,7 +43,8 @@ class Lines:
     def groups(
         self, size: str, lanes: int, carried: list[Value], each: Callable[[Value, list[Value]], list[Value]]
     ) -> list[Value]:
-        """Groups of lanes of so many elements, at least as many; the last one begins earlier if they don't end evenly."""
+        """Loop over groups of lanes; there must be at least one whole group. The last group begins earlier if they don't end
+        evenly."""
         body = self.body
         count = body.op(f"udiv i64 {body.op(f'add i64 {size}, {lanes - 1}')}, {lanes}")
         end = body.op(f"sub i64 {size}, {lanes}")
@@ -56,7 +57,7 @@ class Lines:
         return body.loop("0", count, 1, carried, one)[1]
 
     def bits(self, row: str, i: Value, lanes: int) -> Value:
-        """The bits of elements of a line of the input."""
+        """The bits of `lanes` elements of an input line."""
         body = self.body
         kind = Kind(f"i{8 * self.itemsize}", lanes)
         if self.key.contiguous[0]:
@@ -69,9 +70,9 @@ class Lines:
         return vector
 
     def copied(self, row: str, slot: Value, values: list[Value]) -> list[Value]:
-        """Copy a line of the input between its padding; keep it as it is where no window slides along it.
+        """Copy an input line between its padding; without padding if windows do not slide along the line.
 
-        slot: its number among those that are kept. values: what is known of all elements so far, see `noted`.
+        slot: the number of its place among the kept lines. values: the facts about all elements so far, see `noted`.
         """
         key = self.key
         lanes = key.lanes_in if key.slides else key.lanes
@@ -98,29 +99,29 @@ class Lines:
         self.body.stored(value, self.body.at(base, (at * (value.kind.bits // 8)).name))
 
     def unknown(self) -> list[Value]:
-        """The values that `noted` begins with."""
+        """The facts that `noted` begins with."""
         return self.kind.unknown(self.key.lanes_in if self.key.slides else self.key.lanes)
 
     def noted(self, values: list[Value]) -> Value | None:
-        """Whether what is known of the elements lets them be reduced the usual way; None where nothing needs to be known."""
+        """Whether the facts about the elements allow the usual reduction; None if it needs none."""
         return self.kind.usual(values)
 
     # --- along the width ---
 
     def _index(self, name: str) -> Value:
-        """An argument in the type of positions, in every lane."""
+        """An argument in the type of positions, in all lanes."""
         kind = self.kind.parts[-1]
         value = Value(self.body, f"%{name}", WORD).converted("trunc", Kind(kind.element))
         return self.body.splat(value, kind.lanes)
 
     def _places(self, i: Value) -> Value:
-        """The lanes' places in the line, in the type of positions."""
+        """The lanes' positions in the line, in the type of positions."""
         body, kind = self.body, self.kind.parts[-1]
         first = body.splat(i.converted("trunc", Kind(kind.element)), kind.lanes)
         return first + body.constants(kind.element, range(kind.lanes))
 
     def along(self, slot: Value) -> None:
-        """Reduce a line along the width of the windows, and keep it."""
+        """Reduce a line along the width of the windows, and store the results."""
         length, pitch = slot * self._argument("length"), slot * self._argument("pitch")
         self.groups("%m", self.key.lanes, [], lambda i, _: self._along(i, length, pitch + i))
 
@@ -155,12 +156,12 @@ class Lines:
         return []
 
     def windowed(self, line: Value, i: Value, k: Value) -> list[Value]:
-        """The k-th elements of a group of windows. line: where the padded line begins."""
+        """The k-th elements of a group of windows. line: the start of the padded line."""
         stride = self.key.step or Value(self.body, "%stride", WORD)
         return self._strided(line + i * stride + k * Value(self.body, "%dilation", WORD))
 
     def _strided(self, first: Value) -> list[Value]:
-        """Elements of the padded line, a stride apart."""
+        """Elements of the padded line at the windows' stride."""
         body, key = self.body, self.key
         found = []
         for j, kind in enumerate(self.kind.raw):
@@ -182,9 +183,9 @@ class Lines:
             found.append(vector)
         return found
 
-    # --- what is kept ---
+    # --- reduced lines ---
 
     def load(self, at: Value) -> list[Value]:
-        """The parts of a group of a line that is kept."""
+        """The parts of a group of a reduced line."""
         body = self.body
         return [body.loaded(kind, body.at(f"%slot{j}", (at * (kind.bits // 8)).name)) for j, kind in enumerate(self.kind.parts)]

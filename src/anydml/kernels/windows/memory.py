@@ -1,4 +1,4 @@
-"""The scratch of a kernel of windows, and the arguments with the addresses of tensors."""
+"""The scratch of the kernel of windows, and its arguments with the tensors' addresses."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from anydml.kernels.windows.key import WindowsKey, WindowsLayout, parts, present
 from anydml.kernels.windows.undecided import STATE_WORDS
 from anydml.tensor import DataType, TensorDesc
 
-LISTED = 1 << 10  # elements on the list of a piece, beside those of two lines
+LISTED = 1 << 10  # elements on the list of a share, besides those of two lines
 CACHE_LINE = 64  # bytes
-NEAR = 32 << 10  # bytes that a processor keeps next to it
-BAND = 16  # lines of the output that are made together
+NEAR = 32 << 10  # bytes of the first-level cache
+BAND = 16  # most output lines of a band
 
 
 def length_of(line: WindowAxis, lanes: int) -> int:
-    """Elements of a line with its padding, to the end of what a group reads."""
+    """The number of elements of a line with its padding, to the end of the last group's read."""
     last = (line.output - 1) * line.stride + (line.window - 1) * line.dilation + 1
     return max(last, line.start + line.size) + 2 * lanes
 
 
 class Memory(NamedTuple):
-    """The scratch of a piece: bytes, elements on the list, and where each part of it begins."""
+    """The scratch of a share of the output. size: bytes; room: elements on the list; places: the offset of each part."""
 
     size: int
     room: int
@@ -44,17 +44,17 @@ def memory_of(w: WindowReduction, layout: WindowsLayout, key: WindowsKey) -> Mem
     grain = CACHE_LINE // min(map(_bytes, raw(key)))
     length = -(-length_of(line, key.lanes) // grain) * grain if key.slides else 0
     pitch = -(-line.output // grain) * grain
-    # where the columns of the padded line begin that are a multiple of the stride, and those between them
+    # the columns of the padded line at multiples of the stride begin at `before`; the others follow after `across`
     before = across = 0
     if key.down:
         before = -(-line.start // key.step // grain) * grain
         across = before + -(-length_of(line, key.lanes) // key.step // grain) * grain + grain
         columns, read = key.step * across * _bytes(raw(key)[0]), line.size * key.types[0].dtype.itemsize
-        # lines of the output that are made together: the first of them are reduced down while the last are not, and then along
+        # a band's columns stay in the cache between both reductions
         most = NEAR // 2 // (columns + last.stride * read) if last.stride <= extent else 1
     else:
         bytes_ = sum(map(_bytes, raw(key))) * length + sum(map(_bytes, parts(key))) * pitch
-        # those of the input that they share are read once
+        # input lines that a band's output lines share are read once
         most = NEAR // (bytes_ * each * last.stride) if last.stride < extent else 1
     band = max(1, min(most, BAND, last.output))
     ring = (band - 1) * last.stride + extent
@@ -78,10 +78,10 @@ def memory_of(w: WindowReduction, layout: WindowsLayout, key: WindowsKey) -> Mem
         take(name, 4 * line.output)
     for name in ("numbers", "inverses"):
         take(name, 8 * line.output)
-    kept = not key.down or (key.kind, key.types[0]) == (MAX, DataType.FLOAT32)  # in lines that are copied
+    kept = not key.down or (key.kind, key.types[0]) == (MAX, DataType.FLOAT32)  # whether lines are copied at all
     for j, element in enumerate(raw(key)):
         take(f"line{j}", kept * slots * length * _bytes(element) + CACHE_LINE)
-        places[f"line{j}"] += -line.start * _bytes(element) % CACHE_LINE  # so that what is copied there is aligned
+        places[f"line{j}"] += -line.start * _bytes(element) % CACHE_LINE  # aligns the copied elements
     for j, element in enumerate(parts(key)):
         take(f"slot{j}", kept * (slots + 1) * pitch * _bytes(element))
         places[f"blank{j}"] = places[f"slot{j}"] + kept * slots * pitch * _bytes(element)
@@ -102,7 +102,7 @@ def _bytes(element: str) -> int:
 def sizes_and_strides(
     w: WindowReduction, tensors: Mapping[str, TensorDesc], layout: WindowsLayout, kernel_key: WindowsKey
 ) -> dict[str, At | int]:
-    """The addresses of tensors, and the sizes and strides of every dimension, in bytes."""
+    """The addresses of tensors, and the sizes and strides in bytes of every dimension."""
     tensors = tensors
     streams = {"x": tensors[w.source], "y": tensors[w.output], "z": tensors[w.indices] if w.indices else None}
     bases = {"x": w.source, "y": w.output, "z": w.indices}
@@ -110,7 +110,7 @@ def sizes_and_strides(
         s: tuple(n * t.data_type.dtype.itemsize for n in t.explicit_strides) if t is not None else (0,) * len(w.axes)
         for s, t in streams.items()
     }
-    # of positions, modulo what holds them
+    # the weights of positions, modulo their type
     bits = 63 if w.indices is None else min(tensors[w.indices].data_type.element_bits, 63)
     weights = [prod(a.size for a in w.axes[d + 1 :]) % (1 << bits) for d in range(len(w.axes))]
     line, at = w.axes[layout.line], layout.line

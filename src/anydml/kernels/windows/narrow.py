@@ -1,7 +1,7 @@
-"""The kernel of largest elements in windows that tile narrow lines: those of many lines are reduced at once.
+"""The kernel of maxima of windows that tile narrow lines: several lines are reduced at once.
 
-The elements of all windows of some lines lie side by side, as many vectors of them as a window has elements. First those of a
-window's line are picked out of as many vectors as a line has, then those of its lines.
+The elements of all windows of some lines are contiguous: as many vectors as a window has elements. Elements of the same place
+within a window's line are shuffled into one vector, and reduced; then those of the window's lines are.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from anydml.kernels.windows.kinds import reduction
 from anydml.tensor import TensorDesc
 
 NAMES = ("first", "count", "x", "y")
-MOST = 9  # elements of a window
+MOST = 9  # the most elements of a window
 WORD = Kind("i64")
 Parts = list[Value]
 
 
 class Narrow(NamedTuple):
-    """Windows of so many lines, and elements of each; width: those of a line of the output; total: of the whole output."""
+    """Windows that tile the input. lines, across: a window's lines, and elements of each; width: elements of an output line;
+    total: elements of the whole output."""
 
     lines: int
     across: int
@@ -34,7 +35,7 @@ class Narrow(NamedTuple):
 
 
 def narrow(w: WindowReduction, source: TensorDesc, output: TensorDesc, most: int) -> Narrow | None:
-    """The windows, if they tile lines that are a part of `most` elements, where input and output run on."""
+    """The windows, if they tile lines of at most `most` outputs, and input and output are packed; else None."""
     if w.kind != MAX or w.indices is not None or not (_runs_on(source) and _runs_on(output)):
         return None
     if not all(_tiled(a) for a in w.axes):
@@ -50,7 +51,7 @@ def narrow(w: WindowReduction, source: TensorDesc, output: TensorDesc, most: int
 
 
 def _tiled(a: WindowAxis) -> bool:
-    """Whether windows follow one another, and nothing is left out."""
+    """Whether windows follow one another without gaps and cover the dimension."""
     follow = (a.output == 1 or a.stride == a.window) and (a.window == 1 or a.dilation == 1)
     return follow and not a.start and a.size == a.output * a.window
 
@@ -65,7 +66,7 @@ def _runs_on(t: TensorDesc) -> bool:
 
 
 def emitted(target: Target, key: WindowsKey, lines: int, across: int, width: int) -> str:
-    """The kernel; arguments: `NAMES`. count: of the output's elements, at least a vector's, in whole lines of so many."""
+    """The kernel's text; arguments: `NAMES`. count: output elements, at least a vector's, and whole lines of `width`."""
     return _NarrowKernel(target, key, lines, across, width).text()
 
 
@@ -98,7 +99,7 @@ class _NarrowKernel:
         return kernel(body, list(body.declared))
 
     def _reduced(self, elements: list[Parts]) -> Parts:
-        """The windows' largest elements."""
+        """The maxima of the windows of a group."""
         lanes, across, width = self.key.lanes, self.across, self.width
         rows = []
         for k in range(0, len(elements), across):
@@ -114,14 +115,14 @@ class _NarrowKernel:
         return found
 
     def _picked(self, sources: Sequence[Parts], places: Sequence[int]) -> Parts:
-        """A vector of elements at such places of several vectors, one after the other; of each part."""
+        """For each part, a vector of the elements at these places of several vectors, which count as one long vector."""
         return [self._of_part([s[part] for s in sources], places) for part in range(len(sources[0]))]
 
     def _of_part(self, vectors: Sequence[Value], places: Sequence[int]) -> Value:
         lanes = self.key.lanes
         if len(vectors) == 1:
             return self._shuffled(vectors[0], vectors[0], places)
-        # from the first two; what comes from others, from these one by one
+        # the first shuffle takes elements of two vectors; each further vector takes another one
         found = self._shuffled(vectors[0], vectors[1], [min(p, 2 * lanes - 1) for p in places])
         for k, vector in enumerate(vectors[2:], 2):
             mask = [p - k * lanes + lanes if p // lanes == k else lane for lane, p in enumerate(places)]

@@ -1,4 +1,4 @@
-"""Means between bytes, of regions of graphs: dequantised elements, their mean, quantised again."""
+"""Means between 8-bit tensors in regions of graphs: elements are dequantised, averaged and quantised again."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from anydml.schema.types import EIGHT_BIT
 from anydml.tensor import TensorDesc
 
 PLAIN = 2  # dimensions without windows, at least
-WINDOWED = 2  # those behind them, at least: lines run along the last one, and others beside them
-LOOKED_AT = 1 << 12  # outputs along a dimension whose windows are counted
+WINDOWED = 2  # dimensions with windows, at least: lines run along the last one, and the others are beside them
+LOOKED_AT = 1 << 12  # the most outputs along a dimension whose windows are counted
 MOST = 1 << 15  # elements of a window
 
 
 def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | Refused:
-    """The steps of means between bytes. slack: see `estimate.numbers`."""
+    """The steps of means between 8-bit tensors. slack: see `estimate.numbers`."""
     region = quantised_means(problem)
     if isinstance(region, str):
         return Refused(region)
@@ -51,7 +51,7 @@ def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | R
 
 
 def _counts(w: WindowReduction) -> Counts:
-    """The numbers of elements that windows have, of the outputs that are looked at."""
+    """The numbers of elements that windows have; of large dimensions, a sample of the outputs is counted."""
     found, all_of = {1: 1.0}, True
     for a in w.axes:
         step = -(-a.output // LOOKED_AT)
@@ -71,7 +71,7 @@ def _counts(w: WindowReduction) -> Counts:
 
 
 def _windows(nest: Nest, output: str, tensors: Mapping[str, TensorDesc]) -> tuple[WindowReduction, dict[str, TensorDesc]] | str:
-    """The windows of means, and the tensors in the order of their dimensions."""
+    """The means as windows, and the tensors with their dimensions in the windows' order."""
     found = windows({output: nest})
     if not isinstance(found, str):
         return (found, dict(tensors)) if found.kind == MEAN else "no means are computed"
@@ -90,6 +90,6 @@ def _windows(nest: Nest, output: str, tensors: Mapping[str, TensorDesc]) -> tupl
 
 
 def _view(t: TensorDesc, order: Sequence[int | None]) -> TensorDesc:
-    """A tensor with its dimensions in another order; None: one of size 1."""
+    """A tensor with its dimensions in another order; None stands for a dimension of size 1."""
     sizes = [1 if d is None else t.sizes[d] for d in order]
     return TensorDesc(t.data_type, sizes, strides=[0 if d is None else t.explicit_strides[d] for d in order]).spelled_out()

@@ -1,13 +1,13 @@
 """Results of sums over windows: quotients, roots and quantised means, correctly rounded.
 
-u is 2^-53. A quotient v of exact numbers, rounded once, is rounded once more to few digits; that is as good as one rounding
-unless v is a tie b, halfway between two of these, and the exact quotient t is not. This does not happen:
+u is 2^-53. A quotient v of exact numbers, rounded once, is rounded again to fewer digits. This gives the same as one rounding,
+unless v is a tie b of the second rounding and the exact quotient t is not. This does not happen:
 
-- t = N / n for a float64 N and an integer n up to 2^20, b having 25 digits at most: N and n b are then multiples of the last
-  place of N, so that t and b are apart by more than half of the last place of b.
-- Where b is a tie of subnormal numbers, it and N are multiples of 2^-150, so that t and b are apart by 2^-170, and v is
-  within 2^-126 u of t, or 2^-175 without its last four bits.
-- t = N / D where N has 47 digits, D 39 and b 11: as integers of a common place, N and b D are apart by 2^-50 of themselves.
+- t = N / n for a float64 N and an integer n up to 2^20, and b has at most 25 digits: N and n b are then multiples of the last
+place of N, so that t and b differ by more than half of the last place of b.
+- If b is a tie of subnormal numbers, it and N are multiples of 2^-150, so that t and b differ by at least 2^-170, and v is
+within 2^-126 u of t, or 2^-175 without its last four bits.
+- t = N / D where N has 47 digits, D 39 and b 11: as integers on a common scale, N and b D differ by 2^-50 of themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from anydml.tensor import DataType, limits
 
 
 def as_bits(x: Value, data_type: DataType) -> Value:
-    """A number that stands for one that rounds alike, rounded."""
+    """The bits of numbers that are rounded to a data type; x may be any number that rounds to the same as the exact one."""
     if data_type == DataType.FLOAT16:
         return halves.narrowed(halves.odd_single(x))
     y = x.converted("fptrunc", x.kind.of("float"))
@@ -35,16 +35,16 @@ def as_bits(x: Value, data_type: DataType) -> Value:
 
 
 def number_of(counts: Value) -> Value:
-    """The number of elements that a mean divides by."""
+    """The divisor of a mean in float64: the count, or 1 if it is 0."""
     least = counts.body.chosen(counts.compared("eq", 0), 1, counts)
     return least.converted("sitofp", counts.kind.of("double"))
 
 
 def mean(key: WindowsKey, total: Value, number: Value, inverse: Value, *, close: bool) -> Value:
-    """The bits of exact sums divided by a number of elements; inverse: what is nearest to its reciprocal.
+    """The bits of exact sums divided by a number of elements; inverse: the float64 nearest to its reciprocal.
 
-    close: of sums of up to 47 bits no quotient is nearer to a tie of float32 than 2^-47 of itself, unless it is
-    just that. The product by the reciprocal is within 2 u of it, and then without its last four bits it is just that, too.
+    close: sums have at most 47 bits. Then no quotient is nearer to a tie of float32 than 2^-47 of itself, unless it is the tie.
+    The product with the inverse is within 2 u of the quotient; without its last four bits it is the tie in that case, too.
     """
     if key.halves and key.types[1] == DataType.FLOAT32:  # the product is exact
         return as_bits(total * inverse, key.types[1])
@@ -54,14 +54,14 @@ def mean(key: WindowsKey, total: Value, number: Value, inverse: Value, *, close:
 
 
 def careful(key: WindowsKey, total: Value, left: Value, lost: Value, counts: Value) -> tuple[Value, Value]:
-    """The bits of the result of a sum that is known with what its additions left over, and the undecided lanes.
+    """The bits of results from sums with the rounding errors of their additions, and the undecided lanes.
 
-    lost: the magnitudes of what the additions of that left over.
+    total: the sums; left: the sums of the errors; lost: the sum of the magnitudes of the errors of the latter.
     """
     body = total.body
-    finite = total.magnitude().compared("olt", math.inf)  # of infinities, NaN is left over
+    finite = total.magnitude().compared("olt", math.inf)  # the error of an infinite sum is NaN
     high, low = two_sum(total, left)
-    high = body.chosen(finite & left.compared("une", 0.0), high, total)  # which may be -0
+    high = body.chosen(finite & left.compared("une", 0.0), high, total)  # keeps -0
     low, lost = (body.chosen(finite, x, 0.0) for x in (low, lost))
     inexact = lost.compared("une", 0.0)
     if key.kind == LENGTH:
@@ -71,21 +71,22 @@ def careful(key: WindowsKey, total: Value, left: Value, lost: Value, counts: Val
         inexact = inexact | low.compared("une", 0.0)
     else:
         made, v = odd_of(high, low), high
-    # t is within u of v, what is left is another u, and what is lost as it says
+    # t is within u of v; the low part adds another u, and `lost` adds itself
     e = body.fused(v.magnitude(), 4 * U, lost)
     if body.target.probe is not None:
-        bound = body.chosen(inexact, e, v.magnitude() * (-2 * U))  # of exact sums, v is rounded once
+        bound = body.chosen(inexact, e, v.magnitude() * (-2 * U))  # if sums are exact, v is rounded once
         return recorded.claimed(v, v.lift(0.0), bound, None, key.types[1].element_bits)
     ends = [as_bits(end, key.types[1]) for end in (v - e, v + e)]
     return as_bits(made, key.types[1]), inexact & ends[0].compared("ne", ends[1])
 
 
 def root(key: WindowsKey, high: Value, low: Value, lost: Value) -> tuple[Value, Value]:
-    """The bits of the root of high + low, known up to `lost`, and the undecided lanes.
+    """The bits of the roots of high + low, which is known up to `lost`, and the undecided lanes.
 
-    The root of high is off by u of itself, and by as much for low. If the ends of that round to two results, their middle b has
-    25 digits at most, so that its square is exact in float64, and so is the difference to high, which is next to it. On which
-    side of b the root is, or that it is b, says the sign of (high - b^2) + low, which one rounding keeps.
+    The root of high has a relative error of u, and low adds as much. If both ends of this interval round to different results,
+    the middle b between these has at most 25 digits, so that its square is exact in float64, and so is its difference from
+    high, which is near. The sign of (high - b^2) + low, which one rounding keeps, says on which side of b the root is, or that
+    it is b.
     """
     near, data_type, share = high.root(), key.types[1], 4 * U
     if high.body.target.probe is not None:
@@ -101,13 +102,13 @@ def root(key: WindowsKey, high: Value, low: Value, lost: Value) -> tuple[Value, 
 
 
 def _number(bits: Value, data_type: DataType) -> Value:
-    """The float64 that an element is."""
+    """Elements as float64."""
     single = halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
     return single.converted("fpext", bits.kind.of("double"))
 
 
 def length(key: WindowsKey, total: Value) -> tuple[Value, Value | None]:
-    """The bits of the root of a sum of squares, and the undecided lanes."""
+    """The bits of the roots of sums of squares, and the undecided lanes."""
     root = total.root()
     rel = (key.additions / 2 + 2) * U * SLACK
     return stored(Number(total.body, lambda: root, Known(0.0), rel=rel), key.types[1], integral=False)
@@ -116,7 +117,8 @@ def length(key: WindowsKey, total: Value) -> tuple[Value, Value | None]:
 def quantized(
     key: WindowsKey, total: Value, terms: Value, counts: Value, parameters: list[Value | None]
 ) -> tuple[Value, Value | None]:
-    """The bits of a mean that is quantised, and the undecided lanes; parameters: as `Windows` has them, float32 or i32."""
+    """The bits of quantised means, and the undecided lanes; parameters: scales (float32) and zero points (i32), as in
+    `WindowReduction`."""
     body = total.body
     x_scale, x_zero, y_scale, y_zero = parameters
     assert x_scale is not None
@@ -138,7 +140,7 @@ def quantized(
     steps = body.chosen(steps.compared("slt", low), low, steps)
     steps = body.chosen(steps.compared("sgt", high), high, steps)
     steps = body.chosen(none, low, steps)
-    # a sum of infinite terms is not the sum of the elements times infinity
+    # with an infinite scale, the sum of the scaled elements is not the scaled sum
     undecided = ~x_scale.magnitude().compared("olt", math.inf)
     return steps.converted("trunc", total.kind.of("i8")), undecided
 
@@ -148,7 +150,7 @@ def line(
 ) -> tuple[Value, Value | None]:
     """The bits of a group of results, and the undecided lanes.
 
-    terms: how many elements each has; counts: how many a mean divides by.
+    terms: the number of elements of each window; counts: the divisors of means.
     """
     if key.kind == LENGTH:
         return length(key, total)

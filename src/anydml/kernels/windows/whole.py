@@ -1,6 +1,6 @@
-"""The kernel of windows that are whole images, each a run of elements side by side: several at a time.
+"""The kernel of windows that are whole contiguous images: several images are reduced at once.
 
-A vector of partial results is kept for each image; those of all are then transposed, so that each lane is of one image.
+Each image has a vector of partial results; these vectors are then transposed, so that each lane belongs to one image.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def argument_names(key: WindowsKey) -> tuple[str, ...]:
 
 
 def emitted(target: Target, key: WindowsKey, together: int) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list.
+    """The kernel's text; arguments: `argument_names`. The kernel returns 1 if it stopped early or has listed elements.
 
-    together: images, at most so many as there are, and as a vector has lanes; a power of two.
+    together: images that are reduced at once, a power of two, at most their number and the lanes of a vector.
     """
     return _WholeImagesKernel(target, key, together).text()
 
@@ -69,7 +69,7 @@ class _WholeImagesKernel:
         start = body.load("i64", "%state")
         body.loop(start, groups, 1, [], group)
         pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
-        # a call that began behind the end has nothing left to do, and stays there
+        # a call that begins at the end has nothing to do, and the state stays at the end
         over = body.op(f"or i1 {pending}, {body.op(f'icmp uge i64 {start}, {groups}')}")
         body.store("i64", body.op(f"select i1 {over}, i64 {groups}, i64 0"), "%state")
         body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
@@ -116,7 +116,7 @@ class _WholeImagesKernel:
             when(body, (~usual).name, self._in_order)
 
     def _between(self, total: Value) -> None:
-        """Means of bytes, quantised."""
+        """Compute and store quantised means of a group's images."""
         body, kind = self.body, self.kind
         assert isinstance(kind, OfBytes)
         number = self._number("double")
@@ -140,7 +140,7 @@ class _WholeImagesKernel:
         kind.between.decided(undecided, decide)
 
     def _parameters(self) -> list[Value | None]:
-        """Scales and zero points, which are the same for all images."""
+        """The scales and zero points, which all images share."""
         body, key = self.body, self.key
         found: list[Value | None] = [None] * len(key.parameters)
         for q in present(key):
@@ -158,7 +158,7 @@ class _WholeImagesKernel:
     # --- all images of a group ---
 
     def _reduced(self, starts: Parts, known: Parts, step: Callable[[Parts, Value], Parts], merge: Merge) -> tuple[Parts, Parts]:
-        """The images' results, a lane each, and what is known of all elements, see `Reduction.noted`."""
+        """The images' results, one in each lane, and the facts about all elements, see `Reduction.noted`."""
         body, lanes, count = self.body, self.key.lanes, len(starts)
         n = self._argument("n")
 
@@ -177,7 +177,7 @@ class _WholeImagesKernel:
         i, values = body.loop(
             "0", n.name, lanes, [*starts * self.together, *known], lambda i, v: several(Value(body, i, WORD), v, None)
         )
-        # the last elements are read with some before them, which are counted already
+        # the last vector is read earlier, and its lanes that are counted already are masked
         left = n - Value(body, i, WORD)
         some = left.compared("ne", 0).converted("zext", WORD)
         places = body.constants("i64", range(lanes))
@@ -187,7 +187,7 @@ class _WholeImagesKernel:
         return merged_lanes(body, images, merge), values[count * self.together :]
 
     def _careful(self) -> None:
-        """Sums with what each addition leaves over."""
+        """Compute sums together with the rounding error of each addition."""
         body, key, kind = self.body, self.key, self.kind
         zero = body.constant(kind.raw[0], 0.0)
         starts = [body.constant(kind.raw[0], kind.neutral[0]), zero, zero]
@@ -198,7 +198,7 @@ class _WholeImagesKernel:
         self._note(undecided)
 
     def _note(self, undecided: Value) -> None:
-        """Put images that are left undecided on the list."""
+        """List the undecided images."""
         body = self.body
         bits = lanes_as_bits(undecided)
 
@@ -218,7 +218,7 @@ class _WholeImagesKernel:
         body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
 
     def _in_order(self) -> None:
-        """The first of the largest elements, where they may be NaN, or zeros of both signs."""
+        """Compute maxima in order, which is needed if there may be NaN, or zeros of both signs."""
         body, kind = self.body, self.kind
         kind.plain = False
         for r, source in enumerate(self.sources):
@@ -244,7 +244,7 @@ class _WholeImagesKernel:
 
 
 def _united(a: Parts, b: Sequence[Value]) -> Parts:
-    """Sums of elements, or a sum and an element: with what additions left over, and the magnitudes of what is lost."""
+    """Unite two partial sums, or a sum and an element: [sum, sum of its rounding errors, magnitude of the errors of that]."""
     total, more = two_sum(a[0], b[0])
     left, lost = a[1], a[2]
     if len(b) > 1:
@@ -255,7 +255,7 @@ def _united(a: Parts, b: Sequence[Value]) -> Parts:
 
 
 def merged_lanes(body: Body, images: Sequence[Parts], merge: Merge) -> Parts:
-    """Lanes merged, of images with as many lanes or more: one vector with a lane for each image."""
+    """Merge the lanes of each image's vector to one, for at most as many images as lanes; the result has one lane per image."""
 
     def picked(a: Value, b: Value, mask: Sequence[int]) -> Value:
         kind = Kind(a.kind.element, len(mask))

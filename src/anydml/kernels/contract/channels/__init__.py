@@ -1,1 +1,1 @@
-"""Convolutions of one channel and one filter a group."""
+"""Convolutions with one channel and one filter per group."""

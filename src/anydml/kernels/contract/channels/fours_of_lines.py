@@ -1,4 +1,4 @@
-"""The fours of elements that a filter's line meets at every place, from lines of the input in their own layout."""
+"""The fours of elements that a filter's line reads for every output, from lines of the input in their own layout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.fours import FLIP, by_column, by_column_of_sixteen
 from anydml.kernels.contract.tile import panel_columns
 
-STRIDES = (1, 2)  # of places, along lines of neighbouring bytes
+STRIDES = (1, 2)  # strides of outputs, along lines of contiguous bytes
 FOURS = Signature(
     "*source channels channel *zero_point phases length stride dilation start size step"
     " dilation_x start_x size_x taps pieces *fours piece"
@@ -16,17 +16,18 @@ FOURS = Signature(
 
 
 def parts(stride: int, narrow: bool) -> int:
-    """The reads of a line whose fours are side by side."""
+    """The number of vectors that are read per block of a line, if the elements of a four are contiguous."""
     return 1 if stride == 1 or narrow else 2
 
 
 def fours(target: Target, flipped: bool, stride: int, narrow: bool, beside: bool) -> str:
-    """For each line of windows, and each piece of four elements of a filter's line, what they meet at every place.
+    """The kernel that writes, for each line of windows and each four of a filter's line, the elements they read for every
+    output.
 
     Arguments: FOURS. channel, step: bytes between channels and between lines. Lines are those of an image (see `image`), by
-    phases; what is outside the input is the zero point. piece: bytes of a line's fours of one piece, of whole vectors.
-    flipped: elements are INT8, and become UINT8, 128 larger. stride: of STRIDES, between places. narrow: there are no more
-    places than a vector holds. beside: the elements of a four are contiguous: each is read once.
+    phases; elements outside the input are the zero point. piece: bytes of a line's fours of one piece, in whole vectors.
+    flipped: elements are INT8, and become UINT8 by adding 128. stride: one of STRIDES. narrow: a line's outputs fit into one
+    vector. beside: the elements of a four are contiguous: each is read once.
     """
     columns = panel_columns(target) // (2 if narrow else 1)
     span = (
@@ -42,7 +43,7 @@ def fours(target: Target, flipped: bool, stride: int, narrow: bool, beside: bool
     of_channel = text.op(f"mul i64 {of_line}, {text.op('mul i64 %phases, %length')}")
 
     def ones_below(count: str) -> str:
-        """An integer of `span` bits, of which the lowest so many are 1: none, or all."""
+        """An integer of `span` bits of which the lowest `count` are 1, at least none and at most all."""
         for how, limit in (("smax", 0), ("smin", span)):
             count = text.op(f"call i64 @llvm.{how}.i64(i64 {count}, i64 {limit})")
         if wide != "i64":
@@ -51,13 +52,13 @@ def fours(target: Target, flipped: bool, stride: int, narrow: bool, beside: bool
         return text.op(f"trunc {wide} {text.op(f'sub {wide} {above}, 1')} to i{span}")
 
     def masked(image: str, place: str) -> tuple[str, str]:
-        """A place of a line and what is inside it, from there on."""
+        """The address of a place of a line, and the mask of the bytes from there on that are inside the line."""
         inside = ones_below(text.op(f"sub i64 %size_x, {place}"))
         before = ones_below(text.op(f"sub i64 0, {place}"))
         return text.at(image, place), text.op(f"and i{span} {inside}, {text.op(f'xor i{span} {before}, -1')}")
 
     def some(image: str, into: str, g: str, x: str) -> None:
-        """So many columns of every line."""
+        """Write a block of columns of every line."""
         first = text.op(f"sub i64 {text.op(f'mul i64 {x}, {stride}')}, %start_x")
         taps = [text.op(f"add i64 {text.op(f'mul i64 {g}, 4')}, {i}") for i in range(1 if beside else 4)]
         if beside:
@@ -65,7 +66,7 @@ def fours(target: Target, flipped: bool, stride: int, narrow: bool, beside: bool
             read = [
                 text.op(f"add i64 {text.op(f'add i64 {first}, {taps[0]}')}, {n * hop}") for n in range(parts(stride, narrow))
             ]
-        else:  # beyond the last, a weight is 0
+        else:  # beyond the last tap, weights are 0
             taps = [text.op(f"call i64 @llvm.umin.i64(i64 {tap}, i64 {last})") for tap in taps]
             read = [text.op(f"add i64 {first}, {text.op(f'mul i64 {tap}, %dilation_x')}") for tap in taps]
         places, masks = zip(*(masked(image, place) for place in read), strict=True)
@@ -128,9 +129,9 @@ def fours(target: Target, flipped: bool, stride: int, narrow: bool, beside: bool
 
 
 def of_neighbours(text: Text, line: str, span: int, n: int) -> str:
-    """The n-th sixteen of the fours that begin at each of a line's bytes."""
+    """The n-th vector of 16 fours, of those that begin at each byte of a line."""
     words = text.op(f"bitcast <{span} x i8> {line} to <{span // 4} x i32>")
-    lanes = [4 * n + lane + i for lane in range(4) for i in range(4)]  # each four lanes have what four fours need
+    lanes = [4 * n + lane + i for lane in range(4) for i in range(4)]  # each group of four lanes gets the bytes of four fours
     there = shuffle(text, words, words, f"<{span // 4} x i32>", lanes)
     order = [16 * lane + first + i for lane in range(4) for first in range(4) for i in range(4)]
     bytes_ = text.op(f"bitcast <16 x i32> {there} to <64 x i8>")
@@ -138,7 +139,7 @@ def of_neighbours(text: Text, line: str, span: int, n: int) -> str:
 
 
 def of_every_second(text: Text, line: str) -> str:
-    """Sixteen fours, which begin at every second of a line's bytes."""
+    """Sixteen fours, which begin at every second byte of a line."""
     words = text.op(f"bitcast <64 x i8> {line} to <32 x i16>")
     order = [i + k for i in range(16) for k in range(2)]
     return text.op(f"bitcast <32 x i16> {shuffle(text, words, words, '<32 x i16>', order)} to <16 x i32>")

@@ -1,8 +1,8 @@
-"""Convolutions of one channel with one filter each: lines of the output, from fours of elements that meet a filter's line.
+"""Convolutions of one channel with one filter each: lines of the output, from fours of elements.
 
-A dot product takes four neighbours in a line of the filter, which are the same for all places of a channel, and for each place
-the four elements of the input that they meet. These are put together once for every line of the image, and serve all lines of
-the output that read it.
+A dot product takes four neighbours in a line of the filter, which are the same for all outputs of a channel, and for each
+output the four elements of the input that they multiply. These fours are assembled once for every line of the image, and used
+for all lines of the output that read it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from anydml.kernels.contract.epilogue import estimates, rounding, rule
 from anydml.kernels.contract.epilogue.functions import functions
 from anydml.kernels.contract.tile import TileKey, panel_columns
 
-ROWS = 4  # of a tile: each is 32 places of a line, or twice 16 places of two lines
+ROWS = 4  # rows of a tile: each is 32 outputs of a line, or 16 outputs of each of two lines
 MULTIPLY = Signature(
     "*fours channels channel line *offsets *weights of_channel tiles width *c c_row c_line *rows *column *modes"
 )
 
 
 def multiply(target: Target, kind: TileKey, height: int, narrow: bool) -> str:
-    """Tiles of so many lines, one below the other, of every channel: 32 places of each, or 16 of two lines side by side.
+    """Tiles of `height` lines of every channel: 32 outputs of each line, or 16 if two lines share a row.
 
     Arguments: MULTIPLY. channel, line: bytes between channels and between lines of fours. weights: for each channel, of_channel
-    bytes apart, a number of steps and four bytes for each. offsets: how far a step's fours are from a line's. width: places of
-    a line. c_row: bytes between channels. rows: the channels' records. column: that of a panel without terms.
+    bytes apart, the number of steps and four bytes for each step. offsets: of a step's fours from the line. width: outputs of a
+    line. c_row: bytes between channels. rows: the channels' records. column: the record of a panel without terms.
     """
     dot, bytes_ = dot_of(target), target.vector_bytes
     size = 4 if kind.output == "i32" else 1
@@ -35,7 +35,7 @@ def multiply(target: Target, kind: TileKey, height: int, narrow: bool) -> str:
     text = Text()
     estimates.estimating(MULTIPLY, kind.estimated).load(text)
     rows = -(-height // 2) if narrow else height
-    # of each row and vector: the line, where there is one, and the vector of that line
+    # for each row and vector: its line, and the number of the vector in that line; the last line may not exist
     parts = [[(2 * r + n, 0) if narrow else (r, n) for n in range(2)] for r in range(rows)]
     slots = rounding.slots(text, target, rows) if size == 1 and not kind.estimated else None
     waiting = estimates.waiting(text, target, rows) if kind.estimated else None
@@ -145,13 +145,13 @@ def multiply(target: Target, kind: TileKey, height: int, narrow: bool) -> str:
 
 
 def _below(text: Text, count: str, lanes: int) -> str:
-    """A mask of the first so many lanes, or all."""
+    """A mask of the first `count` lanes, at most all."""
     bits = _lowest(text, count, lanes)
     return text.op(f"bitcast i{lanes} {text.op(f'trunc i64 {bits} to i{lanes}')} to <{lanes} x i1>")
 
 
 def _lowest(text: Text, count: str, lanes: int) -> str:
-    """So many of the lowest bits of an int64, or those of all lanes."""
+    """An int64 whose lowest `count` bits are set, at most one per lane."""
     most = text.op(f"call i64 @llvm.umin.i64(i64 {count}, i64 {lanes})")
     return text.op(f"sub i64 {text.op(f'shl i64 1, {most}')}, 1")
 

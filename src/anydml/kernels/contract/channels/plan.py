@@ -1,4 +1,4 @@
-"""Convolutions of one channel and one filter a group, by channels: matched, and planned."""
+"""The plan of convolutions with one channel and one filter per group, on instruction sets with dot products of bytes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from anydml.kernels.match.convolution import Convolution
 
 
 class ByChannel(NamedTuple):
-    """A convolution by channels: rows of its problem are channels, and columns places. taps: strides of filters, y and x.
+    """A convolution by channels: the rows of its problem are channels, the columns outputs. taps: strides of filters, y and x.
 
-    owned: whether filters and all that is by channel are OWNED_BY_DML, so that records and weights are made once.
+    owned: whether filters and all parameters are OWNED_BY_DML, so that records and weights are made once.
     """
 
     problem: IntegerProblem
@@ -46,7 +46,7 @@ class ByChannel(NamedTuple):
 
 
 def by_channel(p: Convolution, estimated: Estimated | None = None) -> ByChannel | None:
-    """The convolution by channels; None if a group has several, or the layout of the output's places does not allow it."""
+    """The convolution by channels; None if a group has several channels, or the output's layout does not allow it."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     channels = x.sizes[1]
     if f.sizes[0] != p.groups or f.sizes[1] != 1:
@@ -69,7 +69,7 @@ def by_channel(p: Convolution, estimated: Estimated | None = None) -> ByChannel 
 
 
 def filters_of(p: ByChannel) -> Arguments:
-    """Where the filters of channels are, as the kernels of weights take it."""
+    """The arguments that say where the channels' filters are."""
     a, (_, y, x), (tap_y, tap_x) = p.problem.a, p.windows.axes, p.taps
     taps = Arguments(taps_y=y.taps, tap_y=tap_y, taps_x=x.taps, tap_x=tap_x)
     return {"filters": a.at, "filter": a.row, "channels": p.problem.m, **taps}
@@ -81,7 +81,7 @@ class ChannelPlan(FilterPlan):
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
         super().__init__(p.problem, target, threads, p.owned)
         self.of, at = p, self.at
-        at.row_products, at.panels = p.problem.k * at.panels, 1  # only channels are shared out
+        at.row_products, at.panels = p.problem.k * at.panels, 1  # the work is only divided by channels
         (_, y, x), m = p.windows.axes, p.problem.m
         self.pieces = -(-x.taps // 4)
         self.narrow = x.outputs <= at.width // 2
@@ -98,7 +98,7 @@ class ChannelPlan(FilterPlan):
         self.rounds = self._rounds([] if p.owned else [[before]], self.passing, self._phases)
 
     def _weights(self) -> Steps:
-        """The weights of channels, the terms of their records, and where elements of a window are."""
+        """The steps that make the channels' weights, the terms of their records, and the offsets of a window's elements."""
         at, p, y = self.at, self.of.problem, self.of.windows.axes[1]
         code = engine.compiled(weights.weights, at.target, p.a_signed, p.b_signed, at.kind.biased)
         written = Arguments(weights=self.weights, of_channel=self.of_channel, pieces=self.pieces)
@@ -109,7 +109,7 @@ class ChannelPlan(FilterPlan):
         return [made, image.OFFSETS.step(where, channels=PASSES, channel=0, offsets=self.offsets, **fours)]
 
     def _piece(self, part: OutputPart) -> Steps:
-        """Some channels of some batches: fours of some of them, which are multiplied before the next ones."""
+        """Some channels of some batches: the fours of a few channels at a time are made and then multiplied."""
         at, p, w = self.at, self.of.problem, self.of.windows
         _, y, x = w.axes
         most = min(len(part.rows), max(1, at.tuning.fours // self.fours))
@@ -142,7 +142,7 @@ class ChannelPlan(FilterPlan):
 
 
 def tiles(count: int, most: int) -> Iterator[tuple[int, int, int]]:
-    """Tiles of so many lines: the lines of each, of two heights that differ by one, how many of them, and the first line."""
+    """Triples (height, number, first line) of tiles that cover `count` lines, in at most two heights, which differ by one."""
     tiles = -(-count // most)
     height, taller = divmod(count, tiles)
     if taller:

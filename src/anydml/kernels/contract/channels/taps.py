@@ -1,8 +1,8 @@
-"""Convolutions of one channel with one filter each, where no instruction multiplies fours of bytes: two taps at a time.
+"""Convolutions of one channel with one filter each, on instruction sets without dot products of bytes: two taps at a time.
 
-The image of a channel is one line: a place's elements are at its offset plus those of the filter's taps. Elements that two
-taps meet are widened to 16 bits and lie side by side, and a multiply-add takes both. Places between the lines of the output
-are computed as well, and left out when lines are copied.
+The image of a channel is one line: an output's elements are at its offset plus those of the filter's taps. The elements for two
+taps are widened to 16 bits and interleaved, and one multiply-add takes both. Outputs between the lines of the output are
+computed as well, and left out when lines are copied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from anydml.kernels.contract.epilogue.records import TAKEN, store_term
 from anydml.kernels.contract.epilogue.rule import ROW, TERM
 from anydml.kernels.contract.tile import panel_columns
 
-ROWS = 4  # of a tile: each is a row of places, two vectors of sums
+ROWS = 4  # rows of a tile: each is a row of outputs, in two vectors of sums
 MULTIPLY = Signature("*image channels channel *offsets pairs *weights of_channel tiles *c c_channel *rows *column *modes")
 WEIGHTS = Signature(
     "*filters filter channels taps_y tap_y taps_x tap_x *weights of_channel"
@@ -26,10 +26,10 @@ WEIGHTS = Signature(
 
 
 def multiply(target: Target, output: str, biased: bool, signed: bool, height: int) -> str:
-    """Tiles of so many rows of places, one behind the other, of every channel.
+    """Tiles of `height` consecutive rows of outputs, of every channel.
 
-    Arguments: MULTIPLY. channel, c_channel: bytes from channel to channel of the image and of what is written. offsets: of
-    twice as many taps as pairs, in the image; weights: theirs, of 16 bits, of_channel bytes apart. signed: the image has INT8.
+    Arguments: MULTIPLY. channel, c_channel: bytes between channels of the image and of the output. offsets: in the image, of
+    two taps for each pair; weights: those of the taps, in 16 bits, of_channel bytes apart. signed: whether the image has INT8.
     """
     width, places = target.vector_bytes, panel_columns(target)
     size = 4 if output == "i32" else 1
@@ -86,19 +86,19 @@ def multiply(target: Target, output: str, biased: bool, signed: bool, height: in
 
 
 def side_by_side(places: int, half: int) -> list[int]:
-    """The elements of two vectors of 16 bits in turns: of every eight places, the first four, or the last."""
+    """The order that interleaves two vectors of 16 bits: of every eight outputs, the first four, or the last."""
     chosen = [8 * lane + 4 * half + i for lane in range(places // 8) for i in range(4)]
     return [x for place in chosen for x in (place, places + place)]
 
 
 def in_order(places: int, half: int) -> list[int]:
-    """The sums of half of the places, from the two vectors that `side_by_side` leads to."""
+    """The order that restores half of the outputs, from the two vectors of sums that `side_by_side` leads to."""
     chosen = range(half * places // 2, (half + 1) * places // 2)
     return [4 * (p // 8) + p % 4 + (places // 2 if p % 8 >= 4 else 0) for p in chosen]
 
 
 def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str:
-    """Of each channel the weights, elements of its filter less their zero point, in 16 bits; and its term in its record.
+    """For each channel, the weights (elements of its filter minus their zero point) in 16 bits; and the term of its record.
 
     Arguments: WEIGHTS, steps in bytes. A term is -(sum of the weights) * (the input's zero point) + bias.
     """
@@ -124,7 +124,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
             return fold(text, "0", "%taps_x", 1, [("i32", state[0]), ("ptr", state[1])], one)[1]
 
         total, end = fold(text, "0", "%taps_y", 1, [("i32", "0"), ("ptr", into)], line)[1]
-        text.store("i16", "0", end)  # of a pair's second tap, where the taps are odd
+        text.store("i16", "0", end)  # the second tap of the last pair, if the number of taps is odd
         term = text.op(f"sub i32 0, {text.op(f'mul i32 {total}, {b_zero_point}')}")
         store_term(text, term, c, mask)
         return []

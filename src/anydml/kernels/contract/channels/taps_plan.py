@@ -1,4 +1,4 @@
-"""Convolutions of one channel and one filter a group, by taps: planned where no instruction multiplies fours of bytes."""
+"""The plan of convolutions with one channel and one filter per group, on instruction sets without dot products of bytes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from anydml.kernels.contract.repeats import along, each
 
 
 def serves(p: ByChannel, target: Target) -> bool:
-    """Whether the convolution goes by taps on an instruction set."""
+    """Whether a convolution is computed by taps on an instruction set."""
     x = p.windows.axes[2]
     return target.architecture == "x86" and not places.serves(target) and p.problem.k <= WRAPS and x.outputs <= LONGEST
 
 
 class TapsPlan(FilterPlan):
-    """The steps of a convolution by channels, of which one tap after the other is multiplied."""
+    """The steps of a convolution by channels that multiplies two taps at a time."""
 
     def __init__(self, p: ByChannel, target: Target, threads: int) -> None:
         super().__init__(p.problem, target, threads, p.owned)
         self.of, at = p, self.at
-        at.row_products, at.panels = p.problem.k * at.panels, 1  # only channels are shared out
+        at.row_products, at.panels = p.problem.k * at.panels, 1  # the work is only divided by channels
         (_, y, x), m = p.windows.axes, p.problem.m
         self.pairs = -(-y.taps * x.taps // 2)
-        self.line = x.length  # bytes from a line of the image to the next, and from a line of the output
+        self.line = x.length  # bytes from one line to the next, in the image and in the output
         self.image = y.phases * y.length * self.line
         self.vectors = -(-((y.outputs - 1) * self.line + x.outputs) // at.width)
         self.output = self.vectors * at.width * at.size
@@ -53,7 +53,7 @@ class TapsPlan(FilterPlan):
         self.rounds = self._rounds([] if p.owned else [[before]], self.scratch, self._phases)
 
     def _weights(self) -> Steps:
-        """The weights of channels, the terms of their records, and where elements of a window are."""
+        """The steps that make the channels' weights, the terms of their records, and the offsets of a window's elements."""
         at, p, (_, y, x) = self.at, self.of.problem, self.of.windows.axes
         code = engine.compiled(taps.weights, at.target, p.a_signed, p.b_signed, at.kind.biased)
         written = Arguments(weights=self.weights, of_channel=self.of_channel)
@@ -64,7 +64,7 @@ class TapsPlan(FilterPlan):
         return [made, image.OFFSETS.step(where, channels=1, channel=0, offsets=self.offsets, **lines)]
 
     def _piece(self, part: OutputPart) -> Steps:
-        """Some channels of some batches: images of some of them, which are multiplied before the next ones."""
+        """Some channels of some batches: the images of a few channels at a time are made and then multiplied."""
         at, p, w, scratch = self.at, self.of.problem, self.of.windows, self.scratch
         _, y, x = w.axes
         images = scratch.take(x.phases * self.of_phase) + BEFORE
@@ -84,7 +84,7 @@ class TapsPlan(FilterPlan):
                 count, zero_point = len(rows), p.b_zero_point.at
                 source = w.matrix.of(batch, rows.start), w.matrix.at + w.span
                 for phase in range(x.phases):
-                    # its elements, a stride apart, are a dimension of so many places
+                    # the elements of a phase, a stride apart, form a dimension with `length` outputs
                     one = x._replace(outputs=x.length, taps=1, dilation=1, start=x.start - phase * x.dilation % x.stride)
                     into = images + phase * self.of_phase, bounds
                     yield filled(at.target, source, (count, w.channel), zero_point, into, (image.NOT_THERE, y, one))

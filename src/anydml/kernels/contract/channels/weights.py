@@ -10,7 +10,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import BIAS as SHIFT
 from anydml.kernels.contract.epilogue.records import TAKEN, store_term
 
-PASSES = 3  # of INT8: elements less their zero point are 255 at most
+PASSES = 3  # parts of INT8 that a weight is split into: it is at most 255 in magnitude
 WEIGHTS = Signature(
     "*filters filter channels taps_y tap_y taps_x tap_x pieces *weights of_channel"
     " *a_zero_point a_zero_point_step *b_zero_point *rows *bias bias_step *modes"
@@ -18,11 +18,11 @@ WEIGHTS = Signature(
 
 
 def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str:
-    """Of each channel: how many steps there are, and their weights; and its term in its record.
+    """For each channel, the number of steps and their weights; and the term of its record.
 
-    Arguments: WEIGHTS, steps in bytes. A weight is an element of the filter, a, less its zero point: INT8, and what is left of
-    it in another pass over the same elements, where something is. pieces: of four elements, of a filter's line. The input, b,
-    is read as UINT8, so that a term is -(sum of the weights) * (b's zero point) + bias.
+    Arguments: WEIGHTS, steps in bytes. A weight is an element a of the filter minus its zero point, as INT8; what exceeds INT8
+    is another pass over the same elements. pieces: fours of elements in a filter's line. The input b is read as UINT8, so that
+    a term is -(sum of the weights) * (b's zero point) + bias.
     """
     text = Text()
     WEIGHTS.load(text)
@@ -47,7 +47,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
             fold(text, "0", count, 4, [], one)
 
         def elements(first: list[tuple[str, str]], each: Callable[[str, str, list[str]], list[str]]) -> list[str]:
-            """All elements less the zero point, and where they go."""
+            """Loop over all elements minus the zero point, and the places of their weights."""
 
             def line(y: str, state: list[str]) -> list[str]:
                 from_, there = along(text, source, "%tap_y", y), along(text, four, of_line, y)
@@ -61,7 +61,7 @@ def weights(target: Target, a_signed: bool, b_signed: bool, biased: bool) -> str
             return fold(text, "0", "%taps_y", 1, first, line)[1]
 
         def part(left: str, place: str) -> str:
-            """Stores what INT8 holds of it, and gives the rest."""
+            """Store the part that INT8 holds, and return the rest."""
             value = text.op(f"call i32 @llvm.smax.i32(i32 {left}, i32 -128)")
             value = text.op(f"call i32 @llvm.smin.i32(i32 {value}, i32 127)")
             text.store("i8", text.op(f"trunc i32 {value} to i8"), place)

@@ -1,7 +1,7 @@
-"""From int32 sums to bytes by numbers of each channel: sum * factor + term in float32, rounded, where that is certain.
+"""The rounding of int32 sums to bytes by numbers of each channel: sum * factor + term in float32, rounded if that is certain.
 
-An estimate is certain while it lies nearer to an integer than the channel's limit. Rows of the tile with others wait in a
-buffer, and at the tile's end the places of those outputs are listed, whatever bytes they were given.
+An estimate is certain if it is nearer to an integer than the channel's limit. Rows of the tile with uncertain estimates are put
+into a buffer, and at the tile's end the places of these outputs are listed, whatever bytes were stored for them.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from anydml.kernels.contract.epilogue.tally import Tally
 ESTIMATES = Signature("*numbers pitch step origin *ends *open")
 BEGUN = Signature("*state list room")
 FACTOR, TERM, LIMIT = 0, 1, 2  # the rows of the numbers, `pitch` bytes apart
-LOW, HIGH, ZERO = 0, 4, 8  # of the ends: float32 limits of estimates, and what is added to them, int32
-OPEN, LISTED, LIST, ROOM = 0, 8, 16, 24  # of the state: counts, where the list is, and how many it has room for
+LOW, HIGH, ZERO = 0, 4, 8  # offsets in `ends`: the float32 limits of estimates, and the int32 that is added to them
+OPEN, LISTED, LIST, ROOM = 0, 8, 16, 24  # offsets in the state: two counts, the address of the list, and its capacity
 STATE = 64  # bytes
 BY_ROW, BY_COLUMN = "row", "column"
 
 
 class Waiting(NamedTuple):
-    """The stack frame of a tile: sums of rows that wait, and which rows they are."""
+    """The stack frame of a tile: the sums of uncertain rows, and the numbers of these rows."""
 
     sums: str
     rows: str
 
 
 def waiting(text: Text, target: Target, height: int) -> Waiting:
-    """The stack frame of a tile of so many rows."""
+    """The stack frame of a tile with `height` rows."""
     width = target.vector_bytes
     sums = text.op(f"alloca [{height * dot_of(target).vectors * width} x i8], align {width}")
     return Waiting(sums, text.op(f"alloca [{height} x i64], align 8"))
@@ -68,7 +68,7 @@ def _number(text: Text, numbers: str, row: int) -> str:
 
 
 def estimated(text: Text, target: Target, sums: str, channel: Channel, clamped: bool) -> tuple[str, str]:
-    """The estimate rounded to int32, and how far it is from that, with a sign. clamped: to the ends."""
+    """The estimate rounded to int32, and its signed distance from that. clamped: whether estimates are clamped to `ends`."""
     lanes = target.vector_bytes // 4
     floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
     s = text.op(f"sitofp {ints} {sums} to {floats}")
@@ -84,11 +84,11 @@ def estimated(text: Text, target: Target, sums: str, channel: Channel, clamped: 
 
 
 def uncertain(text: Text, target: Target, distances: list[str], limit: str) -> str:
-    """The lanes in which some distance is the limit or more."""
+    """The lanes in which some distance reaches the limit."""
     lanes = target.vector_bytes // 4
     floats = f"<{lanes} x float>"
     found = rounding.largest(text, target, distances)
-    if len(distances) == 1:  # which has its sign
+    if len(distances) == 1:  # a single distance still has its sign
         found = text.op(f"call {floats} @llvm.fabs.v{lanes}f32({floats} {found})")
     return text.op(f"fcmp oge {floats} {found}, {limit}")
 
@@ -103,7 +103,7 @@ def some(text: Text, target: Target, masks: list[str]) -> str:
 
 
 def waits(text: Text, target: Target, rows: list[tuple[int, list[str]]], slots: Waiting | Slots, count: str) -> str:
-    """So many rows more wait, by their numbers and sums; how many there are then."""
+    """Put rows, given as numbers and sums, into the buffer after `count` others; the result is their new count."""
     width = target.vector_bytes
     for k, (m, sums) in enumerate(rows):
         slot = text.op(f"add i64 {count}, {k}")
@@ -128,11 +128,11 @@ def epilogue(
     listed: Callable[[str, str], None],
     stored: Stored | None = None,
 ) -> None:
-    """Round a tile's sums and store them at c. by: whether channels are rows or columns. of: the numbers of a
-    row's n-th vector.
+    """Round a tile's sums and store them at c. by: whether channels are rows or columns. of: the numbers of a row's n-th
+    vector.
 
-    listed: lists the uncertain outputs of a row, from its number and where its sums are. stored: stores the bytes of a row,
-    where that is not simply done.
+    listed: lists the uncertain outputs of a row, given its number and the address of its sums. stored: stores the bytes of a
+    row, if this takes more than one store.
     """
     dot, width = dot_of(target), target.vector_bytes
     ints = f"<{width // 4} x i32>"
@@ -159,7 +159,7 @@ def epilogue(
 
 
 def each_waiting(text: Text, target: Target, slots: Waiting, count: str, listed: Callable[[str, str], None]) -> None:
-    """List what is uncertain of the rows that wait."""
+    """List the uncertain outputs of the rows in the buffer."""
 
     def all_of() -> None:
         def one(i: str, _: list[str]) -> list[str]:
@@ -173,14 +173,16 @@ def each_waiting(text: Text, target: Target, slots: Waiting, count: str, listed:
 
 
 def list_row(text: Text, sums: str, numbers: str, place: str, lane: str | int = 1, inside: str | int = -1) -> None:
-    """List a row's uncertain outputs. place: of its first; lane: bytes to the next. inside: a mask of those that there are."""
+    """List the uncertain outputs of a row. place: the address of the first; lane: bytes to the next. inside: a mask of those
+    that exist."""
     first = text.op(f"sub i64 {text.op(f'ptrtoint ptr {place} to i64')}, %origin")
     given = f"ptr {sums}, ptr {numbers}, i64 %pitch, i64 {first}, i64 {lane}, i64 {inside}, ptr %ends, ptr %open"
     text.do(f"call void @list({given})")
 
 
 def functions(target: Target, by: str) -> list[str]:
-    """`void list(sums, numbers, pitch, first, lane, inside, ends, open)`: the uncertain outputs of a row of sums, listed."""
+    """The function `void list(sums, numbers, pitch, first, lane, inside, ends, open)`: lists the uncertain outputs of a row of
+    sums."""
     dot, lanes = dot_of(target), target.vector_bytes // 4
     text = Text()
     bits = "0"
@@ -220,12 +222,12 @@ def functions(target: Target, by: str) -> list[str]:
 
 
 def estimating(signature: Signature, by: str) -> Signature:
-    """The arguments of a kernel, with those of estimates if it makes them."""
+    """The signature of a kernel, with the arguments of estimates if it makes them."""
     return signature + ESTIMATES if by else signature
 
 
 def begun(target: Target) -> str:
-    """A state of nothing listed. Arguments: the state, where the list is, and how many it has room for."""
+    """The kernel that sets a state with nothing listed. Arguments: the state, the address of the list, and its capacity."""
     text = Text()
     BEGUN.load(text)
     for at, value in ((OPEN, "0"), (LISTED, "0"), (LIST, "%list"), (ROOM, "%room")):

@@ -1,4 +1,4 @@
-"""Records of filters, which a tile has as columns, and the terms of an output's places, which it has as rows.
+"""Records of filters that are columns of a tile, and the terms of outputs, which are rows.
 
 q = (sum a b') - (sum a) zb' + za X as in `records`, with X = K zb' - (sum of b' of the filter): (sum a) is a window's sum.
 """
@@ -17,7 +17,8 @@ from anydml.kernels.contract.images.rows import rounded_up
 from anydml.kernels.contract.tile import panel_columns
 
 COLUMN = 16  # bytes of a filter's record
-# where the fields of a panel of 32 are, each for all its filters: int32, float32, int32 twice; BIAS: what a term has not taken
+# the offsets of the fields of a panel of 32 filters, each field for all filters: int32, float32, int32 twice; BIAS: the part of
+# a bias that is not in the term
 TERM, SCALE, ZERO_POINT, BIAS = 0, 128, 256, 384
 FILTERS = Signature(
     "panels last *sums *columns k *a_zero_point *b_zero_point b_zero_point_step *b_scale b_scale_step *bias bias_step *modes"
@@ -25,7 +26,7 @@ FILTERS = Signature(
 
 
 def filters(target: Target, flipped: bool, b_signed: bool, scaled: bool, biased: bool) -> str:
-    """The records of the filters of so many panels, for an A of UINT8; flipped: it is INT8, its highest bits flipped.
+    """The records of the filters of `panels` panels, for an A of UINT8; flipped: for INT8 with its highest bits flipped.
 
     Arguments: FILTERS, steps in bytes; sums: of packed filters.
     """
@@ -68,12 +69,12 @@ def filters(target: Target, flipped: bool, b_signed: bool, scaled: bool, biased:
 
 # --- the sums of windows ---
 
-SUMMED = 2  # vectors of places side by side
+SUMMED = 2  # vectors of outputs that are summed at once
 PLACES = Signature("*image plane fours *sums count *b_zero_point")
 
 
 def places(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
-    """int32 sums of all channels at every place of an image, where they are needed: unless `full`, not for a zero point 0.
+    """The int32 sums of all channels at every place of an image; unless `full`, they are not needed for a zero point of 0.
 
     Arguments: PLACES. plane: bytes from four channels to the next four.
     """
@@ -108,7 +109,7 @@ TERMS = Signature("*sums line lines outputs *offsets taps *terms *b_zero_point")
 
 
 def terms(target: Target, a_signed: bool, b_signed: bool, full: bool) -> str:
-    """The term of every place of the output: -(sum of its window), times the B zero point unless `full`.
+    """The term of every output: -(sum of its window), times the B zero point unless `full`.
 
     Arguments: TERMS. sums: those of `places`; line: bytes between lines of them. Lines of terms have no gaps between them.
     """

@@ -7,7 +7,8 @@ from anydml.kernels.contract.epilogue import estimates, rounding, rule
 
 
 def functions(target: Target, output: str, biased: bool, by: str = "", bias_at: int | None = None) -> list[str]:
-    """None for int32; for bytes those that estimate them by the numbers of rows or columns, or else that round them."""
+    """None for int32; for bytes, those that estimate them by the numbers of rows or columns, or those that round them
+    exactly."""
     if output == "i32":
         return []
     if by:

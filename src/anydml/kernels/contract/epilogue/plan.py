@@ -19,13 +19,13 @@ MODES = 16  # bytes
 
 
 def by_row(at: IntegerLayout) -> list[Matrix]:
-    """The sources of the records of rows, and of the modes."""
+    """The tensors that the records of rows and the modes are made from."""
     p = at.problem
     return [p.a_zero_point, *(p.scales or ()), *((p.y_zero_point,) if p.scales else ()), *((p.bias,) if p.bias else ())]
 
 
 def parameters(at: IntegerLayout, batch: Batch, rows: range, first: int, count: int, into: At, modes: At) -> Step:
-    """The records of rows, but for their terms, and the modes, for so many columns from the first."""
+    """The records of rows without their terms, and the modes, for `count` columns from `first` on."""
     p, row, none = at.problem, rows.start, At("constants")
     by_column = p.bias is not None and bool(p.bias.column)
     output = "i32" if p.scales is None else p.output
@@ -53,7 +53,7 @@ def parameters(at: IntegerLayout, batch: Batch, rows: range, first: int, count: 
 
 
 def row_sums(at: IntegerLayout, batch: Batch, rows: range, a: At, a_row: int, row_bytes: int, into: At, modes: At) -> Step:
-    """The terms of the records of rows."""
+    """The step that computes the terms of the records of rows."""
     p, none = at.problem, At("constants")
     biased = at.kind.biased and at.blocks == 1
     code = engine.compiled(records.row_sums, at.target, p.a_signed, p.b_signed, at.kind.full, biased)
@@ -63,13 +63,15 @@ def row_sums(at: IntegerLayout, batch: Batch, rows: range, a: At, a_row: int, ro
 
 
 class ColumnRecords:
-    """The records of some panels' columns. `ready` makes what they are made from; `step` makes them, from sums."""
+    """The records of the columns of some panels: `ready` makes their parameters contiguous, `step` computes the records from
+    sums."""
 
     def __init__(self, at: IntegerLayout, batch: Batch, panels: range, into: At) -> None:
         self.at, self.batch, self.panels, self.into = at, batch, panels, into
 
     def ready(self, scratch: Scratch) -> Generator[Step, None, tuple[At, At]]:
-        """Zero points and scales as the kernel reads them: one, or one after the other for a whole panel at least."""
+        """The zero points and scales as the kernel reads them: one for all columns, or contiguous, for at least a whole
+        panel."""
         scales = self.at.problem.scales
         zero_point = yield from self._across(self.at.problem.b_zero_point, 1, scratch)
         scale = At("constants") if scales is None else (yield from self._across(scales[1], 4, scratch))

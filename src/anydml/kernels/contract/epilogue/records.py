@@ -1,11 +1,12 @@
-"""The epilogue's parameters, which a tile reads beside A and B: the records of rows and of columns, and how to round.
+"""The epilogue's parameters, which a tile reads beside A and B: the records of rows and of columns, and modes of rounding.
 
-q = sum (a - za)(b' - zb') with b' as the tile reads it and zb' moved along, so with X = K zb' - (sum of b' in the column)
+q = sum (a - za)(b' - zb'), with b' as the tile reads it and zb' shifted in the same way, so with X = K zb' - (sum of b' in the
+column)
 
     q = (sum a b') - (sum a) zb' + za X
 
-which is a term for the row plus a term for the column, or, where zero points differ by row or by column, two products.
-All sums are taken modulo 2^32.
+which adds a term for the row and a term for the column or, if zero points differ by row or by column, two products. All sums
+are taken modulo 2^32.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from anydml.kernels.contract.epilogue.rule import A_ZERO_POINT, BIAS, ESTIMATE, 
 from anydml.kernels.contract.tile import column_bytes, panel_columns
 
 INFINITE = 0x7F800000
-FAR = 60  # a factor of the estimate within 2^-60 .. 2^60 makes no float32 overflow or become subnormal on the way
+FAR = 60  # with factors of the estimate within 2^-60 .. 2^60, no intermediate float32 overflows or becomes subnormal
 
 # --- parameters ---
 
@@ -31,13 +32,12 @@ THRESHOLD, RULE, TAKEN = 0, 4, 8
 
 
 def parameters(target: Target, a_signed: bool, output: str, biased: bool = False, by_column: bool = False) -> str:
-    """The records of m rows but for their term, and the modes; status 1 where a scale is zero, infinite or NaN.
+    """The kernel for the records of m rows without their terms, and the modes; status 1 if a scale is zero, infinite or NaN.
 
-    Arguments: PARAMETERS, steps in bytes; bound: the float32 bits of no less than any |q|; room: the largest magnitude of a
-    bias with which sums still fit int32. output "i32": AZeroPoint alone.
-    The modes are the threshold of the estimate, float32, whether the rule decides everything, int32, and a mask, int32, of
-    biases that are part of the term: all of them or none, which leaves them to the rule.
-    by_column: biases are those of the n columns.
+    Arguments: PARAMETERS, steps in bytes; bound: the float32 bits of an upper bound of all |q|; room: the largest magnitude of
+    a bias with which sums still fit int32. output "i32": AZeroPoint alone. The modes are the threshold of the estimate,
+    float32; whether the rule decides everything, int32; and a mask, int32, of biases that are part of the term: all of them, or
+    none, which leaves them to the rule. by_column: biases are those of the n columns.
     """
     text = Text()
     PARAMETERS.load(text)
@@ -88,7 +88,7 @@ def parameters(target: Target, a_signed: bool, output: str, biased: bool = False
     if biased and by_column:
         _, biases = fold(text, "0", "%n", 1, [("i32", "0")], larger_bias)
 
-    # BScale: vectors where it is contiguous, one element where all are the same
+    # BScale: read in vectors if contiguous, once if it is the same for all columns
     lanes = target.vector_bytes // 4
     vector = f"<{lanes} x i32>"
 
@@ -134,12 +134,12 @@ def parameters(target: Target, a_signed: bool, output: str, biased: bool = False
         taken = text.op(f"icmp sle i64 {magnitude}, %room")
         text.store("i32", text.op(f"sext i1 {taken} to i32"), "%modes", TAKEN)
         bound = text.op(f"fadd float {bound}, {text.op(f'uitofp i64 {magnitude} to float')}")
-        bound = text.op(f"fmul float {bound}, {real(1 + 2.0**-20)}")  # above what these three roundings may lose
+        bound = text.op(f"fmul float {bound}, {real(1 + 2.0**-20)}")  # more than these three roundings may lose
     largest = text.op(f"fmul float {text.op(f'fmul float {value(large)}, {value(b_high)}')}, {bound}")
     in_range = text.op(f"and i1 {in_range}, {text.op(f'fcmp ole float {largest}, {real(2.0**30)}')}")
     in_range = text.op(f"and i1 {in_range}, {taken}")
     rule = text.op(f"zext i1 {text.op(f'xor i1 {in_range}, true')} to i32")
-    # of powers of two, float32 loses nothing while |q| <= 2^24, nor where more than that saturates: 2^24 2^-15 = 512
+    # powers of two: float32 is exact while |q| <= 2^24, or larger q saturate anyway: 2^24 2^-15 = 512
     coarse = text.op(f"fcmp oge float {text.op(f'fmul float {value(small)}, {value(b_low)}')}, {real(2.0**-15)}")
     coarse = text.op(f"or i1 {coarse}, {text.op(f'fcmp ole float {bound}, {real(2.0**24)}')}")
     powers = text.op(f"and i1 {coarse}, {text.op(f'icmp eq i32 {fraction}, 0')}")
@@ -174,9 +174,9 @@ ROW_SUMS = Signature("*a a_row k m *rows *b_zero_point *bias bias_step *modes")
 
 
 def store_term(text: Text, term: str, i: str, mask: str, into: tuple[str, int, int] | None = None) -> None:
-    """Store the i-th record's term, and its bias beside it. mask: of what the modes add of a bias to its term, if there is one.
+    """Store the i-th record's term and its bias. mask: the bits of the bias that are added to the term, "" if there is no bias.
 
-    into: the record, and where in it these are, if it is not a row's.
+    into: the address of another record than a row's, with the offsets of both fields.
     """
     record, at, bias_at = into or (text.at("%rows", text.op(f"mul i64 {i}, {ROW}")), TERM, BIAS)
     if mask:
@@ -188,10 +188,10 @@ def store_term(text: Text, term: str, i: str, mask: str, into: tuple[str, int, i
 
 
 def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased: bool = False) -> str:
-    """The term of each of m row records: -(sum of the row), times the B zero point unless `full`. Nothing is read for 0.
+    """The term of each of m row records: -(sum of the row), times the B zero point unless `full`. For 0, nothing is read.
 
-    biased: times the B zero point in any case, and plus the row's bias, unless the modes leave that to the rule.
-    Arguments: ROW_SUMS. k: bytes of a row as the tile reads it, a multiple of 4.
+    biased: times the B zero point in any case, plus the row's bias, unless the modes leave that to the rule. Arguments:
+    ROW_SUMS. k: bytes of a row as the tile reads it, a multiple of 4.
     """
     dot, width = dot_of(target), target.vector_bytes
     packed_signed = dot.b_signed(a_signed, b_signed)
@@ -223,7 +223,7 @@ def row_sums(target: Target, a_signed: bool, b_signed: bool, full: bool, biased:
     ones = f"splat (i32 {dot.ones})"
 
     def plus(sums: str, x: str) -> str:
-        # the operand of different bytes comes second where the first one is read as the same four everywhere
+        # if one operand is read as the same four bytes everywhere, it has to be the first
         a, b = (ones, x) if dot.planar else (x, ones)
         return dot.emit(text, sums, a, b, a_signed, packed_signed)
 
@@ -263,9 +263,9 @@ COLUMNS = Signature("panels last *sums *columns k *a_zero_point *b_zero_point *b
 
 
 def columns(target: Target, a_signed: bool, b_signed: bool, full: bool, scale_step: int | None, zero_point_step: int) -> str:
-    """The records of the columns of so many panels.
+    """The kernel for the records of the columns of `panels` panels.
 
-    Arguments: COLUMNS. scale_step, zero_point_step: 0 for one BScale or zero point, else the bytes of one; None: no scale.
+    Arguments: COLUMNS. scale_step, zero_point_step: 0 for one BScale or zero point, else the size of one; None: no scale.
     """
     dot, width = dot_of(target), target.vector_bytes
     lanes = width // 4

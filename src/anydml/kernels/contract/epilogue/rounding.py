@@ -1,8 +1,8 @@
-"""From int32 sums to 8-bit outputs: q * AScale * BScale / OutputScale rounded once, half to even, and saturated.
+"""The rounding of int32 sums to 8-bit outputs: q * AScale * BScale / OutputScale, rounded once, half to even, and saturated.
 
-The estimate: t = q * fl(AScale / OutputScale) * BScale in float32 is off by less than 2^-14 wherever the output does not
-saturate, so that rint(t) is the result unless t is that near to a half-integer. Rows of the tile in which it does wait
-in a buffer for the rule (`rule`). Why both are exact is written in docs/decisions/0005-exact-rounding-in-the-tile.md.
+The estimate t = q * fl(AScale / OutputScale) * BScale in float32 has an error below 2^-14 wherever the output does not
+saturate, so that rint(t) is the result unless t is that near to a half-integer. Rows of the tile with such a t are put into a
+buffer for the rule (`rule`). docs/decisions/0005-exact-rounding-in-the-tile.md has the proofs.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from anydml.kernels.contract.epilogue.rule import ESTIMATE, ROW, ZERO_POINT, bou
 
 
 def undecided(target: Target) -> float:
-    """An estimate that is no nearer than this to an integer is left to the rule."""
+    """The distance from an integer from which on an estimate is left to the rule."""
     return 0.5 - (2.0**-14 if fused(target) else 2.0**-13)
 
 
-Stored = Callable[[str, str, int | str], None]  # bytes, their place, and which row they are, a number or a value
+Stored = Callable[[str, str, int | str], None]  # the bytes, their address, and the number of their row, as an int or in code
 
 
 class Slots(NamedTuple):
-    """The stack frame of a tile: sums that wait for the rule, the rows they are of, counts of rows, and a row's bytes."""
+    """The stack frame of a tile.
+
+    sums, rows: the buffer for the rule, and the numbers of its rows; always: whether the rule decides everything; redone: the
+    count of rows that it decided; tiles: the count of tiles; rounded: a row's bytes.
+    """
 
     sums: str
     rows: str
@@ -61,9 +65,9 @@ def epilogue(
     row_step: int = ROW,
     stored: Stored | None = None,
 ) -> None:
-    """Round a tile's sums and store them at c. biased: the records of rows have a bias in one zero point's place.
+    """Round a tile's sums and store them at c. biased: the records of rows have a bias in the place of the second zero point.
 
-    row_step: 0 where all rows have one record. stored: stores the bytes of a row, where that is not simply done.
+    row_step: 0 if all rows share one record. stored: stores the bytes of a row, if this takes more than one store.
     """
     dot, width = dot_of(target), target.vector_bytes
     height, row_bytes = len(sums), dot.vectors * width
@@ -142,13 +146,13 @@ def epilogue(
 
 
 def counted(text: Text, slots: Slots) -> None:
-    """One tile more."""
+    """Count one tile."""
     tiles = text.op(f"add i64 {text.op(f'load i64, ptr {slots.tiles}, align 8')}, 1")
     text.do(f"store i64 {tiles}, ptr {slots.tiles}, align 8")
 
 
 def judged(text: Text, slots: Slots, waiting: str, height: int) -> None:
-    """So many rows of a tile wait: where every other one does, the estimate is given up for the rest of the call."""
+    """Count the rows in a tile's buffer; if these are half of all rows, the estimate is not tried for the rest of the call."""
     redone = text.op(f"add i64 {text.op(f'load i64, ptr {slots.redone}, align 8')}, {waiting}")
     text.do(f"store i64 {redone}, ptr {slots.redone}, align 8")
     tiles = text.op(f"add i64 {text.op(f'load i64, ptr {slots.tiles}, align 8')}, 8")  # a few tiles are no evidence
@@ -159,9 +163,9 @@ def judged(text: Text, slots: Slots, waiting: str, height: int) -> None:
 
 
 def estimated(text: Text, target: Target, sums: str, scale: str, factor: str | None = None) -> tuple[str, str]:
-    """The estimate rounded to int32, and how far it is from that, with a sign.
+    """The estimate rounded to int32, and its signed distance from that.
 
-    factor: without one, the scale is both multiplied: that is rounded, instead of the sums' product with the factor.
+    factor: None if the scale contains it: then the product of both is rounded, instead of that of the sums with the factor.
     """
     lanes = target.vector_bytes // 4
     floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
@@ -173,12 +177,12 @@ def estimated(text: Text, target: Target, sums: str, scale: str, factor: str | N
     back = text.op(f"sitofp {ints} {rounded} to {floats}")
     if not fused(target):
         return rounded, text.op(f"fsub {floats} {t}, {back}")
-    minus = text.op(f"fneg {floats} {back}")  # and the product before it was rounded
+    minus = text.op(f"fneg {floats} {back}")  # takes the product before it was rounded
     return rounded, text.op(f"call {floats} @llvm.fma.v{lanes}f32({floats} {u}, {floats} {scale}, {floats} {minus})")
 
 
 def nearest(text: Text, target: Target, t: str) -> tuple[str, str]:
-    """A vector of float32, or what it is limited to on the way, and that rounded to int32."""
+    """A vector of float32, perhaps clamped on the way, and its rounding to int32."""
     lanes = target.vector_bytes // 4
     floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
     if target.architecture == "x86":
@@ -187,7 +191,7 @@ def nearest(text: Text, target: Target, t: str) -> tuple[str, str]:
     else:
         if target.architecture == "aarch64":
             even = text.op(f"call {floats} @llvm.roundeven.v{lanes}f32({floats} {t})")
-        else:  # elsewhere that may be a function of a library; adding this rounds to an integer, and what is cut off saturates
+        else:  # elsewhere, roundeven may be a library's function; adding this rounds to an integer, and clamped values saturate
             big, far = f"splat (float {real(1.5 * 2.0**23)})", real(2.0**21)
             t = bounded(text, floats, "olt", t, f"splat (float {far})")
             t = bounded(text, floats, "ogt", t, f"splat (float {real(-(2.0**21))})")
@@ -213,7 +217,7 @@ def _larger_magnitude(text: Text, target: Target, x: str, y: str) -> str:
     if lanes == 16:
         name = "llvm.x86.avx512.mask.range.ps.512"
         return text.op(f"call {floats} @{name}({floats} {x}, {floats} {y}, i32 11, {floats} {x}, i16 -1, i32 4)")
-    # magnitudes compare as the integers that their bits are
+    # magnitudes compare like the integers of their bits
     bits = [text.op(f"bitcast {floats} {v} to {ints}") for v in (x, y)]
     x, y = (text.op(f"bitcast {ints} {text.op(f'and {ints} {v}, splat (i32 {0x7FFFFFFF})')} to {floats}") for v in bits)
     return text.op(f"select <{lanes} x i1> {text.op(f'fcmp ogt {floats} {x}, {y}')}, {floats} {x}, {floats} {y}")
@@ -240,14 +244,14 @@ def pack(text: Text, target: Target, signed: bool, vectors: list[str]) -> str:
     packed = saturated(text, target, signed, v)
     if width == 16:
         return packed
-    # lane i holds four bytes of each vector
+    # lane i has four bytes of each vector
     order = [4 * lane + v for v in range(4) for lane in range(width // 16)]
     words = text.op(f"bitcast {bytes_} {packed} to {ints}")
     return text.op(f"bitcast {ints} {shuffle(text, words, words, ints, order)} to {bytes_}")
 
 
 def put(text: Text, target: Target, packed: str, rows: list[int], c: str, c_row: str, stored: Stored | None) -> None:
-    """Store the bytes of one or two rows, as `pack` makes them, at c. stored: stores them where that is not simply done."""
+    """Store the bytes of one or two rows, packed by `pack`, at c. stored: stores a row if this takes more than one store."""
     width = target.vector_bytes
     for at, m in enumerate(rows):
         bytes_ = shuffle(text, packed, packed, f"<{width} x i8>", range(at * width // 2, (at + 1) * width // 2))
@@ -259,14 +263,14 @@ def put(text: Text, target: Target, packed: str, rows: list[int], c: str, c_row:
 
 
 def saturated(text: Text, target: Target, signed: bool, vectors: list[str], added: str | None = None) -> str:
-    """Four vectors of int32 as bytes: lane by lane of 16 bytes, four of each vector. added: an int16 zero point, in vectors."""
+    """Four vectors of int32 as bytes: in each lane of 16 bytes, four of each vector. added: an int16 zero point, in vectors."""
     width = target.vector_bytes
     ints, shorts, bytes_ = f"<{width // 4} x i32>", f"<{width // 2} x i16>", f"<{width} x i8>"
     name, end = {64: ("avx512", ".512"), 32: ("avx2", ""), 16: ("sse2", ".128")}[width]
     low, high = (
         text.op(f"call {shorts} @llvm.x86.{name}.packssdw{end}({ints} {vectors[i]}, {ints} {vectors[i + 1]})") for i in (0, 2)
     )
-    if added is not None:  # what saturates here saturates bytes, with any zero point
+    if added is not None:  # what saturates int16 also saturates bytes, for every zero point
         low, high = (
             text.op(f"call {shorts} @llvm.sadd.sat.v{width // 2}i16({shorts} {x}, {shorts} {added})") for x in (low, high)
         )

@@ -1,7 +1,7 @@
 """The rule: q * AScale * BScale / OutputScale rounded half to even, exactly, in float64.
 
-With p = AScale * BScale, exact in float64, and h a half-integer next to the quotient, one fused multiply-add of
-q * p - h * OutputScale is zero exactly at the tie, and has the sign of the distance elsewhere. Why is written in
+With p = AScale * BScale, exact in float64, and h a half-integer next to the quotient, one fused multiply-add q * p - h *
+OutputScale is exactly zero at the tie, and has the sign of the distance elsewhere. The proof is in
 docs/decisions/0005-exact-rounding-in-the-tile.md.
 """
 
@@ -11,18 +11,19 @@ from anydml.kernels.code.emit import Text, real, splat
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.dot import dot_of
 
-# The record of a row and where its fields are: int32 or float32 and, for the rule, float64. Two are there twice, once for
-# each vector of a row: a value that is needed once stays in memory as an operand, another takes a register that is not free.
+# The record of a row and the offsets of its fields: int32 or float32 and, for the rule, float64. Two fields are stored twice,
+# one for each vector of a row: a value that is used once can stay in memory as an operand, and takes no register.
 ROW = 64
 TERM, A_ZERO_POINT = 0, 4
 ESTIMATE, ZERO_POINT = (8, 12), (16, 20)
 BIAS = 20  # in the place of the second zero point
 ABOUT, A_SCALE, OUTPUT_SCALE, LOW, HIGH = 24, 32, 40, 48, 56
-SCALED = "0x52A0000000000000"  # 2^299: every scale and product of two becomes an integer, all far from float64's ends
+# 2^299: makes every scale, and every product of two, an integer far from the ends of float64's range
+SCALED = "0x52A0000000000000"
 
 
 def fused(target: Target) -> bool:
-    """Whether there is a fused multiply-add; where there is none, asking LLVM for it would call a library."""
+    """Whether there is a fused multiply-add; without one, LLVM would call a library for it."""
     return "fma" in target.features or target.architecture == "aarch64"
 
 
@@ -31,10 +32,10 @@ def limits(signed: bool) -> tuple[int, int]:
 
 
 def rule_of_row(text: Text, signed: bool, a_scale: str, output_scale: str, zero_point: str, record: str) -> None:
-    """The fields of a row's record that the rule reads; float32 scales, int32 zero point."""
+    """Store the fields of a row's record that the rule reads; float32 scales, int32 zero point."""
     a, y = (text.op(f"fpext float {x} to double") for x in (a_scale, output_scale))
     text.store("double", text.op(f"fdiv double {a}, {y}"), record, ABOUT)
-    # scaled to integers; the signs of both scales move to AScale
+    # scaled to integers; AScale takes the signs of both scales
     negative = text.op(f"fcmp olt double {y}, 0.0")
     for x, field in ((a, A_SCALE), (y, OUTPUT_SCALE)):
         scaled = text.op(f"fmul double {x}, {SCALED}")
@@ -47,9 +48,10 @@ def rule_of_row(text: Text, signed: bool, a_scale: str, output_scale: str, zero_
 def functions(
     target: Target, signed: bool, *, wide: bool = False, biased: bool = False, bias_at: int | None = None
 ) -> list[str]:
-    """`void rule(sums, row record, BScale of the panel's columns, output)`: one row of a tile by the rule.
+    """The function `void rule(sums, row record, BScale of the panel's columns, output)`, which decides one row of a tile.
 
-    wide: int64 sums. biased: the record has a bias, which is added to them. bias_at: the columns have, so far behind BScale.
+    wide: int64 sums. biased: the record has a bias, which is added to the sums. bias_at: the offset of the columns' biases from
+    BScale, if columns have them.
     """
     dot, lanes = dot_of(target), target.vector_bytes // 8
     columns = dot.vectors * target.vector_bytes // 4
@@ -73,10 +75,10 @@ def functions(
         h = text.op(f"fadd {doubles} {_floor(text, target, doubles, t)}, splat (double 5.000000e-01)")
         g = text.op(f"fmul {doubles} {h}, {y}")
         p = text.op(f"fmul {doubles} {b}, {a}")
-        # an integer: a quarter with its sign, or nothing, decides between the neighbours
+        # e is an integer: a quarter with its sign, or 0, decides between the neighbours
         e = _quarter(text, doubles, _product_less(text, target, doubles, q, p, g))
         r = bounded(text, doubles, "ogt", bounded(text, doubles, "olt", text.op(f"fadd {doubles} {h}, {e}"), high), low)
-        r = text.op(f"fadd {doubles} {r}, splat (double {real(1.5 * 2.0**52)})")  # rounds, to the low bits
+        r = text.op(f"fadd {doubles} {r}, splat (double {real(1.5 * 2.0**52)})")  # rounds; the result is in the low bits
         n = text.op(f"add {longs} {text.op(f'bitcast {doubles} {r} to {longs}')}, {offset}")
         text.store(f"<{lanes} x i8>", text.op(f"trunc {longs} {n} to <{lanes} x i8>"), "%into", at)
     text.do("ret void")
@@ -90,7 +92,7 @@ def functions(
 
 
 def bounded(text: Text, kind: str, comparison: str, value: str, bound: str) -> str:
-    """The value where it compares so with the bound, else the bound: one instruction."""
+    """The value if the comparison with the bound holds, else the bound: one instruction."""
     count = kind[1:-1].split(" x ")[0]
     return text.op(
         f"select <{count} x i1> {text.op(f'fcmp {comparison} {kind} {value}, {bound}')}, {kind} {value}, {kind} {bound}"
@@ -98,7 +100,7 @@ def bounded(text: Text, kind: str, comparison: str, value: str, bound: str) -> s
 
 
 def _quarter(text: Text, kind: str, value: str) -> str:
-    """1/4 with the sign of an integer, or 0."""
+    """1/4 with the sign of an integer; 0 for 0."""
     if kind == "<8 x double>":
         arguments = f"{kind} {value}, {kind} splat (double 2.500000e-01), i32 2, {kind} {value}, i8 -1, i32 4"
         return text.op(f"call {kind} @llvm.x86.avx512.mask.range.pd.512({arguments})")
@@ -107,7 +109,7 @@ def _quarter(text: Text, kind: str, value: str) -> str:
 
 
 def _product_less(text: Text, target: Target, kind: str, q: str, p: str, g: str) -> str:
-    """q * p - g with the sign and the zero of the exact number."""
+    """q * p - g with the sign of the exact number, and 0 only if that is 0."""
     count = kind[1:-1].split(" x ")[0]
     if fused(target):
         minus = text.op(f"fneg {kind} {g}")
@@ -118,7 +120,7 @@ def _product_less(text: Text, target: Target, kind: str, q: str, p: str, g: str)
         high = text.op(f"fsub {kind} {scaled}, {text.op(f'fsub {kind} {scaled}, {x}')}")
         return high, text.op(f"fsub {kind} {x}, {high}")
 
-    # Dekker: the product and what its rounding lost
+    # Dekker: the product and its rounding error
     (q1, q0), (p1, p0) = halves(q), halves(p)
     product = text.op(f"fmul {kind} {q}, {p}")
     lost = text.op(f"fsub {kind} {text.op(f'fmul {kind} {q1}, {p1}')}, {product}")
@@ -128,7 +130,7 @@ def _product_less(text: Text, target: Target, kind: str, q: str, p: str, g: str)
 
 
 def _floor(text: Text, target: Target, kind: str, value: str) -> str:
-    """Of magnitudes up to 2^51."""
+    """The floor of magnitudes up to 2^51."""
     count = kind[1:-1].split(" x ")[0]
     if "sse4.1" in target.features or target.architecture == "aarch64":
         return text.op(f"call {kind} @llvm.floor.v{count}f64({kind} {value})")

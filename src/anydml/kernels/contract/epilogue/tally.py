@@ -1,4 +1,4 @@
-"""Counts of what waits, in code that runs straight on: conditions lead to code that makes them larger, and back."""
+"""A counter in straight-line code: where a condition holds, the code branches off to raise it, and returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from anydml.kernels.code.emit import Text
 
 
 class Tally:
-    """A count that begins at 0 where it is made. count: its value at this place of the code."""
+    """A count that begins at 0 where the object is made. count: its value at this point of the code."""
 
     def __init__(self, text: Text) -> None:
         self.text, self.count, self._before = text, "0", text.name("none")
@@ -16,7 +16,7 @@ class Tally:
         text.label(self._before)
 
     def add(self, condition: str, more: Callable[[str], str]) -> None:
-        """Where a condition holds, which is seldom, the count becomes what code makes of it; the code has no labels."""
+        """Emit code that raises the count to `more(count)` if a condition holds, which is seldom; that code has no labels."""
         text, wait, go, now = self.text, *(self.text.name(x) for x in ("wait", "go", "waiting"))
         text.branch(condition, wait, go, seldom=True)
         text.label(wait)

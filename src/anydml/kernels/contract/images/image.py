@@ -1,9 +1,9 @@
-"""The image of an input that windows are read from: its padding written out, so that a window's elements are where its output
-says, and those of neighbouring outputs side by side.
+"""The image of an input that windows are read from: its padding is written out, and neighbouring outputs read neighbouring
+elements.
 
-Along every dimension, element u of a window that begins at output o is source element o * stride + u * dilation - start.
-The image has rows of phases: u * dilation = q * stride + r, and the elements of one r lie in one phase, at o + q. So a
-convolution of any stride reads contiguous bytes, and what no window reads in between is not in the image.
+Along every dimension, element u of a window that begins at output o is source element o * stride + u * dilation - start. The
+image has rows of phases: u * dilation = q * stride + r, and the elements of one r form one phase, at o + q. So a convolution of
+any stride reads contiguous bytes, and elements that no window reads are not in the image.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ImageAxis(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Elements of a phase."""
+        """The number of elements of a phase."""
         return self.outputs + (self.taps - 1) * self.dilation // self.stride
 
 
@@ -48,17 +48,18 @@ FILL = Signature(
 
 
 def of_axis(axis: ImageAxis, d: str = "") -> dict[str, int]:
-    """The arguments of an axis, or of that of a dimension."""
+    """The arguments for an axis; d: the letter of its dimension, or "" if there is only one."""
     numbers = axis.phases, axis.length, axis.stride, axis.dilation, axis.start, axis.size, axis.step
     return dict(zip(_AXIS_NAMES[d], numbers, strict=True))
 
 
 def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -> str:
-    """The image of so many channels: rows in the order of their addresses, so that what is written too far is written again.
+    """The kernel that writes the image of `channels` channels; rows in the order of their addresses, since each may write
+    beyond its end.
 
-    Arguments: FILL. end: behind the last element of the input. channel: bytes between channels. bounds: for each phase of x
-    three int64 to work in. hop: bytes from one element of a row to the next, of HOPS, or 0 for any.
-    fours: channels count fours of them, whose bytes are contiguous in every place; flipped: with their highest bits flipped.
+    Arguments: FILL. end: the address behind the last element of the input. channel: bytes between channels. bounds: scratch of
+    three int64 for each phase of x. hop: bytes from one element of a row to the next, of HOPS, or 0 for any. fours: channels
+    are fours of channels, whose bytes are contiguous at every place; flipped: whether their highest bits are flipped.
     """
     width, size = target.vector_bytes, 4 if fours else 1
     text = Text()
@@ -69,7 +70,8 @@ def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -
     hop_x = text.op("mul i64 %stride_x, %step_x")
 
     def bound(phase: str, _: list[str]) -> list[str]:
-        """For a phase of x: the first of its elements that is inside, the end of these, and where that one is in a row."""
+        """Store for a phase of x: its first element inside the input, the end of these, and the offset of the first one in a
+        row."""
         rest = text.op(f"urem i64 {text.op(f'mul i64 {phase}, %dilation_x')}, %stride_x")
         less = text.op("sub i64 %stride_x, 1")
         ends = []
@@ -97,7 +99,7 @@ def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -
         fold(text, "0", rounded_up(text, scaled(count), width), width, [], one)
 
     def row(into: str, source: str, inside: str) -> str:
-        """All phases of a row, whose elements are inside the input or not; where the next one is."""
+        """Write all phases of a row; inside: whether the row is in the input. Returns the address of the next row."""
 
         def phase(p: str, state: list[str]) -> list[str]:
             (at,) = state
@@ -122,7 +124,7 @@ def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -
         return fold(text, "0", "%phases_x", 1, [("ptr", into)], phase)[1][0]
 
     def axis(name: str, body: Callable[[str, str, str, str], str]) -> Callable[[str, str, str], str]:
-        """A loop over the phases of a dimension and their elements: `body(image, source, inside, name) -> image`."""
+        """A function that loops over the phases and elements of a dimension: `body(image, source, inside, name) -> image`."""
 
         def loops(into: str, source: str, inside: str) -> str:
             def phase(p: str, state: list[str]) -> list[str]:
@@ -152,7 +154,7 @@ def fill(target: Target, hop: int, fours: bool = False, flipped: bool = False) -
     return kernel(text, [f"declare i64 @llvm.{how}.i64(i64, i64)" for how in ("smax", "umin")])
 
 
-# --- where the windows' elements are ---
+# --- the elements of windows ---
 
 OF_TAPS = ("taps", "phases", "length", "stride", "dilation", "unit")
 _TAPS_NAMES = {d: tuple(f"{name}_{d}" for name in OF_TAPS) for d in "zyx"}
@@ -165,7 +167,8 @@ def of_taps(d: str, *numbers: int) -> dict[str, int]:
 
 
 def offsets(target: Target) -> str:
-    """For each element k of a window, {channels, z, y, x}: how far in the image it is from the window's place; int64.
+    """The kernel that writes for each element k of a window, {channels, z, y, x}, its offset in the image from the window;
+    int64.
 
     Arguments: OFFSETS. channel: bytes of an image's channel. unit: bytes from one element of a phase to the next.
     """
@@ -208,15 +211,15 @@ def offsets(target: Target) -> str:
 
 
 PLACES = Signature("first last panels columns width segments *places outputs_x outputs_y unit_y unit_z")
-RECORD = 16  # bytes of a segment: where it is in the image, less the column at which it begins, and that column
-NEVER = 255  # where a segment begins that is not there
+RECORD = 16  # bytes of a segment: its offset in the image minus the column at which it begins, and that column
+NEVER = 255  # the column of a segment that does not exist
 
 
 def places(target: Target) -> str:
-    """For each panel of outputs, the segments that are side by side in the image.
+    """The kernel that writes, for each panel of outputs, the segments that are contiguous in the image.
 
-    Arguments: PLACES. first, last: the columns at which the first panel begins, and the last one. columns: of them all.
-    width: of a panel.
+    Arguments: PLACES. first, last: the columns at which the first and the last panel begin. columns: of all panels. width: of a
+    panel.
     """
     text = Text()
     PLACES.load(text)

@@ -1,4 +1,4 @@
-"""Rows of an image, copied from the input: elements side by side, or those of four channels in every place."""
+"""The copying of an image's rows from the input: contiguous elements, or those of four channels at every place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.fours import FLIP, by_column
 from anydml.kernels.copy.text import short
 
-HOPS = (1, 2, 4)  # bytes between a row's elements that vectors are shuffled for
+HOPS = (1, 2, 4)  # bytes between a row's elements for which vectors are shuffled
 
 
 def rounded_up(text: Text, count: str, of: int) -> str:
@@ -18,7 +18,7 @@ def rounded_up(text: Text, count: str, of: int) -> str:
 
 
 def copied(text: Text, width: int, hop: int, source: str, into: str, count: str, hop_x: str) -> None:
-    """So many elements, at least one: whole vectors of them where all that is read is before the input's end."""
+    """Copy `count` elements, at least one: in whole vectors if all reads are within the input."""
     bytes_ = f"<{width} x i8>"
 
     def one(i: str, _: list[str]) -> list[str]:
@@ -34,7 +34,7 @@ def copied(text: Text, width: int, hop: int, source: str, into: str, count: str,
         return []
 
     def exactly() -> None:
-        # a vector is read to where another element would begin
+        # a vector is read up to where another element would begin
         vectors = text.op(f"and i64 {count if hop == 1 else text.op(f'sub i64 {count}, 1')}, -{width}")
         i, _ = fold(text, "0", vectors, width, [], vector)
         if hop == 1:
@@ -50,7 +50,8 @@ def copied(text: Text, width: int, hop: int, source: str, into: str, count: str,
 def copied_in_fours(
     text: Text, target: Target, hop: int, source: str, into: str, count: str, hop_x: str, flipped: bool
 ) -> None:
-    """So many elements of four channels, at least one, a channel's byte behind the one's before. flipped: their highest bit."""
+    """Copy `count` elements of four channels, at least one, interleaved by channel. flipped: whether their highest bits are
+    flipped."""
     width, columns = target.vector_bytes, target.vector_bytes // 2
     sources = [source]
     for _ in range(3):
@@ -83,14 +84,14 @@ def copied_in_fours(
 
 
 def _hopped(text: Text, count: int, hop: int, source: str, i: str) -> str:
-    """So many elements, `hop` bytes apart, from the i-th on."""
+    """`count` elements, `hop` bytes apart, from the i-th on."""
     kind = f"<{hop * count} x i8>"
     value = text.load(kind, text.at(source, text.op(f"mul i64 {i}, {hop}")))
     return value if hop == 1 else shuffle(text, value, value, kind, range(0, hop * count, hop))
 
 
 def _if_inside(text: Text, last: str, wide: Callable[[], object], exactly: Callable[[], object]) -> None:
-    """`wide` where what it reads ends at `last` and that is inside the input; else `exactly`."""
+    """Emit `wide` for the case that its reads, which end at `last`, are within the input; else `exactly`."""
     inside, outside, done = (text.name(x) for x in ("wide", "exact", "copied"))
     text.branch(text.op(f"icmp ule ptr {last}, %end"), inside, outside)
     for label, body in ((inside, wide), (outside, exactly)):

@@ -1,4 +1,4 @@
-"""The windows that a convolution reads of its input, in bytes, and the steps that make an image of it."""
+"""The windows of an input that a convolution reads, in bytes, and the step that makes an image of it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from anydml.kernels.contract.images import image
 from anydml.kernels.contract.images.image import FILL, OFFSETS, ImageAxis, of_axis, of_taps
 from anydml.kernels.contract.images.rows import HOPS
 
-BEFORE, BEHIND = 64, 128  # bytes next to an image that may be read, or written as well
+BEFORE, BEHIND = 64, 128  # bytes before and behind an image that may be read, and also written
 Axes = tuple[ImageAxis, ImageAxis, ImageAxis]
 
 
 class PaddedWindows:
-    """The windows of an input, of which padding has the value of B's zero point.
+    """The windows of an input whose padding has the value of B's zero point.
 
-    matrix: the input's batches. span: its bytes from the first element to the last. channels, channel: how many are in a
-    window, and the bytes between them. axes: z, y and x.
+    matrix: the input's batches. span: its bytes from the first element to the last. channels, channel: the number of channels
+    in a window, and the bytes between them. axes: z, y and x.
     """
 
     owned = False
@@ -33,12 +33,12 @@ class PaddedWindows:
         self.of_channel = z.phases * z.length * unit_z
 
     def cut(self, lines: int) -> PaddedWindows:
-        """Those of so many lines of outputs."""
+        """The windows of `lines` lines of outputs."""
         z, y, x = self.axes
         return PaddedWindows(self.matrix, self.span, self.channels, self.channel, (z, y._replace(outputs=lines), x))
 
     def offsets(self, target: Target, into: At, group: int = 1) -> Step:
-        """The step that writes where a window's elements are in an image whose channels are in groups."""
+        """The step that writes the offsets of a window's elements in an image whose channels are in groups."""
         numbers: dict[str, int] = {}
         for d, a, unit in zip("zyx", self.axes, self.units, strict=True):
             numbers |= of_taps(d, a.taps, a.phases, a.length, a.stride, a.dilation, group * unit)
@@ -55,8 +55,8 @@ def filled(
     axes: Axes,
     flipped: bool | None = None,
 ) -> Step:
-    """The step that makes an image. source: where the input's batch begins, and where the input ends. into: the image, and
-    memory for bounds. flipped: given where the image has four channels at each place, and whether these are 128 larger."""
+    """The step that makes an image. source: the addresses of the input's batch, and of the input's end. into: the image, and
+    memory for bounds. flipped: None unless the image has four channels at each place; then whether 128 is added to them."""
     hop = axes[2].step * axes[2].stride
     kinds = () if flipped is None else (True, flipped)
     code = engine.compiled(image.fill, target, hop if hop in HOPS else 0, *kinds)

@@ -1,4 +1,4 @@
-"""Products whose sums are mapped: the sums in scratch memory, and then the map, which reads them there as a tensor."""
+"""Products whose sums are mapped: the sums are stored in scratch, and the map reads them there as a tensor."""
 
 from __future__ import annotations
 

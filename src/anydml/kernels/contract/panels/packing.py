@@ -1,4 +1,4 @@
-"""Packed copies of A and B, which a tile reads if their own layout is another one: B in panels, and A in 16 bits."""
+"""Packed copies of A and B, for tiles that cannot read their own layouts: B in panels, and A in 16 bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anydml.kernels.contract.tile import panel_columns
 
 # --- B in panels ---
 
-ROWS = 32  # of B that pass through all panels before the next ones: a cache line of them is half a panel's
+ROWS = 32  # rows of B that pass through all panels before the next ones: each has half a cache line in a panel
 PACK = Signature("*b b_row k panels *packed panel *sums last *pad *offsets *places")
 MULTIPLY = PACK + Signature("*a a_row *products products_row")
 
@@ -25,11 +25,11 @@ Rows = Callable[[str, list[str]], list[str]]
 def summed(
     text: Text, kind: str, places: list[tuple[str, int]], rows: tuple[str, str, int], whole: Rows, partial: Rows
 ) -> None:
-    """Sums in memory, to which groups of rows are added. rows: from .. to before .., and those of a group."""
+    """Add groups of rows to sums in memory. rows: the half-open range of rows, and the number of rows in a group."""
     begin, end, group = rows
     sums = [text.load(kind, *place) for place in places]
     k, sums = fold(text, begin, end, group, [(kind, x) for x in sums], whole)
-    # once more, where rows are left
+    # once more, for a last group that is not whole
     left = text.op(f"select i1 {text.op(f'icmp ult i64 {k}, {end}')}, i64 {text.op(f'add i64 {k}, {group}')}, i64 {k}")
     sums = fold(text, k, left, group, [(kind, x) for x in sums], partial)[1]
     for x, place in zip(sums, places, strict=True):
@@ -37,15 +37,18 @@ def summed(
 
 
 def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, height: int = 0) -> str:
-    """Panels of B, {k, n} with contiguous rows: a vector holds the same few elements of K for each of its columns.
+    """The kernel that packs panels of B, {k, n} with contiguous rows: a vector holds the same few elements of K for each of its
+    columns.
 
-    Arguments: PACK. panel: bytes of a packed panel. sums: int32, for each panel those of its columns of packed B. last:
-    the column at which the last panel begins. pad: as many bytes as a panel has columns that stand for the rows of B beyond
-    the k-th, 0 once they are packed.
-    segments: b is an image that windows are read from. Its row k begins at offsets[k], and a panel's columns are so many
+    Arguments: PACK. panel: bytes of a packed panel. sums: int32, for each panel those of its columns of packed B. last: the
+    column at which the last panel begins. pad: a row of a panel's width that stands for the rows of B beyond the k-th; it is 0
+    once packed.
+
+    segments: b is an image that windows are read from. Its row k begins at offsets[k], and a panel's columns consist of so many
     segments of it, which `image.places` lists.
+
     height: panels are not stored, but multiplied with so many rows of A. Arguments: PACK, or MULTIPLY; products: int32, for
-    each row those of every panel, side by side.
+    each row those of all panels, in order.
     """
     dot, width = dot_of(target), target.vector_bytes
     columns = panel_columns(target)
@@ -61,19 +64,19 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, heig
         text.do("%last_k = sub i64 %k, 1")
 
     def segment(record: str) -> tuple[str, str]:
-        """Where a segment is, and in which columns."""
+        """The offset of a segment, and a mask of the columns from its begin on."""
         begin = splat(text, text.op(f"trunc i64 {text.load('i64', record, 8)} to i8"), kind)
         return text.load("i64", record), text.op(f"icmp uge {kind} <{numbers}>, {begin}")
 
     def row_of(row: str, found: list[tuple[str, str]]) -> str:
-        """A row of a panel: of each segment, the columns from where that one begins."""
+        """A row of a panel: each segment's columns replace those of the segments before."""
         value = text.load(kind, text.at(row, found[0][0]) if found else row)
         for place, there in found[1:]:
             value = text.op(f"select <{columns} x i1> {there}, {kind} {text.load(kind, text.at(row, place))}, {kind} {value}")
         return value
 
     def places_of(p: str) -> list[tuple[str, int]]:
-        """Where a panel's sums are: those of its columns, and its products by row, vector by vector."""
+        """The addresses of a panel's sums: those of its columns, and its products by row, vector by vector."""
         across = text.op(f"mul i64 {p}, {columns * 4}")
         first = text.at("%products", across) if height else ""
         starts = [text.at("%sums", across), *(along(text, first, "%products_row", str(m)) for m in range(height))]
@@ -89,7 +92,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, heig
         if height:
             return sums
         ready = parts[0]
-        if dot.square:  # a column's eight bytes side by side
+        if dot.square:  # a column's eight bytes become contiguous
             orders = (0, 4, 1, 5), (2, 6, 3, 7)
             ready = [shuffle(text, x, y, vector, o) for x, y in zip(*parts, strict=True) for o in orders]
         for n, packed in enumerate(ready):
@@ -127,7 +130,7 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, heig
             for r in range(dot.group):
                 at = text.op(f"add i64 {k}, {r}")
                 inside = text.op(f"icmp ult i64 {at}, %k")
-                if segments:  # the last one again, which is there
+                if segments:  # the last row again, since it exists
                     value = row_of(row(text.op(f"call i64 @llvm.umin.i64(i64 {at}, i64 %last_k)")), found)
                     padding = text.load(kind, "%pad")
                     loads.append(text.op(f"select i1 {inside}, {kind} {value}, {kind} {padding}"))
@@ -160,7 +163,8 @@ def pack(target: Target, a_signed: bool, b_signed: bool, segments: int = 0, heig
 
 
 def interleaved(text: Text, rows: list[str], target: Target, a_signed: bool, b_signed: bool) -> list[list[str]]:
-    """A group's rows of a panel of B, as dot products take them: for each four elements of K (or two), the columns' vectors."""
+    """The rows of a group of a panel of B in the form that dot products take: for each four elements of K (or two), the
+    columns' vectors."""
     vector = f"<{target.vector_bytes // 4} x i32>"
     if dot_of(target).group == 2:
         parts = [_twos(text, rows, target, b_signed)]
@@ -176,7 +180,7 @@ def _by_four(rows: list[str]) -> list[list[str]]:
 
 
 def _twos(text: Text, rows: list[str], target: Target, signed: bool) -> list[str]:
-    """Two rows of bytes widened to 16 bits, a vector's columns at a time: side by side, or one row after the other."""
+    """Two rows of bytes widened to 16 bits, a vector's columns at a time: interleaved, or one row after the other."""
     lanes = target.vector_bytes // 4
     columns = panel_columns(target)
     vectors = []
@@ -197,7 +201,7 @@ WIDEN = Signature("*a a_row k m *wide wide_row")
 
 
 def widen(target: Target, a_signed: bool) -> str:
-    """m rows of k contiguous bytes as 16-bit integers. Arguments: WIDEN."""
+    """The kernel that widens m rows of k contiguous bytes to 16-bit integers. Arguments: WIDEN."""
     count = target.vector_bytes // 2
     text = Text()
     WIDEN.load(text)

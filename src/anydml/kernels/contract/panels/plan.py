@@ -1,4 +1,4 @@
-"""Products of packed panels: what is packed where, in which pieces, under which addresses."""
+"""The plan of products of packed panels: what is packed, in which pieces, and at which addresses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from anydml.kernels.contract.repeats import along, each
 
 
 class PanelPlan(IntegerPlan):
-    """The steps of products with panels of B. reserved: bytes of scratch at the beginning that are another's."""
+    """The steps of products with panels of B. reserved: bytes at the beginning of scratch that something else uses."""
 
     def __init__(self, p: IntegerProblem, target: Target, threads: int, reserved: int = 0) -> None:
         dense = Scratch("scratch")
@@ -32,14 +32,14 @@ class PanelPlan(IntegerPlan):
         self.whole = partition.whole(self.at)
         self.shared = self._share()
         self.work = Work(self.at, self.source, self.shared, self.scratch)
-        c, n = self.at.problem.c, self.at.problem.n  # outputs are estimated where they are written to their places
+        c, n = self.at.problem.c, self.at.problem.n  # only bytes that tiles store in their final places are estimated
         self.estimates = len(p.places) == 1 and (c.column == 1 or n == 1) and n >= self.at.width and c.at.base == "output"
         self.rounds = self._steps()
         if self.at.problem is not p:
             self.rounds.append(Rounds([[[self._placed(p)]]]))
 
     def _placed(self, p: IntegerProblem) -> Step:
-        """The copy of that output to where it belongs."""
+        """The copy of a dense output to its final layout."""
         c = self.at.problem.c
         sizes, strides = zip(*p.places, strict=True)
         size, dense = c.column, [c.column]
@@ -55,7 +55,7 @@ class PanelPlan(IntegerPlan):
         )
 
     def _share(self) -> PackedMatrix | None:
-        """Pack every B once where it is owned or serves several batches."""
+        """Pack every B once if it is owned or serves several batches; else None."""
         at, source, b = self.at, self.source, self.at.problem.b.matrix
         sizes = at.problem.batches
         outer, inner = sizes[0] if b.outer else 1, sizes[1] if b.inner else 1
@@ -86,7 +86,7 @@ class PanelPlan(IntegerPlan):
         before: Phases = []
         if self.packing and not self.owned:
             before.append([self.packing])
-        # nothing may be written before every scale has been looked at
+        # no output may be written before every scale has been checked
         if at.quantized and (work.by_batch or grid[0][0] != self.whole):
             most = at.tuning.most_rows
             records = self.scratch.take(min(at.problem.m, most) * ROW)
@@ -114,7 +114,7 @@ class PanelPlan(IntegerPlan):
 
 
 def _dense(p: IntegerProblem, scratch: Scratch) -> IntegerProblem:
-    """The problem with an output in scratch memory, where columns are at an even pace."""
+    """The problem with its output in scratch, where columns have one stride."""
     size = 4 if p.output == "i32" else 1
     outer, inner = p.batches
     row = p.n * size

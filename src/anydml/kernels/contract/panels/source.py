@@ -1,4 +1,4 @@
-"""Where B comes from, and how its panels are packed: a source of columns."""
+"""The interface of sources of B's panels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anydml.kernels.contract.geometry import Batch, Scratch
 
 
 class Ready(NamedTuple):
-    """Memory with what serves every batch. first: the panel that it begins with."""
+    """What `ready` leaves for all batches; first: the panel that it begins with."""
 
     offsets: At
     places: At
@@ -18,7 +18,8 @@ class Ready(NamedTuple):
 
 
 class PanelProducts(NamedTuple):
-    """Rows of A, bytes apart, and where their products with panels go, int32, and the sums of these panels' columns."""
+    """Rows of A, a_row bytes apart; the address of their products with panels, int32; and that of the sums of these panels'
+    columns."""
 
     a: At
     a_row: int
@@ -33,15 +34,15 @@ class PanelSource(Protocol):
 
     @property
     def is_thin(self) -> bool:
-        """Whether `multiply` serves for a few rows of A."""
+        """Whether `multiply` is worth using for a few rows of A."""
         ...
 
     def ready(self, panels: range, scratch: Scratch) -> Generator[Step | Repeat, None, Ready]:
-        """The steps that come before the first batch, for these panels; what they leave."""
+        """The steps before the first batch, for these panels, and their results."""
         ...
 
     def begin(self, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
-        """The steps that come before a batch's first panels; where it begins."""
+        """The steps before a batch's first panels, and the address that `pack` and `multiply` then take."""
         ...
 
     def pack(self, ready: Ready, begun: At, panels: range, packed: At, sums: At, scratch: Scratch) -> Iterator[Step | Repeat]:

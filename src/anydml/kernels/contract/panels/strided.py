@@ -1,4 +1,4 @@
-"""Panels of a strided matrix, packed from where it is stored, or multiplied there."""
+"""Panels of a strided matrix, packed from its own layout, or multiplied there."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class StridedPanels:
         return self.at.problem.n >= self.at.width and self.matrix.column == 1 and thin.serves(self.at.target)
 
     def ready(self, panels: range, scratch: Scratch) -> Generator[Step | Repeat, None, Ready]:
-        """Nothing comes before."""
+        """There is nothing to do."""
         yield from ()
         return Ready(At("constants"), At("constants"), panels.start)
 
     def begin(self, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
-        """Nothing comes before."""
+        """There is nothing to do but to find the batch."""
         yield from ()
         return self.matrix.of(batch)
 
     def pack(self, ready: Ready, begun: At, panels: range, packed: At, sums: At, scratch: Scratch) -> Iterator[Step | Repeat]:
-        """Rows in which columns do not follow one another, or are fewer than a panel's, are copied before."""
+        """If columns are not contiguous, or fewer than a panel's, rows are copied first."""
         at, p, count = self.at, self.at.problem, len(panels)
         start = at.start(panels.start)
         columns = at.end(panels.stop - 1) - start
@@ -58,7 +58,7 @@ class StridedPanels:
         yield from along(at.target, range(p.k), at.block, block)
 
     def multiply(self, ready: Ready, begun: At, panels: range, by: PanelProducts) -> Iterator[Step]:
-        """One pass over B where it is stored."""
+        """One pass over B in its own layout."""
         at, p, start = self.at, self.at.problem, self.at.start(panels.start)
         rows = thin.rows_at_once(self.matrix.row)
         code = engine.compiled(thin.thin, at.target, p.a_signed, p.b_signed, by.rows, rows)

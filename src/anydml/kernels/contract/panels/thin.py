@@ -1,6 +1,6 @@
-"""The products of a few rows of A with B in its own layout: one pass over B, which is rearranged in registers only.
+"""The products of a few rows of A with B in its own layout: one pass over B, which is only rearranged in registers.
 
-Packing pays where a panel serves many rows. For up to four, it would write and read again as much as there is of B.
+Packing pays if a panel serves many rows. For up to four, it would write and read all of B once more.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from anydml.kernels.contract.panels.packing import interleaved, summed
 from anydml.kernels.contract.tile import panel_columns
 from anydml.kernels.copy.text import prefetch
 
-AHEAD = 512  # bytes along every row that are prefetched, into the second cache
-# rows of B that are read side by side, all columns of them, before the next ones. Those that are a multiple of 4 KB apart meet
-# in one set of the first cache, which holds eight
+AHEAD = 512  # bytes that are prefetched along every row, into the second-level cache
+# rows of B that are read together, all columns of them, before the next ones. Rows at a multiple of 4 KB from each other fall
+# into one set of the first-level cache, which holds eight
 ROWS, MEETING_ROWS, MEETING = 32, 8, 4096
 THIN = Signature("*a a_row *b b_row k panels *products products_row *sums last *pad")
 
 
 def serves(target: Target) -> bool:
-    """Whether dot products take four bytes and a row of two panels is a vector, as it is read here."""
+    """Whether dot products take four bytes and a row of two panels is one vector."""
     dot = dot_of(target)
     return dot.depth == dot.group == 4 and dot.vectors == 2
 
@@ -32,10 +32,10 @@ def rows_at_once(b_row: int) -> int:
 
 
 def thin(target: Target, a_signed: bool, b_signed: bool, height: int, rows: int) -> str:
-    """Sums of products of `height` rows of A with panels of B, {k, n} with contiguous rows, and the sums of B's columns.
+    """The kernel for products of `height` rows of A with panels of B, {k, n} with contiguous rows, and the sums of B's columns.
 
-    Arguments: THIN. products: int32, for each row those of every panel, side by side. sums, last, pad: as `packing.pack`
-    has them, and a_row, as the tile has it.
+    Arguments: THIN. products: int32, for each row those of all panels, in order. sums, last, pad: as in `packing.pack`; a_row:
+    as in the tile.
     """
     dot, width = dot_of(target), target.vector_bytes
     columns = panel_columns(target)
@@ -47,7 +47,7 @@ def thin(target: Target, a_signed: bool, b_signed: bool, height: int, rows: int)
     a_rows = [along(text, "%a", "%a_row", str(m)) for m in range(height)]
 
     def sums_of(panel: str, count: int) -> list[tuple[str, int]]:
-        """Where the sums of so many panels' columns are, and their products by row, vector by vector."""
+        """The addresses of the sums of `count` panels' columns, and of their products by row, vector by vector."""
         across = text.op(f"mul i64 {panel}, {columns * 4}")
         first = text.at("%products", across)
         starts = [text.at("%sums", across), *(along(text, first, "%products_row", str(m)) for m in range(height))]
@@ -62,7 +62,7 @@ def thin(target: Target, a_signed: bool, b_signed: bool, height: int, rows: int)
         return [dot.emit(text, x, factor, part, a_signed, packed_signed) for x, (factor, part) in zip(state, each, strict=True)]
 
     def panels(p: str, count: int, begin: str, end: str) -> None:
-        """Rows from `begin` to `end` of a panel, or of two that follow one another."""
+        """Add rows `begin` .. `end` - 1 of a panel, or of two consecutive ones."""
         b = text.at("%b", text.op(f"call i64 @llvm.umin.i64(i64 {text.op(f'mul i64 {p}, {columns}')}, i64 %last)"))
         places = sums_of(p, count)
 
@@ -113,7 +113,7 @@ def thin(target: Target, a_signed: bool, b_signed: bool, height: int, rows: int)
                 text.store(vector, x, *place)
         return []
 
-    # the last panel may not begin where the one before ends
+    # the last panel may overlap the one before
     rest = text.op("sub i64 %panels, 1")
     moved = text.op(f"icmp ne i64 %last, {text.op(f'mul i64 {rest}, {columns}')}")
     even = text.op(f"select i1 {moved}, i64 {rest}, i64 %panels")
@@ -126,13 +126,13 @@ def thin(target: Target, a_signed: bool, b_signed: bool, height: int, rows: int)
 
 
 def _by_columns(text: Text, target: Target, rows: list[str], a_signed: bool, b_signed: bool) -> list[str]:
-    """Four rows of a panel: a column's four bytes side by side, in the order of the columns."""
+    """Four rows of a panel: a column's four bytes contiguous, in the order of the columns."""
     (vectors,) = interleaved(text, rows, target, a_signed, b_signed)
     return vectors
 
 
 def _by_lanes(text: Text, target: Target, rows: list[str], a_signed: bool, b_signed: bool) -> list[str]:
-    """Four rows of two panels: a column's four bytes side by side, four columns of every lane of 16 in each vector.
+    """Four rows of two panels: a column's four bytes contiguous; each vector has four columns of every lane of 16.
 
     Interleaving within lanes takes two thirds of the instructions that the order of the columns would take.
     """
@@ -140,7 +140,7 @@ def _by_lanes(text: Text, target: Target, rows: list[str], a_signed: bool, b_sig
     bytes_, shorts = f"<{width} x i8>", f"<{width // 2} x i16>"
 
     def mixed(first: str, second: str, kind: str, lane: int, half: int, into: str) -> str:
-        """Elements of two vectors in turn, of one half of every lane of so many."""
+        """Elements of two vectors interleaved, of one half of every group of `lane` elements."""
         count = int(kind[1:].split(" ")[0])
         starts = range(half * lane // 2, count, lane)
         order = [start + i + which * count for start in starts for i in range(lane // 2) for which in range(2)]
@@ -156,12 +156,12 @@ def _by_lanes(text: Text, target: Target, rows: list[str], a_signed: bool, b_sig
 
 
 def _in_order(text: Text, target: Target, vectors: list[str]) -> list[str]:
-    """The columns of `_by_lanes` in their order: int32 each."""
+    """The columns of `_by_lanes` in order, int32 each."""
     count = target.vector_bytes // 4
     kind = f"<{count} x i32>"
     found = []
     for n in range(4):
-        wanted = [(c % 16 // 4, c // 16 * 4 + c % 4) for c in range(n * count, (n + 1) * count)]  # vector, place in it
+        wanted = [(c % 16 // 4, c // 16 * 4 + c % 4) for c in range(n * count, (n + 1) * count)]  # (vector, place in it)
         chosen = {pair: [at + count * (v - pair) for v, at in wanted if v // 2 == pair // 2] for pair in (0, 2)}
         parts = [
             (shuffle(text, vectors[pair], vectors[pair + 1], kind, places), len(places))

@@ -1,4 +1,4 @@
-"""Sums that int32 cannot hold: exact ones of blocks of K, carried in int64 and rounded at the end."""
+"""Sums that int32 cannot hold: sums of blocks of K, which are exact, are added in int64 and rounded at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ CARRY = Signature("*sums *totals count first")
 
 
 def carry(target: Target) -> str:
-    """totals[i] += sums[i], int64 and int32, or = where `first` is not 0; a multiple of a panel's columns. Arguments: CARRY."""
+    """The kernel of totals[i] += sums[i], int64 and int32, or = if `first` is not 0; count: whole panels' columns. Arguments:
+    CARRY."""
     lanes = target.vector_bytes // 8
     longs, ints = f"<{lanes} x i64>", f"<{lanes} x i32>"
     text = Text()
@@ -22,7 +23,7 @@ def carry(target: Target) -> str:
     def step(i: str, _: list[str]) -> list[str]:
         total = text.at("%totals", text.op(f"mul i64 {i}, 8"))
         value = text.op(f"sext {ints} {text.load(ints, text.at('%sums', text.op(f'mul i64 {i}, 4')))} to {longs}")
-        # scratch holds anything at first: masked away rather than added
+        # scratch is not initialised: its bits are masked away, not added
         first = text.op(f"insertelement {longs} poison, i64 {keep}, i32 0")
         mask = text.op(f"shufflevector {longs} {first}, {longs} poison, <{lanes} x i32> zeroinitializer")
         old = text.op(f"and {longs} {text.load(longs, total)}, {mask}")
@@ -38,7 +39,8 @@ ROUND = Signature("*totals totals_row m panels *rows *columns *c c_row last")
 
 
 def round_totals(target: Target, signed: bool, biased: bool = False) -> str:
-    """int64 sums to bytes by the rule. Arguments: ROUND; totals_row, c_row: bytes; last: as for a tile."""
+    """The kernel that rounds int64 sums to bytes by the rule. Arguments: ROUND; totals_row, c_row: bytes; last: as for a
+    tile."""
     columns = panel_columns(target)
     text = Text()
     ROUND.load(text)

@@ -1,4 +1,4 @@
-"""A convolution's B: a window of the input in every column, read from an image of the input and never written out."""
+"""The B of a convolution: each column is a window of the input, read from an image of the input, and never written out."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from anydml.kernels.contract.panels import packing
 from anydml.kernels.contract.panels.source import PanelProducts, Ready
 from anydml.kernels.contract.repeats import along
 
-SEGMENTS = (1, 2, 3, 4, 5, 6, 8, 12, 17, 32)  # how many a panel's columns may be compiled as
+SEGMENTS = (1, 2, 3, 4, 5, 6, 8, 12, 17, 32)  # the numbers of segments of a panel that kernels are compiled for
 
 
 class WindowPanels:
-    """Panels of windows. segments: at most so many runs of neighbours in the image are a panel's columns."""
+    """Panels of windows. segments: the most contiguous runs of the image that make up a panel's columns."""
 
-    is_thin = True  # panels are multiplied as they are made of an image
+    is_thin = True  # panels are multiplied as they are made from an image
 
     def __init__(self, at: IntegerLayout, windows: PaddedWindows) -> None:
         self.at, self.windows = at, windows
@@ -33,7 +33,7 @@ class WindowPanels:
             self.segments = next(count for count in SEGMENTS if count >= min(needed, width))
 
     def ready(self, panels: range, scratch: Scratch) -> Generator[Step | Repeat, None, Ready]:
-        """The offsets of a window's elements in the image, and the segments that every panel's columns are."""
+        """The offsets of a window's elements in the image, and the segments of every panel's columns."""
         at, w, segments = self.at, self.windows, self.segments
         made = Ready(scratch.take(8 * at.problem.k), scratch.take(len(panels) * segments * RECORD), panels.start)
         yield w.offsets(at.target, made.offsets)
@@ -46,7 +46,7 @@ class WindowPanels:
         return made
 
     def begin(self, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
-        """The image."""
+        """The step that makes the image."""
         w = self.windows
         begun = scratch.take(BEFORE + w.channels * w.of_channel + BEHIND) + BEFORE
         bounds = scratch.take(24 * w.axes[2].phases)
@@ -56,7 +56,7 @@ class WindowPanels:
         return begun
 
     def pack(self, ready: Ready, begun: At, panels: range, packed: At, sums: At, scratch: Scratch) -> Iterator[Step | Repeat]:
-        """The panels, a vector of each row made of the segments that their columns are."""
+        """Pack the panels: each row is assembled from the segments of its columns."""
         at, p, count = self.at, self.at.problem, len(panels)
         code = engine.compiled(packing.pack, at.target, p.a_signed, p.b_signed, self.segments)
         places = self._places(ready, panels)
@@ -70,7 +70,7 @@ class WindowPanels:
         yield from along(at.target, range(p.k), at.block, block)
 
     def multiply(self, ready: Ready, begun: At, panels: range, by: PanelProducts) -> Iterator[Step]:
-        """As `pack` makes panels, which go no further than registers."""
+        """Make panels as `pack` does, but keep them in registers."""
         at, p = self.at, self.at.problem
         code = engine.compiled(packing.pack, at.target, p.a_signed, p.b_signed, self.segments, by.rows)
         to = Arguments(packed=At("constants"), panel=0, sums=by.sums, last=0, pad=at.pad)  # nothing is packed

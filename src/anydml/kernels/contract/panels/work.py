@@ -1,4 +1,4 @@
-"""The steps of one piece of the work: rows of A, panels of B a chunk at a time, their tiles, and what becomes of the sums."""
+"""The steps of one piece of the work: rows of A with panels of B, a chunk of panels at a time, and the output of their sums."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class PackedMatrix(NamedTuple):
 
 
 class Work:
-    """The steps of pieces. source: B's panels; shared: B that is packed before; scratch: what else they work in."""
+    """The steps of pieces. source: B's panels; shared: every B, if it is packed beforehand; scratch: memory for the rest."""
 
     def __init__(self, at: IntegerLayout, source: PanelSource, shared: PackedMatrix | None, scratch: Scratch) -> None:
         self.at, self.source, self.shared, self.scratch = at, source, shared, scratch
         p = at.problem
-        # B that is neither packed before nor shared, in its own layout
+        # B is multiplied in its own layout, if it is neither packed before nor shared
         self.thin = p.m <= at.tuning.thin_rows and at.blocks == 1 and not shared and source.is_thin
         self.by_batch = any(t.varies() for t in by_row(at))
         self.apart = p.k > 1 and not (len(p.terms) == 1 and p.terms[0][1] == 1)
 
     def padded(self, rounds: list[list[OutputPart]]) -> list[At]:
-        """For each thread, memory for rows of A that are copied: nothing else is written there, so what pads them stays 0."""
+        """For each thread, memory for copied rows of A: nothing else writes there, so that the padding stays 0."""
         at = self.at
         moved = at.dot.group == 2 or self.apart or at.row_bytes != at.problem.k
         most = max(len(part.rows) for pieces in rounds for part in pieces) if moved else 0
@@ -48,7 +48,7 @@ class Work:
         return [self.scratch.take(most * at.row_bytes) for _ in range(count)]
 
     def piece(self, part: OutputPart, padded: At) -> tuple[list[Step | Repeat], list[Step | Repeat]]:
-        """The steps that make the records of rows, where all batches have the same, and those that compute."""
+        """The steps that make the records of rows if all batches share them, and the steps that compute."""
         at, scratch = self.at, self.scratch
         first, end = part.panels.start, part.panels.stop
         start = at.start(first)
@@ -62,7 +62,7 @@ class Work:
         before: list[Step | Repeat] = []
         if not self.shared:
             ready = _left_by(self.source.ready(part.panels, scratch), before)
-        mark = top = scratch.size  # what a batch takes from here on, the next one takes again
+        mark = top = scratch.size  # the scratch behind this mark is reused by every batch
 
         def made(batch: Batch) -> Iterator[Step]:
             if at.quantized or at.kind.full:
@@ -95,7 +95,8 @@ class Work:
         return once, steps
 
     def _left(self, batch: Batch, rows: range, padded: At) -> Generator[Step, None, tuple[At, int]]:
-        """Rows of A as the tile reads them, and the bytes from one to the next: where they lie, if they lie so."""
+        """The address of rows of A as the tile reads them, and their distance in bytes; rows are copied if their layout
+        differs."""
         at, p = self.at, self.at.problem
         a, a_row, m = p.a.of(batch, rows.start), p.a.row, len(rows)
         sizes, strides = zip(*p.terms, strict=True)
@@ -117,7 +118,7 @@ class Work:
 
 
 def _left_by(steps: Generator[Step | Repeat, None, Ready], into: list[Step | Repeat]) -> Ready:
-    """The result of steps, which are appended."""
+    """Append steps to a list, and return their result."""
 
     def through() -> Generator[Step | Repeat, None, None]:
         found.append((yield from steps))
@@ -167,7 +168,7 @@ class _Chunk:
         else:
             yield columns.step(sums, at.problem.k, values)
             where = into, c_row, self.last * at.size
-            if self.work.thin:  # what is left is to add the terms, and to round
+            if self.work.thin:  # only the terms are left to add, and the rounding
                 row, code = 4 * self.count * at.width, engine.compiled(multiply, at.target, at.kind, m, True)
                 yield self._multiplied(
                     code, (packed, row), (packed, 4 * at.width), where, (0, 1, 1), self.records, self.rows.start
@@ -178,7 +179,8 @@ class _Chunk:
             yield at.copied((m, n), (c_row, at.size), (c.row, c.column), at.size, into, to)
 
     def _packed(self) -> Generator[Step | Repeat, None, tuple[At, At, int]]:
-        """The panels, or for a few rows their products; the sums of their columns, and bytes of these for each block of K."""
+        """The address of the panels, or of their products if rows are few; of the sums of their columns; and the bytes of these
+        sums for each block of K."""
         at, first = self.at, self.panels.start
         if self.work.shared is not None:
             panels, sums = (x.of(self.batch) for x in self.work.shared)
@@ -197,7 +199,7 @@ class _Chunk:
     def _wide(
         self, packed: At, sums: At, sums_block: int, columns: ColumnRecords, values: tuple[At, At], c: tuple[At, int]
     ) -> Iterator[Step | Repeat]:
-        """Blocks of K, whose sums are carried in int64 and rounded at the end."""
+        """The steps for blocks of K, whose sums are added in int64 and rounded at the end."""
         at, m, (a, a_row), k = self.at, self.m, self.a, self.at.problem.k
         count = self.count * at.width
         partial, totals = self.scratch.take(4 * m * count), self.scratch.take(8 * m * count)
@@ -219,7 +221,7 @@ class _Chunk:
         yield wide.ROUND.step(code, totals=totals, totals_row=8 * count, m=m, **beside, c=c[0], c_row=c[1])
 
     def _tiles(self, a: tuple[At, int], groups: int, packed: At, c: tuple[At, int, int]) -> Iterator[Step]:
-        """The products of all rows with all panels: tiles of two heights that differ by one, so that none is cut."""
+        """The products of all rows with all panels: tiles of two heights that differ by one, so that no tile is partial."""
         at, (here, a_row), (into, c_row, last), record, row = self.at, a, c, self.records, self.rows.start
         tiles = -(-self.m // at.dot.rows)
         height, taller = divmod(self.m, tiles)
@@ -243,7 +245,7 @@ class _Chunk:
         record: At,
         row: int,
     ) -> Step:
-        """A step of tiles. counts: groups of K, tiles, and those of a block. record, row: of the first row of A."""
+        """A step of tiles. counts: groups of K, tiles, and tiles of a block. record, row: of the first row of A."""
         at, (groups, tiles, block) = self.at, counts
         factors = Arguments(
             a=a[0], a_row=a[1], b=b[0], b_panel=b[1], groups=groups, tiles=tiles, block=block, panels=self.count

@@ -1,1 +1,1 @@
-"""Convolutions whose rows are places and whose columns are filters."""
+"""Convolutions whose rows are places (positions of the output) and whose columns are filters."""

@@ -1,4 +1,4 @@
-"""Filters packed as the columns of panels, their channels by fours, so that a step of K is four of them at an element."""
+"""Filters packed as the columns of panels, with channels in fours: a step of K is four channels at one element."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from anydml.kernels.contract.layout import IntegerLayout
 from anydml.kernels.contract.tile import panel_columns
 
 BLOCK = (
-    8  # fours of channels of a panel's filters that are packed before the next ones: what is written stays in the first cache
+    # fours of channels that are packed for all filters of a panel before the next ones: what is written stays in the
+    # first-level cache
+    8
 )
 PACK = Signature("*filters filter fours channel taps_y tap_y taps_x tap_x panels last *packed panel *sums")
 
@@ -40,9 +42,10 @@ class Filters(NamedTuple):
 
 
 def pack(target: Target, a_signed: bool, b_signed: bool, together: bool) -> str:
-    """Panels of filters, each step of K four channels at an element, and the sums of every filter as it is packed, int32.
+    """The kernel that packs panels of filters, each step of K with four channels at one element, and sums every packed filter,
+    int32.
 
-    Arguments: PACK, in bytes where they are no counts. together: a filter's channels are contiguous.
+    Arguments: PACK, in bytes except for counts. together: a filter's channels are contiguous.
     """
     dot, width, columns = dot_of(target), target.vector_bytes, panel_columns(target)
     vector, ones = f"<{width // 4} x i32>", f"splat (i32 {dot.ones})"

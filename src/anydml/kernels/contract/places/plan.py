@@ -1,4 +1,4 @@
-"""Convolutions whose columns are filters: packed once, and multiplied by the places of an image of four channels each."""
+"""The plan of convolutions whose columns are filters: these are packed once, and multiplied with places of an image."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlacePlan(IntegerPlan):
             _each(kept, groups, size) for size in (ROW, MODES, at.panels * at.width * records.COLUMN)
         )
         y, x = p.windows.axes[1:]
-        # the fewest strips that are short enough, of the same length
+        # the fewest strips that are short enough, all of one length
         whole = p.windows.channels * p.windows.of_channel
         self.strip = -(-p.lines // -(-whole // at.tuning.strip))
         self.windows = p.windows.cut(self.strip)
@@ -58,7 +58,7 @@ class PlacePlan(IntegerPlan):
         return each(self.at.target, range(1), range(self.of.problem.batches[1]), pack)
 
     def _records(self) -> Steps:
-        """The records of each group's filters, and where a window's elements are in the image."""
+        """The steps that make the records of each group's filters, and the offsets of a window's elements in the image."""
         at, p = self.at, self.of.problem
 
         def group(batch: Batch) -> Iterator[Step | Repeat]:
@@ -83,7 +83,7 @@ class PlacePlan(IntegerPlan):
         return [where, *each(at.target, range(1), range(p.batches[1]), group)]
 
     def _piece(self, part: OutputPart) -> Steps:
-        """Some lines of some batches, by some panels, a strip of lines at a time."""
+        """Some lines of some batches with some panels, a strip of lines at a time."""
         strip = _ImageStrip(self, self.passing)
 
         def product(batch: Batch) -> Iterator[Step | Repeat]:
@@ -102,7 +102,7 @@ class PlacePlan(IntegerPlan):
 
 
 class _ImageStrip:
-    """Lines of the output that are computed from an image of their own; its memory, and its steps."""
+    """Lines of the output that are computed from an image of their own: its memory, and its steps."""
 
     def __init__(self, plan: PlacePlan, scratch: Scratch) -> None:
         self.plan, self.of, self.at = plan, plan.of, plan.at
@@ -114,10 +114,10 @@ class _ImageStrip:
         self.four, self.line = four, 4 * w.units[1]
 
     def image(self, batch: Batch, rows: range) -> Iterator[Step]:
-        """The image, and the terms of the lines' places."""
+        """The steps that make the image, and the terms of the lines' places."""
         at, p, w = self.at, self.of.problem, self.plan.windows
         _, y, x = w.axes
-        if self.of.one is not None:  # lines run on in the input
+        if self.of.one is not None:  # lines are contiguous in the input
             one = self.of.one
             x = one._replace(outputs=self.plan.strip * self.of.line, start=-rows.start * self.of.line)
             y = NOT_THERE
@@ -161,9 +161,10 @@ def _each(scratch: Scratch, groups: int, nbytes: int) -> Matrix:
 
 
 def _tiles(lines: int, width: int) -> Iterator[tuple[int, int, int, int, int, int]]:
-    """Tiles of so many lines: the lines and the places of a line in each, how many there are of them, and the first's place.
+    """Tuples (lines, count, height, tiles, y, x): tiles of `lines` lines by `height` places, their number down and across, and
+    the first place.
 
-    Of two heights that differ by one, so that none is cut.
+    Heights differ by at most one, so that no tile is partial.
     """
     most = places.lines_of(width)
     across = -(-width // places.MOST)

@@ -1,4 +1,4 @@
-"""A convolution as a product with places of the output for rows and filters for columns, where that serves."""
+"""A convolution as a product whose rows are places of the output and whose columns are filters."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from anydml.kernels.match.convolution import Beside, Convolution
 from anydml.tensor import DataType, TensorFlags
 
 T = TypeVar("T")
-LONGEST = 1 << 13  # places of a line, which is never cut
+LONGEST = 1 << 13  # the most places of a line, which is never cut
 
 
 class Convolved(NamedTuple):
-    """A convolution by places: its problem has places as rows and filters as columns; a row of C is a line of the output.
+    """A convolution by places: the rows of its problem are places, the columns filters; a row of C is a line of the output.
 
-    windows: their image. one: the axis that the input is where it is read without an image. flipped: the image has INT8 as
-    UINT8, 128 larger. lines, line: of the output, and the places of one. fixed: all but the image is owned, so that records
-    are made once.
+    windows: those of the image. one: the input as a single axis, if it can be read as one line. flipped: the image has INT8 as
+    UINT8, with 128 added. lines, line: the output's lines, and the places of one. fixed: everything except the image is owned,
+    so that records are made once.
     """
 
     problem: IntegerProblem
@@ -51,7 +51,7 @@ class Convolved(NamedTuple):
     fixed: bool
 
     def serves(self, target: Target) -> bool:
-        """Whether tiles of filters waste little of what they compute, and packing filters costs little."""
+        """Whether tiles of filters compute few columns in vain, and packing filters costs little."""
         p = self.problem
         return (
             places.serves(target)
@@ -65,12 +65,12 @@ class Convolved(NamedTuple):
 
 
 def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved | None:
-    """The convolution by places and filters; None if the outputs' layout forbids it, or they are rounded by filter."""
+    """The convolution by places and filters; None if the output's layout forbids it, or outputs are rounded by filter."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     xs, fs, ys = in_bytes(x), in_bytes(f), in_bytes(y)
     filters, channels = f.sizes[0] // p.groups, f.sizes[1]
     axes = axes_of(p)
-    # those with one place come first, where that leaves the order of elements alone
+    # dimensions of size 1 come first, if this does not change the order of elements
     order = sorted(range(len(axes)), key=lambda i: axes[i].outputs * axes[i].taps > 1)
     z, y_, x_ = windowed = triple([NOT_THERE, NOT_THERE, *(axes[i] for i in order)])
     line, place = triple([0, 0, *(ys[2 + i] for i in order)])[1:]
@@ -121,16 +121,16 @@ def convolved(p: Convolution, estimated: Estimated | None = None) -> Convolved |
 
 
 def triple(items: Sequence[T]) -> tuple[T, T, T]:
-    """The last three."""
+    """The last three items."""
     x, y, z = items[-3:]
     return x, y, z
 
 
 def _of_columns(b: Beside | None, filters: int) -> Matrix:
-    """A tensor by filter."""
+    """A tensor whose columns are filters."""
     return _columns(of_rows(b, filters))
 
 
 def _columns(m: Matrix) -> Matrix:
-    """A matrix that has one row, by column, of what another has by row."""
+    """A matrix with one row, whose columns are another's rows."""
     return m._replace(row=0, column=m.row)

@@ -1,8 +1,8 @@
-"""The tile of a convolution whose columns are filters: some places of the output by a panel of them, held in registers.
+"""The tile of a convolution whose columns are filters: some places of the output by a panel of filters, in registers.
 
-Four bytes of A are four channels at a place of an image, which all filters of the panel multiply. So windows of any shape are
-read where they lie, a place of the output needs no neighbours, and no column is computed twice but for filters. The sums end
-with a filter's in every lane, and are transposed as they are stored: a filter's places side by side.
+Four bytes of A are four channels at one place of an image, which all filters of the panel multiply. So windows of any shape are
+read without a copy, a place of the output needs no neighbours, and only filters are padded to whole panels. In the sums, lanes
+are filters; they are transposed when they are stored, so that a filter's places are contiguous.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from anydml.kernels.contract.epilogue.functions import functions
 from anydml.kernels.contract.places import transposed_sums
 from anydml.kernels.contract.tile import TileKey, panel_columns
 
-MOST = 14  # places of a tile: with two vectors of filters each, and what they are multiplied with, they fill the registers
+MOST = 14  # places of a tile: with two vectors of filters each, and their factors, they fill the registers
 MULTIPLY = Signature(
     "*image line *terms terms_line *offsets steps *b b_panel panels last *c c_row c_line line_tiles tiles *row *columns *modes"
 )
@@ -30,16 +30,16 @@ def serves(target: Target) -> bool:
 
 
 def lines_of(width: int) -> int:
-    """Lines of so many places that a tile is made of."""
+    """The lines of a tile, for lines of `width` places."""
     return min(MOST // width, 4 if width <= 3 else 3 if width == 4 else 2) if width <= MOST // 2 else 1
 
 
 def multiply(target: Target, kind: TileKey, lines: int, height: int) -> str:
-    """Tiles of `lines` lines by `height` places: for `line_tiles` tiles, and `tiles` of each next to one another, all panels.
+    """The kernel of tiles of `lines` lines by `height` places: `line_tiles` tiles down, `tiles` across, each by all panels.
 
-    Arguments: MULTIPLY. line, c_line, terms_line: bytes from line to line. offsets: for each of the steps of K, how far in the
-    image four channels are from a window's place. terms: int32, of every place. last: the filter that the last panel begins
-    with. c_row: bytes from filter to filter.
+    Arguments: MULTIPLY. line, c_line, terms_line: bytes from line to line. offsets: for each step of K, the offset of its four
+    channels in the image from a window's place. terms: int32, of every place. last: the filter at which the last panel begins.
+    c_row: bytes from filter to filter.
     """
     dot, width = dot_of(target), target.vector_bytes
     size = 4 if kind.output == "i32" else 1
@@ -100,7 +100,7 @@ _BY_LINE = (("image", "line"), ("terms", "terms_line"), ("c", "c_line"))
 
 
 def _start(text: Text, kind: TileKey, term: str, record: str, vector: str) -> list[str]:
-    """The terms of a place and of its filters, which the sums begin with."""
+    """The sums' initial values: the terms of a place and of its filters."""
     of_place, found = splat(text, term, vector), []
     for n in range(2):
         value = of_place
@@ -119,7 +119,7 @@ def _sums(
     places: list[tuple[int, int]],
     b: str,
 ) -> list[list[str]]:
-    """The terms, and the sums of the tile's products."""
+    """The sums of the tile's products, which begin at the terms."""
     dot, vector = dot_of(target), f"<{target.vector_bytes // 4} x i32>"
     origin, body, after = (text.name(x) for x in ("from", "body", "after"))
     old, new = ([[f"%{text.name(x)}" for _ in row] for row in start] for x in "cd")

@@ -1,4 +1,4 @@
-"""Sums of places by filters, transposed to lines of each filter as they are stored: as they are, or as bytes."""
+"""Sums of places by filters, transposed to lines of each filter and stored: as int32, or as bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SLOTS = 16  # places that are transposed together
 
 
 def _slotted(places: list[tuple[int, int]]) -> tuple[list[int | None], int]:
-    """The place that is in each slot, a line's side by side, and the slots of a line."""
+    """The place in each slot, where a line's places are contiguous, and the slots of a line."""
     lines = places[-1][0] + 1
     each = SLOTS // (4 if lines > 2 else lines)
     found: list[int | None] = [None] * SLOTS
@@ -27,7 +27,7 @@ def _slotted(places: list[tuple[int, int]]) -> tuple[list[int | None], int]:
 
 
 def _masked(text: Text, value: str, kind: str, into: list[str], places: list[tuple[int, int]], each: int) -> None:
-    """The places of every line, from the slots of a vector, and nothing beside them."""
+    """Store the places of every line from the slots of a vector, and nothing beside them."""
     element = int(kind[7:-1]) // 8
     for line, there in enumerate(into):
         bits = (int((line, slot - line * each) in places) for slot in range(SLOTS))
@@ -38,12 +38,12 @@ def _masked(text: Text, value: str, kind: str, into: list[str], places: list[tup
 
 
 def stored(text: Text, sums: list[list[str]], places: list[tuple[int, int]], into: list[str]) -> None:
-    """Sums as they are, int32: 16 places by 16 filters are transposed at a time."""
+    """Store sums as int32: 16 places by 16 filters are transposed at a time."""
     slots, each = _slotted(places)
     kind, half = "<16 x i32>", SLOTS // 2
     for n in range(2):
         rows = ["poison" if at is None else sums[at][n] for at in slots]
-        for _ in range(4):  # each takes the highest bit of {slot, lane} to the end
+        for _ in range(4):  # each pass moves the highest bit of {slot, lane} to the end
             rows = [
                 shuffle(
                     text, rows[i], rows[i + half], kind, [x for lane in range(first, first + half) for x in (lane, lane + 16)]
@@ -66,7 +66,7 @@ def rounded(
     record: str,
     waiting: rounding.Slots,
 ) -> None:
-    """The rounded bytes of a tile: places whose estimate is too near a tie are done again, by the rule."""
+    """Store the rounded bytes of a tile; places whose estimate is too near a tie are rounded again, by the rule."""
     width = target.vector_bytes
     floats = f"<{width // 4} x float>"
     threshold = splat(text, text.load("float", "%modes"), floats)
@@ -123,7 +123,7 @@ def estimated(
     numbers: str,
     waiting: estimates.Waiting,
 ) -> None:
-    """The bytes of a tile by the numbers of its filters; those that are uncertain are listed."""
+    """Store the bytes of a tile by the numbers of its filters, and list the uncertain outputs."""
     zero_point = text.op(f"trunc i32 {text.load('i32', '%ends', estimates.ZERO)} to i16")
     zero_points = splat(text, zero_point, f"<{target.vector_bytes // 2} x i16>")
     filters = [estimates.of_columns(text, target, numbers, n) for n in range(2)]
@@ -153,7 +153,7 @@ def _in_fours(
     zero_points: str,
     bytes_of: Callable[[list[int]], list[list[str]]],
 ) -> None:
-    """Store a tile's bytes, made of four places' sums at a time. bytes_of: of each of some places, two vectors of them."""
+    """Store a tile's bytes, from the sums of four places at a time. bytes_of: for some places, two vectors of each."""
     slots, each = _slotted(places)
     transposed: list[list[str]] = [[], []]
     for group in range(0, SLOTS, 4):
@@ -166,14 +166,14 @@ def _in_fours(
 
 
 def _place(text: Text, first: str, at: str, places: list[tuple[int, int]]) -> str:
-    """Where the output of a tile's place is, from the first one's."""
+    """The address of the output of a tile's place, from that of the first one."""
     height = places[-1][1] + 1
     line, x = (text.op(f"{how} i64 {at}, {height}") for how in ("udiv", "urem"))
     return text.at(first, text.op(f"add i64 {text.op(f'mul i64 {line}, %c_line')}, {x}"))
 
 
 def _four(text: Text, target: Target, kind: TileKey, values: list[str], zero_points: str) -> str:
-    """Four places' bytes of each filter side by side."""
+    """The bytes of four places, contiguous for each filter."""
     width = target.vector_bytes
     bytes_ = f"<{width} x i8>"
     packed = rounding.saturated(text, target, kind.output == "i8", values, zero_points)
@@ -182,9 +182,9 @@ def _four(text: Text, target: Target, kind: TileKey, values: list[str], zero_poi
 
 
 def _lines(text: Text, transposed: list[list[str]], into: list[str], places: list[tuple[int, int]], each: int) -> None:
-    """Bytes of four places each, stored as lines of every filter."""
+    """Store bytes of four places each as lines of every filter."""
     for of in transposed:
-        # four places' bytes of a filter are a lane, and then sixteen are four
+        # four bytes of a filter become a lane, and then four lanes hold its sixteen places
         pairs = [_unpacked(text, of[i], of[i + 1], high, 1) for i in (0, 2) for high in (0, 1)]
         fours = [_unpacked(text, pairs[i], pairs[i + 2], high, 2) for i in (0, 1) for high in (0, 1)]
         fours = [text.op(f"bitcast <16 x i32> {x} to <64 x i8>") for x in fours]
@@ -195,7 +195,7 @@ def _lines(text: Text, transposed: list[list[str]], into: list[str], places: lis
 
 
 def _unpacked(text: Text, first: str, second: str, high: int, words: int) -> str:
-    """Runs of so many words, alternately of two vectors, from the lower or upper halves of their lanes of 16 bytes."""
+    """Runs of `words` words, alternating between two vectors, from the lower or upper halves of their lanes of 16 bytes."""
     halves = [range(lane + 2 * high, lane + 2 * high + 2) for lane in range(0, 16, 4)]
     order = []
     for half in halves:

@@ -1,16 +1,16 @@
-"""Bounds: how far an estimate that is made of integer sums may be from the quotient that is rounded as stated.
+"""Bounds of the difference between the estimate, which is made from integer sums, and the quotient that is rounded as stated.
 
-As stated, an output is F(A), with A = the sum of X W + bias, over the reals. X and W are s d and t e, rounded to float32, where
-d and e are integers and s and t scales. F rounds to float32, clamps, divides by the output's scale y, rounds to float32, and
-rounds to an integer. Let S be the sum of d e. Then
+As stated, an output is F(A), where A is the sum of X W + bias, over the reals. X and W are s d and t e, rounded to float32,
+where d and e are integers and s and t scales. F rounds to float32, clamps, divides by the output's scale y, rounds to float32,
+and rounds to an integer. Let S be the sum of d e. Then
 
     X W - s d t e = s d (W - t e) + (X - s d) W,    so    |A - s t S - bias| <= E = s max|d| sum|W - t e| + max|X - s d| sum|W|
 
-Where the weights are known, the first part of E lies about s m sum(W - t e), m being the middle of what d may be: that is added
-to the bias, and max|d - m| takes the place of max|d|; for bytes whose zero point is 0, that is half as much.
+If the weights are known, the first part of E is centred at s m sum(W - t e), where m is the middle of the range of d: this is
+added to the bias, and max|d - m| replaces max|d|; for bytes whose zero point is 0, that is half as much.
 
-The estimate is v = S g + b in float32, with g = s t / y and b = bias / y, rounded. Where another tensor r (o - z) is added, F
-adds it, rounded to float32, after its first rounding, and rounds again; the estimate adds o h, with h = r / y, and b has -z h.
+The estimate is v = S g + b in float32, with g = s t / y and b = bias / y, rounded. If another tensor r (o - z) is added, F adds
+it, rounded to float32, after its first rounding, and rounds again; the estimate adds o h, with h = r / y, and b contains -z h.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from anydml.kernels.contract.quantised.sums import QuantisedSums
 from anydml.tensor import DataType, limits
 
 UNIT = 2.0**-24
-RANGE = 258.0  # an estimate beyond this saturates; F of it does, too, as F never decreases
-MOST = 2.0**-4  # a bound above this leaves more undecided than the estimate saves
+RANGE = 258.0  # estimates beyond this saturate, and so does F, since F never decreases
+MOST = 2.0**-4  # with a larger bound, deciding outputs costs more than the estimate saves
 FAR = 2.0**60
 NEVER = np.float32(2)  # a limit that no distance reaches
-SHARE = 2.0**-7  # of outputs that are decided one by one; more take longer than sums of floats do
-TYPICAL = 64.0  # the magnitude of an output before it is rounded
-MARGIN = 1 + 2.0**-20  # for what the roundings of these computations lose
+SHARE = 2.0**-7  # with more outputs than this decided one by one, sums of floats are faster
+TYPICAL = 64.0  # the assumed magnitude of outputs before rounding
+MARGIN = 1 + 2.0**-20  # covers the roundings of these computations themselves
 
 
 class EstimateNumbers(NamedTuple):
-    """The numbers of the estimate, by channel: v = sum * factor + term, and the limit that |v - rint(v)| has to stay below.
+    """The numbers of the estimate, by channel: v = sum * factor + term is certain if |v - rint(v)| is below the limit.
 
-    low, high: of the outputs, in the bounds of a region. other: the factor of what is added. most: above all |v|.
+    low, high: of the outputs, from the bounds of a region. other: the factor of the added tensor. most: an upper bound of all
+    |v|.
     """
 
     factor: NDArray[np.float32]
@@ -53,7 +54,7 @@ class EstimateNumbers(NamedTuple):
 
 
 def elements_of(data_type: DataType, scale: float, zero: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """For each byte the centred integer, and that dequantised."""
+    """For each byte, the centred integer and the dequantised number."""
     bytes_ = np.arange(256, dtype=np.uint8)
     integers = (bytes_.view(np.int8) if data_type is DataType.INT8 else bytes_).astype(np.int64) - zero
     return integers, round_to_float32(np.float64(scale) * integers)
@@ -62,7 +63,7 @@ def elements_of(data_type: DataType, scale: float, zero: int) -> tuple[NDArray[n
 def estimate(
     region: QuantisedSums, x_type: DataType, other_type: DataType | None, output: DataType, fused: bool = False
 ) -> EstimateNumbers | str:
-    """The estimate of a region's outputs, or why there is none. fused: products are not rounded before they are added to."""
+    """The estimate of a region's outputs, or the reason that there is none. fused: whether multiply-adds round only once."""
     x_scale, (w_scales, _) = region.x[0], region.weights
     y_scale, zero = region.rounding
     other, other_zero = region.other or (0.0, 0)
@@ -86,14 +87,14 @@ def estimate(
         return "the output's scale is far from the inputs'"
     of_term = np.abs(region.bias.astype(np.float64)) / y_scale + abs(other_zero) * per_unit + np.abs(shift)
     before = RANGE + added
-    # of float(sum), if that is not exact, of its factor (rounded in any direction), and of the product, where that is not
-    # fused; of the term; of v
+    # roundings of float(sum), if that is not exact, of its factor (in any direction), and of the product, if that is not fused;
+    # of the term; of v
     small = widest * (magnitudes + errors) * MARGIN < w_scales / UNIT
     rounded = 2.05 + np.where(small, 0, 1) + (0 if fused else 1)
     bound = error / y_scale + UNIT * (rounded * (before + of_term) + 2.05 * of_term + 1.05 * before)
-    # as stated: of the sum, and of the quotient
+    # as stated: of the sum and of the quotient
     bound += UNIT * (1.05 * (RANGE + 256 * per_unit) + 1.05 * RANGE)
-    if other_type is not None:  # the other's factor and product, v again; as stated: of both
+    if other_type is not None:  # the added tensor's factor and product, and v again; as stated: of both
         bound += UNIT * (3.05 * added + 1.05 * RANGE + 1.05 * RANGE)
     bound *= MARGIN
     if not (bound < MOST).all():
@@ -109,16 +110,17 @@ def estimate(
 
 
 def of_sums(region: QuantisedSums, x_type: DataType, terms: int) -> NDArray[np.float32]:
-    """The largest errors, by channel, of sums of so many products in float64, in any order."""
+    """Upper bounds, by channel, of the errors of sums of `terms` products in float64, in any order."""
     widest = float(np.abs(elements_of(x_type, *region.x)[1]).max())
     magnitudes = widest * region.norms[0] + np.abs(region.bias.astype(np.float64))
-    return (magnitudes * (terms + 8) * 2.0**-52).astype(np.float32)  # twice what it has to be
+    return (magnitudes * (terms + 8) * 2.0**-52).astype(np.float32)  # twice what is needed
 
 
 def _exact(numbers: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Where neither the estimate nor what is stated rounds anything before the last step, with scales of powers of two.
+    """Whether neither the estimate nor the statement rounds anything before the last step, with scales of powers of two.
 
-    numbers: factors, terms, the other's factors; all are multiples of one power of two, of which `most` is less than 2^24.
+    numbers: factors, terms, factors of the added tensor; they are all multiples of a power of two, and `most` is below 2^24 of
+    these.
     """
     unit = np.where(numbers > 0, numbers, np.inf)[::2].min(0)
     multiples = np.rint(numbers / unit) * unit == numbers
@@ -127,7 +129,7 @@ def _exact(numbers: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[n
 
 
 def _ties(factor: NDArray[np.float64], bound: NDArray[np.float64]) -> float:
-    """The share of sums that are undecided because a factor is so near to p / q, q even, that every q-th sum is near a tie."""
+    """The share of undecided sums, when a factor is so near to p / q, q even, that every q-th sum is near a tie."""
     if not factor.size:
         return 0.0
     q = np.arange(2, 256, 2)
@@ -139,14 +141,14 @@ def _ties(factor: NDArray[np.float64], bound: NDArray[np.float64]) -> float:
 
 
 def _roundings(data_type: DataType, scale: float, zero: int) -> tuple[float, float, float]:
-    """The least and the largest centred integer, and how far dequantised ones are from scale times integer at most."""
+    """The least and the largest centred integer, and the largest difference of dequantised numbers from scale times integer."""
     integers, rounded = elements_of(data_type, scale, zero)
     off = np.abs(rounded.astype(np.float64) - scale * integers).max()
     return float(integers.min()), float(integers.max()), float(off)
 
 
 def quantised(x: float, scale: float, zero: int, output: DataType) -> int:
-    """A float32 quantised: the quotient rounded to float32, that to an integer."""
+    """A quantised float32: the quotient is rounded to float32, and that to an integer."""
     low, high = limits(output)
     if x in (-np.inf, np.inf):
         return low if x < 0 else high
@@ -162,7 +164,7 @@ def quantised(x: float, scale: float, zero: int, output: DataType) -> int:
 
 
 def as_stated(total: Fraction, added: Fraction, region: QuantisedSums, output: DataType) -> int:
-    """An output of its exact sum and of what is added to that when it has been rounded, step by step."""
+    """An output, from its exact sum and the tensor that is added after rounding, step by step."""
     x = _rounded(Fraction(_rounded(total)) + added)
     low, high = region.bounds
     return quantised(min(high, max(low, x)), *region.rounding, output)

@@ -12,7 +12,7 @@ from anydml.kernels.contract.plan import CONSTANTS
 
 
 class QuantisedTables:
-    """Tables that steps read, in one array, behind those of the sums."""
+    """Tables that steps read, in one array, after those of the sums."""
 
     def __init__(self) -> None:
         self.parts = [CONSTANTS.tobytes()]

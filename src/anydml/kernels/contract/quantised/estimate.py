@@ -1,6 +1,6 @@
-"""The estimate of outputs from int32 sums: stored where it is certain, and listed where it is not.
+"""The estimate of outputs from int32 sums: outputs are stored, and those whose estimate is not certain are also listed.
 
-The list takes the place of the sums that have been read, so that it always has room.
+The list overwrites sums that have been read, so that it always has room.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from anydml.kernels.contract.epilogue.estimates import LISTED
 from anydml.kernels.contract.epilogue.rule import bounded, fused
 
 ESTIMATE = Signature("*sums *output rows columns first channel channels *table *state low high zero *other factor")
-SIDE = 4  # vectors side by side
-MAGIC = 1.5 * 2.0**23  # adding it rounds to an integer, which is in the low bits
+SIDE = 4  # vectors that are computed together
+MAGIC = 1.5 * 2.0**23  # adding it rounds to an integer, which is then in the low bits
 MAGIC_BITS = 0x4B400000
 FACTOR, TERM, LIMIT = 0, 1, 2  # the rows of the table
 
 
 def estimate(target: Target, by_column: bool, other: str = "") -> str:
-    """So many rows of sums, each of columns, to bytes. Arguments: ESTIMATE.
+    """The kernel that makes bytes of `rows` rows of sums, each with `columns` columns. Arguments: ESTIMATE.
 
-    first: the number of the first element. channel: of the first row, of so many channels, in turn. table: three rows of
-    numbers by channel, as `bounds.Estimate` has them, with room for a whole vector more. low, high: float32 limits of
-    estimates, and zero: what is added, int32. state: the number of those that are listed is stored there.
-    by_column: columns are channels. other: "u8" or "i8" where elements of these bytes, times a factor, are added.
+    first: the number of the first element. channel: of the first row; rows have the `channels` channels in turn. table: three
+    rows of numbers by channel, as in `bounds.EstimateNumbers`, padded by a whole step of vectors. low, high: float32 limits of
+    estimates; zero: an int32 that is added to them. state: gets the number of listed elements. by_column: columns are channels.
+    other: "u8" or "i8" if elements of these bytes, times a factor, are added.
     """
     lanes = target.vector_bytes // 4
     step, floats, ints = SIDE * lanes, f"<{lanes} x float>", f"<{lanes} x i32>"
@@ -44,7 +44,7 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
     width = text.op(f"add i64 %channels, {step}")
 
     def numbers(at: str) -> list[str]:
-        """Where factor, term and limit of a channel are."""
+        """The addresses of the factor, term and limit of a channel."""
         found = []
         for row in (FACTOR, TERM, LIMIT):
             before = text.op(f"mul i64 {width}, {row}")
@@ -57,7 +57,7 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
         splats = [] if by_column else [splat(text, text.load("float", place), floats) for place in numbers(channel)]
 
         def some(p: str, most: str | None) -> None:
-            """A step of vectors; most: how many elements there are, if they are fewer."""
+            """Compute a step of vectors; most: the number of elements, if they are fewer."""
             at = text.op(f"add i64 {first}, {p}")
             sums = text.at("%sums", text.op(f"mul i64 {at}, 4"))
             places = numbers(p) if by_column else []
@@ -90,7 +90,7 @@ def estimate(target: Target, by_column: bool, other: str = "") -> str:
             _seldom(text, text.op(f"icmp ne i{lanes} {bits}, 0"), lambda: listed(at, masks, most))
 
         def listed(at: str, masks: list[str], most: str | None) -> None:
-            """The numbers of the elements that masks tell, into the list."""
+            """List the numbers of the elements whose masks are set."""
             whole = masks
             while len(whole) > 1:
                 size = SIDE // len(whole) * lanes
@@ -149,7 +149,7 @@ def _multiplied(text: Text, target: Target, x: str, y: str, z: str) -> str:
 
 
 def _beside(text: Text, at: str, step: int, most: str | None, spare: str) -> str:
-    """Where the bytes of `other` are for a step from an element on: there, or in spare memory, where there are fewer."""
+    """The address of the bytes of `other` for a step: their own, or spare memory with a copy if they are fewer."""
     here = text.at("%other", at)
     if most is None:
         return here
@@ -158,7 +158,7 @@ def _beside(text: Text, at: str, step: int, most: str | None, spare: str) -> str
 
 
 def _copied(text: Text, from_: str, to: str, count: str, below: int) -> None:
-    """Copy so many bytes, fewer than a power of two, by halves of it."""
+    """Copy `count` bytes; `below`: a power of two above the count, whose halves are copied in turn."""
     at, size = "0", below // 2
     while size:
         kind, rest = f"<{size} x i8>", text.op(f"and i64 {count}, {size}")
@@ -175,7 +175,7 @@ def _bytes(text: Text, target: Target, vectors: list[str]) -> str:
     lanes = target.vector_bytes // 4
     whole = vectors
     kind = f"<{lanes} x i32>"
-    if target.architecture == "x86":  # their low bytes, by a packing that cannot saturate
+    if target.architecture == "x86":  # their low bytes are packed, so that nothing saturates
         return _packed(text, target, vectors)
     few = [text.op(f"trunc {kind} {v} to <{lanes} x i8>") for v in whole]
     while len(few) > 1:

@@ -1,4 +1,4 @@
-"""Outputs that bounds leave undecided, decided in Python: sums over the rationals, then rounded step by step."""
+"""Outputs that bounds leave undecided, decided in Python: sums of fractions, rounded step by step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from anydml.tensor import DataType
 
 
 class Listed(NamedTuple):
-    """A list: the word of the scratch that counts what is on it, its first int32 in passing, its room, and its outputs."""
+    """A list of outputs. counter: the scratch word with its count; first: its first int32 in `passing`; room: its capacity;
+    outputs: those that it may list."""
 
     counter: int
     first: int
@@ -36,7 +37,7 @@ def decide(
     scratch: NDArray[np.int64],
     arrays: Arrays,
 ) -> None:
-    """Decide the outputs on each list, or all that it is for, where they are more than it has room for."""
+    """Decide the outputs on each list, or all outputs that it may list if these are more than it has room for."""
     *_, name, of_other_name = region.names
     output, small = arrays[name], arrays["passing"].view(np.int32)
     elements = elements_of(x_type, *region.x)[1]
@@ -55,7 +56,7 @@ def decide(
 
 
 def _sum(region: QuantisedSums, g: Geometry, elements: NDArray[np.float32], arrays: Arrays, number: int) -> Fraction:
-    """The sum of one output, the bias included."""
+    """The sum of one output, including the bias."""
     x = w = channel = 0
     rest, places = number, list[int]()
     for size, of_x, of_w, of_channel in g.dimensions[::-1]:

@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from anydml.kernels.contract.plan import IntegerPlan
 
 NAME = "contract.quantised:compiled"
-FEW = 1 << 14  # outputs that one thread rounds
+FEW = 1 << 14  # with fewer outputs, one thread rounds
 FARTHEST = 2.0**30  # estimates below this are int32
-FEW_TERMS = 64  # of a sum
-SHARE, LEAST = 8, 256  # of how many outputs a list has room for one, and for how many more
+FEW_TERMS = 64  # sums with at most this many terms are short
+SHARE, LEAST = 8, 256  # a list has room for one in SHARE outputs, plus LEAST
 OPEN_WORD = estimates.OPEN
-FAR = 1e30  # a bound that leaves every sum undecided, where slack is 1
-MOST = 2**31  # outputs, whose numbers are int32
+FAR = 1e30  # the bound that leaves every sum undecided, for a slack of 1
+MOST = 2**31  # most outputs, whose numbers are int32
 
 
 def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | Refused:
-    """The steps of sums between bytes. slack: is added to the factor of bounds."""
+    """The steps of sums between 8-bit tensors. slack: is added to the factor of bounds."""
     region = quantised_sums(problem)
     if isinstance(region, str):
         return Refused(region)
@@ -68,9 +68,9 @@ def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | R
         return Refused(f"K = {found.terms}: int32 does not hold sums of more than {WRAPS} products")
     count = math.prod(output.sizes)
     if output.explicit_strides != TensorDesc(output.data_type, output.sizes).explicit_strides or count >= MOST:
-        return Refused("the outputs do not lie one after the other, or are too many")
+        return Refused("the output is not packed, or has too many elements")
     if other is not None and other.explicit_strides != output.explicit_strides:
-        return Refused("what is added does not lie as the outputs do")
+        return Refused("the added tensor and the output differ in their strides")
     geometry = of_convolution(found) if isinstance(found, Convolution) else of_product(found, found.a.name == region.names[1])
     other_type = None if other is None else other.data_type
     numbers = bounds.estimate(region, x.data_type, other_type, output.data_type, fused(target))
@@ -99,7 +99,7 @@ def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | R
 
 
 class _Made(NamedTuple):
-    """The plan of sums, all rounds, the memory that they work in, and the lists of what they leave undecided."""
+    """The plan of the sums, all rounds, their memory, and the lists of undecided outputs."""
 
     plan: IntegerPlan
     rounds: list[Rounds]
@@ -109,14 +109,14 @@ class _Made(NamedTuple):
 
 
 def _memory(plan: IntegerPlan) -> tuple[Scratch, Scratch]:
-    """Memory behind that of a plan."""
+    """Memory after that of a plan."""
     scratch, passing = Scratch("scratch"), Scratch("passing")
     scratch.size, passing.size = plan.scratch.size, plan.passing.size
     return scratch, passing
 
 
 def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: int) -> _Made | None:
-    """The rounds of sums that tiles round as they make them; None where they cannot."""
+    """The rounds of sums that tiles round themselves; None if they cannot."""
     output = found.output
     name = rounding.names[2]
     of_bytes = Operand(name, TensorDesc(rounding.tensors[name].data_type, output.desc.sizes))
@@ -152,7 +152,7 @@ def in_tiles(rounding: _Rounding, found: Convolution | MatrixProduct, threads: i
 
 
 def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: int) -> _Made | Refused:
-    """The rounds of sums that are written, and then of what rounds them."""
+    """The rounds that write sums, followed by those that round them."""
     plan = planned(found, rounding.tensors, rounding.target, threads)
     if isinstance(plan, Refused):
         return plan
@@ -174,7 +174,7 @@ def of_sums(rounding: _Rounding, found: Convolution | MatrixProduct, threads: in
 
 
 class _Rounding:
-    """The steps that make outputs of sums, and their tables."""
+    """The steps that make outputs from sums, and their tables."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class _Rounding:
             self.added = constants.add(bounds.elements_of(other_type, *region.other)[1])
 
     def cut(self, threads: int) -> list[tuple[range, int]]:
-        """Rows for each thread, and the columns of a row."""
+        """The rows for each thread, and the columns of a row."""
         at, sizes = self.region.channel, self.tensors[self.names[2]].sizes
         last = at == len(sizes) - 1
         split = len(sizes) - 1 if at is None or last else at + 1
@@ -227,7 +227,7 @@ class _Rounding:
         return [(range(a, b), columns) for a, b in pairwise(ends) if a < b]
 
     def estimated(self, found: Convolution | MatrixProduct) -> Estimated | None:
-        """The numbers that a tile estimates outputs by; None where channels are not those of all filters."""
+        """The numbers by which a tile estimates outputs; None if channels are not all filters."""
         region, numbers = self.region, self.numbers
         channels = self.channels
         if isinstance(found, Convolution):
@@ -243,7 +243,7 @@ class _Rounding:
         return Estimated(self.constants.add(table), pitch, row, column, ends, clamped)
 
     def of_sums(self, some: range, columns: int, sums: At, state: At) -> Step:
-        """The estimate of some rows of sums."""
+        """The step that estimates some rows of sums."""
         by_column = self.region.channel == len(self.region.tensors[SUMS].sizes) - 1
         rows = np.zeros((3, self.channels + SIDE * self.target.vector_bytes // 4), np.float32)
         rows[:, : self.channels] = self.numbers.factor, self.numbers.term, self.numbers.limit
@@ -260,7 +260,7 @@ class _Rounding:
         return ESTIMATE.step(code, **at, **sizes, table=self.table, state=state, **ends, **added)
 
     def refined(self, states: At, piece: int, pieces: int, outputs: range) -> Step:
-        """The decision of what a piece has listed."""
+        """The step that decides the outputs that a piece has listed."""
         code = engine.compiled(refine, self.target, self.signed, bool(self.kind), self.few)
         x, weights, output, _ = self.names
         lists = Arguments(state=states + STATE * piece, states=states, pieces=pieces)
@@ -269,7 +269,7 @@ class _Rounding:
         return REFINE.step(code, **lists, first=outputs.start, end=outputs.stop, **tables, **tensors, slack=self.slack)
 
     def ending(self, states: At, pieces: list[list[Step]]) -> list[Rounds]:
-        """The last steps of all pieces, and whether something is still undecided."""
+        """The last steps of all pieces, and the check whether some output is still undecided."""
         counters = [states.offset + STATE * i + OPEN_WORD for i in range(len(pieces))]
         table = self.constants.add(np.array(counters, np.int64))
         ending = Step(engine.compiled(any_undecided, self.target), (table, len(counters), At("scratch")))

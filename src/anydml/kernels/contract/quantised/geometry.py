@@ -1,4 +1,4 @@
-"""Which elements each output is a sum of: steps through x, weights and channels for each dimension of the output."""
+"""The elements that each output sums: strides through x, weights and channels for each dimension of the output."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from anydml.kernels.match.product import MatrixProduct
 
 
 class Geometry(NamedTuple):
-    """Which elements an output is a sum of, as `refine` reads it, for the output's number in row-major order.
+    """The elements that an output sums, as `refine` reads them, for the output's number in row-major order.
 
-    dimensions: of the output, six, each with its size and the steps in bytes of x and weights, and that of channels. windows:
-    of the last three: taps, dilation, stride, start, size of x, and the steps of x and weights. inner: count, and steps.
+    dimensions: the output's, six, each with its size, its strides in bytes in x and weights, and its stride in channels.
+    windows: for the last three: taps, dilation, stride, start, size of x, and the strides in x and weights. inner: the count of
+    the terms at one tap, and their strides.
     """
 
     dimensions: tuple[tuple[int, int, int, int], ...]
@@ -48,7 +49,8 @@ def of_convolution(p: Convolution) -> Geometry:
 
 
 def of_product(p: MatrixProduct, left: bool) -> Geometry | None:
-    """The geometry of a product: batches, rows, columns. left: A has the weights. None where these differ between batches."""
+    """The geometry of a product: batches, rows, columns. left: whether A has the weights. None if these differ between
+    batches."""
     a, b, sizes = p.a.desc, p.b.desc, p.output.desc.sizes
     (at, bt), weights = (in_bytes(a), in_bytes(b)), a if left else b
     if len(sizes) > 6 or math.prod(weights.sizes[:-2]) != 1:

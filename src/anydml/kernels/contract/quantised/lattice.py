@@ -1,4 +1,4 @@
-"""Float constants that were once dequantised: the integers and scales whose products are these floats."""
+"""Float constants that were once dequantised: the integers and scales whose products these floats are."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Listed outputs, decided as stated: the dequantised elements, and their products and sums in float64.
+"""Listed outputs, decided as stated: from dequantised elements, and their products and sums in float64.
 
-A product of two float32 numbers is exact in float64, and sums are off by less than 2^-53 K times the sum of magnitudes. Where
-that leaves an output undecided, they are taken again: what each addition rounds off is summed in a second number, whose own
-roundings are below 2^-53 K times the sum of the magnitudes of what was rounded off: nothing, where nothing was.
+A product of two float32 numbers is exact in float64, and a sum of K products has an error below 2^-53 K times the sum of
+magnitudes. If this leaves an output undecided, it is summed again with the rounding error of each addition in a second sum; the
+roundings of that are below 2^-53 K times the sum of the magnitudes of the errors, so that exact sums have no error.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from anydml.kernels.contract.epilogue.estimates import LIST, LISTED, OPEN, ROOM,
 REFINE = Signature(
     "*state *states pieces first end *geometry *elements *channels *rule *x *weights *output slack *other *added"
 )
-DIMENSIONS, SPATIAL = 6, 3  # of an output, and the last of them, in which windows are cut off
-DIMENSION = ("size", "x", "weights", "channel")  # words of each dimension: its size, and steps
-WINDOW = ("taps", "dilation", "stride", "start", "size", "x", "weights")  # words of each of the last three
+DIMENSIONS, SPATIAL = 6, 3  # the dimensions of an output, and those of them, the last ones, in which windows are cut off
+DIMENSION = ("size", "x", "weights", "channel")  # the words of each dimension: its size, and strides
+WINDOW = ("taps", "dilation", "stride", "start", "size", "x", "weights")  # the words of each of the last three
 INNER = ("count", "x", "weights")
-CHANNEL = 16  # bytes: scale, zero point, bias, and the bound of sums as they are rounded
-SIDE = 4  # sums side by side
-LOW, HIGH, SCALE, ZERO, LEAST, MOST = range(6)  # of the rule: float32, but the zero point and the limits, int32
+CHANNEL = 16  # bytes: scale, zero point, bias, and the bound of plain sums
+SIDE = 4  # sums that are accumulated in parallel
+LOW, HIGH, SCALE, ZERO, LEAST, MOST = range(6)  # words of the rule: float32, except for the zero point and the limits, int32
 MAGIC = 1.5 * 2.0**23
-NEAR = 2.0**-56  # of a sum: a bound up to this leaves it between two neighbours
+NEAR = 2.0**-56  # if the bound is at most this times the sum, the sum is between two neighbours
 
 
 def refine(target: Target, signed: bool, adds: bool, few: bool = False) -> str:
-    """Decides listed outputs, and leaves on the list those whose sums are not known well enough. Arguments: REFINE.
+    """The kernel that decides listed outputs and keeps on the list those whose sums are not known well enough. Arguments:
+    REFINE.
 
-    state: of the list, one of those of all pieces. Where some list had too little room, all outputs from the first one to the
-    end are decided instead, and the list may be too short for those that are left, too. geometry: the words of DIMENSION,
-    WINDOW and INNER. elements: float64, of each byte of x. channels: records of CHANNEL. slack: the bits of a float64, the
-    factor of the bound. signed: the weights are INT8. adds: an element of `other` is added to the rounded sum, which `added`
-    has for each byte, float32. few: sums are so short that a table of a channel's weights takes longer than they do.
+    state: of the list; states: of all pieces. If some list had too little room, all outputs from `first` to `end` are decided
+    instead, and the list may be too short for the undecided ones, too. geometry: the words of DIMENSION, WINDOW and INNER.
+    elements: float64, of each byte of x. channels: records of CHANNEL. slack: the bits of a float64, the factor of the bound.
+    signed: the weights are INT8. adds: an element of `other` is added to the rounded sum; `added` has its float32 value for
+    each byte. few: sums are so short that a table of a channel's weights would take longer than they do.
     """
     text = Text()
     REFINE.load(text)
@@ -114,7 +115,7 @@ def refine(target: Target, signed: bool, adds: bool, few: bool = False) -> str:
             return text.op(f"fmul double {a}, {b}")
 
         def quick(x: str, w: str) -> None:
-            """Sums as they are rounded, four side by side."""
+            """Plain sums, four in parallel."""
 
             def four(_: str, state: list[str]) -> list[str]:
                 (x, w), found = state[:2], state[2:]
@@ -132,7 +133,7 @@ def refine(target: Target, signed: bool, adds: bool, few: bool = False) -> str:
             _set(text, slots, [first, *found[1:]])
 
         def careful(x: str, w: str) -> None:
-            """A sum, what its additions lose, and the magnitudes of that."""
+            """A sum, the sum of the rounding errors of its additions, and the magnitudes of the rounding errors of that."""
 
             def term(_: str, state: list[str]) -> list[str]:
                 x, w, *found = state
@@ -200,13 +201,13 @@ def _element(text: Text, table: str, byte: str) -> str:
 
 
 def _weight(text: Text, byte: str, scale: str, zero: str, signed: bool) -> str:
-    """A byte dequantised, as float64."""
+    """A dequantised byte, as float64."""
     centred = text.op(f"sitofp i32 {text.op(f'sub i32 {extend(text, byte, signed)}, {zero}')} to float")
     return text.op(f"fpext float {text.op(f'fmul float {centred}, {scale}')} to double")
 
 
 def _channel(text: Text, target: Target, table: str, scale: str, zero: str, channel: str, latest: str, signed: bool) -> None:
-    """The dequantised weights of all bytes in a channel, unless the table has those of this channel."""
+    """Fill the table with the dequantised weights of all bytes in a channel, unless it has those of this channel."""
 
     lanes = target.vector_bytes // 4
     ints, floats, doubles = (f"<{lanes} x {kind}>" for kind in ("i32", "float", "double"))
@@ -231,7 +232,7 @@ def _channel(text: Text, target: Target, table: str, scale: str, zero: str, chan
 
 
 def _two_sum(text: Text, a: str, b: str) -> tuple[str, str]:
-    """A sum rounded, and what that rounds off."""
+    """A rounded sum, and its rounding error."""
     total = text.op(f"fadd double {a}, {b}")
     second = text.op(f"fsub double {total}, {a}")
     first = text.op(f"fsub double {total}, {second}")
@@ -239,9 +240,9 @@ def _two_sum(text: Text, a: str, b: str) -> tuple[str, str]:
 
 
 def _odd(text: Text, value: str, more: str) -> str:
-    """A float64 that float32 rounds as it does value + more, where that is nearer to the value than half its last digit.
+    """A float64 that float32 rounds as it rounds value + more, where |more| is less than half the last digit of the value.
 
-    Between two neighbours no number is rounded otherwise, nor is that of the two whose last digit is odd: it is no tie.
+    All numbers between two neighbours round to the same, and so does that neighbour whose last digit is odd: it is no tie.
     """
     bits = text.op(f"bitcast double {value} to i64")
     up = text.op(f"fcmp ogt double {more}, 0.0")
@@ -256,7 +257,7 @@ def _odd(text: Text, value: str, more: str) -> str:
 
 
 def _stated(text: Text, total: str, other: str | None) -> str:
-    """The output of a sum, and of what is added to it, rounded step by step: an int32."""
+    """The output of a sum and the number that is added to it, rounded step by step: an int32."""
     low, high, scale = (text.load("float", "%rule", 4 * n) for n in (LOW, HIGH, SCALE))
     zero, least, most = (text.load("i32", "%rule", 4 * n) for n in (ZERO, LEAST, MOST))
     x = text.op(f"fptrunc double {total} to float")

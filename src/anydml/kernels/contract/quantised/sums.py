@@ -1,6 +1,6 @@
-"""Sums of products of two dequantised tensors that are quantised: what `contract` needs to sum their integers instead.
+"""Sums of products of two dequantised tensors that are quantised, in the form in which `contract` sums their integers.
 
-One of the factors is known or owned: the weights. They are dequantised, or floats whose integers are found again.
+One of the factors is constant or owned: the weights. They are dequantised, or floats from which integers are recovered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from anydml.schema.statement import Nest
 from anydml.schema.traversal import walk
 from anydml.tensor import DataType, TensorDesc, TensorFlags
 
-# tensors in the kernel's own memory
+# tensors that the kernel brings along, and the sums
 WEIGHTS, X_ZERO, WEIGHTS_ZERO, SUMS = "weights", "x zero point", "weights zero point", "sums"
 
 

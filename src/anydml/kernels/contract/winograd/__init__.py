@@ -1,1 +1,1 @@
-"""Integer convolutions of 3x3 by Winograd's algorithm."""
+"""Integer convolutions with 3x3 filters by Winograd's algorithm."""

@@ -1,11 +1,11 @@
-"""Winograd's F(2x2, 3x3) in integers: 4 sums of 3x3 windows from 16 products of what is read and of the filter, transformed.
+"""Winograd's F(2x2, 3x3) in integers: four sums of 3x3 windows from 16 products of the transformed input and filter.
 
 In one dimension, sums y of filters g over windows of d are 2 y = A ((G g) * (B d)) with
 
     G = 2 0 0, 1 1 1, 1 -1 1, 0 0 2      B = 1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1      A = 1 1 1 0, 0 1 -1 -1
 
-so that all is exact in two dimensions: elements of 8 bits become at most 9 * 255 and 4 * 255, which 16 bits hold. 32 bits
-hold four times a sum, and what comes before it modulo 2^32.
+so that everything is exact in two dimensions: elements of 8 bits become at most 9 * 255 and 4 * 255, which 16 bits hold. 32
+bits hold four times a sum, and the values before it modulo 2^32.
 """
 
 from __future__ import annotations
@@ -33,30 +33,31 @@ SUMS = Signature("*from position row m tile_rows tiles *c c_m c_line *rows *colu
 
 
 def of_filters(text: Text, kind: str, x: Sequence[str]) -> list[str]:
-    """Row by row of G."""
+    """The rows of G, applied to a vector."""
     ends = text.op(f"add {kind} {x[0]}, {x[2]}")
     twice = [text.op(f"add {kind} {v}, {v}") for v in (x[0], x[2])]
     return [twice[0], text.op(f"add {kind} {ends}, {x[1]}"), text.op(f"sub {kind} {ends}, {x[1]}"), twice[1]]
 
 
 def of_inputs(text: Text, kind: str, x: Sequence[str]) -> list[str]:
-    """Row by row of B."""
+    """The rows of B, applied to a vector."""
     return [
         text.op(f"{how} {kind} {x[a]}, {x[b]}") for how, a, b in (("sub", 0, 2), ("add", 1, 2), ("sub", 2, 1), ("sub", 1, 3))
     ]
 
 
 def of_sums(text: Text, kind: str, x: Sequence[str]) -> list[str]:
-    """Row by row of A."""
+    """The rows of A, applied to a vector."""
     both, less = text.op(f"add {kind} {x[1]}, {x[2]}"), text.op(f"sub {kind} {x[1]}, {x[2]}")
     return [text.op(f"add {kind} {x[0]}, {both}"), text.op(f"sub {kind} {less}, {x[3]}")]
 
 
 def filters(target: Target, signed: bool, height: int) -> str:
-    """Filters, less their zero points, transformed: tiles of so many rows; of each position, pairs of channels of every row.
+    """The kernel that transforms filters minus their zero points: tiles of `height` rows; for each position, pairs of channels
+    of every row.
 
     Arguments: FILTERS, steps in bytes. into: of 16 bits; position, tile: bytes from one position, and from one tile, to the
-    next. sums: of each filter, the sum of its elements.
+    next. sums: for each filter, the sum of its elements.
     """
     text = Text()
     FILTERS.load(text)
@@ -96,7 +97,7 @@ def filters(target: Target, signed: bool, height: int) -> str:
 
 
 def terms(target: Target, b_signed: bool, biased: bool) -> str:
-    """The terms of the records of m rows: -(sum of the filter) * (the input's zero point) + bias. Arguments: TERMS."""
+    """The kernel for the terms of m rows' records: -(sum of the filter) * (the input's zero point) + bias. Arguments: TERMS."""
     text = Text()
     TERMS.load(text)
     mask = text.load("i32", "%modes", TAKEN) if biased else ""
@@ -114,11 +115,12 @@ def terms(target: Target, b_signed: bool, biased: bool) -> str:
 
 
 def inputs(target: Target, signed: bool) -> str:
-    """Tiles of an image transformed: of each position, pairs of channels side by side for every tile, in 16 bits.
+    """The kernel that transforms tiles of an image: for each position, pairs of channels, interleaved, for every tile, in 16
+    bits.
 
-    Arguments: INPUTS. The image has even lines, and `odd` bytes further odd ones. tile_rows x tiles: what is read. into: for
-    each position, `position` bytes apart, a line of tiles for each pair of channels, `pitch` bytes apart; lines are written
-    in their order, and some tiles too far.
+    Arguments: INPUTS. The image has even lines and, `odd` bytes further, odd ones. tile_rows x tiles: the tiles to read. into:
+    for each position, `position` bytes apart, a line of tiles for each pair of channels, `pitch` bytes apart; lines are written
+    in order, and each may write beyond its end.
     """
     places, width = panel_columns(target), target.vector_bytes
     shorts, ints = f"<{places} x i16>", f"<{width // 4} x i32>"
@@ -127,7 +129,7 @@ def inputs(target: Target, signed: bool) -> str:
     blocks = text.op(f"udiv i64 {text.op(f'add i64 %tiles, {places - 1}')}, {places}")
 
     def transformed(lines: list[str]) -> list[str]:
-        """A channel's, from where its four lines begin."""
+        """The transformed elements of a channel; lines: the addresses of its four lines."""
         across = []
         for line in lines:
             elements = []
@@ -179,9 +181,9 @@ def inputs(target: Target, signed: bool) -> str:
 
 
 def products(target: Target, height: int) -> str:
-    """At each position, the sums of products of filters, in tiles of so many rows, and of vectors of tiles, two at a time.
+    """The kernel that, for each position, multiplies filters, in tiles of `height` rows, with vectors of tiles, two at a time.
 
-    Arguments: PRODUCTS. columns: vectors of tiles, in twos. into: rows of int32.
+    Arguments: PRODUCTS. columns: pairs of vectors of tiles. into: rows of int32.
     """
     width = target.vector_bytes
     ints = f"<{width // 4} x i32>"
@@ -232,10 +234,10 @@ def products(target: Target, height: int) -> str:
 
 
 def sums(target: Target, output: str, biased: bool) -> str:
-    """Two lines of outputs of each row of tiles, from products, rounded; some places too far.
+    """The kernel that makes two lines of rounded outputs of each row of tiles, from products; it may write beyond their ends.
 
     Arguments: SUMS. from: rows of products of m filters, `row` bytes apart, and those of each position. c: lines, and those of
-    each filter c_m bytes apart. rows: the filters' records; column: that of a panel without terms.
+    each filter c_m bytes apart. rows: the filters' records; column: the record of a panel without terms.
     """
     places, width = panel_columns(target), target.vector_bytes
     lanes = width // 4

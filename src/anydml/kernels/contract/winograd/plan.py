@@ -1,7 +1,7 @@
-"""Integer convolutions of 3x3 by Winograd's algorithm: matched, and planned.
+"""The plan of integer convolutions with 3x3 filters by Winograd's algorithm.
 
-Filters are transformed once, at `initialize`. Then some rows of tiles are transformed after the other, and multiplied by some
-filters after the other, whose products are made sums and rounded.
+Filters are transformed once, at `initialize`. Then a few rows of tiles at a time are transformed, and multiplied with a few
+filters at a time, whose products are summed and rounded.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from anydml.kernels.contract.winograd.kernels import FILTER, POSITIONS, READ, TI
 from anydml.kernels.match.convolution import Convolution
 from anydml.tensor import TensorFlags
 
-CHANNELS = range(16, 917)  # of fewer, transforms cost more than they save; four sums of more are beyond int32
+CHANNELS = range(16, 917)  # for fewer, transforms cost more than they save; for more, int32 does not hold four times a sum
 HEIGHT = 6  # filters of a tile of products
 
 
 class Squared(NamedTuple):
-    """A convolution of 3x3 without strides: its problem has filters as rows, less their zero points.
+    """A convolution of 3x3 without strides: the rows of its problem are filters, minus their zero points.
 
     channels, channel: of the input, and the bytes between them. taps: strides of filters: channels, y and x. axes: y and x.
-    span: bytes of the input. line, place: of the output, in bytes.
+    span: bytes of the input. line, place: strides of the output, in bytes.
     """
 
     problem: IntegerProblem
@@ -51,7 +51,7 @@ class Squared(NamedTuple):
     place: int
 
     def serves(self, target: Target) -> bool:
-        """Whether 16 bits are multiplied in pairs, and hardly more outputs are computed than there are."""
+        """Whether 16 bits are multiplied in pairs, and few outputs are computed in vain."""
         y, x = self.axes
         wanted = y.outputs * x.outputs
         computed = 4 * -(-y.outputs // TILE) * -(-x.outputs // TILE)
@@ -67,7 +67,7 @@ class Squared(NamedTuple):
 
 
 def squared(p: Convolution) -> Squared | None:
-    """The convolution by Winograd's algorithm; None where it is another one, or filters are not known before."""
+    """The convolution by Winograd's algorithm; None if it is of another kind, or filters are not owned."""
     x, f, y = p.x.desc, p.filters.desc, p.output.desc
     known = [f] if p.filter_zero_point is None else [f, p.filter_zero_point.operand.desc]
     if p.groups > 1 or not all(t.flags & TensorFlags.OWNED_BY_DML for t in known):
@@ -93,7 +93,7 @@ class IntegerWinogradPlan(FilterPlan):
         self.across, high = (-(-a.outputs // TILE) for a in (x, y))
         super().__init__(p.problem, target, threads, owned=True, lines=high)
         self.of, m = p, p.problem.m
-        self.at.panels = 1  # only rows of tiles are shared out
+        self.at.panels = 1  # the work is only divided by rows of tiles
         self.pairs = p.channels // 2
         self.heights = [*tiles(m, HEIGHT)]
         self.of_row = 4 * self.pairs  # bytes of a filter's position
@@ -117,7 +117,7 @@ class IntegerWinogradPlan(FilterPlan):
         return found
 
     def _terms(self) -> Step:
-        """The terms of filters' records."""
+        """The step for the terms of filters' records."""
         at, p = self.at, self.of.problem
         bias = p.bias or NOTHING
         code = engine.compiled(kernels.terms, at.target, p.b_signed, at.kind.biased)
@@ -125,7 +125,7 @@ class IntegerWinogradPlan(FilterPlan):
         return kernels.TERMS.step(code, m=p.m, sums=self.sums, zero_point=p.b_zero_point.at, **beside)
 
     def _piece(self, part: OutputPart) -> Steps:
-        """Rows of tiles of some batches, some after the other."""
+        """Rows of tiles of some batches, a few at a time."""
         at, scratch, (y, x), target = self.at, self.scratch, self.of.axes, self.at.target
         most = min(self.chunk, len(part.rows))
         line = TILE * self.across + READ - TILE
@@ -133,9 +133,9 @@ class IntegerWinogradPlan(FilterPlan):
         bounds = scratch.take(24)
         columns = -(-most * self.across // at.width)
         pitch = columns * at.width * 4
-        position = self.pairs * pitch + 2 * target.vector_bytes  # the last line's tiles are written too far
+        position = self.pairs * pitch + 2 * target.vector_bytes  # the last line is written beyond its end
         b = scratch.take(POSITIONS * position)
-        group = max(1, at.tuning.products // (POSITIONS * pitch * HEIGHT))  # tiles of filters
+        group = max(1, at.tuning.products // (POSITIONS * pitch * HEIGHT))  # tiles of filters that are multiplied at a time
         row = pitch
         products = scratch.take(POSITIONS * group * HEIGHT * row + 8 * target.vector_bytes)
         c_line = -(-self.across * TILE // at.width) * at.width * at.size
