@@ -1,1 +1,1 @@
-"""Families of kernels, which compute operators: each takes a statement or refuses it with a reason, and then assumes."""
+"""Families of kernels, which compute operators: each takes a statement, or refuses it with a reason."""

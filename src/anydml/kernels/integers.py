@@ -14,8 +14,8 @@ from anydml.schema.node import Expr, Variable, is_integer
 from anydml.schema.traversal import bound_by
 from anydml.tensor import limits
 
-AT_ONCE = 1 << 16  # terms: half a megabyte of them, which the nearest caches hold
-FEW = 64  # terms of all the sums together below which NumPy's calls cost more than Python's loops
+AT_ONCE = 1 << 16  # terms that are computed at once: half a megabyte, which the nearest caches hold
+FEW = 64  # with fewer terms in all sums together, NumPy's calls cost more than Python's loops
 MOST = 1 << 62
 Interval = tuple[int, int]
 

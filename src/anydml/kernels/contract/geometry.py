@@ -67,7 +67,8 @@ class OutputPart(NamedTuple):
 
 
 def cut(part: OutputPart, count: int, name: str = "") -> list[OutputPart]:
-    """At most so many parts, cut where that costs least, if nothing is named: between batches, else panels, else rows."""
+    """At most `count` parts; name: the dimension to cut. If it is not given, the cheapest is cut: batches, else panels, else
+    rows."""
     outer, inner, rows, panels = (len(x) for x in part)
     if not name:
         chosen = {"outer": outer >= count, "inner": inner >= count, "panels": panels >= 2 * count, "rows": rows >= 2 * count}

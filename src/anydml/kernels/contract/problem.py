@@ -170,7 +170,7 @@ def _convolved(
     estimated: Estimated | None,
     numbers: Matrix,
 ) -> IntegerProblem:
-    """The problem of a convolution whose rows are filters. beside: as `_beside` has them."""
+    """The problem of a convolution whose rows are filters. beside: the result of `_beside`."""
     a_zero_point, b_zero_point, y_zero_point, bias, *scales = beside
     return IntegerProblem(
         *sizes,

@@ -202,8 +202,8 @@ def _products(
     """start, the sums of rows or of pairs of rows, plus the dot products of all groups."""
     dot, vector = dot_of(target), f"<{target.vector_bytes // 4} x i32>"
     many_rows, vectors = len(start), len(start[0])
-    # several chains of sums where a tile is too small to keep the dot-product units busy with one
-    chains = 1 << max(1, dot.chains // (many_rows * vectors)).bit_length() - 1  # they are united by halves
+    # several chains of sums if the tile is too small to keep the dot-product units busy with one
+    chains = 1 << max(1, dot.chains // (many_rows * vectors)).bit_length() - 1  # a power of two, since halves are added
     if chains == 1:
         return _loop(text, target, kind, height, start, pointers, 1, "%groups")[0]
     zero = [[["zeroinitializer"] * vectors for _ in range(many_rows)] for _ in range(chains - 1)]

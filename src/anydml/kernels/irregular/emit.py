@@ -182,7 +182,7 @@ def elements(target: Target, itemsize: int, columns: IndexLayout, scatters: bool
 
 
 def moved_row(text: Text, target: Target, source: str, into: str, nbytes: str) -> None:
-    """A row of contiguous bytes, at least one."""
+    """Move a row of contiguous bytes, at least one."""
     width = target.vector_bytes
     vector = f"<{width} x i8>"
 

@@ -21,7 +21,7 @@ ROW = 16  # bytes from which a row is moved as a whole
 ALONE = 3 << 20  # bytes of output below which a second thread costs more than it saves
 SHORT = 1 << 18
 BUDGET = 1 << 28  # bytes of updates after which signals are handled
-PLACES = 3  # addresses of an element: in the source, in the target and among the indices
+PLACES = 3  # the addresses of an element: in the source, in the target and among the indices
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:

@@ -11,13 +11,14 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.random_words import WORDS
 from anydml.schema.node import Expr
 
-# first: the counter at which the words begin, relative to the first one. all: the words after which the state is stored
+# first: the counter at which the words begin, minus the first one of all. all: the number of words after which the state is
+# stored
 NAMES = ("target", "first", "count", "all", "after", "after_step", "state", "state_step", "words")
 ROUNDS = 10
 
 
 class RandomKey(NamedTuple):
-    """counter, key: arithmetic on elements, which are numbered as in the last arguments of the kernel."""
+    """counter, key: expressions of elements, which are numbered like the last arguments of the kernel."""
 
     counter: tuple[object, ...]
     key: tuple[object, ...]

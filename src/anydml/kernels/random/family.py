@@ -1,4 +1,4 @@
-"""Random words by machine code."""
+"""The family of random words, in machine code."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from anydml.kernels.random import emit
 from anydml.schema.node import Expr
 from anydml.tensor import DataType, TensorDesc
 
-ALONE = 1 << 16  # words below which a second thread costs more than it saves
-SHORT = 1 << 14  # words below which the GIL is kept
-PIECE = 64  # counters: each thread's share but the last is a multiple of it
+ALONE = 1 << 16  # with fewer words, a second thread costs more than it saves
+SHORT = 1 << 14  # with fewer words, the GIL is kept
+PIECE = 64  # counters; each thread's share is a multiple of it, except for the last
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
-    """The words in row-major order, and a copy to the output if its layout is another one."""
+    """The steps that compute the words in row-major order, and copy them to the output if it has another layout."""
     statement = problem.statement
     found = random_words(statement)
     if isinstance(found, str):
@@ -65,6 +65,6 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
 
 
 def _place(e: Expr, state: TensorDesc) -> At:
-    """The place of an element of the state, whose indices are constants."""
+    """The address of an element of the state, whose indices are constants."""
     index = [int(a.data.value) for a in e.args]
     return At(e.data[0].name, sum(map(mul, index, state.explicit_strides)) * state.data_type.dtype.itemsize)

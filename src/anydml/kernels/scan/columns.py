@@ -1,8 +1,8 @@
-"""The kernel of running sums and products of lines that are side by side: blocks of rows, each over all lines.
+"""The kernel of running sums and products of neighbouring lines: blocks of rows, each over all lines.
 
-Scratch holds each line's sum so far and, for floats, the least exponent of its elements. float64 holds a sum exactly if it is
-at most 2^53 units of the smallest binary place of the elements before it. A block of rows is stored if this is so for all of
-its lines. Otherwise a group computes the rest of these lines (group.py).
+Scratch has each line's sum so far and, for floats, the least exponent of its elements. float64 holds a sum exactly if it is at
+most 2^53 units of the smallest binary place of the elements before it. A block of rows is stored if this is so for all of its
+lines. Otherwise a group computes the rest of these lines (group.py).
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class _ScanStrip:
         def otherwise() -> None:
             self._left_to_group(row, c, line, (source, target), left)
 
-        # the other lanes may hold anything
+        # the other lanes are arbitrary
         beyond = body.op(f"shl i64 -1, {body.op(f'select i1 {partial}, i64 {left}, i64 {self.lanes}')}")
         self._computed(row, rows, c, ends, body.op(f"xor i64 {beyond}, -1"), stored, otherwise)
 
@@ -198,7 +198,8 @@ class _ScanStrip:
         stored: Callable[[], None],
         otherwise: Callable[[], None],
     ) -> None:
-        """Compute a block. lanes: a mask of those that count. stored, otherwise: run if the block is stored, and if not."""
+        """Compute a block. lanes: a mask of the lanes that count. stored, otherwise: emit code for a block that is stored, and
+        for one that is not."""
         body, key = self.body, self.key
         (source, source_step), (target, target_step) = ends
         read = [along(body, source, source_step, str(r)) for r in range(rows)]

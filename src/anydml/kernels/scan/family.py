@@ -1,4 +1,4 @@
-"""Running sums and products by machine code, exact and rounded once."""
+"""The family of running sums and products in machine code, exact and rounded once."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from anydml.kernels.scan import columns, emit, exact, lines, vectors
 from anydml.kernels.scan.group import ScanKey
 from anydml.tensor import DataType
 
-SHORT = 1 << 14  # elements below which the GIL is kept
-ALONE = 1 << 17  # elements below which a second thread costs more than it saves
+SHORT = 1 << 14  # with fewer elements, the GIL is kept
+ALONE = 1 << 17  # with fewer elements, a second thread costs more than it saves
 APART = 256  # threads get multiples of so many neighbouring lines: whole cache lines of source and target
 CACHE_LINE = 64
 _FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32}
@@ -33,7 +33,8 @@ _FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT
 class ScanLayout(NamedTuple):
     """Strides in bytes of source and target. lane: the dimension whose lines are computed together, None for single lines.
 
-    others: the dimensions around them. kept: the number of lines whose elements are all kept, since one may be undecided.
+    others: the dimensions around them. kept: the number of lines whose elements are all kept in scratch in case one is
+    undecided.
     """
 
     strides: Sequence[tuple[int, int]]
@@ -45,8 +46,8 @@ class ScanLayout(NamedTuple):
 class ScanPiece(NamedTuple):
     """The lines of a thread.
 
-    loops: those around the lines; the outermost begins at turn `first`. turn: the turns of the threads before. line, width: the
-    first of neighbouring lines, and their number. words: the place of its state.
+    loops: those around the lines; the outermost begins at turn `first`. turn: the number of turns of the threads before. line,
+    width: the first of neighbouring lines, and their number. words: the offset of its state.
     """
 
     loops: Sequence[Loop]

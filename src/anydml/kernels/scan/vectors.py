@@ -1,4 +1,4 @@
-"""A line in blocks of vectors: where they are, and prefixes within one vector."""
+"""A line in blocks of vectors: their addresses, and prefixes within one vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values with a bound of their error, and what every function needs: constants, powers of two, choices."""
+"""Values with a bound of their error, and what all functions share: constants, minima and maxima, exact products."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 from anydml.kernels.code.values import Value
 
 INFINITY = math.inf
-ROUNDER = 1.5 * 2.0**52  # what is added to it is rounded to an integer, which its low bits show
+ROUNDER = 1.5 * 2.0**52  # adding it rounds to an integer, which is then in the low bits
 
 
 class Approximate(NamedTuple):
-    """A value, and its bound: |value - f(x)| <= rel |f(x)| for every finite x whose f(x) is 0 or between 2^-1000 and 2^1000.
+    """A value with its bound: |value - f(x)| <= rel |f(x)| for every finite x whose f(x) is 0 or between 2^-1000 and 2^1000.
 
-    It does not hold in the lanes of the guard. Beyond 2^+-1000 the value is too, and on the same side.
+    The bound does not hold in the lanes of the guard. If f(x) is beyond 2^+-1000, the value is beyond it on the same side.
     """
 
     value: Value
@@ -33,7 +33,7 @@ def at_least(x: Value, least: Value | float) -> Value:
 
 
 def product(x: Value, y: Value) -> tuple[Value, Value]:
-    """x y as a sum: exactly with fused operations, else within 2^-77 of it. The first part is x y within 2^-24."""
+    """x y as a sum: exactly with fused operations, else within 2^-77 of it. The first part equals x y within 2^-24."""
     if x.body.has_fma:
         high = x * y
         return high, x.body.fused(x, y, -high)
@@ -48,7 +48,7 @@ def _halves(x: Value) -> tuple[Value, Value]:
 
 
 def square(z: Value) -> tuple[Value, Value]:
-    """z^2 as a sum: the first part has at most 53 bits, the second is off by 2 u of itself and at most 2^-25 of the first."""
+    """z^2 as a sum: the first part has at most 53 bits; the second has an error of 2 u and is at most 2^-25 of the first."""
     if z.body.has_fma:
         high = z * z
         return high, z.body.fused(z, z, -high)

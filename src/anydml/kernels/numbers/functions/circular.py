@@ -14,21 +14,21 @@ from anydml.kernels.numbers.functions.polynomials import U
 
 # pi as a sum of 32, 32 and 53 bits: products of the first two and k + 1/2 below 2^20 are exact
 PI = (float.fromhex("0x1.921fb544p+1"), float.fromhex("0x1.0b4611a6p-33"), float.fromhex("0x1.3198a2e037073p-68"))
-FARTHEST = 2.0**21  # from there on k has too many bits
+FARTHEST = 2.0**21  # beyond it, k has too many bits
 
-# r = x - k PI: the first difference is exact, or (k = 1/2) off by u of a sum that does not cancel; the other two are rounded.
-# k PI[2] and what PI lacks are off by |x| 2^-116, which is u of r at most, or else r is guarded
+# The error of r = x - k PI: the first difference is exact, or (k = 1/2) a sum that does not cancel, rounded; the other two are
+# rounded. The error of k PI[2], and of PI itself, is |x| 2^-116, which is at most u r, or else r is guarded.
 _R_REL = 4.1 * U
 assert min(SIN.argument, TAN.argument) >= 2 * _R_REL + U
 SIN_REL = SIN.rel + _R_REL + U
 TAN_REL = TAN.rel + _R_REL + 2.1 * U
 
-# s = sqrt((1 - |x|) / 2) is off by u, its square by nothing; s and the product by u each
+# s = sqrt((1 - |x|) / 2) has an error of u, its square none; s and the product have u each
 _ARC_REL = ASIN.rel + 2.1 * U
-ASIN_REL = 2 * _ARC_REL + 2.2 * U  # pi / 2 - 2 arc, half as large as 2 arc at least; the constant is off by 0.6 u and rounded
-ACOS_REL = _ARC_REL + 1.1 * U  # pi / 2 - arc, twice as large as arc at least, or pi - 2 arc
+ASIN_REL = 2 * _ARC_REL + 2.2 * U  # pi / 2 - 2 arc is at least half of 2 arc; the constant has an error of 0.6 u and is rounded
+ACOS_REL = _ARC_REL + 1.1 * U  # pi / 2 - arc is at least twice arc; or pi - 2 arc
 
-# a quotient of two rounded sums is off by 3 u, its square by 7 u, the product by u; pi / 4 is off by 0.3 u, at least 0.39
+# a quotient of two rounded sums has an error of 3 u, its square 7 u, the product u; pi / 4, which is at least 0.39 of it, 0.3 u
 ATAN_REL = ATAN.rel + 5.9 * U
 ATAN2_REL = ATAN_REL + 1.8 * U  # pi - angle, which is at least pi / 2
 assert ATAN.argument >= 7 * U
@@ -47,20 +47,20 @@ def _guard(x: Value, r: Value) -> Value:
 
 
 def of_half_turn(r: Value, odd: Value) -> Value:
-    """sin(r), negative where the integer is odd; |r| is at most pi / 2."""
+    """sin(r), negated if the integer is odd; |r| is at most pi / 2."""
     value = r * SIN(r * r)
     return (value.bits() ^ (odd << 63)).cast(r.kind)
 
 
 def of_quarter_turn(r: Value, odd: Value) -> Value:
-    """tan(r), or -1 / it where the integer is odd; |r| is at most pi / 4."""
+    """tan(r), or -1 / tan(r) if the integer is odd; |r| is at most pi / 4."""
     t = r * TAN(r * r)
     even = (odd & 1).compared("eq", 0)
     return r.body.chosen(even, t, -1.0) / r.body.chosen(even, 1.0, t)
 
 
 def _of_rest(x: Value, k: Value, odd: Value) -> Approximate:
-    """sin(x - k pi), negative where the integer is odd."""
+    """sin(x - k pi), negated if the integer is odd."""
     r = _less(x, k, 1)
     return Approximate(of_half_turn(r, odd), SIN_REL, _guard(x, r))
 
@@ -72,20 +72,20 @@ def sin(x: Value) -> Approximate:
 
 
 def cos(x: Value) -> Approximate:
-    """(-1)^(k + 1) sin(x - (k + 1/2) pi): so it is accurate beside its zeros."""
+    """(-1)^(k + 1) sin(x - (k + 1/2) pi), which is accurate near the zeros of cos."""
     shifted = x.body.fused(x, 1 / math.pi, -0.5) + (ROUNDER + 1)
     return _of_rest(x, shifted - (ROUNDER + 1) + 0.5, shifted.bits())
 
 
 def tan(x: Value) -> Approximate:
-    """tan(x - k pi / 2), or -1 / it where k is odd."""
+    """tan(x - k pi / 2), or -1 / tan(x - k pi / 2) if k is odd."""
     shifted = x.body.fused(x, 2 / math.pi, ROUNDER)
     r = _less(x, shifted - ROUNDER, 0.5)
     return Approximate(of_quarter_turn(r, shifted.bits()), TAN_REL, _guard(x, r))
 
 
 def _arc(x: Value) -> tuple[Value, Value]:
-    """Whether |x| is beyond 1/2; and asin(|x|) up to there, else acos(|x|) / 2. NaN beyond 1."""
+    """Whether |x| is above 1/2; and asin(|x|) up to 1/2, else acos(|x|) / 2. NaN above 1."""
     size = x.magnitude()
     far = size.compared("ogt", 0.5)
     square = x.body.chosen(far, 0.5 - size * 0.5, x * x)
@@ -105,7 +105,7 @@ def acos(x: Value) -> Approximate:
 
 
 def _angle(y: Value, x: Value) -> Value:
-    """The angle of (x, y), neither negative: its nearest of 0, pi / 4 and pi / 2, and what is left."""
+    """The angle of (x, y), both at least 0: the nearest of 0, pi / 4 and pi / 2, plus the arc tangent of the rest."""
     body = x.body
     low, high = y.compared("ole", x * 0.414215), y.compared("ogt", x * 2.41421)
     above = body.chosen(low, y, body.chosen(high, -x, y - x))

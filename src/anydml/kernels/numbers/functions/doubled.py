@@ -1,11 +1,12 @@
-"""The elementary functions of pairs, to 2^-80: the second stage of what float64 leaves undecided, and what judges float64.
+"""The elementary functions of pairs, to 2^-80: the second stage, for elements that float64 leaves undecided; tests compare the
+float64 functions with it.
 
-Taylor series of reduced arguments, and one step of Newton's method from the value of float64 for what inverts them: nothing is
-taken from the polynomials of the first stage, but where Newton's step begins. Arguments are finite, results between 2^-800 and
-2^800; infinities and what lies outside a domain are the first stage's.
+Functions are Taylor series of reduced arguments; inverse functions take one Newton step from the value of float64. Apart from
+that starting value, the polynomials of the first stage are not used. Arguments are finite, results between 2^-800 and 2^800;
+infinities and arguments outside the domain belong to the first stage.
 
-The bounds: what the series lack is below 2^-85, their terms in plain float64 are below 2^-32 of the result, and fewer than 2^8
-operations of pairs are off by 2^-98 each, none of them with a condition above 2^4.
+The bounds: the omitted terms of the series are below 2^-85, terms in plain float64 are below 2^-32 of the result, and fewer
+than 2^8 operations of pairs have an error of 2^-98 each, none of them with a condition above 2^4.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from anydml.kernels.numbers.functions.pairs import Pair, quick_sum, series, two_
 REL = 2.0**-80
 POW_REL = 2.0**-78  # an error of the logarithm counts up to 690 times
 
-# of 41, 41 and 53 bits: products of the first two and k are exact
+# log 2 in parts of 41, 41 and 53 bits: products of the first two with k are exact
 _LN2 = [float.fromhex(x) for x in ("0x1.62e42fefa3p-1", "0x1.3de6af278ep-42", "0x1.9cc01f97b57a0p-83")]
 LN2 = sum(map(Fraction, _LN2))
 TWO_OVER_ROOT_PI = Fraction(float.fromhex("0x1.20dd750429b6dp+0")) + Fraction(float.fromhex("0x1.1ae3a914fed80p-56"))
 
 
 class Doubled(NamedTuple):
-    """A value as a pair, and its relative bound, which does not hold in the lanes of the guard."""
+    """A value as a pair, with its relative bound, which does not hold in the lanes of the guard."""
 
     head: Value
     tail: Value
@@ -41,7 +42,7 @@ class Doubled(NamedTuple):
     guard: Value | None = None
 
 
-# of e^y - 1 divided by y, for |y| <= 0.0217; the terms from y^5 / 720 on are below 2^-37, y^11 / 12! is below 2^-89
+# (e^y - 1) / y for |y| <= 0.0217; from y^5 / 720 on, terms are below 2^-37; y^11 / 12! is below 2^-89
 _EXP = [Fraction(1, math.factorial(n)) for n in range(1, 13)]
 
 
@@ -49,7 +50,7 @@ _MOST = 690.0
 
 
 def _reduced_exp(x: Pair) -> tuple[Pair, Value]:
-    """e^r - 1 and 2^k, where x = k log 2 + r, or 690 or -690 beyond."""
+    """e^r - 1 and 2^k, where x = k log 2 + r; x is clamped to -690 .. 690."""
     body = x.head.body
     x = x.where(x.head.compared("olt", _MOST), _MOST).where(x.head.compared("ogt", -_MOST), -_MOST)
     shifted = body.fused(x.head, 1 / math.log(2), ROUNDER + 1023)
@@ -75,7 +76,7 @@ def _expm1(x: Pair) -> Pair:
 
 
 def _log_near_one(f: Pair) -> Pair:
-    """log(1 + f) for |f| <= 0.42: y + log(1 + d) with y from float64 and d = (1 + f) e^-y - 1, of which 2^-45 |f| is left."""
+    """log(1 + f) for |f| <= 0.42: y + log(1 + d) with y from float64 and d = (1 + f) e^-y - 1, which is about 2^-45 |f|."""
     y = logarithms.log1p(f.head).value
     minus = Pair(-y, y.lift(0.0))
     d = f + (f + 1) * _expm1(minus)
@@ -83,7 +84,7 @@ def _log_near_one(f: Pair) -> Pair:
 
 
 def _parted(x: Pair) -> tuple[Value, Pair]:
-    """x = 2^e m: e, and m - 1."""
+    """The exponent e and m - 1, where x = 2^e m."""
     exponent, m, moved = parts(x.head)
     scale = (x.head.body.constant(moved.kind, 2046 << 52) - (moved & (2047 << 52))).cast(x.head.kind)
     return exponent, quick_sum(m - 1, x.tail * scale)
@@ -155,7 +156,7 @@ def _tan(x: Pair) -> Pair:
 
 
 def _begun(function: Callable[[Value], Approximate], x: Pair) -> tuple[Pair, Pair, Pair]:
-    """The value of float64 for an angle, its sine and its cosine."""
+    """The float64 value of an inverse function, with its sine and cosine."""
     angle = function(x.head).value
     begun = Pair(angle, angle.lift(0.0))
     return begun, *sin_cos_of(*near_angle(begun))
@@ -174,14 +175,14 @@ def _asin(x: Pair) -> Pair:
 
 
 def _acos(x: Pair) -> Pair:
-    """y + asin(d) with d = sqrt(1 - x^2) cos y - x sin y; beside 1, where y is that of the head alone, d is 2^-26."""
+    """y + asin(d) with d = sqrt(1 - x^2) cos y - x sin y; near 1, where y comes from the head alone, d is 2^-26."""
     y, sin, cos = _begun(circular.acos, x)
     d = ((1 - x) * (x + 1)).root() * cos - x * sin
     return y + (d + d.head * d.head * d.head * (1 / 6))
 
 
 def _atan2(y: Pair, x: Pair) -> Pair:
-    """angle + atan(d) with d = (y cos - x sin) / (x cos + y sin), as for `_atan`."""
+    """The angle y + atan(d) with d = (y cos - x sin) / (x cos + y sin), as in `_atan`."""
     angle = circular.atan2(y.head, x.head).value
     begun = Pair(angle, angle.lift(0.0))
     sin, cos = sin_cos_of(*near_angle(begun))
@@ -189,17 +190,17 @@ def _atan2(y: Pair, x: Pair) -> Pair:
 
 
 def _pow(x: Pair, y: Pair) -> Pair:
-    """e^(y log |x|), with the sign that float64's has."""
+    """e^(y log |x|), with the sign of float64's power."""
     size = _exp(y * _log(x.magnitude()))
     return size.negated(powers.pow(x.head, y.head).value.bits().compared("slt", 0))
 
 
-# erf(x) / x, of x^2 <= 1/4; the terms from the seventh on are below 2^-26
+# erf(x) / x in x^2 <= 1/4; from the seventh on, terms are below 2^-26
 _ERF = [Fraction((-1) ** n, math.factorial(n) * (2 * n + 1)) * TWO_OVER_ROOT_PI for n in range(19)]
-# the trapezoidal rule for the integral of e^(-t^2) / (x^2 + t^2) with the step 3/8: it lacks e^-70 where the pole is counted
+# the trapezoidal rule for the integral of e^(-t^2) / (x^2 + t^2) with step 3/8: with the pole's term, its error is e^-70
 ROOT_HALF = Fraction(Decimal("0.5").sqrt(Context(prec=40)))
 _STEP = Fraction(3, 8)
-_NODES = [n * n * _STEP * _STEP for n in range(1, 22)]  # the weights from the 13th on are below 2^-34
+_NODES = [n * n * _STEP * _STEP for n in range(1, 22)]  # from the 13th on, weights are below 2^-34
 _WEIGHTS = [Fraction((Decimal(t.numerator) / -t.denominator).exp(Context(prec=40))) for t in _NODES]
 
 
@@ -267,5 +268,5 @@ def _made_of_two(function: Callable[[Pair, Pair], Pair]) -> Callable[[Pair, Pair
     return apply
 
 
-# finite arguments and no zeros; x >= 0 or a whole y for pow
+# arguments are finite and not 0; for pow, x >= 0 or y is an integer
 BINARY: Mapping[str, Callable[[Pair, Pair], Doubled]] = {f.__name__[1:]: _made_of_two(f) for f in (_atan2, _pow)}

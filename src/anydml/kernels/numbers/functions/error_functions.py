@@ -8,14 +8,14 @@ from anydml.kernels.numbers.functions.coefficients import ERF, ERFC, EXP
 from anydml.kernels.numbers.functions.exponentials import exponential
 from anydml.kernels.numbers.functions.polynomials import U
 
-FARTHEST = 26.63  # e^(-z^2) becomes 0 by itself there
+FARTHEST = 26.63  # from here on, the computed e^(-z^2) is 0
 assert ERFC.high >= FARTHEST
 
-GELU_FARTHEST = 37.66  # 26.63 sqrt(2): e^(-x^2 / 2) becomes 0 by itself there
+GELU_FARTHEST = 37.66  # 26.63 sqrt(2): from here on, the computed e^(-x^2 / 2) is 0
 HALF_ROOT = 0.5**0.5
 # e^(-z^2): EXP.rel and 0.75 u of its argument; a product and a quotient
 ERFC_REL = ERFC.rel + EXP.rel + 2.8 * U
-# e^(z^2) erfc(z) falls by less than z does, which is off by 1.5 u; a difference and a product more
+# e^(z^2) erfc(z) falls more slowly than z grows, and z has an error of 1.5 u; one more difference and product
 GELU_REL = ERFC_REL + 4 * U
 
 
@@ -33,7 +33,7 @@ def erfc(x: Value) -> Approximate:
 
 
 def gelu(x: Value) -> Approximate:
-    """x erfc(-x / sqrt(2)) / 2, of an erfc whose square is x^2 / 2."""
+    """x erfc(-x / sqrt(2)) / 2; x^2 / 2 replaces the square of erfc's argument."""
     size = at_most(x.magnitude(), GELU_FARTHEST)
     head, tail = square(size)
     above, below = ERFC(size * HALF_ROOT)
@@ -42,7 +42,7 @@ def gelu(x: Value) -> Approximate:
 
 
 def erf(x: Value) -> Approximate:
-    """x times a polynomial up to 1/2; beyond it 1 - erfc(|x|), where erfc is below 0.93 erf."""
+    """x times a polynomial up to 1/2; above, 1 - erfc(|x|), where erfc is below 0.93 erf."""
     size = x.magnitude()
     far = (1 - _of_positive(size)).signed_as(x)
     near = x * ERF(x * x)

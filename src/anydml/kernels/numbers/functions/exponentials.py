@@ -1,6 +1,7 @@
-"""The exponential function and its relatives in float64. u is 2^-53; relative errors add up, their products are below u / 100.
+"""The exponential function and related functions in float64. u is 2^-53; relative errors add up, their products are below u /
+100.
 
-e^x = 2^k e^r where k = x / log 2, rounded. A function of x <= -709.3 or x >= 710 becomes 0 or infinity by itself: 2^k is
+e^x = 2^k e^r, where k is x / log 2, rounded. For x <= -709.3 and x >= 710, the result is 0 or infinity without a test: 2^k is
 made of its bits, which are those of 0 for k = -1023 and those of infinity for k = 1024.
 """
 
@@ -15,7 +16,8 @@ from anydml.kernels.numbers.functions.polynomials import U
 
 LOWEST, HIGHEST = -709.3, 710.0
 LOG2_E = float.fromhex("0x1.71547652b82fep+0")
-LN2_HEAD, LN2_TAIL = float.fromhex("0x1.62e42fefa3p-1"), float.fromhex("0x1.3de6af278ece6p-42")  # of 41 and 53 bits
+# log 2 in parts of 41 and 53 bits
+LN2_HEAD, LN2_TAIL = float.fromhex("0x1.62e42fefa3p-1"), float.fromhex("0x1.3de6af278ece6p-42")
 
 # |r - exact| <= 0.36 u: k LN2_HEAD has 52 bits and its difference from x is exact; the rest is below 2^-30, and the second
 # difference is rounded, where |r| <= 0.35
@@ -42,7 +44,7 @@ def reduced(x: Value, tail: Value | None = None) -> Reduced:
 
 
 def exponential(x: Value, tail: Value | None = None) -> Value:
-    """e^x where it needs no limits: see `reduced`."""
+    """e^x for an x that needs no limits: see `reduced`."""
     r, power = reduced(x, tail)
     return EXP(r) * power
 
@@ -52,7 +54,7 @@ def exp(x: Value) -> Approximate:
 
 
 def _less_one(x: Value) -> Value:
-    """e^x - 1 for -709.3 <= x <= 709, but for the sign of a zero."""
+    """e^x - 1 for -709.3 <= x <= 709; a zero may have the wrong sign."""
     r, power = reduced(x)
     return x.body.fused(power, r * EXPM1(r), power - 1)
 
@@ -63,13 +65,13 @@ def expm1(x: Value) -> Approximate:
 
 
 def tanh(x: Value) -> Approximate:
-    """y / (y + 2) with y = e^(2 |x|) - 1; the condition of the quotient is 2 / (y + 2) <= 1. From 22 on it is 1."""
+    """y / (y + 2) with y = e^(2 |x|) - 1; the condition of the quotient is 2 / (y + 2) <= 1. From 22 on, the result is 1."""
     y = _less_one(at_most(x.magnitude() * 2, 44.0))
     return Approximate((y / (y + 2)).signed_as(x), EXPM1_REL + 2.1 * U)
 
 
 def sinh(x: Value) -> Approximate:
-    """(y + y / (y + 1)) / 2 with y = e^|x| - 1: the conditions of both terms are at most 1, and they are not negative."""
+    """(y + y / (y + 1)) / 2 with y = e^|x| - 1: the conditions of both terms are at most 1, and no term is negative."""
     size = x.magnitude()
     y = _less_one(at_most(size, 709.0))
     found = (y + y / (y + 1)) * 0.5
@@ -91,7 +93,7 @@ def sigmoid(x: Value) -> Approximate:
 def softplus(x: Value) -> Approximate:
     """log(1 + e^x) = max(x, 0) + log(1 + y) with y = e^-|x|, and log(1 + y) = log((1 + s) / (1 - s)) with s = y / (2 + y).
 
-    s is off by EXP_REL + 2 u, its square by twice that and u.
+    s has an error of EXP_REL + 2 u, its square twice that and u.
     """
     y = exponential(at_least(-x.magnitude(), LOWEST))
     s = y / (y + 2)

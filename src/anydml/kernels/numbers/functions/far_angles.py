@@ -1,9 +1,10 @@
-"""Sines, cosines and tangents of float32 whose multiples of pi have more digits than float64, by the method of Payne and Hanek.
+"""Sines, cosines and tangents of float32 arguments so large that float64 cannot hold the multiple of pi, by Payne and Hanek's
+method.
 
-x is m 2^s with an integer m below 2^24. Of x / (2 pi), whole parts do not matter, and so neither do the digits of 1 / (2 pi)
-before the place 2^(-s - 1): W, an integer below 2^96, is made of the 96 that follow. T is the integer part of m W 2^-32 modulo
-2^64: x / (2 pi) in units of 2^-64, less than 1.01 of them below it. D is an integer of 64 bits with a sign: what T lies beside
-the nearest multiple of pi, in units of which two are one of T, or of pi / 2, where they are four.
+x is m 2^s with an integer m below 2^24. Whole parts of x / (2 pi) do not matter, so neither do the digits of 1 / (2 pi) before
+the place 2^(-s - 1): W, an integer below 2^96, consists of the 96 that follow. T is the integer part of m W 2^-32 modulo 2^64:
+it is x / (2 pi) in units of 2^-64, at most 1.01 units too small. D is a signed integer of 64 bits: the distance of T from the
+nearest multiple of pi, in half units, or of pi / 2, in quarters of units.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from anydml.kernels.code.values import Body, Value
 from anydml.kernels.numbers.functions.approximate import Approximate
 from anydml.kernels.numbers.functions.circular import FARTHEST, SIN_REL, TAN_REL, of_half_turn, of_quarter_turn
 
-# 1 / (2 pi) by 32 bits, behind two zeros: the first bit of W is one of the first word for the least arguments
+# 1 / (2 pi) in words of 32 bits, after two zeros: for the least arguments, W begins in the first word
 _WORDS = tuple(0x0A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163A >> 32 * (6 - i) & 0xFFFFFFFF for i in range(7))
-_FIRST = 127 + 21  # the exponent of the least arguments, as float32 has it
+_FIRST = 127 + 21  # the exponent field of the least arguments
 assert FARTHEST == 2.0**21
 
-# r = D unit: D is off by 2.02 or 4.04, which is 1.01 u of it, and by u where it is converted, the unit by 0.4 u, the product by
-# u. In `circular`, r is off by more, so the bounds there serve
+# r = D unit: D has an error of 2.02 or 4.04, which is 1.01 u of it, and of u where it is converted; the unit has 0.4 u, and the
+# product u. In `circular`, the error of r is larger, so its bounds hold here, too
 _LEAST_OF_HALF, _LEAST_OF_QUARTER = 2.0**54, 2.0**55
 
 
 def _shifted(first: Value, second: Value, by: Value) -> Value:
-    """The upper half of two words beside each other, shifted to the left."""
+    """The upper word of two adjacent words that are shifted to the left."""
     return first.body.intrinsic("fshl", first, second, by)
 
 
@@ -35,7 +36,7 @@ def _turns(x: Value) -> Value:
     body, bits = x.body, x.magnitude().bits()
     place = bits.shifted_right(23, signed=False) - _FIRST
     far, odd = ((place & mask).compared("ne", 0) for mask in (64, 32))
-    # the words from the one where W begins: there are four such places
+    # the words from the one where W begins: there are four such positions
     constants = [body.constant(place.kind, word) for word in _WORDS]
     found = [body.chosen(far, constants[k + 2], constants[k]) for k in range(5)]
     found = [body.chosen(odd, found[k + 1], found[k]) for k in range(4)]
@@ -48,19 +49,19 @@ def _turns(x: Value) -> Value:
 
 
 def _signed(d: Value) -> Value:
-    """An integer as a float64, rounded once."""
+    """A signed integer as a float64, rounded once."""
     kind = d.kind.of("double")
     features = d.body.target.features
     if "avx512dq" in features or d.body.target.architecture == "aarch64":
         return d.converted("sitofp", kind)
-    # the bits of 2^52 and the lower half, and those of 2^84 + 2^63 and the upper one
+    # the bits of 2^52 with the lower half, and those of 2^84 + 2^63 with the upper half
     lower = ((d & 0xFFFFFFFF) | 0x4330000000000000).cast(kind)
     upper = (d.shifted_right(32, signed=False) ^ 0x4530000080000000).cast(kind)
     return (upper - (2.0**84 + 2.0**63 + 2.0**52)) + lower
 
 
 def _nan_if_near(value: Value, d: Value, least: float) -> Value:
-    """A value, and NaN where the argument is too near to a multiple to be known."""
+    """The value, or NaN if the argument is so near to a multiple that the bound does not hold."""
     return value.body.chosen(d.magnitude().compared("olt", least), math.nan, value)
 
 
@@ -71,7 +72,7 @@ def _sine(turns: Value) -> Value:
 
 
 def _with_sign(value: Value, x: Value) -> Value:
-    """A value of an odd function, of |x|, as that of x."""
+    """The value of an odd function at x, from its value at |x|."""
     sign = x.bits().converted("zext", value.kind.integer).shifted_right(31, signed=False) << 63
     return (value.bits() ^ sign).cast(value.kind)
 
@@ -81,7 +82,7 @@ def _sin(x: Value) -> Value:
 
 
 def _cos(x: Value) -> Value:
-    """The sine of a quarter of a turn more."""
+    """The sine after another quarter of a turn."""
     return _sine(_turns(x) + (1 << 62))
 
 
@@ -97,7 +98,7 @@ RELS = {"sin": SIN_REL, "cos": SIN_REL, "tan": TAN_REL}
 
 
 def of_far(op: str, x: Value) -> Value:
-    """A call of the function for float32 from FARTHEST on; NaN if the result is not within the bound of smaller arguments."""
+    """A call of the function for float32 arguments from FARTHEST on; NaN if the bound of smaller arguments does not hold."""
     kind = x.kind.of("double")
     inner = Body(x.body.target)
     made = FUNCTIONS[op](Value(inner, "%x", x.kind))
@@ -109,7 +110,7 @@ def of_far(op: str, x: Value) -> Value:
 
 
 def completed(op: str, x: Value, near: Approximate) -> Approximate:
-    """The result made in float64; if an argument of a group is far, the far lanes are computed by `of_far`."""
+    """The float64 result; if an argument of the vector is far, the far lanes are computed by `of_far`."""
     body, value = x.body, near.value
     assert near.guard is not None
     assert near.rel == RELS[op]

@@ -1,4 +1,4 @@
-"""The logarithm and its relatives in float64. u is 2^-53; relative errors add up, their products are below u / 100.
+"""The logarithm and related functions in float64. u is 2^-53; relative errors add up, their products are below u / 100.
 
 log x = e log 2 + log m, with m between sqrt(1/2) and sqrt(2), and log m = log((1 + s) / (1 - s)) for s = (m - 1) / (m + 1).
 """
@@ -13,17 +13,18 @@ from anydml.kernels.numbers.functions.coefficients import LOG
 from anydml.kernels.numbers.functions.polynomials import U
 
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")
-_LARGE = 2.0**60  # where 1 + x is x, and x^2 + 1 is x^2, within 2^-60
-_ONE, _ROOT, _FRACTION = 1023 << 52, 0x3FE6A09E667F3BCD, (1 << 52) - 1  # the bits of 1, of sqrt(1/2), of a significand
+_LARGE = 2.0**60  # beyond this, 1 + x is x, and x^2 + 1 is x^2, within 2^-60
+# the bits of 1 and of sqrt(1/2), and the mask of a significand
+_ONE, _ROOT, _FRACTION = 1023 << 52, 0x3FE6A09E667F3BCD, (1 << 52) - 1
 
-# e = 0: s is off by 2 u, and its product is rounded; else e LN2 is off by 2 u and at most twice the result, and the sum is
-# rounded
+# e = 0: s has an error of 2 u, and its product is rounded; else e LN2 has an error of 2 u and is at most twice the result, and
+# the sum is rounded
 LOG_REL = LOG.rel + 8.2 * U
-LOG1P_REL = LOG.rel + 9.5 * U  # s is off by 3.2 u
+LOG1P_REL = LOG.rel + 9.5 * U  # s has an error of 3.2 u
 
 
 def parts(x: Value) -> tuple[Value, Value, Value]:
-    """e, m and the bits of 2^e, plus those of a significand, of a positive x."""
+    """e, m, and the bits of 2^e plus those of a significand, for a positive x = 2^e m."""
     kind, whole = x.kind, x.kind.integer
     moved = x.bits() + (_ONE - _ROOT)
     exponent = (moved.shifted_right(52, signed=False) | (1075 << 52)).cast(kind) - (2.0**52 + 1023)
@@ -38,10 +39,10 @@ def _sum(exponent: Value, f: Value) -> Value:
 
 
 def _with_limits(x: Value, found: Value) -> Value:
-    """The logarithm that was found for x, or its limit at 0 and infinity; NaN below 0."""
+    """The logarithm `found` of x, or its limit at 0 and infinity, or NaN below 0."""
     body = x.body
     found = body.chosen(x.compared("olt", INFINITY), found, x)
-    # all bits are a NaN, and the bits of minus infinity are among them
+    # all bits set are a NaN, and the mask keeps those of minus infinity
     below = (x.compared("une", 0.0).converted("sext", x.kind.integer) | -(1 << 52)).cast(x.kind)
     return body.chosen(x.compared("ogt", 0.0), found, below)
 
@@ -54,7 +55,7 @@ def log(x: Value) -> Approximate:
 
 
 def _of_one_more(x: Value) -> Value:
-    """log(1 + x), but for the sign of a zero: 1 + x = y + c exactly up to 2^53, beyond which c does not count."""
+    """log(1 + x), where a zero may have the wrong sign: 1 + x = y + c exactly up to 2^53; beyond, c does not matter."""
     y = x + 1
     c = x - (y - 1)
     exponent, m, moved = parts(y)
@@ -67,13 +68,14 @@ def log1p(x: Value) -> Approximate:
 
 
 def _of_large(x: Value, more: Value) -> Value:
-    """log(1 + more), and log(2 x) from x = 2^60 on."""
+    """log(1 + more), or log(2 x) from x = 2^60 on."""
     large = x.compared("ogt", _LARGE)
     return _of_one_more(x.body.chosen(large, x, more)) + x.body.chosen(large, LN2, x.lift(0.0))
 
 
 def asinh(x: Value) -> Approximate:
-    """log(1 + y) with y = |x| + x^2 / (1 + sqrt(1 + x^2)), which is off by 6 u; the condition of the logarithm is below 1."""
+    """log(1 + y) with y = |x| + x^2 / (1 + sqrt(1 + x^2)), which has an error of 6 u; the condition of the logarithm is below
+    1."""
     size = x.magnitude()
     square = x * x
     more = size + square / ((square + 1).root() + 1)
@@ -81,13 +83,13 @@ def asinh(x: Value) -> Approximate:
 
 
 def acosh(x: Value) -> Approximate:
-    """log(1 + y) with y = t + sqrt(t (x + 1)) and t = x - 1, which is off by 3.5 u."""
+    """log(1 + y) with y = t + sqrt(t (x + 1)) and t = x - 1, which has an error of 3.5 u."""
     t = x - 1
     found = _of_large(x, t + (t * (x + 1)).root())
     return Approximate(x.body.chosen(x.compared("oge", 1.0), found, math.nan), LOG1P_REL + 4.6 * U)
 
 
 def atanh(x: Value) -> Approximate:
-    """log(1 + y) / 2 with y = 2 |x| / (1 - |x|), which is off by 2 u."""
+    """log(1 + y) / 2 with y = 2 |x| / (1 - |x|), which has an error of 2 u."""
     size = x.magnitude()
     return Approximate((_of_one_more(size * 2 / (1 - size)) * 0.5).signed_as(x), LOG1P_REL + 2.1 * U)

@@ -1,8 +1,8 @@
-"""Functions in pairs of float32: a head and a tail, by which most results are rounded before float64 is asked.
+"""Functions in pairs of float32, which decide most results before float64 is needed.
 
-A pair is two values of the tail between which the function of a float32 argument lies. Only multiply-adds that are rounded
-once, sums, quotients and picks from tables are used, each the same on every processor, so that a proof for all 2^32
-arguments on one (`tools/prove_pairs.py`) holds on all.
+A result is a head and two tails, between which the function of a float32 argument is. Only fused multiply-adds, sums, quotients
+and table look-ups are used; each gives the same bits on every processor, so that a proof for all 2^32 arguments on one
+(`tools/prove_pairs.py`) holds on all.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from anydml.kernels.numbers.functions.approximate import at_most
 from anydml.kernels.numbers.functions.picks import fine, picked
 from anydml.kernels.numbers.functions.polynomials import evaluated
 
-ROUNDER = 1.5 * 2.0**23  # what is added to it is rounded to an integer, which its low bits show
-EXP_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}  # by tables of eight, and of 32
-EXP_FAR = 77.0  # beyond, the tail loses digits below float32's least numbers
+ROUNDER = 1.5 * 2.0**23  # adding it rounds to an integer, which is then in the low bits
+EXP_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}  # with tables of 8 entries, and of 32
+EXP_FAR = 77.0  # beyond, the tail is subnormal and loses digits
 
-LOG_MARGIN = 2.0**-23  # a part of r^3, beside one of the result
+LOG_MARGIN = 2.0**-23  # relative to r^3; LOG_LEAST is relative to the result
 LOG_LEAST = 2.0**-34.8
 SIGMOID_MARGIN = {False: 2.0**-32.5, True: 2.0**-35.3}
-SIGMOID_FAR = 18.0  # below minus that
-SIGMOID_FULL = 40.0  # from here on it is 1 within 2^-57
+SIGMOID_FAR = 18.0  # the sigmoid is refused below minus this
+SIGMOID_FULL = 40.0  # from here on, it is 1 within 2^-57
 TANH_MARGIN = {False: 2.0**-33, True: 2.0**-32.8}
-SCALED_MARGIN = 2.0**-23.9  # a tail's product and its difference from the margin are rounded by 2^-25 of the tail each
+SCALED_MARGIN = 2.0**-23.9  # the tail's product, and its difference from the margin, are each rounded by 2^-25 of the tail
 SCALED_LEAST = 2.0**-90
-TANH_TAIL, TANH_LEAST = 2.0**-22, 2.0**-33.6  # by tables of eight: a part of x^3 p(x^2), and of 1 elsewhere
+TANH_TAIL, TANH_LEAST = 2.0**-22, 2.0**-33.6  # with tables of 8 entries: relative to x^3 p(x^2), and elsewhere to 1
 TANH_FAR, TANH_NEAR = 20.0, 2.0**-4.5
 ERF_MARGIN = 2.0**-34.4
-GELU_MARGIN = 2.0**-37.9  # a part of the argument
-TINY = (127 - 90) << 23  # the bits of 2^-90, below which tails of float64 lose digits
+GELU_MARGIN = 2.0**-37.9  # relative to the argument
+TINY = (127 - 90) << 23  # the bits of 2^-90; smaller numbers have tails that lose digits
 
 
 class PairInterval(NamedTuple):
-    """A number between head + low and head + high, but in the lanes of `outside`; the sign bit of `sign` then flips its own.
+    """A number between head + low and head + high, except in the lanes of `outside`; sign: its sign bit flips the number's.
 
-    size: what part of the head the tails are at most. sums: what head + low and head + high round to, where that was cheaper.
+    size: the largest ratio of a tail and the head. sums: the float32 that head + low and head + high round to, if given.
     """
 
     head: Value
@@ -50,7 +50,7 @@ class PairInterval(NamedTuple):
     sums: tuple[Value, Value] | None = None
 
     def ends(self) -> tuple[Value, Value]:
-        """The float32 that the number rounds to, if they are the same, but for its sign."""
+        """The float32 of both ends: if they are equal, the number rounds to them, up to its sign."""
         return self.sums or (self.head + self.low, self.head + self.high)
 
 
@@ -62,21 +62,20 @@ class Power(NamedTuple):
     p: Value
 
     def pair(self) -> tuple[Value, Value]:
-        """A head and a tail: scale + scale r rounded, and what that lacks."""
+        """A head, scale + scale r rounded, and a tail, the rest."""
         fused = self.r.body.fused
         head = fused(self.scale, self.r, self.scale)
         return head, fused(self.scale, self.p, fused(self.scale, self.r, self.scale - head))
 
     def rounded(self) -> tuple[Value, Value]:
-        """A head and a tail that is below 2^-23 of it."""
+        """A head, the rounded result, and a tail below 2^-23 of it."""
         fused = self.r.body.fused
         head = fused(self.scale, self.r + self.p, self.scale)
         return head, fused(self.scale, self.p, fused(self.scale, self.r, self.scale - head))
 
 
 def power(x: Value, trim: float = 0.0, *, far: bool = False) -> Power:
-    """e^x, less the share `trim` of it, for |x| <= 77; by tables of eight, the error grows from |x| = 10 on, but not if it is
-    `far`."""
+    """e^x (1 - trim), for |x| <= 77. With tables of 8 entries, the error grows from |x| = 10 on, unless `far` is set."""
     return _power_of_32(x, trim) if fine(x) else _power_of_8(x, trim, far=far)
 
 
@@ -120,8 +119,8 @@ def _beyond(x: Value, far: float) -> Value:
 def sigmoid(x: Value) -> PairInterval:
     """1 / (1 + e^-x) = z (1 + u + u^2), where z is the rounded inverse of a rounded sum.
 
-    By tables of 32, |u| is below 2^-13, and z need not wait for the tail; by those of eight, u is made so small that u^2 is
-    nothing.
+    With tables of 32 entries, |u| is below 2^-13, and z need not wait for the tail; with tables of 8, u is so small that u^2 is
+    negligible.
     """
     fused, chosen = x.body.fused, x.body.chosen
     y = power(-at_most(x, SIGMOID_FULL), far=True)
@@ -140,7 +139,7 @@ def sigmoid(x: Value) -> PairInterval:
 
 
 def tanh(x: Value) -> PairInterval:
-    """(e^2x - 1) / (e^2x + 1); x + x^3 p(x^2) beside a small x, where the error of e^2x is large beside e^2x - 1."""
+    """(e^2x - 1) / (e^2x + 1); near 0, where the error of e^2x is large compared to e^2x - 1, x + x^3 p(x^2)."""
     body, fused = x.body, x.body.fused
     size = x.magnitude()
     most = at_most(size, TANH_FAR)
@@ -158,23 +157,24 @@ def tanh(x: Value) -> PairInterval:
     share = quotient * TANH_MARGIN[fine(x)]
     if not fine(x):
         share = share + body.chosen(near, rest.magnitude() * TANH_TAIL, TANH_LEAST)
-    # of NaN, the ends are NaN, and differ
+    # for NaN, the ends are NaN, and differ
     return PairInterval(quotient, rest - share, rest + share, None, x.bits() & -(1 << 31))
 
 
 def log(x: Value) -> PairInterval:
-    """Of normal positive x."""
+    """log x for a normal positive x."""
     return _log(x)._replace(outside=~(x.bits() - (1 << 23)).compared("ult", 0x7F000000))
 
 
 def log_of_subnormal(x: Value) -> PairInterval:
-    """Of positive x below 2^-126."""
+    """log x for a positive x below 2^-126."""
     scaled_up = (x.bits() & 0x7FFFFF).converted("sitofp", x.kind) * 2.0 ** (32 - 149)
     return _log(scaled_up, 32)._replace(outside=(x.bits() - 1).compared("uge", (1 << 23) - 1))
 
 
 def _log(x: Value, less: int = 0) -> PairInterval:
-    """e log 2 + log m, by a table of eight; for normal positive x. 1 + r is m and an entry's product. less: taken from e."""
+    """e log 2 + log m, with tables of 8 entries; for normal positive x. 1 + r is the product of m and an entry. less:
+    subtracted from e."""
     fused = x.body.fused
     bits = x.bits()
     moved = bits - tables.LOG_FIRST
@@ -200,7 +200,7 @@ def _log(x: Value, less: int = 0) -> PairInterval:
 
 
 def _of_square(x: Value, coefficients: Sequence[float], far: float) -> Value:
-    """A polynomial, in float64, of the distance of x^2 from the middle of what it serves."""
+    """A polynomial, in float64, of x^2 minus the middle of its range 0 .. far^2."""
     t = x.body.fused(x, x, -(far * far / 2))
     return evaluated(t, coefficients, 1, x.body.fused, lambda a: a * a)
 
@@ -212,30 +212,30 @@ def halved(y: Value, single: Kind) -> tuple[Value, Value]:
 
 
 def _without_tails(size: Value) -> Value:
-    """The lanes of a magnitude whose tails are too small for float32; a zero's are right."""
-    least = -(1 << 31)  # of integers, which 1 becomes, and 0 the largest
+    """The lanes whose magnitude is so small that a float32 tail loses digits; zeros have none."""
+    least = -(1 << 31)  # of integers; the bits of 1 become it, and those of 0 the largest
     return (size.bits() + (least - 1)).compared("slt", least - 1 + TINY)
 
 
 def erf(x: Value) -> PairInterval:
-    """x times a polynomial of x^2 in float64, which is what it takes while 1 - erf is no less than a float32 shows of 1."""
+    """x times a polynomial of x^2 in float64, for x whose 1 - erf is not negligible beside 1."""
     size = x.magnitude()
     z = at_most(size, tables.ERF_FAR).converted("fpext", x.kind.of("double"))
     head, tail = halved(z * _of_square(z, tables.ERF, tables.ERF_FAR), x.kind)
     share = head * ERF_MARGIN
-    # between what it is there, and 1
+    # beyond, erf is between its value at the limit and 1
     beyond = x.body.chosen(size.compared("ogt", tables.ERF_FAR), 2.0**-25, share)
     return PairInterval(head, tail - share, tail + beyond, _without_tails(size), x.bits() & -(1 << 31), 2.0**-23)
 
 
 def gelu(x: Value) -> PairInterval:
-    """x Phi(x) = x (1/2 + x p(x^2)): the error is a part of x, which may be all of the result for a negative x."""
+    """x Phi(x) = x (1/2 + x p(x^2)): the error is relative to x, and for a negative x it may exceed the result."""
     body, far = x.body, tables.GELU_FAR
     size = x.magnitude()
     z = at_most(size, far).signed_as(x).converted("fpext", x.kind.of("double"))
     share = body.fused(z, _of_square(z, tables.GELU, far), 0.5)
     head, tail = halved(z.magnitude() * share, x.kind)
-    # beyond, the tail is that of `far`, and the result between x and x Phi(far), which is x (1 - 2^-26.68)
+    # beyond, the tail is that of `far`, and the result is between x and x Phi(far), which is x (1 - 2^-26.68)
     beyond = size.compared("ogt", far)
     head = body.chosen(beyond, size, head)
     margin = size * body.chosen(beyond, 2.0**-25.7, x.lift(GELU_MARGIN))
@@ -249,7 +249,7 @@ def negative(x: PairInterval) -> PairInterval:
 
 
 def scaled(x: PairInterval, factor: Value) -> PairInterval:
-    """The product with a float32; both ends move out by more than the roundings of the tails."""
+    """The product with a float32; the ends are moved apart by more than the roundings of the tails."""
     body, fused = factor.body, factor.body.fused
     if x.sign is not None:
         factor = (factor.bits() ^ x.sign).cast(factor.kind)
@@ -260,14 +260,14 @@ def scaled(x: PairInterval, factor: Value) -> PairInterval:
     width = size * (x.size * SCALED_MARGIN)
     upward = factor.compared("oge", 0.0)
     low, high = body.chosen(upward, ends[0], ends[1]), body.chosen(upward, ends[1], ends[0])
-    # what is too small for exact products of 48 bits, zeros too; an infinity's ends are NaN, and differ
+    # outside: too small for exact products of 48 bits, and zeros; for an infinity, the ends are NaN, and differ
     return PairInterval(head, low - width, high + width, size.compared("ult", SCALED_LEAST), None, 2 * x.size)
 
 
 def chosen(condition: Value, x: PairInterval | Value, y: PairInterval | Value) -> PairInterval:
-    """x in the lanes where the condition holds, else y: of pairs whose lanes outside do not count, and float32."""
+    """x in the lanes where the condition holds, else y; the operands' `outside` is dropped."""
     body = condition.body
-    zero = body.constant((x.head if isinstance(x, PairInterval) else x).kind, -0.0)  # which keeps the sign of a zero
+    zero = body.constant((x.head if isinstance(x, PairInterval) else x).kind, -0.0)  # adding -0 keeps the sign of a zero
     a, b = (v if isinstance(v, PairInterval) else PairInterval(v, zero, zero, None) for v in (x, y))
     none = body.constant(zero.kind.integer, 0)
     sign = None
@@ -278,9 +278,9 @@ def chosen(condition: Value, x: PairInterval | Value, y: PairInterval | Value) -
 
 
 FUNCTIONS: dict[str, Callable[[Value], PairInterval]] = {f.__name__: f for f in (exp, sigmoid, tanh, log, erf, gelu)}
-MIXED = {"erf", "gelu"}  # in float64 up to their heads and tails
+MIXED = {"erf", "gelu"}  # computed in float64, and only split into pairs at the end
 
 
 def serves(body: Body) -> bool:
-    """Whether a target has the instructions that pairs need: fused multiply-adds, and picks from tables."""
+    """Whether a target has the instructions that pairs need: fused multiply-adds, and look-ups in vector registers."""
     return body.has_fma and "avx2" in body.target.features

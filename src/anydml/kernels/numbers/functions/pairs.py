@@ -1,7 +1,7 @@
-"""Numbers of twice float64's precision: the exact sum of a head and a tail that is below 2^-52 of it.
+"""Numbers in twice float64's precision: the exact sum of a head and a tail that is below 2^-52 of it.
 
-u is 2^-53. A product, a quotient, a root and a sum of numbers of one sign are off by 2^-98 of the result at most, a difference
-by 2^-98 of its larger operand, with and without fused operations.
+u is 2^-53. Products, quotients, roots and sums of numbers of one sign have an error of at most 2^-98 of the result, differences
+one of 2^-98 of the larger operand, with and without fused operations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from anydml.kernels.code.values import Value
 
 
 class Pair:
-    """head + tail; a float beside one is that number."""
+    """head + tail; floats and Values as operands are numbers without a tail."""
 
     __slots__ = ("head", "tail")
 
@@ -58,7 +58,7 @@ class Pair:
         return self._lift(other) / self
 
     def scaled(self, power: Value | float) -> Pair:
-        """Times a power of two."""
+        """The product with a power of two."""
         return Pair(self.head * power, self.tail * power)
 
     def root(self) -> Pair:
@@ -69,13 +69,13 @@ class Pair:
         return quick_sum(first, first.body.chosen(first.compared("ogt", 0.0), correction, 0.0))
 
     def where(self, condition: Value, other: Pair | float) -> Pair:
-        """This where a condition holds, else another."""
+        """This pair where a condition holds, else the other."""
         other = self._lift(other)
         chosen = self.head.body.chosen
         return Pair(chosen(condition, self.head, other.head), chosen(condition, self.tail, other.tail))
 
     def negated(self, condition: Value) -> Pair:
-        """Minus this where a condition holds."""
+        """The negated pair where a condition holds, else this one."""
         return (-self).where(condition, self)
 
     def magnitude(self) -> Pair:
@@ -83,7 +83,7 @@ class Pair:
 
 
 def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
-    """a + b exactly: rounded, and what that lacks."""
+    """a + b exactly: the rounded sum, and its rounding error."""
     head = a + b
     of_b = head - a
     return head, (a - (head - of_b)) + (b - of_b)
@@ -96,7 +96,7 @@ def quick_sum(a: Value, b: Value) -> Pair:
 
 
 def exact_product(a: Value, b: Value) -> tuple[Value, Value]:
-    """a b: rounded, and what that lacks; exact with fused operations or a factor of 26 bits, else up to 2^-105 of it."""
+    """a b: rounded, and its rounding error; exact with fused operations or a factor of 26 bits, else up to 2^-105 of it."""
     head = a * b
     if a.body.has_fma:
         return head, a.body.fused(a, b, -head)
@@ -105,7 +105,7 @@ def exact_product(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def lost_product(a: Value, b: Value, head: Value) -> Value:
-    """A bound of what `exact_product` lacks, head being its first part."""
+    """A bound of the error of `exact_product`; head: its first part."""
     zero = head.lift(0.0)
     if a.body.has_fma:
         return zero
@@ -120,7 +120,7 @@ def halves(x: Value) -> tuple[Value, Value]:
 
 
 def series(x: Pair, terms: Sequence[Fraction], exact: int) -> Pair:
-    """The sum of terms[i] x^i, where those from `exact` on are so small that float64 serves them."""
+    """The sum of terms[i] x^i; the terms from `exact` on are so small that float64 suffices for them."""
     *others, last = terms[exact:]
     small = x.head.lift(float(last))
     for c in reversed(others):

@@ -1,4 +1,4 @@
-"""Picks from tables that vector registers hold, by one instruction for as many as one has."""
+"""Look-ups in tables that fit into vector registers: one instruction for each register."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from anydml.kernels.code.values import Kind, Value
 
 
 def picked(table: Sequence[int | float], element: str, index: Value) -> Value:
-    """Entries of a table of as many float32, int32 or float64 as a vector has, or twice as many, by the low bits of an index.
+    """Entries of a table by the low bits of an index. The table has as many float32, int32 or float64 as a vector, or twice as
+    many.
 
-    The index has integers of the same width.
+    The index has integers of the same width as the entries.
     """
     body, lanes = index.body, index.kind.lanes
     size = min(lanes, body.target.vector_bytes * 8 // index.kind.bits)
@@ -26,7 +27,7 @@ def picked(table: Sequence[int | float], element: str, index: Value) -> Value:
 
 
 def fine(x: Value) -> bool:
-    """Whether an instruction picks from 32 entries."""
+    """Whether an instruction looks up one of 32 entries."""
     return "avx512f" in x.body.target.features and x.kind.lanes >= 16
 
 

@@ -1,4 +1,4 @@
-"""Polynomials with proven bounds, and the order in which they are evaluated: emitters and proofs share it."""
+"""Polynomials with proven bounds, and the order in which they are evaluated; emitters and proofs share both."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _Number = TypeVar("_Number")
 
 
 class Polynomial(NamedTuple):
-    """An approximation of a function on low..high.
+    """An approximation of a function on low .. high.
 
-    Evaluated in float64, with or without fused operations, at an argument that has the relative error `argument`, it has the
-    relative error `rel` at most, of the function at the exact argument. chains: how many parts are evaluated beside each
-    other.
+    Evaluated in float64, with or without fused operations, at an argument with the relative error `argument`, its relative
+    error is at most `rel`, compared to the function at the exact argument. chains: the number of parts that are evaluated in
+    parallel.
     """
 
     function: str
@@ -32,7 +32,7 @@ class Polynomial(NamedTuple):
 
 
 class Quotient(NamedTuple):
-    """The same with a quotient of polynomials, whose last operation, the division, is not counted in its relative error."""
+    """The same as a quotient of polynomials; `rel` does not include the rounding of the final division."""
 
     function: str
     low: float
@@ -54,7 +54,7 @@ def evaluated(
     fused: Callable[[_Number, _Number | float, _Number | float], _Number],
     square: Callable[[_Number], _Number],
 ) -> _Number:
-    """A polynomial by Horner's rule; with chains, first its even and its odd coefficients apart.
+    """A polynomial by Horner's rule; with more than one chain, even and odd coefficients are evaluated separately.
 
     fused(a, b, c) is a * b + c. There are at least two coefficients for each chain.
     """

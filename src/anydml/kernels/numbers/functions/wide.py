@@ -1,6 +1,6 @@
-"""The elementary functions of float64 vectors with a bound of their error; each module has a family of them.
+"""The elementary functions of float64 vectors with bounds of their errors, collected from the modules of their families.
 
-They have no branch, no call and no table, and hold for any number of lanes, with and without fused operations.
+They have no branch, no call and no table, and work for any number of lanes, with and without fused operations.
 """
 
 from __future__ import annotations
