@@ -1,4 +1,4 @@
-"""Elements of FLOAT16 as float32 and back, with the processor's conversions or without them."""
+"""FLOAT16 elements as float32 and back, with the processor's conversions or without them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from anydml.kernels.code.values import Value
 
 
 def widened(bits: Value) -> Value:
-    """The numbers of FLOAT16's bits (i16) as float32, exactly; a NaN stays one."""
+    """The numbers of FLOAT16's bits (i16) as float32, exactly; NaN stays NaN."""
     body, kind = bits.body, bits.kind
     if body.has_halves:
         return bits.cast(kind.of("half")).converted("fpext", kind.of("float"))
     words = bits.converted("zext", kind.of("i32"))
     magnitude = words & 0x7FFF
-    # a half's exponent and fraction, placed as a float's, are 2^112 times too small; subnormal ones too
+    # the exponent and fraction of a half, moved to a float's, give a number 2^112 times too small; this holds for subnormal
+    # ones, too
     scaled = (magnitude << 13).cast(kind.of("float")) * 2.0**112
     special = magnitude.compared("uge", 0x7C00)
     infinite = ((magnitude << 13) | 0x7F800000).cast(kind.of("float"))
@@ -26,14 +27,14 @@ def narrowed(x: Value) -> Value:
     """A float32 as FLOAT16's bits (i16), rounded half to even; NaN is 0x7E00."""
     body, kind = x.body, x.kind
     nan = x.compared("uno", x)
-    if body.has_halves:  # which make 0x7E00 of this NaN
+    if body.has_halves:  # these convert this NaN to 0x7E00
         return body.chosen(nan, math.nan, x).converted("fptrunc", kind.of("half")).bits()
     words = kind.of("i32")
     sign = (x.bits() & -0x80000000).shifted_right(16, signed=False)
     size = x.magnitude()
-    # below 2^-14, halves are multiples of 2^-24: adding 0.5 leaves as many places of a float32
+    # below 2^-14, halves are multiples of 2^-24, which is the last place of a float32 at 0.5
     small = (size + 0.5).bits() - body.constant(Value(body, "", words).kind, 0x3F000000)
-    # elsewhere: round the 13 places that go, half to even, and carry into the exponent
+    # elsewhere: round off 13 places, half to even, and carry into the exponent
     raw = size.bits()
     even = raw.shifted_right(13, signed=False) & 1
     large = (raw - 0x38000000 + 0xFFF + even).shifted_right(13, signed=False)
@@ -46,11 +47,11 @@ def narrowed(x: Value) -> Value:
 def odd_single(x: Value) -> Value:
     """A float64 as float32, rounded to odd, so that rounding it to a half is correct.
 
-    Below float32's normal numbers, the last bit may be lost; no half is near.
+    Below the normal float32 numbers, the last bit may be lost; no half is near.
     """
     bits = x.bits()
     lost = (1 << 29) - 1
     sticky = ((bits & lost) + lost) & (1 << 29)
     kept = ((bits & ~lost) | sticky).cast(x.kind)
-    # infinities and NaN lose nothing of what makes them so
+    # infinities and NaN stay what they are without the lost bits
     return kept.converted("fptrunc", x.kind.of("float"))

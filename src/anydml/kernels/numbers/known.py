@@ -19,17 +19,17 @@ from anydml.tensor import DataType, limits
 
 T = TypeVar("T")
 
-ANY = 1 << 20  # digits of a number that may have any
-FAR = 2.0**900  # numbers up to here, and down to its reciprocal, have products and rests that float64 holds
+ANY = 1 << 20  # digits of a number that may have any number of them
+FAR = 2.0**900  # for numbers up to this, and down to its reciprocal, float64 holds products and their rounding errors
 
 
 @dataclass(frozen=True)
 class Known:
-    """A number t: where it is finite, low <= t <= high.
+    """Knowledge of a number t: if it is finite, low <= t <= high.
 
     quantum: t is a multiple of 2^quantum; digits: it has at most so many significant bits. least: it is 0 or at least 2^least
-    in magnitude. But for its rounding, quantum and least hold for what float64 has of t, too. constant: the same finite number
-    in every lane. ordered: no lane is NaN that matters. finite: no lane is infinite or NaN.
+    in magnitude. Up to rounding, quantum and least also hold for t in float64. constant: all lanes have the same finite number.
+    ordered: no lane is NaN, or NaN makes no difference. finite: no lane is infinite or NaN.
     """
 
     low: float = -math.inf
@@ -61,11 +61,11 @@ class Known:
 
     @property
     def only(self) -> float | None:
-        """The constant, where float64 holds it."""
+        """The constant, if float64 holds it; else None."""
         return self.low if self.constant and self.low == self.high else None
 
     def within(self, largest: float) -> Known:
-        """The same, of a magnitude that is known to be at most this."""
+        """The knowledge of the number if its magnitude is also at most `largest`."""
         return replace(self, low=max(self.low, -largest), high=min(self.high, largest))
 
     def agrees(self, other: Known) -> bool:
@@ -118,7 +118,7 @@ class Known:
         return _made(0.0 if self.agrees(other) else -largest, largest, None, ANY, least, self, finite)
 
     def summed(self, count: int) -> Known:
-        """The sum of so many such numbers, or of fewer."""
+        """The knowledge of a sum of at most `count` such numbers."""
         low, high = (_outward(_product, (end, count))[0] for end in (min(0.0, self.low), max(0.0, self.high)))
         least = _largest_of(self.quantum, self.least if self.positive else None)
         return _made(low, high, self.quantum, places(low, high, self.quantum), least, self, self)
@@ -128,7 +128,7 @@ class Known:
         return Known(0.0, high, least=None if self.least is None else self.least // 2 - 1)
 
     def scaled(self, k: int) -> Known:
-        """The product with 2^k, which keeps all digits."""
+        """The product with 2^k, which has the same digits."""
         return replace(
             self,
             low=self.low * 2.0**k,
@@ -138,7 +138,7 @@ class Known:
         )
 
     def rounded(self, data_type: DataType) -> Known:
-        """The number as a tensor of a float type holds it: an infinity beyond the type's largest number."""
+        """The number as a tensor of a float type stores it: infinite beyond the type's largest number."""
         made = known_of(data_type)
         largest = outward(0.0, self.largest)[1] * (1 + 2.0**-made.digits) + made.least_magnitude
         finite = self.finite and largest < made.largest / 2
@@ -153,7 +153,7 @@ class Known:
     # --- one of two numbers ---
 
     def __or__(self, other: Known) -> Known:
-        """Either of two numbers."""
+        """The knowledge of a number that is one of two."""
         return self._joined(other, min(self.low, other.low), max(self.high, other.high))
 
     def larger(self, other: Known) -> Known:
@@ -174,11 +174,12 @@ class Known:
 
 
 ANYTHING = Known()
-RING: Mapping[str, Callable[..., Any]] = {"add": add, "sub": sub, "mul": mul}  # of what is known, and of values
+# operators, which apply to knowledge and to values
+RING: Mapping[str, Callable[..., Any]] = {"add": add, "sub": sub, "mul": mul}
 
 
 def whole_power(x: T, exponent: int, multiply: Callable[[T, T], T]) -> T:
-    """A product of equal factors."""
+    """x to the power of a positive integer, by repeated multiplication."""
     if exponent < 1:
         raise Uncompilable("a power with an exponent below 1")
     made = x
@@ -190,7 +191,7 @@ def whole_power(x: T, exponent: int, multiply: Callable[[T, T], T]) -> T:
 
 
 def known_of(data_type: DataType) -> Known:
-    """An element of a tensor."""
+    """The knowledge of an element of a tensor."""
     if data_type == DataType.FLOAT32:
         return Known(-(2.0**128), 2.0**128, -149, 24, -149)
     if data_type == DataType.FLOAT16:
@@ -201,12 +202,12 @@ def known_of(data_type: DataType) -> Known:
 
 
 def known_integer(low: int, high: int) -> Known:
-    """An integer within limits."""
+    """The knowledge of an integer within limits."""
     return Known(low, high, 0, max(abs(low), abs(high), 1).bit_length(), 0, finite=True)
 
 
 def known_constant(value: Fraction) -> Known:
-    """A constant within float64's range; of one that float64 does not hold, the float64 beside it are the ends."""
+    """The knowledge of a constant within float64's range; if float64 does not hold it, its neighbours are the ends."""
     nearest = float(value)
     if Fraction(nearest) != value:
         low, high = outward(nearest, nearest)
@@ -218,7 +219,7 @@ def known_constant(value: Fraction) -> Known:
 
 
 def places(low: float, high: float, quantum: int | None) -> int:
-    """Significant bits that hold every multiple of 2^quantum in an interval."""
+    """The number of significant bits that hold every multiple of 2^quantum in an interval."""
     top = max(abs(low), abs(high))
     if quantum is None or math.isinf(top):
         return ANY
@@ -226,18 +227,18 @@ def places(low: float, high: float, quantum: int | None) -> int:
 
 
 def outward(low: float, high: float) -> tuple[float, float]:
-    """An interval that holds all that a rounding of its ends may have left out."""
+    """The interval, enlarged by more than the rounding of its ends."""
     return low - abs(low) * 2.0**-50, high + abs(high) * 2.0**-50
 
 
 def _outward(op: Callable[[float, float], float], *pairs: tuple[float, float]) -> tuple[float, float]:
-    """The least and the largest result of some pairs of ends, moved outward where float64 does not hold it."""
+    """The least and the largest result of an operation on pairs of ends, moved outward if float64 does not hold it."""
     made = [(op(x, y), x, y) for x, y in pairs]
     return _rounded(op, *min(made), -math.inf), _rounded(op, *max(made), math.inf)
 
 
 def _rounded(op: Callable[..., float], made: float, x: float, y: float, toward: float) -> float:
-    """A result of two ends, or its neighbour on one side if it is not exact."""
+    """A result for two ends, or its neighbour in a direction if it is not exact."""
     if math.isinf(x) or math.isinf(y) or (not math.isinf(made) and op(Fraction(x), Fraction(y)) == made):
         return made
     return math.nextafter(made, toward)
@@ -248,7 +249,7 @@ def _product(x: float, y: float) -> float:
 
 
 def _made(low: float, high: float, quantum: int | None, digits: int, least: int | None, a: Known, b: Known) -> Known:
-    """The result of an operation: infinite where an operand is, or where it may be too large."""
+    """The knowledge of an operation's result: it may be infinite if an operand may be, or if it may be too large."""
     finite = a.finite and b.finite and max(abs(low), abs(high)) < FAR
     return Known(low, high, quantum, digits, least, finite=finite)
 
@@ -266,5 +267,5 @@ def _largest_of(*exponents: int | None) -> int | None:
 
 
 def _exponent(low: float) -> int | None:
-    """The exponent of the least of numbers from `low` on, if that is above 0."""
+    """The exponent of the lower end of a range, if that is above 0."""
     return math.frexp(low)[1] - 1 if 0 < low < math.inf else None

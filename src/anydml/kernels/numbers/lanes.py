@@ -1,4 +1,4 @@
-"""Conditions and masks, and values of which some are the same in all lanes."""
+"""Conditions and masks, and values that may be the same in all lanes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def broadcast(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def chosen(mask: Value, a: Value, b: Value) -> Value:
-    """a where the mask holds, else b; of any lanes."""
+    """a where the mask holds, else b; values without lanes are broadcast."""
     a, b = broadcast(a, b)
     mask, a = broadcast(mask, a)
     return a.body.chosen(mask, a, in_lanes(b, a.kind.lanes))
 
 
 def either(*masks: Value | None) -> Value | None:
-    """The lanes of any of several masks; None is no lane."""
+    """The lanes of any of several masks; None is an empty mask."""
     found: Value | None = None
     for mask in masks:
         if mask is not None:
@@ -44,7 +44,8 @@ def every(a: Value, b: Value) -> Value:
 
 
 class Truth(NamedTuple):
-    """A condition. guard: the lanes where it has to be decided elsewhere. known: that it holds in every lane, or in none."""
+    """A condition. guard: the lanes where it is undecided. known: True if it holds in every lane, False if in none, else
+    None."""
 
     mask: Value
     guard: Value | None = None
@@ -54,7 +55,7 @@ class Truth(NamedTuple):
         return Truth(~self.mask, self.guard, None if self.known is None else not self.known)
 
     def joined(self, op: str, other: Truth) -> Truth:
-        """ "both" or "either" of two: undecided where one is, and the other does not settle it."""
+        """ "both" or "either" of two conditions: undecided where one is and the other does not settle the result."""
         for x, y in ((self, other), (other, self)):
             if x.known is not None:
                 return y if x.known == (op == "both") else x

@@ -1,4 +1,4 @@
-"""Integers in machine code: exact within known limits, or modulo 2^bits of what stores them."""
+"""Integers in machine code: exact within known limits, or modulo 2^bits of the type that stores them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIDTHS = (8, 16, 32, 64)
 
 @dataclass(frozen=True, eq=False)
 class WholeNumber:
-    """An integer in every lane: zero-extended where it is known to be at least 0. modular: known modulo 2^bits alone."""
+    """An integer in every lane, zero-extended if it is known to be at least 0. modular: it is only known modulo 2^bits."""
 
     value: Value
     known: Known
@@ -32,7 +32,7 @@ class WholeNumber:
         return self.value.kind.bits
 
     def exactly(self) -> WholeNumber:
-        """The integer itself; Uncompilable where it is known modulo 2^bits alone."""
+        """The integer itself; Uncompilable if it is only known modulo 2^bits."""
         if self.modular:
             raise Uncompilable("an integer of more than 64 bits is compared or divided")
         return self
@@ -46,7 +46,7 @@ class WholeNumber:
 
 
 def width(known: Known) -> int | None:
-    """The bits that hold an integer; None where 64 do not."""
+    """The number of bits that hold an integer; None if 64 do not."""
     low, high = known.integers
     for bits in WIDTHS:
         if (low >= 0 and high < 1 << bits) or (low >= -(1 << bits - 1) and high < 1 << bits - 1):
@@ -55,7 +55,7 @@ def width(known: Known) -> int | None:
 
 
 def ring(op: str, args: list[WholeNumber], modulus: int | None) -> WholeNumber:
-    """A sum, difference, product or negation; modulus: the bits it is known by, if only these are seen of it."""
+    """A sum, difference, product or negation; modulus: the number of bits, if only the result modulo 2^bits is used."""
     a, b = args[0], args[-1]
     known = -a.known if op == "neg" else RING[op](a.known, b.known)
     bits = modulus or (None if any(x.modular for x in args) else width(known))
@@ -71,7 +71,7 @@ def ring(op: str, args: list[WholeNumber], modulus: int | None) -> WholeNumber:
 
 
 def together(a: WholeNumber, b: WholeNumber) -> tuple[Value, Value, str]:
-    """Two integers in one width, and "s" or "u": how they are compared there."""
+    """Two integers in one width, and how they compare there: "s" for signed, "u" for unsigned."""
     a, b = a.exactly(), b.exactly()
     known = a.known | b.known
     bits = width(known)
@@ -81,13 +81,13 @@ def together(a: WholeNumber, b: WholeNumber) -> tuple[Value, Value, str]:
 
 
 def compare(op: str, a: WholeNumber, b: WholeNumber) -> Value:
-    """ "less", "less_equal" or "equal"."""
+    """A comparison: "less", "less_equal" or "equal"."""
     x, y, sign = together(a, b)
     return x.compared("eq" if op == "equal" else sign + {"less": "lt", "less_equal": "le"}[op], y)
 
 
 def extreme(op: str, a: WholeNumber, b: WholeNumber) -> WholeNumber:
-    """ "max" or "min"."""
+    """The larger ("max") or smaller ("min") integer."""
     x, y, sign = together(a, b)
     made = x.body.chosen(x.compared(f"{sign}{'gt' if op == 'max' else 'lt'}", y), x, y)
     return WholeNumber(made, a.known.larger(b.known) if op == "max" else a.known.smaller(b.known))
@@ -98,7 +98,7 @@ def absolute(a: WholeNumber) -> WholeNumber:
     if a.known.positive:
         return a
     made = a.value.body.chosen(a.value.compared("slt", 0), 0 - a.value, a.value)
-    return WholeNumber(made, abs(a.known))  # as an unsigned number: 2^(bits - 1) fits
+    return WholeNumber(made, abs(a.known))  # as an unsigned number, 2^(bits - 1) fits
 
 
 def select(condition: Value, a: WholeNumber, b: WholeNumber, modulus: int | None) -> WholeNumber:
@@ -112,7 +112,7 @@ def select(condition: Value, a: WholeNumber, b: WholeNumber, modulus: int | None
 
 
 def quotient(a: WholeNumber, b: WholeNumber) -> WholeNumber:
-    """a / b toward zero; anything where b is 0."""
+    """a / b rounded toward zero; arbitrary where b is 0."""
     x, y, signed = _divisible(a, b)
     made = x.body.value(f"{signed}div {x.kind.text} {x.name}, {y.name}", x.kind)
     most = max(abs(a.low), abs(a.high))
@@ -120,7 +120,7 @@ def quotient(a: WholeNumber, b: WholeNumber) -> WholeNumber:
 
 
 def remainder(op: str, a: WholeNumber, b: WholeNumber) -> WholeNumber:
-    """ "fmod": of the quotient toward zero; "floor_mod": of the one rounded down. Anything where b is 0."""
+    """The remainder of the quotient rounded toward zero ("fmod") or down ("floor_mod"); arbitrary where b is 0."""
     x, y, signed = _divisible(a, b)
     made = x.body.value(f"{signed}rem {x.kind.text} {x.name}, {y.name}", x.kind)
     most = max(abs(b.low), abs(b.high)) - 1
@@ -132,17 +132,17 @@ def remainder(op: str, a: WholeNumber, b: WholeNumber) -> WholeNumber:
 
 
 def power(x: WholeNumber, y: WholeNumber, bits: int) -> WholeNumber:
-    """x^y modulo 2^bits; where y < 0 its reciprocal toward zero, and 0 at x = 0."""
+    """x^y modulo 2^bits; for y < 0 the reciprocal rounded toward zero, and 0 for x = 0."""
     x, y = x.exactly(), y.exactly()
     body, base, exponent = x.value.body, x.resized(bits), y.value
-    minus = body.chosen((exponent & 1).compared("ne", 0), base, 1)  # of x = -1 or 1, and y < 0
+    minus = body.chosen((exponent & 1).compared("ne", 0), base, 1)  # for x = -1 or 1, and y < 0
     none = base.compared("ne", 1) & base.compared("ne", -1) if x.low < 0 else base.compared("ne", 1)
     even = (base & 1).compared("eq", 0)
     made = base.lift(1)
     for _ in range(min(bits, y.bits)):
         made = body.chosen((exponent & 1).compared("ne", 0), made * base, made)
         base, exponent = base * base, exponent.shifted_right(1, signed=False)
-    if y.bits > bits:  # after so many squarings, even numbers are 0 and odd ones 1
+    if y.bits > bits:  # after this many squarings, even numbers are 0 and odd ones 1
         made = body.chosen(exponent.compared("ne", 0) & even, 0, made)
     if y.low < 0:
         made = body.chosen(y.value.compared("slt", 0), body.chosen(none, 0, minus), made)
@@ -150,7 +150,7 @@ def power(x: WholeNumber, y: WholeNumber, bits: int) -> WholeNumber:
 
 
 def _divisible(a: WholeNumber, b: WholeNumber) -> tuple[Value, Value, str]:
-    """Operands of a division that does not trap: by 0, and of the least number by -1, it would."""
+    """The operands of a division, changed where it would trap: division by 0, and of the least number by -1."""
     x, y, signed = together(a, b)
     wrong = y.compared("eq", 0)
     if signed == "s" and a.low <= -(1 << x.kind.bits - 1):
@@ -160,7 +160,7 @@ def _divisible(a: WholeNumber, b: WholeNumber) -> tuple[Value, Value, str]:
 
 
 def shifted(op: str, x: Value, y: Value) -> Value:
-    """Bits moved up ("shift_left") or down by y places, 0 from the width on."""
+    """Bits shifted up ("shift_left") or down by y places; 0 from the width on."""
     body, kind = x.body, x.kind
     beyond = y.compared("uge", kind.bits)
     by = body.chosen(beyond, 0, y)

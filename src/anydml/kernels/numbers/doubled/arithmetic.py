@@ -1,4 +1,4 @@
-"""Arithmetic in twice float64's precision, with absolute bounds, which are 0 in the lanes where nothing was rounded."""
+"""Arithmetic in twice float64's precision, with absolute bounds that are 0 in the lanes where nothing was rounded."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from anydml.kernels.numbers.functions.pairs import Pair, exact_product, lost_pro
 from anydml.kernels.numbers.lanes import Truth, either
 
 FAR = 2.0**700
-NEAR = 2.0**-1026  # half of what counts as nothing beside a number, and half of that for roundings
-LEAST_BOUND = 2.0**-1070  # of products that are rounded beyond the normal float64, or of what has a bound
-REL = 2.0**-96  # of operations that are no sums: more than `pairs` promises, for what comes after
+NEAR = 2.0**-1026  # half of the ratio at which a sum counts as 0 beside its operands; the other half is for roundings
+LEAST_BOUND = 2.0**-1070  # for products rounded below the normal float64, and for products with a bounded factor
+REL = 2.0**-96  # the error of quotients and roots: more than `pairs` states, which leaves room for later operations
 
 
 class Precise(NamedTuple):
-    """|pair - t| <= err; guard: the lanes that stay undecided. signed: those where a 0, if it is one, has its sign; or None.
+    """|pair - t| <= err; guard: the undecided lanes. signed: the lanes where a 0 has the right sign; None: nowhere.
 
-    A zero whose bound is 0, an infinity and NaN are as they are.
+    A zero whose bound is 0, an infinity and NaN are exact.
     """
 
     pair: Pair
@@ -37,10 +37,10 @@ def select(condition: Truth, a: Precise, b: Precise) -> Precise:
 
 def compared(op: str, a: Precise, b: Precise) -> Truth:
     difference = add(a, negative(b))
-    d = difference.pair.head  # its sign is that of the sum; 0 only if that is
+    d = difference.pair.head  # it has the sign of the sum, and is 0 only if the sum is
     how = {"less": "olt", "less_equal": "ole", "equal": "oeq"}[op]
     mask = d.compared(how, 0.0)
-    same = ~finite(a.pair.head) & ~finite(b.pair.head)  # of equal infinities, the difference is NaN
+    same = ~finite(a.pair.head) & ~finite(b.pair.head)  # the difference of equal infinities is NaN
     mask = (mask & ~same) | (a.pair.head.compared(how, b.pair.head) & same)
     return Truth(mask, either(difference.guard, unsigned(difference)))
 
@@ -59,7 +59,7 @@ def add(a: Precise, b: Precise) -> Precise:
     low, lost_too = two_sum(tail, tails)
     err = (a.err + b.err + (lost.magnitude() + lost_too.magnitude())) * SLACK
     made = with_sign(head, low)
-    # so near to 0 beside the larger of two numbers, their sum counts as 0
+    # a sum that small beside the larger operand counts as 0
     one, two = a.pair.head.magnitude(), b.pair.head.magnitude()
     larger = head.body.chosen(one.compared("ogt", two), one, two)
     nothing = (made.head.magnitude() + err).compared("ole", larger * NEAR) & err.compared("une", 0.0)
@@ -69,13 +69,13 @@ def add(a: Precise, b: Precise) -> Precise:
 
 
 def with_sign(head: Value, tail: Value) -> Pair:
-    """head + tail, where either may be the larger after cancellation; of a tail of 0, the head with its sign."""
+    """head + tail, where either may be larger after cancellation; if the tail is 0, the head with its sign."""
     found, left = two_sum(head, tail)
     return Pair(head.body.chosen(tail.compared("oeq", 0.0), head, found), left)
 
 
 def _sum_signed(a: Precise, b: Precise) -> Value | None:
-    """The lanes where a sum that is 0 has its sign: numbers that cancel give +0, and so does +0 with any 0."""
+    """The lanes where a sum of 0 has the right sign: numbers that cancel give +0, and so does +0 plus any 0."""
     if a.signed is None or b.signed is None:
         return None
     known = a.signed & b.signed
@@ -86,34 +86,34 @@ def _sum_signed(a: Precise, b: Precise) -> Value | None:
 
 
 def _certain(a: Precise) -> Value:
-    """The lanes where the sign of a number that is not 0 is known."""
+    """The lanes where the sign of a nonzero number is known."""
     return a.err.compared("oeq", 0.0) | (a.err * 2.0).compared("olt", a.pair.head.magnitude())
 
 
 def all_signed(x: Value) -> Value:
-    """Every lane: a 0 that is read has its sign."""
+    """All lanes: a 0 that was read has its sign."""
     return x.body.constant(x.kind.of("i1"), True)
 
 
 def finite(x: Value) -> Value:
-    """The lanes that are no infinity and not NaN."""
+    """The lanes that are neither infinite nor NaN."""
     return x.magnitude().compared("olt", math.inf)
 
 
 def _or_infinite(a: Precise, head: Value) -> Precise:
-    """The result of an operation, or its head in the lanes where that is infinite or NaN: of such operands."""
+    """The result of an operation, or its head where that is infinite or NaN because of the operands."""
     within = finite(head)
     pair = Pair(head, head.lift(0.0)).where(~within, a.pair)
     return a._replace(pair=pair, err=head.body.chosen(within, a.err, 0.0))
 
 
 def is_zero(a: Precise) -> Value:
-    """The lanes that are known to be 0."""
+    """The lanes that are certainly 0."""
     return a.pair.head.compared("oeq", 0.0) & a.err.compared("oeq", 0.0)
 
 
 def unsigned(a: Precise) -> Value:
-    """The lanes whose bound leaves the sign undecided."""
+    """The lanes where the bound leaves the sign undecided."""
     return a.pair.head.magnitude().compared("ule", a.err) & a.err.compared("une", 0.0)
 
 
@@ -133,13 +133,13 @@ def multiply(a: Precise, b: Precise) -> Precise:
     for factors in ((x.head, y.head, head), (x.tail, y.head, first), (x.head, y.tail, second)):
         err = err + lost_product(*factors)
     last = (x.tail * y.tail).magnitude()
-    # products of tails that are no normal float64 may have lost digits, or all of themselves: 2^-1075 each
+    # products of tails below the normal float64 may have lost digits, or all of them: 2^-1075 each
     some = [tail.compared("une", 0.0) for tail in (x.tail, y.tail)]
     tiny = (some[0] & first.magnitude().compared("olt", 2.0**-900)) | (some[1] & second.magnitude().compared("olt", 2.0**-900))
     tiny = tiny | (some[0] & some[1] & last.compared("olt", 2.0**-900))
     err = err + last * 2.0 + head.body.chosen(tiny, LEAST_BOUND, head.lift(0.0))
     off = a.err * (y.head.magnitude() * SLACK + b.err) + b.err * x.head.magnitude() * SLACK
-    # a bound that is not 0 stays so
+    # a bound that is not 0 must not become 0
     body, inexact = head.body, a.err.compared("une", 0.0) | b.err.compared("une", 0.0)
     err = (err + body.chosen(off.compared("olt", LEAST_BOUND) & inexact, LEAST_BOUND, off)) * SLACK
     zero = is_zero(a) | is_zero(b)
@@ -161,7 +161,7 @@ def divide(a: Precise, b: Precise) -> Precise:
     rounded = size.body.chosen(same, 0.0, size * REL)
     err = rounded + (a.err + size * b.err) / (under - b.err * 2.0) * SLACK
     none = b.pair.head.compared("uno", 0.0)
-    zero, special = is_zero(a), none | ~finite(a.pair.head)  # by a number that is not 0
+    zero, special = is_zero(a), none | ~finite(a.pair.head)  # 0 / b for a nonzero b
     made = Pair(a.pair.head / b.pair.head, made.tail.lift(0.0)).where(zero | special, made)
     guard = (~finite(b.pair.head) | (b.err * 4.0).compared("uge", under)) & ~none
     signed = a.signed and a.signed & zero
@@ -179,7 +179,7 @@ def root(a: Precise) -> Precise:
 
 
 def _is_product(made: Pair, x: Value, y: Value) -> Value:
-    """Whether a pair is x y, as far as that is known."""
+    """Whether a pair certainly equals x y."""
     head, tail = exact_product(x, y)
     known = lost_product(x, y, head).compared("oeq", 0.0)
     return head.compared("oeq", made.head) & tail.compared("oeq", made.tail) & known
@@ -203,26 +203,26 @@ def extreme(a: Precise, b: Precise, *, larger: bool) -> Precise:
 
 
 def to_whole(op: str, a: Precise) -> Precise:
-    """floor, ceil, truncate, half_to_even or half_away."""
+    """A number rounded to an integer; op: floor, ceil, truncate, half_to_even or half_away."""
     low, high = (whole_of(op, *two_sum(a.pair.head, a.pair.tail + err)) for err in ends_of(a))
     differ = low.head.compared("une", high.head) | low.tail.compared("une", high.tail)
     found = Precise(with_sign(low.head, low.tail), low.head.lift(0.0), differ)
-    off = a._replace(err=a.err + 1.0, guard=None)  # which is little of a large number
+    off = a._replace(err=a.err + 1.0, guard=None)  # 1 is small compared to a number that large
     far = a.pair.head.magnitude().compared("oge", 2.0**53)
     guard = either(a.guard, differ & ~far, ~finite(a.pair.head))
     return select(Truth(differ & far), off, found)._replace(guard=guard)
 
 
 def ends_of(a: Precise) -> tuple[Value, Value]:
-    """The bound below and above, with what adding it to the tail may lose."""
-    least = a.pair.tail.magnitude() * 2.0**-50  # so that the sum is another number than the tail
+    """The bound below and above, enlarged by the possible error of adding it to the tail."""
+    least = a.pair.tail.magnitude() * 2.0**-50  # makes the sum differ from the tail
     body = least.body
     err = body.chosen(a.err.compared("olt", least) & a.err.compared("une", 0.0), least, a.err) * (1 + 2.0**-50)
     return -err, err
 
 
 def whole_of(op: str, head: Value, tail: Value) -> Pair:
-    """head + tail to an integer."""
+    """head + tail rounded to an integer."""
     body = head.body
     if op == "truncate":
         return whole_of("ceil", head, tail).where(head.compared("olt", 0.0), whole_of("floor", head, tail))
@@ -233,7 +233,7 @@ def whole_of(op: str, head: Value, tail: Value) -> Pair:
     else:
         half = (head - whole).magnitude().compared("oeq", 0.5) & tail.compared("one", 0.0)
         near = body.chosen(half, head + head.lift(0.5).signed_as(tail), whole)
-    # from 2^53 on, the head is even, and what is done is done to the tail; NaN where a tail of a half has no such sign
+    # from 2^53 on, the head is even, so only the tail is rounded; NaN if the tail has an undecided half
     far = head.magnitude().compared("oge", 2.0**53)
     rest = rounded_to_whole(op, tail)
     if op not in ("floor", "ceil"):

@@ -1,4 +1,4 @@
-"""Functions in twice float64's precision, with absolute bounds; powers that are exact, and what lies beside a tie."""
+"""Functions in twice float64's precision, with absolute bounds; exact powers; and results next to a tie."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from anydml.kernels.numbers.functions import doubled
 from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.kernels.numbers.lanes import Truth, either
 
-ROOTS, SQUARES = 3, 8  # of a power that may be exact: its exponent is a number of eighths, or an integer below 2^8
+ROOTS, SQUARES = 3, 8  # powers are tested for exactness if the exponent is a multiple of 1/8, or an integer below 2^8
 
 
 class Level(NamedTuple):
-    """Beyond a start, of x or where that is below of -x, a function is limit + rest, within err, whatever x may be off by."""
+    """Beyond a start (of x, or of -x if `below` is set), a function is limit + rest within err, whatever the bound of x is."""
 
     below: bool
     start: float
@@ -46,14 +46,15 @@ _LEVELS: Mapping[str, tuple[Level, ...]] = {
 
 
 class Domain(NamedTuple):
-    """The interval in which a function is a number; closed: at its ends, too. Elsewhere `doubled` gives anything."""
+    """The interval in which a function is defined; closed: whether the ends belong to it. Elsewhere `doubled` gives arbitrary
+    values."""
 
     low: float
     high: float
     closed: bool
 
     def outside(self, x: Pair) -> Value:
-        """The lanes in which a function is none, or whose argument is NaN; differences beside an end are exact."""
+        """The lanes in which the function is not defined, or the argument is NaN; differences from a near end are exact."""
         beyond = "ult" if self.closed else "ule"
         found = ((x.head - self.low) + x.tail).compared(beyond, 0.0)
         return found if self.high == math.inf else found | ((self.high - x.head) - x.tail).compared(beyond, 0.0)
@@ -88,7 +89,7 @@ def _smooth(op: str, args: list[Precise]) -> Precise:
     size = found.head.magnitude()
     far = either(found.guard, ~(size.compared("olt", FAR) & size.compared("ogt", 1 / FAR)), *(arg.guard for arg in args[1:]))
     far = either(far, *(~finite(arg.pair.head) for arg in args))
-    if op in doubled.BINARY:  # of exact numbers that are not 0
+    if op in doubled.BINARY:  # both arguments have to be exact, and not 0
         for arg in args:
             far = either(far, arg.err.compared("une", 0.0), arg.pair.head.compared("oeq", 0.0))
         made = Precise(Pair(found.head, found.tail), size * (found.rel * SLACK), far)
@@ -112,7 +113,7 @@ def _smooth(op: str, args: list[Precise]) -> Precise:
         if kind.smooth is not None:
             slope = size.body.chosen(a.err.compared("olt", STEEP), kind.smooth(x.head, found.head), size.lift(1.0) * slope)
         change = a.err * slope * 2.0
-        if kind.room:  # beside a lane that is exact, a slope may be infinite
+        if kind.room:  # the slope may be infinite where the argument is exact
             change = a.err.body.chosen(exact, 0.0, change)
             steep = a.err.compared("uge", kind.room(x.head) * STEEP)
         elif kind.everywhere:
@@ -131,7 +132,7 @@ def _smooth(op: str, args: list[Precise]) -> Precise:
 
 
 def exact_power(a: Precise, y: Precise) -> tuple[Precise, Value]:
-    """x^y as a product of equal factors, roots of x where y is no integer, and where that is exact."""
+    """x^y as a product of equal factors, or of roots of x if y is no integer; and the lanes where this is exact."""
     body, zero = a.err.body, a.err.lift(0.0)
     one = Precise(Pair(zero.lift(1.0), zero), zero, None)
 
@@ -147,9 +148,10 @@ def exact_power(a: Precise, y: Precise) -> tuple[Precise, Value]:
         product = select(Truth(odd), multiply(made, base), made)
         return [*_parts(product), *_parts(multiply(base, base)), under]
 
-    # loops, so that there is less to compile
+    # loops, which keep the code short
     _, found = body.loop("0", str(ROOTS), 1, [*_parts(a), y.pair.head.magnitude()], roots)
-    whole = rounded_to_whole("floor", found[3]).compared("oeq", found[3])  # of anything else, the squares make another power
+    # other exponents leave a remainder, and the squares are another power
+    whole = rounded_to_whole("floor", found[3]).compared("oeq", found[3])
     _, found = body.loop("0", str(SQUARES), 1, [*_parts(one), *found], squares)
     made, base, left = _of_parts(found[:3]), _of_parts(found[3:6]), found[6]
     # further powers of 1 are 1
@@ -161,7 +163,7 @@ def exact_power(a: Precise, y: Precise) -> tuple[Precise, Value]:
 
 
 def _parts(a: Precise) -> list[Value]:
-    """The head, the tail and the bound, which is NaN in the lanes that stay undecided."""
+    """The head, the tail and the bound, which is NaN in the undecided lanes."""
     err = a.err if a.guard is None else a.err.body.chosen(a.guard, math.nan, a.err)
     return [a.pair.head, a.pair.tail, err]
 
@@ -172,7 +174,7 @@ def _of_parts(parts: Sequence[Value]) -> Precise:
 
 
 def _tiny_angle(y: Precise, x: Precise, made: Precise) -> Precise:
-    """q - q^3 / 3 where q = y / x is a float64, of exact numbers."""
+    """atan2 of exact numbers as q - q^3 / 3, where q = y / x is a float64."""
     a, b = y.pair.head, x.pair.head
     q = a / b
     size = q.magnitude()

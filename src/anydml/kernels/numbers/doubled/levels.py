@@ -1,6 +1,6 @@
-"""Functions in twice float64's precision that approach limits: the distance to a limit is computed to full precision.
+"""Functions in twice float64's precision that approach limits: the distance to the limit is computed to full precision.
 
-So the distance tells on which side of a tie a result is, down to 2^-990.
+So the distance decides on which side of a tie a result is, down to 2^-990.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from anydml.kernels.numbers.functions import doubled
 from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.kernels.numbers.lanes import Truth, either
 
-LEVEL = 1.0  # where 1 - |tanh(x)| begins to be computed
-# from where on what decays is less than 2^-990, and from where on it is less than 2^-1080
+LEVEL = 1.0  # from here on, 1 - |tanh(x)| is computed
+# the arguments from which on the distance to 0 is below 2^-990, and below 2^-1080
 DECAYED: Mapping[str, tuple[float, float]] = {"sigmoid": (689.0, 750.0), "exp": (689.0, 750.0), "erfc": (26.2, 27.4)}
 
 _LIMITS: Mapping[str, Mapping[float, float]] = {
@@ -45,10 +45,10 @@ _KEEPING_ZERO = {"tanh", "expm1", "sinh", "asinh", "atan", "erf", "sin", "tan", 
 
 
 def at_ends(op: str, a: Precise, made: Precise) -> Precise:
-    """A function at infinity, at NaN and, of an odd function, at 0."""
+    """The function's value at infinities, at NaN and, for odd functions, at 0; elsewhere `made`."""
     x = a.pair.head
     zero, signed = x.lift(0.0), all_signed(x)
-    made = made._replace(signed=signed)  # it is no 0 anywhere else
+    made = made._replace(signed=signed)  # elsewhere, the function is not 0
     for at, value in _LIMITS.get(op, {}).items():
         limit = Precise(Pair(x.lift(value), zero), zero, None, signed)
         made = select(Truth(x.compared("oeq", at)), limit, made)
@@ -80,23 +80,23 @@ def _where(mask: Value, make: Callable[[], doubled.Doubled]) -> tuple[Value, Val
 
 
 def _decaying(op: str, x: Pair, off: Value, computed: Value) -> Precise:
-    """sigmoid(x) or e^x, or erfc(x), in the lanes of a mask and where it is next to nothing.
+    """sigmoid(x), e^x or erfc(x) in the lanes of a mask, and where it is nearly 0.
 
-    off: of x. It has all its digits down to 2^-990. Beyond, it lies between 0 and that, and then between 0 and 2^-1070: that
-    counts as nothing beside numbers of a magnitude of 1.
+    off: the bound of x. The result has all digits down to 2^-990. Smaller results have a bound of 2^-990, and later one of
+    LEAST_BOUND, which counts as 0 beside numbers near 1.
     """
     body = off.body
     distance = (x.head if op == "erfc" else -x.head) - off * SLACK
     far, beyond = (distance.compared("ogt", start) for start in DECAYED[op])
     y, tail = _where(computed & ~far, lambda: doubled.UNARY[op](x.head, x.tail))
-    slope = y * (x.head.magnitude() * 2.0 + 1.5) if op == "erfc" else y  # of sigmoid, y (1 - y)
+    slope = y * (x.head.magnitude() * 2.0 + 1.5) if op == "erfc" else y  # the slope of sigmoid is y (1 - y)
     err = y * (doubled.REL * SLACK) + off * slope * 2.0 + LEAST_BOUND
     err = body.chosen(far, body.chosen(beyond, LEAST_BOUND, err.lift(2.0**-990)), err)
     return Precise(Pair(y, tail).where(~far, 0.0), err, ~far & ~off.compared("olt", STEEP))
 
 
 def expm1(a: Precise, near: Precise) -> Precise:
-    """e^x - 1, of which what it lacks to -1 is known to as many digits as 1 is; near: as it is computed from -1 on."""
+    """e^x - 1, whose distance from -1 has as many digits as a number near 1; near: the result from -1 on."""
     x = a.pair
     below = x.head.compared("olt", -LEVEL)
     made = subtract(_decaying("exp", x.where(below, 0.0), a.err, below & finite(x.head)), _constant(a, 1.0))
@@ -105,7 +105,7 @@ def expm1(a: Precise, near: Precise) -> Precise:
 
 
 def erfc(a: Precise) -> Precise:
-    """erfc(x), below -1 as 2 - erfc(-x), so that what it lacks to 2 is known to as many digits as 1 is."""
+    """erfc(x), below -1 as 2 - erfc(-x), so that its distance from 2 has as many digits as a number near 1."""
     x = a.pair
     below = x.head.compared("olt", -LEVEL)
     made = _decaying("erfc", (-x).where(below, x), a.err, finite(x.head))
@@ -115,7 +115,7 @@ def erfc(a: Precise) -> Precise:
 
 
 def gelu(a: Precise) -> Precise:
-    """x erfc(-x / sqrt(2)) / 2, but for a few terms of a series beside 0; at -infinity, NaN."""
+    """x erfc(-x / sqrt(2)) / 2; near 0, a few terms of a series; NaN at -infinity."""
     zero = a.err.lift(0.0)
     factor = Precise(-Pair(zero, zero)._lift(doubled.ROOT_HALF), zero.lift(2.0**-104), None)
     half = Precise(a.pair.scaled(0.5), a.err * 0.5, a.guard, a.signed)
@@ -125,7 +125,7 @@ def gelu(a: Precise) -> Precise:
 
 
 def softsign(a: Precise) -> Precise:
-    """x / (1 + |x|), of x > 1 as 1 - 1 / (1 + x), so that what it lacks to 1 is known to as many digits as 1 is."""
+    """x / (1 + |x|), for x > 1 as 1 - 1 / (1 + x), so that its distance from 1 has as many digits as a number near 1."""
     x, one = a.pair.head, _constant(a, 1.0)
     under = add(one, absolute(a))
     outer = subtract(one, divide(one, under))
@@ -139,10 +139,10 @@ def _constant(a: Precise, value: float) -> Precise:
 
 
 def saturating(op: str, a: Precise) -> Precise:
-    """sigmoid(x), for x > 0 as 1 - sigmoid(-x), and tanh(x) as 1 - 2 sigmoid(-2 x) from `LEVEL` on, with its sign.
+    """sigmoid(x), for x > 0 as 1 - sigmoid(-x), and tanh(x), from `LEVEL` on as 1 - 2 sigmoid(-2 x), with its sign.
 
-    So what such a result lacks to 1 is known to as many digits as 1 is, and tells on which side of a tie a result lies, down to
-    2^-990. Of 1/2 + x / 4, and of x, the next term is known to be nothing at least.
+    So the distance from 1 has as many digits as a number near 1, and decides on which side of a tie a result is, down to
+    2^-990. Near 0, results are 1/2 + x / 4 and x, whose next term is bounded.
     """
     x = a.pair
     size = x.magnitude() if op == "sigmoid" else x.magnitude().scaled(2.0)
@@ -161,7 +161,7 @@ def saturating(op: str, a: Precise) -> Precise:
         near = Pair(*_where(inner & ~tiny, lambda: doubled.UNARY["tanh"](x.head, x.tail)))
         within = Precise(near, near.head.magnitude() * (doubled.REL * SLACK) + a.err * 2.0, None)
         within = select(Truth(tiny), SERIES[op](a), within)
-        # the cube of what is smaller is nothing beside it
+        # for still smaller x, the cube is negligible
         itself = Precise(x, a.err * 2.0 + x.head.magnitude() * 2.0**-500, None)
         within = select(Truth(least), itself, within)
         made = select(Truth(inner), within, made)

@@ -1,4 +1,4 @@
-"""Functions of arguments so small that a few terms of a series tell on which side of a tie a value is."""
+"""Functions of arguments so small that a few terms of a series decide on which side of a tie a value is."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.kernels.numbers.lanes import Truth
 
-TINY = 2.0**-40  # below it, the square of an argument is less than the relative error that a term may have
-LEAST = 2.0**-300  # above it, the cube of an argument is a normal float64
-NEAR = 2.0**-48  # more than the roundings of a term, and what follows it
+TINY = 2.0**-40  # below this, the square of an argument is less than the relative error that a term may have
+LEAST = 2.0**-300  # above this, the cube of an argument is a normal float64
+NEAR = 2.0**-48  # more than the roundings of a term and the terms after it
 
 
 def tiny(a: Precise) -> Truth:
@@ -20,7 +20,7 @@ def tiny(a: Precise) -> Truth:
 
 
 def _odd(third: float) -> Callable[[Precise], Precise]:
-    """x + third x^3, of odd functions."""
+    """The series x + third x^3 of an odd function."""
 
     def of(a: Precise) -> Precise:
         x = a.pair.head
@@ -32,7 +32,7 @@ def _odd(third: float) -> Callable[[Precise], Precise]:
 
 
 def _second(first: float, second: float) -> Callable[[Precise], Precise]:
-    """first x + second x^2; first is a power of two."""
+    """The series first x + second x^2; first is a power of two."""
 
     def of(a: Precise) -> Precise:
         x, tail = a.pair.head, a.pair.tail * first
@@ -44,7 +44,7 @@ def _second(first: float, second: float) -> Callable[[Precise], Precise]:
 
 
 def _linear(at_zero: float, slope: float) -> Callable[[Precise], Precise]:
-    """at_zero + slope x."""
+    """The series at_zero + slope x."""
 
     def of(a: Precise) -> Precise:
         x = a.pair.head
@@ -57,7 +57,7 @@ def _linear(at_zero: float, slope: float) -> Callable[[Precise], Precise]:
 
 
 def _sigmoid(a: Precise) -> Precise:
-    """1/2 + x / 4, whose next term is -x^3 / 48."""
+    """The series 1/2 + x / 4; its next term is -x^3 / 48."""
     x = a.pair.head
     return Precise(Pair(x.lift(0.5), x * 0.25), a.err + a.pair.tail.magnitude() + x.magnitude() * (x * x), None)
 

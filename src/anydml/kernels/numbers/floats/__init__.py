@@ -1,1 +1,1 @@
-"""Numbers held as float64, or as float32 where these are the numbers, with bounds that are mostly known beforehand."""
+"""Numbers as float64, or as float32 if they are exactly that, with bounds that are mostly known at compile time."""

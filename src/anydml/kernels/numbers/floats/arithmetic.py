@@ -1,4 +1,4 @@
-"""Sums, products, quotients and roots of numbers: each is rounded once at most, and its bound is made of its operands'."""
+"""Sums, products, quotients and roots of numbers: each is rounded at most once, and its bound follows from its operands'."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from anydml.kernels.numbers.lanes import either
 
 
 def _made(x: Number, a: Number, b: Number, *, odd: Lazy | None, native: Callable[[Value, Value], Value] | None) -> Number:
-    """A result of exact numbers: exact where it fits; else rounded once."""
+    """The result of exact operands: exact if its digits fit, else rounded once."""
     if native and a.single is not None and b.single is not None:
         one, two = a.single, b.single
         x = replace(x, native=once(lambda: native(one, two)))
@@ -65,7 +65,7 @@ def add(a: Number, b: Number, sign: int = 1) -> Number:
 
 
 def _plus_zero(a: Number, zero: Number) -> Number:
-    """a + 0 or a - 0, which change no more than the sign of a zero."""
+    """a + 0 or a - 0, which can only change the sign of a zero."""
 
     def of(make: Lazy | None) -> Lazy | None:
         return None if make is None else once(lambda: make() + zero.wide())
@@ -129,7 +129,7 @@ def multiply(a: Number, b: Number) -> Number:
     elif a.saturated or b.saturated:
         a, b = (a, b) if a.saturated else (b, a)
         k, fixed = moderate(b), bool(b.known.only)
-        # of infinity and 0, a product is NaN: neither may come about by saturation
+        # infinity times 0 is NaN: neither may be the result of saturation
         if k is not None and a.saturated - k >= 300 and (fixed or a.known.largest < 2.0**300):
             saturated = a.saturated - k
             factor = b
@@ -157,8 +157,8 @@ def multiply(a: Number, b: Number) -> Number:
             terms.append(b.error() * (size if a.exact else size + a.error()))
         return _sum(terms) * SLACK
 
-    # the signs of zeros and infinities are those of both factors, and one whose bound holds 0 has none, unless it is known
-    # not to be negative: then it changes no zero's sign, and infinities alone are left
+    # Zeros and infinities have the signs of both factors. A factor whose bound includes 0 has no certain sign, unless it is
+    # known not to be negative: then no zero's sign is wrong, and only infinities matter.
     unsigned = []
     for one, other in ((a, b), (b, a)):
         if other.err is not None:
@@ -194,7 +194,7 @@ def divide(a: Number, b: Number) -> Number:
     if a.err is None and b.err is None:
         return ranged(replace(x, rel=(a.rel + b.rel) * SLACK + U), a, divisor=b)
     guard = None
-    if not b.exact:  # by NaN, it is NaN; by a 0 that is off by nothing, infinite or NaN
+    if not b.exact:  # a divisor of NaN gives NaN; one that is exactly 0 gives an infinity or NaN
         guard = (b.error() * 2.0).compared("uge", b.wide().magnitude()) & b.wide().compared("ord", b.wide())
         guard = guard & b.error().compared("une", 0.0)
 
@@ -207,13 +207,13 @@ def divide(a: Number, b: Number) -> Number:
             under = under - b.error()
         return _sum(top) / under * SLACK
 
-    if a.err is not None:  # so has that of a number by infinity
+    if a.err is not None:  # a bounded number divided by infinity is a zero of uncertain sign, too
         guard = either(guard, b.wide().magnitude().compared("oeq", math.inf) & a.wide().magnitude().compared("ule", a.error()))
     return ranged(replace(x, rel=U * SLACK, err=once(err)), a, divisor=b).guarded(guard)
 
 
 def root(a: Number) -> Number:
-    """The square root; of -0, -0, and of what is below, NaN."""
+    """The square root; -0 for -0, NaN for negative numbers."""
     body = a.body
     a = decided_size(a)
     wide = once(lambda: a.wide().root())
@@ -228,7 +228,7 @@ def root(a: Number) -> Number:
         return replace(x, rel=a.rel * SLACK / 2 + U)
     guard = a.wide().compared("olt", a.error() * 4.0)
 
-    def err() -> Value:  # twice what it needs
+    def err() -> Value:  # twice what is needed
         return body.chosen(a.error().compared("oeq", 0.0), 0.0, a.error() / wide())
 
     return replace(x, rel=U, err=once(err)).guarded(guard)

@@ -1,4 +1,4 @@
-"""Changes of signs, and one of two numbers: what rounds nothing."""
+"""Operations that round nothing: changes of sign, and the choice between two numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anydml.kernels.numbers.lanes import Truth, either
 
 
 def _of_signs(a: Number, single: Callable[[Value], Value], known: Known) -> Number:
-    """A change of signs, which keeps all else."""
+    """The number with another sign; everything else stays the same."""
 
     def of(make: Lazy | None) -> Lazy | None:
         return None if make is None else once(lambda: single(make()))
@@ -37,7 +37,7 @@ def negative(a: Number) -> Number:
 
 
 def absolute(a: Number) -> Number:
-    assert a.pair is None or a.wide()  # it has no magnitude
+    assert a.pair is None or a.wide()  # for a pair, this raises Uncompilable: it has no magnitude
     return _of_signs(a, lambda v: v.magnitude(), abs(a.known))
 
 
@@ -48,15 +48,16 @@ def extreme(a: Number, b: Number, which: str) -> Number:
         if a.known.constant == b.known.constant:
             return x.body.intrinsic(which, x, y)
         (value, limit), constant = ((y, x), a.known) if a.known.constant else ((x, y), b.known)
-        # where a value is as large as the limit, these differ for zeros alone: the larger one is wanted, or the smaller one
+        # a value equal to the limit differs from it only if they are zeros: the larger or the smaller zero is wanted
         negative = math.copysign(1, constant.low) < 0
-        if which == "maximum" and not negative and (a.known.ordered or b.known.ordered):  # an instruction of x86, but for NaN
+        # one instruction of x86, which differs for NaN
+        if which == "maximum" and not negative and (a.known.ordered or b.known.ordered):
             return x.body.chosen(value.compared("ogt", limit), value, limit)
         beyond = {"maximum": "olt" if negative else "ole", "minimum": "oge" if negative else "ogt"}[which]
         return x.body.chosen(value.compared(beyond, limit), limit, value)
 
     def join_errors(one: Value, two: Value) -> Value:
-        # far apart, the bound is that of the one that is taken; NaN, which is no bound, stays where it may be either
+        # if the operands are far apart, the bound is the chosen one's; a bound of NaN stays where either may be chosen
         x, y, both = a.wide(), b.wide(), one + two
         near = (x - y).magnitude().compared("ule", both * SLACK)
         first = x.compared("ogt" if which == "maximum" else "olt", y)
@@ -88,7 +89,8 @@ def _joined(
     guard: Value | None,
     join_errors: Callable[[Value, Value], Value] | None,
 ) -> Number:
-    """One of two numbers in each lane; join_errors: the bound, from those of both, None where the larger relative one holds."""
+    """One of two numbers in each lane; join_errors: a function that gives the bound from both; None: the larger relative
+    bound."""
     if a.single is not None and b.single is not None:
         return of_single(make(a.single, b.single), known, guard)
 
@@ -111,7 +113,7 @@ def _joined(
     if x.exact:
         return x
     if _rounded(a) and _rounded(b) and places(known.low, known.high, known.quantum) <= 53:
-        return replace(x, exact=True, rel=0.0, odd=x.wide)  # one rounding, of what needs none
+        return replace(x, exact=True, rel=0.0, odd=x.wide)  # a single rounding, which changes nothing
     if join_errors is not None:
 
         def err() -> Value:
@@ -123,7 +125,7 @@ def _joined(
 
 
 def _rounded(a: Number) -> bool:
-    """Whether wide is t rounded half to even."""
+    """Whether `wide` is t rounded half to even."""
     return a.exact or (a.odd is not None and a.rel == U and a.err is None)
 
 

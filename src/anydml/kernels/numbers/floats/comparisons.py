@@ -1,4 +1,4 @@
-"""Comparisons of numbers and of integers, in every lane; where bounds do not tell, a guard."""
+"""Comparisons of numbers and of integers, in every lane, with guards where bounds do not decide."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anydml.kernels.numbers.wholes import WholeNumber
 
 
 def compared(op: str, x: Number, y: Number) -> Truth:
-    """x op y, op being "less", "less_equal" or "equal"."""
+    """x op y; op: "less", "less_equal" or "equal"."""
     how = {"less": "olt", "less_equal": "ole", "equal": "oeq"}[op]
     guard = either(x.guard, y.guard)
     if x.single is not None and y.single is not None:
@@ -22,7 +22,7 @@ def compared(op: str, x: Number, y: Number) -> Truth:
         return Truth(x.wide().compared(how, y.wide()), guard)
     if (x.exact or x.odd) and (y.exact or y.odd) and (x.exact or y.exact):
         exact, other = (x, y) if x.exact else (y, x)
-        if exact.known.digits <= 52:  # a number rounded to odd lies on the side of it that t lies on
+        if exact.known.digits <= 52:  # a number rounded to odd is on the same side of the exact one as t
             odd = numbers.once(lambda: other.odd() if other.odd else other.wide())()
             left, right = (exact.wide(), odd) if exact is x else (odd, exact.wide())
             return Truth(left.compared(how, right), guard)
@@ -30,7 +30,7 @@ def compared(op: str, x: Number, y: Number) -> Truth:
     errors = [n.error() for n in (x, y) if not n.exact]
     bound = errors[0] if len(errors) == 1 else errors[0] + errors[1]
     distance = (x.wide() - y.wide()).magnitude()
-    # of a bound of 0, numbers are what they seem, and so are infinities, of which a bound is infinite; NaN is none of these
+    # with a bound of 0, numbers are exact, and so are infinities, whose bounds are infinite; NaN compares as usual
     near = distance.compared("ule", bound * numbers.SLACK) & bound.compared("une", 0.0)
     for n in (x, y):
         if not n.known.constant:
@@ -39,11 +39,11 @@ def compared(op: str, x: Number, y: Number) -> Truth:
 
 
 def against(op: str, a: WholeNumber, c: Fraction | float, *, swapped: bool) -> Value:
-    """a op c, or c op a where they are swapped, for a number c that need be no integer."""
+    """a op c, or c op a if swapped, for a constant c that need not be an integer."""
     body, known = a.value.body, a.value.kind.of("i1")
     if c != c or (op == "equal" and (math.isinf(c) or math.floor(c) != c)):
         return body.constant(known, False)
-    # a < c is a < ceil(c), a <= c is a < floor(c) + 1, and swapped ones are the opposite of such
+    # a < c means a < ceil(c), a <= c means a < floor(c) + 1; swapped ones are negations of such
     up = op == "equal" or (op == "less") != swapped
     limit = (1 << 99 if c > 0 else -1 << 99) if math.isinf(c) else math.ceil(c) if up else math.floor(c) + 1
     if not a.low <= limit <= a.high:

@@ -1,9 +1,9 @@
-"""Real numbers in machine code: float64 values with rigorous bounds, and float32 ones where these are the numbers themselves.
+"""Real numbers in machine code: float64 values with rigorous bounds, and float32 values for numbers that are exactly float32.
 
-u = 2^-53 is the error of one rounding. Rules: reads are exact; an operation on exact numbers is exact where its digits fit
-into float64, else rounded once, and then its rounding to odd is known too (TwoSum, or the remainder by a fused
+u = 2^-53 is the error of one rounding. Rules: reads are exact; an operation on exact numbers is exact if its digits fit into
+float64, else it is rounded once, and then its rounding to odd is known too (by TwoSum, or the remainder from a fused
 multiply-add), which decides ties; otherwise relative bounds add up for products, absolute ones for sums. A guard marks lanes
-whose bounds do not hold: they are decided elsewhere, so that it is always sound to add one.
+where bounds do not hold: they are decided elsewhere, so that adding a guard is always sound.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from anydml.tensor import DataType
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-20  # for the roundings of bounds themselves
-FAR = 2.0**1000  # float64 values beyond, or below 1 / FAR, may have lost digits
+FAR = 2.0**1000  # float64 values beyond this, or below 1 / FAR, may have lost digits
 SINGLE, HALF = known_of(DataType.FLOAT32), known_of(DataType.FLOAT16)
 Lazy = Callable[[], Value]
 
 
 def once(make: Lazy) -> Lazy:
-    """A value that is emitted when it is first asked for, if ever."""
+    """A function that emits a value at its first call and returns the same value at later ones."""
     found: list[Value] = []
 
     def get() -> Value:
@@ -42,16 +42,16 @@ def once(make: Lazy) -> Lazy:
 
 @dataclass(frozen=True, eq=False)
 class Number:
-    """A real number t in every lane, or an infinity or NaN, which are as they are.
+    """A real number t in every lane, or an infinity or NaN, which are exact.
 
-    wide: float64. exact: it is t; otherwise |wide - t| <= rel * |wide| + err. nearest: it is t rounded half to even. single:
-    the float32 that t is. native: t rounded to float32, by an operation of the processor. odd: t rounded to odd in float64:
-    what any narrower rounding and comparison sees of t. rest: t - wide, of a sum. saturated: an exponent; beyond 2^saturated
-    and, unless known.least is, below its reciprocal, where no t is 0, wide says only on which side t is; 0 where wide is as
-    good everywhere. guard: lanes that have to be decided elsewhere. ends: of a number that is to be stored and has no err, two
-    values that t lies between, where these are known better than by rel. pair: t between float32 heads with tails; such a
-    number has no other form. zero: lanes where t is known to be 0, and wide is, though the number is saturated.
-    finer: a head, a tail and a bound, where the ends are finer than float64 shows.
+    wide: t in float64. exact: whether wide is t; otherwise |wide - t| <= rel * |wide| + err. nearest: whether wide is t rounded
+    half to even. single: t, if it is a float32. native: t rounded to float32 by one operation of the processor. odd: t rounded
+    to odd in float64, which suffices for every narrower rounding and comparison. rest: t - wide, for sums. saturated: an
+    exponent; beyond 2^saturated and (unless known.least is given) below its reciprocal, wide only says on which side of this
+    limit t is, and t is not 0; 0 if there is no such limit. guard: lanes that have to be decided elsewhere. ends: for a number
+    that is to be stored and has no err, two values that enclose t more closely than rel does. pair: float32 heads and tails
+    that enclose t; such a number has no other form. zero: lanes where t, although saturated, is certainly 0, and so is wide.
+    finer: a head, a tail and a bound, if they are closer than the ends, which are float64.
     """
 
     body: Body
@@ -76,7 +76,7 @@ class Number:
         return replace(self, guard=either(self.guard, *more))
 
     def error(self) -> Value:
-        """The whole bound as an absolute one; of an exact number, 0."""
+        """The whole bound as an absolute one; 0 for an exact number."""
         if self.err is None:
             return self.wide().magnitude() * (self.rel * SLACK)
         if not self.rel:
@@ -85,12 +85,12 @@ class Number:
 
 
 def of_single(x: Value, known: Known = SINGLE, guard: Value | None = None) -> Number:
-    """A number that is a float32."""
+    """The number of a float32."""
     return Number(x.body, once(lambda: x.converted("fpext", x.kind.of("double"))), known, exact=True, single=x, guard=guard)
 
 
 def of_pair(x: PairInterval, guard: Value | None) -> Number:
-    """A number that is known as a pair alone."""
+    """The number of a pair, which has no other form."""
 
     def wide() -> Value:
         raise Uncompilable("a pair of float32 is used in a way that pairs do not serve")
@@ -105,13 +105,13 @@ def whole_number(a: WholeNumber) -> Number:
 
     def wide() -> Value:
         value = a.value
-        if a.bits < 32:  # the conversion of 32 bits is the processor's
+        if a.bits < 32:  # processors convert 32 bits
             return a.resized(32).converted("sitofp", value.kind.of("double"))
         return value.converted(how, value.kind.of("double"))
 
     made = Number(a.value.body, once(wide), known)
     if known.digits > 24:
-        to = a.value.kind.of("float")  # which the processor rounds once
+        to = a.value.kind.of("float")  # the processor rounds once
         made = replace(made, native=once(lambda: a.value.converted(how, to)))
         return replace(made, rel=U, nearest=True) if known.digits > 53 else replace(made, exact=True)
     single = a.resized(32).converted("sitofp", a.value.kind.of("float"))
@@ -124,7 +124,7 @@ def constant(value: Fraction | float, like: Value) -> Number:
     if isinstance(value, float):
         special = body.constant(kind, value)
         single = body.constant(kind.of("float"), value)
-        end = math.inf if value else 0.0  # ranges exclude infinity and NaN, but neither may be taken for a zero
+        end = math.inf if value else 0.0  # ranges exclude infinity and NaN, but neither may count as a zero
         known = Known(-end, end, 0, 1, 0, constant=not value)
         return Number(body, lambda: special, known, exact=True, single=single)
     try:
@@ -141,7 +141,7 @@ def constant(value: Fraction | float, like: Value) -> Number:
 
 
 def settled(x: Number) -> Number:
-    """A number whose values are there, so that they may be used in any block that follows."""
+    """The number with its values emitted now, so that later blocks may use them."""
     wide = x.wide()
     err = x.err() if x.err is not None else None
     return replace(
@@ -154,18 +154,18 @@ def settled(x: Number) -> Number:
 
 
 def odd_of(nearest: Value, remainder: Value) -> Value:
-    """t rounded to odd, from the float64 nearest to it: t - nearest has the sign of the remainder, which is 0 if that is t."""
+    """t rounded to odd, from the nearest float64; remainder: has the sign of t - nearest, and is 0 if they are equal."""
     bits = nearest.bits()
-    sides = (remainder.bits() ^ bits).shifted_right(63, signed=True)  # -1 where t lies toward 0
+    sides = (remainder.bits() ^ bits).shifted_right(63, signed=True)  # -1 where t is nearer to 0
     moved = bits + (sides | 1)
     even = (bits & 1).compared("eq", 0)
     body = nearest.body
-    # 0, infinity and NaN have remainders that are 0 or NaN
+    # for 0, infinity and NaN, the remainder is 0 or NaN
     return body.chosen(remainder.compared("one", 0.0) & even, moved, bits).cast(nearest.kind)
 
 
 def decided_size(x: Number) -> Number:
-    """The number with a guard where, saturated, it may be far from what it stands for."""
+    """The number with a guard where saturation means that t may be far from `wide`."""
     if not x.saturated:
         return x
     size, far = x.wide().magnitude(), 2.0**x.saturated
@@ -176,12 +176,12 @@ def decided_size(x: Number) -> Number:
 
 
 def saturation(*xs: Number) -> int:
-    """The exponent `saturated` of a result of several numbers: the least of theirs, 0 if there is none."""
+    """The exponent `saturated` of a result of several numbers: the smallest of theirs, 0 if none has one."""
     return min((x.saturated for x in xs if x.saturated), default=0)
 
 
 def moderate(x: Number) -> int | None:
-    """An exponent k so that the number is 0 or between 2^-k and 2^k; None if there is none below 400."""
+    """An exponent k such that the number is 0 or between 2^-k and 2^k; None if there is none below 400."""
     least, largest = x.known.least, x.known.largest
     if x.saturated or least is None or largest >= 2.0**400 or least < -400:
         return None
@@ -189,16 +189,16 @@ def moderate(x: Number) -> int | None:
 
 
 def ranged(x: Number, *factors: Number, divisor: Number | None = None) -> Number:
-    """The number with guards where float64's range does not hold it; factors: it is not 0 where none of them is.
+    """The number with guards where it may exceed float64's range; factors: if none of them is 0, neither is the number.
 
-    divisor: of what is divided by 0 or an infinity, float64 has lost nothing.
+    divisor: divisions by 0 or infinity lose nothing.
     """
     if x.saturated:
         return x
     if x.known.largest >= FAR:
         large = x.wide().magnitude().compared("ogt", FAR)
         for f in factors:
-            if f.known.largest == math.inf and not f.known.constant:  # by an infinity, it is none that overflows
+            if f.known.largest == math.inf and not f.known.constant:  # a factor of infinity is no overflow
                 large = large & f.wide().magnitude().compared("olt", math.inf)
         if divisor is not None and not divisor.known.constant:
             large = large & divisor.wide().compared("une", 0.0)

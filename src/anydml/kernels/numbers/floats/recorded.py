@@ -1,4 +1,4 @@
-"""Records of numbers, which probes store in the place of elements: see `anydml/kernels/code/probe.py`."""
+"""Records of numbers, which probes store in place of elements: see `anydml/kernels/code/probe.py`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FLOAT32_REL, FLOAT32_ERR = 2.0**-24, 2.0**-150  # of a rounding to float32
 
 
 def number(x: Number, ends: Callable[[Number], tuple[Value, Value]], element_bits: int) -> tuple[Value, Value]:
-    """The record of a number that a float type stores, and no lane that is left undecided; ends: the two that decide.
+    """The record of a number that a float type stores, and a mask of no undecided lanes; ends: a function that gives both ends.
 
-    A bound of 0 claims that the number is the estimate. A bound below 0 claims what is next to the estimate at most, of a
-    number rounded to odd or by the processor.
+    A bound of 0 claims that the number is the estimate. A negative bound -b claims that the number is within b of the estimate;
+    it stands for a rounding to odd, or by the processor.
     """
     if x.native is not None and x.single is None:
         y = x.native().converted("fpext", x.native().kind.of("double"))
@@ -41,7 +41,7 @@ def number(x: Number, ends: Callable[[Number], tuple[Value, Value]], element_bit
     else:
         low, high = ends(x)
         head, tail = low, (high - low) * 0.5
-        bound = tail.magnitude()  # of a negative number, the ends may be in the other order
+        bound = tail.magnitude()  # for a negative number, the ends may be in reverse order
         if x.err is not None:  # a bound of 0 decides, whatever the ends are
             none = x.error().compared("oeq", 0.0)
             head, tail, bound = (
@@ -51,7 +51,7 @@ def number(x: Number, ends: Callable[[Number], tuple[Value, Value]], element_bit
 
 
 def claimed(head: Value, tail: Value, bound: Value, unclaimed: Value | None, element_bits: int) -> tuple[Value, Value]:
-    """The record of numbers of which nothing is claimed in some lanes, and no lane that is left undecided."""
+    """The record of numbers, and a mask of no undecided lanes. unclaimed: the lanes in which nothing is claimed."""
     if unclaimed is not None:
         bound = head.body.chosen(unclaimed, math.nan, bound)
     bits = probe.record(head, tail, bound, element_bits)
@@ -59,7 +59,7 @@ def claimed(head: Value, tail: Value, bound: Value, unclaimed: Value | None, ele
 
 
 def _beyond(x: Number) -> Value | None:
-    """The lanes where the estimate is saturated, so that it tells only on which side of it the number is."""
+    """The lanes where the estimate is saturated, so that it only says on which side of the limit the number is."""
     if not x.saturated:
         return None
     size, far = x.wide().magnitude(), 2.0**x.saturated

@@ -1,4 +1,4 @@
-"""Roundings: of a number with its bound to the type that stores it, and to integers."""
+"""Roundings of numbers with bounds: to the type that stores them, and to integers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HALF_SINGLE = 1 << 28  # the low bits of a float64 that is a tie of float32
 
 
 def nearest_single(x: Number) -> tuple[Value, Value | None]:
-    """t rounded half to even to float32, and the lanes where the bound leaves that undecided."""
+    """t rounded half to even to float32, and the undecided lanes."""
     if x.single is not None:
         return x.single, None
     if x.native is not None:
@@ -34,13 +34,13 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
         return odd().converted("fptrunc", single), None
     low, high = (end.converted("fptrunc", single) for end in _ends(x))
     if x.err is None:
-        return high, low.compared("one", high)  # both have the sign of v
-    # what is decided is what v rounds to
+        return high, low.compared("one", high)  # both ends have the sign of v
+    # a decided lane is v rounded
     return x.wide().converted("fptrunc", single), _undecided(x, low.bits().compared("ne", high.bits()))
 
 
 def nearest_half(x: Number) -> tuple[Value, Value | None]:
-    """The bits of t rounded half to even to FLOAT16, and the lanes where the bound leaves that undecided."""
+    """The bits of t rounded half to even to FLOAT16, and the undecided lanes."""
     if x.single is not None:
         return halves.narrowed(x.single), None
     if (odd := x.wide if x.exact else x.odd) is not None:
@@ -53,7 +53,7 @@ def nearest_half(x: Number) -> tuple[Value, Value | None]:
 
 
 def _ends(x: Number) -> tuple[Value, Value]:
-    """Two values that t lies between."""
+    """Two values that enclose t."""
     if x.ends is not None:
         return x.ends()
     v = x.wide()
@@ -61,7 +61,7 @@ def _ends(x: Number) -> tuple[Value, Value]:
         share = x.rel * SLACK + 2 * U
         return v * (1 - share), v * (1 + share)
     e = x.error() * (1 + 4 * U)
-    # the roundings of the ends themselves
+    # covers the roundings of the ends themselves
     e = x.body.fused(v.magnitude(), 2 * U, e)
     return v - e, v + e
 
@@ -71,16 +71,17 @@ def _finite(x: Number) -> Value:
 
 
 def _undecided(x: Number, differ: Value) -> Value:
-    """The undecided lanes of a number with an absolute bound: finite ones whose ends differ, or that have no bound."""
+    """The undecided lanes of a number with an absolute bound: finite ones whose ends differ, or whose bound is NaN."""
     e = x.error()
-    # of a bound of 0, the ends are v but for the sign of a zero
+    # for a bound of 0, the ends are v, up to the sign of a zero
     return (differ & e.compared("une", 0.0) | e.compared("uno", e)) & _finite(x)
 
 
 def between_ends(x: Number, data_type: DataType) -> tuple[Value, Value] | None:
-    """The bits of a float that stores a number of which an interval is known, and the lanes where they may be others.
+    """The bits of a float that stores a number with known ends, and the lanes where the ends store different bits.
 
-    These are more lanes than those that `stored` leaves undecided, and cheaper to find. None where no interval decides.
+    These lanes include all that `stored` leaves undecided, and are cheaper to find. None if the number is not known by its
+    ends.
     """
     if x.single is not None or x.native is not None or x.pair is not None or x.exact or x.odd is not None:
         return None
@@ -101,7 +102,7 @@ def between_ends(x: Number, data_type: DataType) -> tuple[Value, Value] | None:
 
 
 def as_rounded(x: Number, data_type: DataType) -> Number:
-    """The number as a tensor of a float type holds it."""
+    """The number as a tensor of a float type stores it."""
     if data_type == DataType.FLOAT32:
         single, undecided = nearest_single(x)
         return of_single(single, guard=either(x.guard, undecided))
@@ -117,10 +118,11 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
 
 
 def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
-    """floor, ceil, truncate, half_to_even or half_away; narrowed: it is stored as a FLOAT32 or FLOAT16, and nothing else.
+    """A number rounded to an integer. op: floor, ceil, truncate, half_to_even or half_away; narrowed: the result is only stored
+    as FLOAT32 or FLOAT16.
 
-    From 2^52 on, a number rounded to odd lies on the same side of a tie of float32, or is one, as its integers
-    do, unless that is next to it.
+    From 2^52 on, a number rounded to odd is on the same side of a tie of float32 as its integers are, or both are the tie,
+    unless it is next to a tie.
     """
     known, guard = x.known.whole(), x.guard
     if x.single is not None:
@@ -133,7 +135,7 @@ def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
         differ = ends[0].bits().compared("ne", ends[1].bits())
         guard = either(guard, differ & _finite(x) if x.err is None else _undecided(x, differ))
         value = once(lambda: rounded_to_whole(op, x.wide()))
-    near_half = op.startswith("half")  # of which half a unit has to be told from what is beside it
+    near_half = op.startswith("half")  # half a unit has to be told from nearby numbers
     far = 2.0**51 if near_half else 2.0**52
     if x.known.largest >= far and not x.exact:
         if narrowed and odd is not None and not near_half:
@@ -144,7 +146,7 @@ def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
 
 
 def rounded_to_whole(op: str, x: Value) -> Value:
-    """A float rounded to an integer of its type; a zero keeps the sign of x."""
+    """A float rounded to an integer of the same type; a zero keeps the sign of x."""
     body = x.body
     if op == "half_away":
         size = x.magnitude()
@@ -169,7 +171,7 @@ def rounded_to_whole(op: str, x: Value) -> Value:
 
 
 def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> tuple[Value, Value | None]:
-    """The bits of the element that stores a number, and the lanes that have to be decided elsewhere."""
+    """The bits of the element that stores a number, and the undecided lanes."""
     bits = data_type.element_bits
     if isinstance(x, WholeNumber):
         return x.resized(bits), None
@@ -181,7 +183,7 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
     if data_type in (DataType.FLOAT32, DataType.FLOAT64):
         if data_type == DataType.FLOAT32:
             y, undecided = nearest_single(x)
-            if x.pair is not None:  # NaN is outside of it
+            if x.pair is not None:  # NaN is outside of pairs
                 return y.bits(), either(x.guard, undecided)
         elif x.exact or x.nearest or (x.odd is not None and x.rel == U and x.err is None):
             y, undecided = x.wide(), None
@@ -197,7 +199,7 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
         value = odd()
     else:
         ends = [*_ends(x)]
-        if not integral:  # what is beyond the limits comes to them
+        if not integral:  # numbers beyond the limits saturate
             ends = [at_most(at_least(end, float(low)), float(high)) for end in ends]
         ends = [rounded_to_whole("truncate", end) for end in ends]
         differ = ends[0].compared("one", ends[1])
@@ -206,14 +208,14 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
     if integral:
         if x.exact and low <= x.known.low and x.known.high <= high and data_type != DataType.UINT32:
             return _integer(value, bits, low < 0), guard
-        if x.exact and x.known.largest < 2.0**51 and bits <= 32:  # the low bits of a sum show it modulo 2^bits
+        if x.exact and x.known.largest < 2.0**51 and bits <= 32:  # the low bits of this sum are the integer modulo 2^bits
             return _narrow((x.wide() + 1.5 * 2.0**52).bits(), bits), guard
         raise Uncompilable("an integer that does not fit its type is made of real numbers")
     return saturated(value, bits, low, high), guard
 
 
 def saturated(x: Value, bits: int, low: int, high: int) -> Value:
-    """A float toward zero; the limits beyond them, and 0 for NaN."""
+    """A float truncated to an integer; numbers beyond the limits saturate, and NaN gives 0."""
     body = x.body
     most, beyond = float(high), None
     if x.kind.element == "float" and bits == 32:
@@ -224,19 +226,19 @@ def saturated(x: Value, bits: int, low: int, high: int) -> Value:
         beyond = x.compared("oge", float(high + 1))
     if low < 0:
         x = body.chosen(x.compared("ord", x), x, 0.0)
-    x = body.chosen(x.compared("ogt", float(low)), x, float(low))  # of an unsigned type, NaN is 0 by this
+    x = body.chosen(x.compared("ogt", float(low)), x, float(low))  # for unsigned types, NaN becomes 0 here
     x = body.chosen(x.compared("olt", most), x, most)
     found = _integer(x, bits, low < 0)
     return found if beyond is None else body.chosen(beyond, high if low < 0 else -1, found)
 
 
 def _integer(x: Value, bits: int, signed: bool) -> Value:
-    """A float that fits, as an integer of so many bits."""
+    """A float within the type's range, as an integer of `bits` bits."""
     body, kind = x.body, x.kind
     if bits < 32 or (bits == 32 and signed):
         return x.converted("fptosi" if signed else "fptoui", kind.of(f"i{bits}"))
     if bits == 32:
-        # cut first: below 2^31, the difference is negative, and would be cut the other way
+        # truncated first: for x below 2^31 the difference is negative, and would be truncated in the other direction
         return (rounded_to_whole("truncate", x) - 2.0**31).converted("fptosi", kind.of("i32")) ^ -(1 << 31)
     if signed:
         return x.converted("fptosi", kind.of("i64"))

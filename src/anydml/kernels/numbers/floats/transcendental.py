@@ -1,4 +1,4 @@
-"""Functions of numbers with bounds: the bound of a result follows from the argument's and from the function's own."""
+"""Functions of numbers with bounds: the bound of a result follows from the argument's bound and the function's own error."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ from anydml.kernels.numbers.functions.circular import FARTHEST
 from anydml.kernels.numbers.known import ANY, Known, known_constant, whole_power
 from anydml.kernels.numbers.lanes import Truth, either
 
-FAR_OUT = 1024.0  # arguments beyond which those that saturate have done so
+FAR_OUT = 1024.0  # beyond this, functions that saturate have saturated
 STEPS = 11  # of 29 bits each, for the quotient of any two float32
-STEEP = 2.0**-20  # bounds of arguments above which slopes at their middle say too little
+STEEP = 2.0**-20  # for larger bounds of arguments, the slope in the middle says too little
 
 
 class FunctionRange(NamedTuple):
-    """A function's values: where they lie, the exponent of the least that is not 0, for arguments that are 0 or at least
-    2^-150; slope: from x and f(x), at least the derivative's magnitude near x, None where that is not known; everywhere: at
-    every x; room: how far from x it may be more than twice that, None where that is anywhere; outside: of x and what it
-    lacks, more than 0 beyond the domain; local: from x, half of the derivative's largest magnitude within |x| / 4 of x,
-    where that may be far below the slope; level: beyond it, f is its limit within 2^-70; steeper: by what factor the derivative
-    may be above the slope, wherever an argument may be; smooth: as the slope, but for bounds of arguments below `STEEP`.
+    """The range of a function's values, and bounds of its slope.
+
+    low, high: the range. least: the exponent of the least nonzero value, for arguments that are 0 or at least 2^-150. slope: a
+    function of x and f(x), at least the magnitude of the derivative near x; None if it is not known. everywhere: whether it is
+    so at every x. room: a function of x, the distance within which the derivative is at most twice the slope; None: any
+    distance. outside: a function of x and its rest, above 0 outside of the domain. local: a function of x, half of the
+    derivative's largest magnitude within |x| / 4 of x, for functions where this is far below the slope. level: beyond it, f is
+    its limit within 2^-70. steeper: the factor by which the derivative may exceed the slope, wherever the argument may be.
+    smooth: another slope, for bounds of arguments below `STEEP`.
     """
 
     low: float
@@ -55,7 +58,7 @@ def _beside_one(x: Value) -> Value:
 
 
 def _of_squares(x: Value) -> Value:
-    """|1 - x^2|, which is small where x^2 is nearly 1."""
+    """|1 - x^2|, computed so that it is accurate for x^2 near 1."""
     return ((1.0 - x) * (x + 1.0)).magnitude()
 
 
@@ -70,7 +73,7 @@ def _below_one(x: Value, rest: Value) -> Value:
 
 
 def _of_tanh(x: Value, y: Value) -> Value:
-    """1 - y^2, which is off by less than 2^-48, and whose logarithm changes by 2 at most where x does by 1."""
+    """1 - y^2, with an error below 2^-48; its logarithm changes by at most 2 when x changes by 1."""
     return ((1.0 - y * y) + 2.0**-48) * (1 + 2.0**-18)
 
 
@@ -95,7 +98,7 @@ KINDS = {
     "erf": FunctionRange(-1, 1, -152, lambda x, y: 1.2, everywhere=True, level=30.0),
     "erfc": FunctionRange(0, 2, None, lambda x, y: at_most(y * (x.magnitude() * 2.0 + 1.5), 1.2), saturated=1000),
     "gelu": FunctionRange(-1, _BIG, None, saturated=1000),
-    # y (1 - y), where 1 - y is off by less than 2^-48, and a share of 2^-19 more beside x
+    # y (1 - y), where 1 - y has an error below 2^-48; near x, it may be larger by a factor of 1 + 2^-19
     "sigmoid": FunctionRange(0, 1, None, lambda x, y: y * ((1.0 - y) + 2.0**-48), saturated=1000, steeper=1 + 2.0**-18),
     # e^x / (1 + e^x), which is at most log(1 + e^x)
     "softplus": FunctionRange(
@@ -107,7 +110,7 @@ KINDS = {
 
 
 def function(op: str, args: list[Number], level: str) -> Number:
-    """A function by its name; Uncompilable where its bound is not known for such arguments."""
+    """The result of a function, by its name; Uncompilable if its bound is not known for such arguments."""
     if op in ("fmod", "floor_mod"):
         return remainder(op, args[0], args[1], STEPS if level == "doubled" else 1)
     if level == "paired" and op == "pow" and paired_powers.serves(args[0].body):
@@ -125,7 +128,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
     found = emit(*(a.wide() for a in args))
     if op in far_angles.FUNCTIONS and args[0].single is not None and args[0].known.largest >= FARTHEST:
         found = far_angles.completed(op, args[0].single, found)
-    # of infinity, functions are known
+    # at infinity, functions are known
     undecided = found.guard and found.guard & args[0].wide().magnitude().compared("one", math.inf)
     guard = either(undecided, *(a.guard for a in args))
     made = Number(
@@ -154,7 +157,7 @@ def function(op: str, args: list[Number], level: str) -> Number:
 
 
 def _of_rounded(op: str, kind: FunctionRange, x: Number, made: Number) -> Number:
-    """The result made of x, with the bound that x is off by as well."""
+    """The result `made` from x, with the bound that follows from that of x added."""
     assert kind.slope is not None
     delta = _error_in_lanes(x) if kind.room else x.error()
     size = x.wide().magnitude()
@@ -163,7 +166,7 @@ def _of_rounded(op: str, kind: FunctionRange, x: Number, made: Number) -> Number
     if kind.smooth is not None:
         slope = x.body.chosen(delta.compared("olt", STEEP), kind.smooth(x.wide(), made.wide()), slope)
     change = delta * slope * (kind.steeper * SLACK)
-    if kind.room:  # beside a lane that is exact, a slope may be infinite
+    if kind.room:  # the slope may be infinite where the argument is exact
         change = x.body.chosen(delta.compared("une", 0.0), change, 0.0)
     if kind.local is not None:
         change = delta * x.body.chosen((delta * 4.0).compared("ole", size), kind.local(x.wide()), size.lift(1.0)) * (2 * SLACK)
@@ -182,37 +185,37 @@ def _of_rounded(op: str, kind: FunctionRange, x: Number, made: Number) -> Number
         value = x.body.chosen(outside, math.nan, made.wide())
         return replace(made, wide=lambda: value).guarded(steep & ~outside)
     near = size.compared("olt", FAR_OUT if kind.saturated else math.inf)
-    if kind.saturated and x.err is not None:  # which may be off by more than it is
+    if kind.saturated and x.err is not None:  # it may be off by more than itself
         near = near | (delta.compared("uge", size * 0.25) & finite)
     far = delta.compared("uge", STEEP) & near
     if op == "log":
-        # of a zero that is off by nothing, it is known
+        # the logarithm of an exact zero is known
         far = delta.compared("uge", size * STEEP) & size.compared("olt", math.inf) & delta.compared("une", 0.0)
     return made.guarded(far)
 
 
 def _error_in_lanes(x: Number) -> Value:
-    """The bound of a number: what a sum lacks, which often is nothing, where that is known."""
+    """The bound of a number in each lane: for a sum, its rest, which is often 0."""
     if x.exact:
         return x.wide().lift(0.0)
     return x.error() if x.rest is None or x.err is not None else x.rest().magnitude() * SLACK
 
 
 def _power_of_rounded(x: Number, y: Number, made: Number) -> Number:
-    """The power that was made of x, with the bound that x is off by as well: |y| times its relative one."""
+    """The power `made` from x, with the bound that follows from that of x added: |y| times the relative bound of x."""
     body, value, size, power = x.body, made.wide(), x.wide().magnitude(), y.wide()
     delta = _error_in_lanes(x)
     relative = body.chosen(delta.compared("une", 0.0), power.magnitude() * (delta / size), 0.0)
-    # the exponent of a power that lies far out is off by 0.3 of itself at most: where x is so far from 1
+    # if the power is far outside the range, its exponent has an error of at most 0.3 of itself, for x this far from 1
     apart = ((size - 1.0).magnitude() * 0.25).compared("oge", delta) & delta.compared("olt", size * 2.0**-20)
     sure = apart & (value.magnitude().compared("ogt", 2.0**1010) | value.magnitude().compared("olt", 2.0**-1010))
     sure = sure | (apart & value.compared("uno", value))
-    if x.rest is not None:  # what is beside 1 has another power of NaN than 1 has, and is e^(x - 1)
+    if x.rest is not None:  # near 1, a power is e^(y (x - 1)); with y = NaN it is NaN, but 1 for x = 1
         rest = (x.rest().bits() ^ (x.wide().bits() & -(1 << 63))).cast(value.kind)
         distance = (size - 1.0) + rest
         beside = (size - 1.0).magnitude().compared("olt", 2.0**-30) & distance.compared("one", 0.0)
         exponent = power * distance
-        far = beside & exponent.magnitude().compared("ogt", 480.0)  # as even as so large a float32 is
+        far = beside & exponent.magnitude().compared("ogt", 480.0)  # decided even for such large float32
         value = body.chosen(far, body.chosen(exponent.compared("ogt", 0.0), math.inf, value.lift(0.0)), value)
         none = beside & power.compared("uno", 0.0)
         value = body.chosen(none, math.nan, value)
@@ -237,18 +240,18 @@ def simple_power(x: Number, exponent: Fraction | float) -> Number | None:
 
 
 def _unit(like: Value) -> Number:
-    """1, in as many lanes as a float64."""
+    """The number 1, with the lanes of a value."""
     made = numbers.of_single(like.body.constant(like.kind.of("float"), 1.0), known_constant(Fraction(1)))
     return replace(made, wide=lambda: like.lift(1.0))
 
 
 def cut_power(x: Number, y: Number, level: str) -> Number:
-    """x^y for an integer of at most 32 bits: as a product, where x and y are integers."""
+    """x^y for an integer y of at most 32 bits: computed as a product if x and y are integers."""
     base, size = x.wide(), y.wide().magnitude()
     body = base.body
     half = size * 0.5
     odd = rounded_to_whole("floor", half).compared("one", half)
-    # beyond 2^62, any power is as good; so are those beyond 2^53, which are rounded
+    # beyond 2^62, all powers saturate alike, so larger exponents are reduced to 62 or 63; those beyond 2^53 are rounded
     left = body.chosen(size.compared("ogt", 63.0), body.chosen(odd, 63.0, base.lift(62.0)), size)
     made = base.lift(1.0)
     for _ in range(6):
@@ -262,7 +265,7 @@ def cut_power(x: Number, y: Number, level: str) -> Number:
         return product
     masks = [rounded_to_whole("floor", n.wide()).compared("oeq", n.wide()) for n in whole if n.exact]
     power = function("pow", [x, y], level)
-    if power.pair is None:  # a bound of 1 would not tell it from what is below
+    if power.pair is None:  # with a bound, a result of 1 could not be told from smaller ones
         unit = y.wide().compared("oeq", 0.0)
         if x.exact or x.rest is not None:
             unit = unit | (x.wide().compared("oeq", 1.0) & _error_in_lanes(x).compared("oeq", 0.0))
@@ -273,7 +276,7 @@ def cut_power(x: Number, y: Number, level: str) -> Number:
 
 
 def remainder(op: str, x: Number, y: Number, steps: int) -> Number:
-    """The remainder of x / y: exact, of numbers that are float32, where the quotient is below 2^(29 steps)."""
+    """The remainder of x / y: exact, for float32 numbers with a quotient below 2^(29 steps)."""
     if x.single is None or y.single is None:
         raise Uncompilable("a remainder of numbers that are rounded inside")
     body = x.body
@@ -288,16 +291,16 @@ def remainder(op: str, x: Number, y: Number, steps: int) -> Number:
     for step in range(steps - 1, -1, -1):
         by = b * 2.0 ** (29 * step)
         rest = rest - cut(rest / by) * by  # exact: 29 and 24 bits
-        # a quotient that was rounded up to an integer
+        # where the quotient was rounded up to an integer
         rest = body.chosen(rest.compared("olt", 0.0), rest + by, rest)
-    # of infinite y, x itself; of y = 0 or infinite x, NaN
+    # infinite y: x itself; y = 0 or infinite x: NaN
     rest = body.chosen(b.compared("oeq", math.inf) & size.compared("olt", math.inf), size, rest)
     large = quotient.compared("oge", 2.0 ** (29 * steps)) & size.compared("olt", math.inf) & b.compared("one", 0.0)
     made = rest.signed_as(a)
     if op == "floor_mod":
         signs = (a.bits() ^ y.wide().bits()).compared("slt", 0)
         other = signs & rest.compared("one", 0.0)
-        # toward the divisor's side: an infinite divisor is then the remainder itself
+        # toward the divisor's side: with an infinite divisor, the result is the divisor
         moved = body.chosen(other, b - rest, rest)
         made = moved.signed_as(y.wide())
     largest, quantum = y.known.largest, min(x.known.quantum or 0, y.known.quantum or 0)
@@ -307,7 +310,7 @@ def remainder(op: str, x: Number, y: Number, steps: int) -> Number:
     if op == "fmod":
         single = made.converted("fptrunc", made.kind.of("float"))
         return replace(found, single=single, guard=guard)
-    # b - rest has one rounding, which its remainder tells
+    # b - rest is rounded once, and its remainder is known
     sign = y.wide().bits() & -(1 << 63)
     error = body.chosen(other, (b - moved) - rest, 0.0)
     odd = numbers.odd_of(made, (error.bits() ^ sign).cast(made.kind))

@@ -1,4 +1,4 @@
-"""Sums, products and quotients of real numbers: each is rounded once, and the rounding error is its bound or a part of it."""
+"""Sums, products and quotients of real numbers: each is rounded once, and its rounding error is part of its bound."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from anydml.kernels.numbers.measured.real import DIVISORS, DOUBLE, ONE, SLACK, T
 
 
 def _is_binary(x: Fraction, most: int = 100) -> bool:
-    """Whether a fraction is a power of two, near 1."""
+    """Whether a fraction is a power of two, not too far from 1."""
     n, d = abs(x.numerator), x.denominator
     return n & (n - 1) == 0 and d & (d - 1) == 0 and abs(n.bit_length() - d.bit_length()) < most
 
 
 def times(x: Real, k: int | Fraction) -> Real:
-    """n times a constant that float64 holds, the factor staying."""
+    """The number's value times a constant that float64 holds; the factor stays."""
     k = Fraction(k)
     if k == 1:
         return x
@@ -45,7 +45,7 @@ def _held(k: Fraction) -> bool:
 
 
 def plain(x: Real) -> Real:
-    """The number with the factor 1: rounded, if that takes digits."""
+    """The number with the factor 1, rounded if its digits do not fit."""
     f = x.factor
     if f == 1:
         return replace(x, constant=None)
@@ -57,7 +57,7 @@ def plain(x: Real) -> Real:
         return divide(times(x, top), fraction(x.body, bottom), folded=False)
     about = float(f)
     value = x.value * about
-    # a zero stays one; the factor and the product are rounded, each by no more than u
+    # a zero stays a zero; the factor and the product are rounded, each by at most u
     err = value.magnitude() * (4 * U)
     if x.err is not None:
         err = err + kept(x.err * abs(about), x.err)
@@ -66,11 +66,11 @@ def plain(x: Real) -> Real:
 
 
 def aligned(a: Real, b: Real) -> tuple[Real, Real]:
-    """Two numbers with one factor."""
+    """Two numbers, converted to one factor."""
     if a.factor == b.factor:
         return a, b
     for zero, other, swapped in ((a, b, False), (b, a, True)):
-        if zero.known.largest == 0:  # a zero, or special, of any factor
+        if zero.known.largest == 0:  # zeros and special numbers fit any factor
             made = replace(zero, factor=other.factor, constant=None)
             return (other, made) if swapped else (made, other)
     f, g = a.factor, b.factor
@@ -88,7 +88,7 @@ def add(a: Real, b: Real) -> Real:
     if a.exact and b.exact and known.digits <= 53:
         return Real(x + y, None, known, a.factor, guard)
     value, rest = two_sum(x, y)
-    # a rest is exact, that of subnormal numbers too
+    # rounding errors of sums are exact, even if they are subnormal
     err = sum_of(rest.magnitude(), a.err, b.err)
     return ranged(Real(value, err, known, a.factor, guard), a, b)
 
@@ -139,7 +139,7 @@ def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
     if folded and b.constant is not None:
         return _by_constant(a, 1 / b.constant)
     if folded and b.exact and b.known.has_quantum(0) and b.factor == 1 and b.known.largest <= DIVISORS:
-        # a common multiple of all divisors there may be: its quotients are integers, or infinite
+        # a common multiple of all possible divisors: its quotients are integers, or infinite
         common = math.lcm(*range(1, int(b.known.largest) + 1))
         value = b.value.lift(float(common)) / b.value
         whole = Real(value, known=replace(known_integer(-common, common), finite=False), guard=b.guard)
@@ -164,7 +164,7 @@ def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
     if lost is not None:
         rest = rest + lost
     size = y.magnitude()
-    # 0 / y, x / 0 and what is infinite leave nothing over
+    # 0 / y, x / 0 and infinite operands have no rounding error
     finite = size.compared("olt", math.inf)
     regular = q.magnitude().compared("olt", math.inf) & nonzero & finite & rest.compared("une", 0.0)
     err = body.chosen(regular, rest / size * SLACK + TINY, 0.0)
@@ -174,13 +174,13 @@ def divide(a: Real, b: Real, *, folded: bool = True) -> Real:
         divisor = in_lanes(b.err, size.kind.lanes)
         least = size - divisor
         guard = either(guard, ~least.compared("ogt", 0.0) & divisor.compared("une", 0.0) & finite)
-        # a zero stays one, whatever the divisor is: a quotient that is small without being one is guarded below
+        # a zero stays a zero, whatever the divisor is; a small quotient that is not 0 is guarded below
         others.append(kept(q.magnitude() * divisor / least, divisor, q))
     if a.err is not None:
         top = in_lanes(a.err, size.kind.lanes)
         others.append(kept(top / least, top))
     known, bound = a.known / b.known, sum_of(err, *others)
-    # what it leaves over is exact if the dividend is no smaller than this, and so is the quotient's place
+    # with a dividend at least this large, the remainder is exact, and so is the last place of the quotient
     large = a.exact and a.known.has_quantum(-800)
     guards = [guard]
     if not large:

@@ -51,7 +51,7 @@ def extreme(a: Real, b: Real, *, largest: bool) -> Real:
     err = None
     if a.err is not None or b.err is not None:
         e, f = (_of_finite(z, x.kind.lanes) for z in (a, b))
-        # where it is certain which one it is, its own bound is that of the result
+        # where it is certain which number is chosen, the result has its bound
         apart = (x - y).magnitude() * (1 - 2 * U)
         sure = apart.compared("ogt", (e + f) * SLACK)
         err = body.chosen(sure, body.chosen(first, e, f), body.chosen(e.compared("ogt", f), e, f))
@@ -61,7 +61,7 @@ def extreme(a: Real, b: Real, *, largest: bool) -> Real:
 
 
 def _of_finite(a: Real, lanes: int) -> Value:
-    """The bound of a number, 0 where it is infinite: an infinity is exact, whatever bound is stored with it."""
+    """The bound of a number, 0 where the number is infinite: infinities are exact, whatever bound is stored with them."""
     if a.err is None:
         return in_lanes(a.body.constant(DOUBLE, 0.0), lanes)
     err = in_lanes(a.err, lanes)
@@ -81,12 +81,12 @@ def select(condition: Truth, a: Real, b: Real) -> Real:
 
 
 def to_whole(op: str, a: Real) -> Real:
-    """floor, ceil, truncate, half_to_even or half_away."""
+    """A number rounded to an integer; op: floor, ceil, truncate, half_to_even or half_away."""
     return of_number(rounding.to_whole(op, as_number(plain(a))))
 
 
 def compared(op: str, a: Real, b: Real) -> Truth:
-    """Where a is less than b (or at most, or equal)."""
+    """The lanes where a is less than b (or at most b, or equal)."""
     a, b = aligned(a, b)
     lanes = max(x.kind.lanes for x in (a.value, b.value, a.err or a.value, b.err or b.value))
     return comparisons.compared(op, as_number(a, lanes), as_number(b, lanes))

@@ -1,10 +1,11 @@
-"""Real numbers in machine code: float64 values, each with a bound of its error that is 0 where the value is the number.
+"""Real numbers in machine code: float64 values, each with a bound of its error that is 0 where the value is exact.
 
-t = factor * n for a constant factor above 0 and |value - n| <= err. The factor takes what constants multiply and divide by, so
-that n is often an exact integer: quotients by constants are rounded when they have to be, and then once. Errors are what a sum,
-a product or a quotient leaves over, which float64 holds exactly. Infinities and NaN stand for themselves; their err is any.
+t = factor * n for a constant factor above 0, and |value - n| <= err. The factor collects the constants by which a number is
+multiplied and divided, so that n is often an exact integer: quotients by constants are rounded only when necessary, and then
+once. Bounds are rounding errors of sums, products and quotients, which float64 holds exactly. Infinities and NaN are exact;
+their err is arbitrary.
 
-u = 2^-53. A bound is rounded up by SLACK wherever it is computed.
+u = 2^-53. Every computed bound is rounded up by SLACK.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from anydml.kernels.numbers.lanes import broadcast, chosen, either, every
 
 U = 2.0**-53
 SLACK = 1 + 2.0**-45
-DIVISORS = 22  # integers up to here have a common multiple of 28 bits
-TINY = 2.0**-1000  # added to bounds that are products, which might vanish
+DIVISORS = 22  # integers up to this have a common multiple of 28 bits
+TINY = 2.0**-1000  # added to bounds that are products, which might underflow to 0
 ONE = Fraction(1)
-NOTHING = Known(0.0, 0.0, 0, 1, 0)  # 0, or no finite number
+NOTHING = Known(0.0, 0.0, 0, 1, 0)  # 0, an infinity or NaN
 DOUBLE = Kind("double")
 
 
@@ -30,8 +31,8 @@ DOUBLE = Kind("double")
 class Real:
     """A number t = factor * n in every lane.
 
-    known: of n. err: None where it is 0 in every lane. guard: lanes in which nothing is known. constant: t, if it is one, and
-    not 0; its n is 1 or -1.
+    known: knowledge of n. err: None if it is 0 in every lane. guard: the undecided lanes. constant: t, if it is a nonzero
+    constant; its n is 1 or -1.
     """
 
     value: Value
@@ -51,12 +52,12 @@ class Real:
 
     @property
     def digits(self) -> int:
-        """Significant bits of the value."""
+        """The significant bits of the value."""
         return self.known.digits if self.exact else 53
 
 
 def fraction(body: Body, x: Fraction) -> Real:
-    """A constant."""
+    """A constant as a number."""
     if not x:
         return Real(body.constant(DOUBLE, 0.0), known=known_integer(0, 0))
     sign = 1 if x > 0 else -1
@@ -64,12 +65,12 @@ def fraction(body: Body, x: Fraction) -> Real:
 
 
 def special(body: Body, x: float) -> Real:
-    """-0, an infinity or NaN."""
+    """The number -0, an infinity or NaN."""
     return Real(body.constant(DOUBLE, x), known=NOTHING)
 
 
 def sum_of(*errors: Value | None) -> Value | None:
-    """The sum of bounds."""
+    """The sum of bounds, rounded up."""
     found: Value | None = None
     several = False
     for e in errors:
@@ -83,7 +84,7 @@ def sum_of(*errors: Value | None) -> Value | None:
 
 
 def kept(err: Value, *factors: Value) -> Value:
-    """A bound that is computed of factors: 0 only where one of them is."""
+    """A bound that is a product of factors: 0 only where one of the factors is."""
     nonzero: Value | None = None
     for x in factors:
         there = x.compared("une", 0.0)
@@ -93,9 +94,9 @@ def kept(err: Value, *factors: Value) -> Value:
 
 
 def ranged(made: Real, *operands: Real, nonzero: Value | None = None) -> Real:
-    """The number with guards where float64's range may not hold it, or what it leaves over.
+    """The number with guards where it, or its rounding error, may exceed float64's range.
 
-    nonzero: where a small result is no zero by its operands.
+    nonzero: the lanes where the operands say that a small result is not 0.
     """
     guards = [made.guard]
     if not made.known.largest < FAR:
