@@ -61,7 +61,7 @@ def export(folder: str, names: tuple[str, ...]) -> int:
 
 
 def is_kit(path: str) -> bool:
-    return os.path.isfile(os.path.join(path, kit.RECORDS))  # False, too, for what no file can be called
+    return os.path.isfile(os.path.join(path, kit.RECORDS))  # False also for a name that no file can have
 
 
 def judged(path: str, json_wanted: bool) -> int:

@@ -122,7 +122,7 @@ def _moved(i: Placed, value: Any) -> Array:
 
 
 def _known(device: Device, key: tuple[Any, ...], attributes: Any) -> Prepared:
-    """What was made for an equal key, or is made now. attributes: those of the key, without types."""
+    """The prepared call of an equal key, made now if there is none. attributes: those of the key, without types."""
     operator, kinds, _, _, *more = key
     found: Prepared = device.cached(_prepared, operator, kinds, attributes, *more)
     if len(device.calls) >= CACHED:

@@ -3070,7 +3070,7 @@ def lp_pooling(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Computes the p-norm of every place of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
+    """Computes the p-norm of every position of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
 
     It is LP_POOLING1 with Dilations of 1.
 
@@ -4244,7 +4244,7 @@ def resample(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Reads a tensor at other places than its elements': RESAMPLE1 with the offsets of centres, 0.5 and -0.5.
+    """Resizes a tensor: RESAMPLE1 with the offsets of centres, 0.5 and -0.5.
 
         Output[i, j, k, l] = sum over u < 2, v < 2 where P[k, u] > 0 and Q[l, v] > 0 of Input[i, j, min(Input.Sizes[2] -
             1, max(0, floor(X2[k]) + u)), min(Input.Sizes[3] - 1, max(0, floor(X3[l]) + v))] * P[k, u] * Q[l, v]
@@ -4320,7 +4320,7 @@ def resample2(
     out: NDArray[Any] | None = None,
     device: Device | str | None = None,
 ) -> NDArray[Any]:
-    """Reads a tensor at other places than its elements': RESAMPLE3 without antialiasing.
+    """Resizes a tensor: RESAMPLE3 without antialiasing.
 
         Output[i, j] = Input[min(Input.Sizes[0] - 1, max(0, floor(float32(float32(float32(i - OutputPixelOffsets[0]) /
             Scales[0]) - InputPixelOffsets[0])))), min(Input.Sizes[1] - 1, max(0, floor(float32(float32(float32(j -

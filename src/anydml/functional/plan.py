@@ -20,12 +20,12 @@ Array = NDArray[Any]
 
 
 class Placed(NamedTuple):
-    """The way from an argument to an input.
+    """How an argument becomes an input.
 
-    name: the input. place: the argument's index, with each array of a list counted. sizes: what it is broadcast to, if not its
-    own. number: the data type of an argument that is a number. shape: what a vector along one dimension is reshaped to.
-    copied: no desc has the argument's layout. rounded: float64 that is rounded to float32. reversed: the dimensions whose
-    order is reversed. packed: two 4-bit elements go into each byte. truth: the argument is an array of bool.
+    name: the input. place: the argument's index, with each array of a list counted. sizes: those that it is broadcast to, if
+    not its own. number: the data type of an argument that is a number. shape: the shape that a vector along one dimension is
+    given. copied: no desc has the argument's layout. rounded: float64 that is rounded to float32. reversed: the dimensions
+    whose order is reversed. packed: two 4-bit elements go into each byte. truth: the argument is an array of bool.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Placed(NamedTuple):
         return self.number is not None or self.copied or self.rounded or self.packed or self.reversed != ()
 
     def moved(self, value: Any) -> Array:
-        """The argument, or what is made of it, as an array that begins where the input does."""
+        """The argument, converted if necessary, as an array whose first element is the input's."""
         if self.number is not None:
             return array_of_number(value, self.number)
         x: Array = np.flip(value, self.reversed) if self.reversed else value

@@ -82,7 +82,7 @@ class Request(Inputs):
         return None if 1 in [a % rank for a in axes] else 1
 
     def _broadcast(self) -> None:
-        """Broadcast inputs by the operator's own rule, where that is not to equal sizes."""
+        """Broadcast inputs by the operator's own rule, if it has one that does not make their sizes equal."""
         try:
             wanted = self.cls.broadcast(self._known())
         except UNJUDGED:

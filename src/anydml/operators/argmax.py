@@ -35,7 +35,7 @@ def output_sizes() -> Constraint:
 
 
 def places(d: Any) -> Outputs:
-    """The `outputs` of both operators."""
+    """The sizes and data types of the outputs of both operators."""
     return {"output_tensor": (reduced(d), DataType.UINT32)}
 
 

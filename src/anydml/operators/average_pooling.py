@@ -1,4 +1,4 @@
-"""DML_OPERATOR_AVERAGE_POOLING1 and its older version DML_OPERATOR_AVERAGE_POOLING: the mean of each place of a window.
+"""DML_OPERATOR_AVERAGE_POOLING1 and its older version DML_OPERATOR_AVERAGE_POOLING: the mean at each position of a window.
 
 Sources: ns-directml-dml_average_pooling1_operator_desc, ns-directml-dml_average_pooling_operator_desc.
 """

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_AVERAGE_POOLING_GRAD: what the means of windows pass back to their elements.
+"""DML_OPERATOR_AVERAGE_POOLING_GRAD: the gradients of means of windows.
 
 Source: ns-directml-dml_average_pooling_grad_operator_desc.
 """

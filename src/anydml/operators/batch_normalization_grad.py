@@ -1,4 +1,4 @@
-"""DML_OPERATOR_BATCH_NORMALIZATION_GRAD: what normalisation by a given mean and variance passes back.
+"""DML_OPERATOR_BATCH_NORMALIZATION_GRAD: the gradients of normalisation by a given mean and variance.
 
 Source: ns-directml-dml_batch_normalization_grad_operator_desc.
 """

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_BATCH_NORMALIZATION_TRAINING_GRAD: what normalisation by a batch's own mean and variance passes back.
+"""DML_OPERATOR_BATCH_NORMALIZATION_TRAINING_GRAD: the gradients of normalisation by a batch's own mean and variance.
 
 Source: ns-directml-dml_batch_normalization_training_grad_operator_desc.
 """

@@ -26,7 +26,7 @@ def extent(d: Any, i: int) -> int:
 
 
 def padded(d: Any, i: int) -> int:
-    """The input's size along a spatial dimension with what lies before and after it."""
+    """The input's size along a spatial dimension, with its padding."""
     size: int = d.input_tensor.sizes[i + 2] + d.start_padding[i] + d.end_padding[i]
     return size
 
@@ -54,18 +54,19 @@ def largest(d: Any, i: int) -> int:
 
 
 def gathered(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> tuple[list[Expr], Expr | None]:
-    """Forward: where an output's term for a position of the filter lies in the input."""
+    """Forward: the index in the input of an output's term for a position of the filter, and the condition that it is inside."""
     return window(d, o, k), all_of(before_end(d, o))
 
 
 def window(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> list[Expr]:
-    """The place in the input that an output multiplies by a position of the filter."""
+    """The index in the input of the element that an output multiplies by a position of the filter."""
     every = zip(o, k, d.strides, d.dilations, d.start_padding, strict=True)
     return [p * stride + u * dilation - start for p, u, stride, dilation, start in every]
 
 
 def scattered(d: Any, o: Sequence[Expr], k: Sequence[Expr]) -> tuple[list[Expr], Expr | None]:
-    """Backward: which input is added to an output by a position of the filter, and where one is."""
+    """Backward: the index of the input element that a position of the filter adds to an output, and the condition that there is
+    one."""
     window = zip(o, k, d.dilations, d.start_padding, strict=True)
     strided = list(zip([p + start - u * dilation for p, u, dilation, start in window], d.strides, strict=True))
     met = [equal(q % stride, 0) for q, stride in strided if stride > 1]

@@ -27,7 +27,7 @@ ERRATA = (
 
 
 def counting(sizes: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """The last sizes, as many as count; ValueError where there are not so many."""
+    """The last `count` sizes; ValueError if there are fewer."""
     if not 1 <= count <= len(sizes):
         raise ValueError("there are not so many dimensions")
     return sizes[len(sizes) - count :]
@@ -43,7 +43,7 @@ def tuples(d: Any, batched: bool) -> tuple[tuple[int, ...], tuple[int, ...], int
 
 
 def subtensors(d: Any, batched: bool = False) -> tuple[int, ...]:
-    """The sizes of what tuples of indices name; ValueError where they name nothing."""
+    """The sizes of an output whose subtensors are named by tuples of indices; ValueError if the tuples are too long."""
     x, j, batches, named = tuples(d, batched)
     sizes = (*j[:-1], *x[batches + named :])
     return (1,) * (len(d.input_tensor.sizes) - len(sizes)) + sizes

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_LOCAL_RESPONSE_NORMALIZATION_GRAD: what elements divided by a power of the squares around them pass back.
+"""DML_OPERATOR_LOCAL_RESPONSE_NORMALIZATION_GRAD: the gradients of elements divided by a power of the squares around them.
 
 Source: ns-directml-dml_local_response_normalization_grad_operator_desc.
 """

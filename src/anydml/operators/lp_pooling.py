@@ -1,4 +1,4 @@
-"""DML_OPERATOR_LP_POOLING1 and its older version DML_OPERATOR_LP_POOLING: the p-norm of each place of a window.
+"""DML_OPERATOR_LP_POOLING1 and its older version DML_OPERATOR_LP_POOLING: the p-norm of each position of a window.
 
 Sources: ns-directml-dml_lp_pooling1_operator_desc, ns-directml-dml_lp_pooling_operator_desc.
 """
@@ -48,7 +48,7 @@ def p_at_least_one() -> Constraint:
 
 
 def norm(k: Indices, x: Expr, p: int) -> Expr:
-    """The root of the sum of powers; sums and square roots are what some of them are."""
+    """The p-norm of the elements at positions k; for p = 1 and 2, by operations that are faster than powers."""
     if p == 1:
         return Sum(k, absolute(x))
     if p == 2:
@@ -111,7 +111,7 @@ class LpPooling1(Desc):
 
 @operator("DML_OPERATOR_LP_POOLING", 57, since=FeatureLevel.FL_1_0)
 class LpPooling(Desc):
-    """Computes the p-norm of every place of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
+    """Computes the p-norm of every position of a window that slides over the spatial dimensions: (sum of |x|^P)^(1/P).
 
     It is LP_POOLING1 with Dilations of 1.
     """

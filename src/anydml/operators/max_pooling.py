@@ -1,4 +1,4 @@
-"""DML_OPERATOR_MAX_POOLING2 and its older versions, MAX_POOLING1 and MAX_POOLING: the largest of each place of a window.
+"""DML_OPERATOR_MAX_POOLING2 and its older versions, MAX_POOLING1 and MAX_POOLING: the largest at each position of a window.
 
 Sources: ns-directml-dml_max_pooling2_operator_desc, ns-directml-dml_max_pooling1_operator_desc,
 ns-directml-dml_max_pooling_operator_desc.

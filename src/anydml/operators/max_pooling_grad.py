@@ -1,4 +1,4 @@
-"""DML_OPERATOR_MAX_POOLING_GRAD: what the largest elements of windows pass back.
+"""DML_OPERATOR_MAX_POOLING_GRAD: the gradients of the largest elements of windows.
 
 Source: ns-directml-dml_max_pooling_grad_operator_desc.
 """

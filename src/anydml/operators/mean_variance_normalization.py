@@ -66,7 +66,7 @@ def together() -> Constraint:
 
 
 def as_second(d: Any, axes: tuple[int, ...]) -> MeanVarianceNormalization2:
-    """An older version's call as the newest has it."""
+    """The call of the newest version that an older version's call equals."""
     return MeanVarianceNormalization2(
         input_tensor=d.input_tensor,
         scale_tensor=d.scale_tensor,

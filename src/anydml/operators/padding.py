@@ -27,7 +27,7 @@ def digits(*lines: str) -> NDArray[np.float32]:
 
 
 def reflected(i: Expr, n: Any) -> Expr:
-    """Back and forth between 0 and n - 1, the ends once each."""
+    """The index in 0 .. n - 1 after reflection at both ends, which are not repeated."""
     if n == 1:
         return lift(0)
     there = i % (2 * (n - 1))
@@ -35,7 +35,7 @@ def reflected(i: Expr, n: Any) -> Expr:
 
 
 def mirrored(i: Expr, n: Any) -> Expr:
-    """Back and forth between 0 and n - 1, the ends twice each."""
+    """The index in 0 .. n - 1 after reflection at both ends, which are repeated."""
     there = i % (2 * n)
     return minimum(there, 2 * n - 1 - there)
 

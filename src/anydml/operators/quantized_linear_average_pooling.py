@@ -1,4 +1,5 @@
-"""DML_OPERATOR_QUANTIZED_LINEAR_AVERAGE_POOLING: the mean of each place of a window over a quantized tensor, quantized again.
+"""DML_OPERATOR_QUANTIZED_LINEAR_AVERAGE_POOLING: the mean at each position of a window, of dequantized elements, quantized
+again.
 
 Source: ns-directml-dml_quantized_linear_average_pooling_operator_desc.
 """

@@ -40,7 +40,7 @@ def rows(since: str) -> tuple[Support, ...]:
 
 
 def example(title: str, data: Any, result: Any, **fields: Any) -> Example:
-    """A plane, and what is read of it."""
+    """An example with a plane and the result of its resampling."""
     made: list[NDArray[Any]] = [np.array(x, np.float32) for x in (data, result)]
     lead = (1,) * (len(fields["scales"]) - 2)
     arrays = [x.reshape(lead + x.shape) for x in made]
@@ -118,7 +118,7 @@ class Resample3(Desc):
 
 @operator("DML_OPERATOR_RESAMPLE2", 161, since=FeatureLevel.FL_5_1)
 class Resample2(Desc):
-    """Reads a tensor at other places than its elements': RESAMPLE3 without antialiasing."""
+    """Resizes a tensor: RESAMPLE3 without antialiasing."""
 
     input_tensor: TensorDesc = field.input("InputTensor", INPUT)
     output_tensor: TensorDesc = field.output("OutputTensor", OUTPUT)
@@ -209,7 +209,7 @@ class Resample1(Desc):
 
 @operator("DML_OPERATOR_RESAMPLE", 96, since=FeatureLevel.FL_2_0)
 class Resample(Desc):
-    """Reads a tensor at other places than its elements': RESAMPLE1 with the offsets of centres, 0.5 and -0.5."""
+    """Resizes a tensor: RESAMPLE1 with the offsets of centres, 0.5 and -0.5."""
 
     input_tensor: TensorDesc = field.input("InputTensor", INPUT)
     output_tensor: TensorDesc = field.output("OutputTensor", OUTPUT)

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_RESAMPLE_GRAD1 and RESAMPLE_GRAD: what reading between elements passes back to them.
+"""DML_OPERATOR_RESAMPLE_GRAD1 and RESAMPLE_GRAD: the gradients of resampled images.
 
 Sources: ns-directml-dml_resample_grad1_operator_desc, ns-directml-dml_resample_grad_operator_desc.
 """

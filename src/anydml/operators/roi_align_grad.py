@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ROI_ALIGN_GRAD: what sampled regions pass back to their images, and to their corners.
+"""DML_OPERATOR_ROI_ALIGN_GRAD: the gradients of the images and the corners of sampled regions.
 
 Source: ns-directml-dml_roi_align_grad_operator_desc.
 """

@@ -179,7 +179,7 @@ class Slice1(Desc):
 
 
 def max_copied(size: int, stride: int) -> int:
-    """The number of elements of a window that a stride meets. The page lacks the absolute value; its example 2 needs it."""
+    """The number of elements that are copied of a window. The page lacks the absolute value; its example 2 needs it."""
     if size < 1:
         raise ValueError("an empty window has no first element")
     return 1 + (size - 1) // abs(stride)

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_UNFOLD: the places of a window laid out as columns.
+"""DML_OPERATOR_UNFOLD: the positions of a window laid out as columns.
 
 Source: ns-directml-dml_unfold_operator_desc.
 """
@@ -35,7 +35,7 @@ ERRATA = (
 
 
 def blocks(d: Any, spatial: Sequence[int]) -> tuple[int, ...]:
-    """The places of the window along each dimension of an image; ValueError where there is none."""
+    """The number of positions of the window along each dimension of an image; ValueError if there is none."""
     if len({len(spatial), *(len(getattr(d, name)) for name in ARRAYS)}) > 1:
         raise ValueError("the arrays have other lengths")
     if min(*d.window_sizes, *d.strides, *d.dilations) < 1:

@@ -84,7 +84,7 @@ class Upsample2d(Desc):
 
 
 def tap(o: Expr, k: Expr, scale: Any, size: Any) -> tuple[Expr, Expr]:
-    """Along a dimension: the place of one of the two nearest elements, k of 0 and 1, and what it counts."""
+    """Along a dimension: the index of one of the two nearest elements (k is 0 or 1), and its weight."""
     twice = o * 2 + 1 - scale  # x * 2 * scale
     rest = twice % (2 * scale)
     share = number(select(equal(k, 0), 2 * scale - rest, rest)) / (2 * scale)

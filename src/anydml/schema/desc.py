@@ -43,7 +43,8 @@ class Desc(ABC):
     statement: ClassVar[State]
     eager: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}  # attribute -> its default in an eager call: in
     # words, and as a function of the inputs
-    vectors: ClassVar[Mapping[str, int | str]] = {}  # input field -> the dimension along which a call's vector lies, or AXES
+    # input field -> the dimension of the input along which a call may give a vector, or AXES
+    vectors: ClassVar[Mapping[str, int | str]] = {}
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:  # the class is frozen, and conversion is part of construction

@@ -21,11 +21,12 @@ from anydml.kernels.numbers.functions import doubled
 from anydml.kernels.numbers.functions.pairs import Pair, exact_product, lost_product, two_sum
 
 SLACK = 1 + 2.0**-20
-NONE = -690.0  # weights of scores so far below the top are taken as 0
-NOTHING = -1000.0  # and weights of scores below this limit do not decide anything
-TINY = 2.0**-54  # differences d up to which e^d is 1 + d: it is off by d^2 at most
-# about the weights of a row: their sum, its tail, the mean of their relative errors; whether all are exact, whether some do not
-# decide, whether some are 0, and how many are not 0: the keys of these are listed in the memory of rounding errors
+NONE = -690.0  # scores that are this far below the largest: weights of 0
+NOTHING = -1000.0  # weights below e to this power do not decide anything
+TINY = 2.0**-54  # for differences d up to this, e^d is computed as 1 + d: the error is at most d^2
+# offsets of a row's numbers: the sum of its weights, the tail of the sum, the mean of the relative errors; whether all are
+# exact, whether some do not decide, whether some are 0, and the number of weights that are not 0, whose keys are listed in the
+# memory of rounding errors
 TOTAL, REST, ERROR, EXACT, LITTLE, ZERO, COUNT = range(0, 56, 8)
 
 

@@ -35,7 +35,8 @@ SUM, VALUES, OWN, ZERO, NORMS, SIZES = 0, 8, 16, 24, 32, 40
 
 
 class AttentionKey(NamedTuple):
-    """What the code of attention depends on. tensors: which of STRIDES are present; seen: whether queries see no later keys."""
+    """The key of the kernel of attention. tensors: those of STRIDES that are present; seen: whether queries see no later
+    keys."""
 
     data_type: DataType
     tensors: tuple[str, ...]
@@ -67,7 +68,7 @@ class AttentionKey(NamedTuple):
 
 
 class KeptKey(NamedTuple):
-    """What the code of an output of joined rows depends on. moves: whether bits are copied instead of numbers."""
+    """The key of the kernel of an output of joined rows. moves: whether bits are copied instead of numbers."""
 
     data_type: DataType
     tensors: tuple[str, ...]

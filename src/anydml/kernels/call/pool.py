@@ -27,7 +27,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 
 WAIT = 100e-6  # seconds that a worker looks for further pieces
-PIECES = 64  # work may be divided into so many pieces even if there are fewer processors
+PIECES = 64  # the most pieces that work is divided into on machines with fewer processors
 PATIENCE = 5  # a caller that has waited for a worker for WAIT / PATIENCE yields to other threads
 
 

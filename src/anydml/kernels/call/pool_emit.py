@@ -19,7 +19,7 @@ OWNER = 2 * LINE  # 1 while a caller has a phase in this state; other callers th
 STAYING = 3 * LINE  # calls that have further phases to share, for which workers wait longer
 STATE_BYTES = 4 * LINE
 
-LOOKS = 64  # a worker yields after so many looks for work, which take a few microseconds
+LOOKS = 64  # a worker yields after this many checks for work, which take a few microseconds
 
 LEFT_BITS = 24
 LEFT = (1 << LEFT_BITS) - 1

@@ -17,7 +17,7 @@ from anydml.schema.node import Constant
 
 LINE, ELEMENT = "line", "standardised"
 SLOPED_LINE, SLOPED = "sloped_line", "sloped"
-TERMS = 3  # at most so many are added
+TERMS = 3  # the most terms that are added to the product
 
 
 def differing(formula: Formula, constant: Collection[int]) -> tuple[bool, ...]:
@@ -132,7 +132,7 @@ class _Written:
 
 
 def _element(formula: Formula, inside: Sequence[bool], p: int) -> _Element | None:
-    """A node as a standardised element; None if it is none, or if its line computes nothing or serves only one subtraction."""
+    """A node as a standardised element, or None: also if its line computes nothing or is used in only one subtraction."""
     terms = list(_terms(formula, p))
     products = [t for t in terms if not _is_single(formula[t])]
     if len(products) != 1 or len(terms) > 1 + TERMS:

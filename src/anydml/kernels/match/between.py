@@ -53,10 +53,10 @@ class Dequantised(NamedTuple):
 
 
 class QuantisedChain(NamedTuple):
-    """An output that is quantised. body: what is quantised, but for its clamps and added elements.
+    """An output that is quantised. body: the number that is quantised, without its clamps and the added tensor.
 
-    added: a dequantised tensor that is added to the rounded body, if any. bounds: what the result is clamped to. rounding:
-    scale and zero point of the output.
+    added: a dequantised tensor that is added to the rounded body, if any. bounds: the limits of the clamps. rounding: scale and
+    zero point of the output.
     """
 
     body: Expr
@@ -79,7 +79,7 @@ class QuantisedMeans(NamedTuple):
 
 
 def selected(problem: Problem) -> Problem | str:
-    """The problem of selecting bytes that one of selecting dequantised elements comes to, or the reason why it is none."""
+    """The problem of selecting bytes that equals a selection of dequantised elements, or the reason why there is none."""
     try:
         return _selected(problem)
     except Unmatched as error:
@@ -141,7 +141,7 @@ def _means(problem: Problem) -> QuantisedMeans:
 
 
 def quantised_chain(problem: Problem) -> QuantisedChain:
-    """What an output quantises. Unmatched if it is not quantised, or other operations come between."""
+    """The quantised chain of an output. Unmatched if it is not quantised, or has other operations in between."""
     _, nest, data_type = _quantised_output(problem)
     inner, scale, zero = quantised(nest.body, data_type)
     constants = problem.promises.constants

@@ -31,10 +31,10 @@ class JoinedElement(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """Elements by row, from two sources.
+    """The rows of an output, from two sources.
 
-    before: those of rows below `length`. after: those of the next `later` rows, indexed by row - length. Further rows are 0.
-    length: a number, or an element that is clamped to 0 .. most.
+    before: the source of rows below `length`. after: that of the next `later` rows, indexed by row - length. Further rows are
+    0. length: a number, or an element that is clamped to 0 .. most.
     """
 
     before: JoinedElement | None
@@ -58,7 +58,7 @@ class Reading:
         self.cut: Cut = cut or {}
         self.variables = [v for v in variables if v.size > 1]
         self.length: Expr | None = None  # the number of rows of the first source, if it is read from data
-        self.shifted = Variable("length", 2)  # stands for the length
+        self.shifted = Variable("length", 2)  # replaces the length in indices
 
     def target(self) -> ReadElement:
         return ReadElement(self.name, DataType.UNKNOWN, self.indices(self.nest.index))

@@ -21,7 +21,7 @@ from anydml.schema.traversal import bound_by, free, integral, walk
 from anydml.tensor import DataType
 
 FEW = 9  # terms up to which a reduction is unrolled
-HEAVY = 4  # the same, if each term has loops of its own
+HEAVY = 4  # the same, if a term contains loops
 MANY = 36  # unrolled terms at most, where those of nested reductions are multiplied
 MOST = 1500  # nodes at most
 DEEPEST = 80  # nested operations at most

@@ -92,7 +92,7 @@ def raw(key: WindowsKey) -> tuple[str, ...]:
     if key.kind != MAX:
         return ("double",)
     if data_type == DataType.FLOAT16:
-        return ("i16", "i16")  # see `kinds.Largest`
+        return ("i16", "i16")  # see `kinds.WindowMaximum`
     return ("float",) if data_type == DataType.FLOAT32 else (f"i{data_type.element_bits}",)
 
 

@@ -1,1 +1,1 @@
-"""What operator files share: their vocabulary, and helpers of single lineages."""
+"""The vocabulary of the operator files, and helpers of related operators."""

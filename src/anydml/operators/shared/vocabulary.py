@@ -1,6 +1,6 @@
 """The words of operator files: fields, rules, expressions and statements. Each file imports all of them in one line.
 
-Helpers that only one lineage of operators needs lie beside this file.
+Helpers that only a few related operators need are in other files of this folder.
 """
 
 from collections.abc import Callable, Mapping, Sequence

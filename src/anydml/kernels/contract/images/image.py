@@ -211,7 +211,7 @@ def offsets(target: Target) -> str:
 
 
 PLACES = Signature("first last panels columns width segments *places outputs_x outputs_y unit_y unit_z")
-RECORD = 16  # bytes of a segment: its offset in the image minus the column at which it begins, and that column
+RECORD = 16  # bytes of a segment, two int64: the offset in the image minus the column at which it begins, and this column
 NEVER = 255  # the column of a segment that does not exist
 
 

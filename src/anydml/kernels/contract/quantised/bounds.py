@@ -129,12 +129,13 @@ def _exact(numbers: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[n
 
 
 def _ties(factor: NDArray[np.float64], bound: NDArray[np.float64]) -> float:
-    """The share of undecided sums, when a factor is so near to p / q, q even, that every q-th sum is near a tie."""
+    """The share of undecided sums, if a factor is so close to p / q, with an even q, that every q-th sum is close to a tie."""
     if not factor.size:
         return 0.0
     q = np.arange(2, 256, 2)
     off = factor[:, None] * q
-    off -= np.rint(off)  # a sum is off by that over q and the factor, and undecided where this is less than the bound
+    # of a sum, the distance from a tie is this over q and the factor: if that is below the bound, it is undecided
+    off -= np.rint(off)
     np.abs(off, out=off)
     least = bound * factor / TYPICAL
     return float((least / np.maximum(off, least[:, None] * q, out=off).min(1)).mean())
