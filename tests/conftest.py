@@ -35,13 +35,14 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-# tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
+# tests use a kernel again after hundreds of others: with fewer entries, half of all compilations would be repeated
 engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
 engine.within = lru_cache(maxsize=256)(engine.within.__wrapped__)
 
-os.environ["ANYDML_CACHE"] = "0"  # of processes that tests start, too: what they test is compiled by the code that they test
+os.environ["ANYDML_CACHE"] = "0"  # set for processes that tests start, too: they compile the code that is tested
 
-if narrower := os.environ.get("ANYDML_TESTS_ON"):  # a row of the table: what tests count must not depend on the processor
+# the name of an instruction set; what tests count must not depend on the processor
+if narrower := os.environ.get("ANYDML_TESTS_ON"):
     found = next(row for row in targets.targets() if row.name == narrower)
 
     @lru_cache(maxsize=1)
@@ -52,16 +53,16 @@ if narrower := os.environ.get("ANYDML_TESTS_ON"):  # a row of the table: what te
     detect.features.cache_clear()
     targets.targets.cache_clear()
 
-# Hypothesis draws from the constants of modules that happen to be imported: tests would depend on those that ran before
+# Hypothesis draws from the constants of imported modules, which depend on the tests that ran before
 if hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
 
-CODE = "ANYDML_CODE_OF_THIS_RUN"  # names the folder with the machine code of all workers of this run, and of no other
+CODE = "ANYDML_CODE_OF_THIS_RUN"  # the folder with the machine code that all workers of this run share
 compiled_by_llvm = engine._compiled
 
 
 def compiled_once(text: str, target: Target) -> bytes | str:
-    """LLVM's code for a text: of more than a quarter of all texts, a worker of the run has made it before."""
+    """LLVM's code for a text. For more than a quarter of all texts, a worker of the run has compiled it before."""
     asked = repr((text, target.architecture, target.features)).encode()
     path = Path(os.environ[CODE], hashlib.blake2b(asked, digest_size=16).hexdigest())
     try:
@@ -75,7 +76,7 @@ def compiled_once(text: str, target: Target) -> bytes | str:
     return made
 
 
-engine._compiled = compiled_once  # beneath what tests count: a call of `_compiled` remains one
+engine._compiled = compiled_once  # below the function that tests count: calls of `_compiled` are counted as before
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,13 +90,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ.pop(CODE), ignore_errors=True)
 
 
-TOGETHER = {  # files whose tests go to one process: one after another, or sharing what is dear to make
+TOGETHER = {  # files whose tests run in one process, one after another: they need it, or share what takes long to make
     **dict.fromkeys(("test_fork_safety", "test_pool", "test_matmul_threads", "test_memory", "test_matmul_memory"), "alone"),
     "test_examples": "examples",
     "test_arm_matmul": "arm",
     **dict.fromkeys(("test_program", "test_compare", "test_functions"), "examples of operators"),
 }
-"""Alone: forks, threads on every processor, and counts of memory disturb one another."""
+"""Alone: forks, threads on every processor and measurements of memory disturb each other."""
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
@@ -106,7 +107,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests stay to the end: looked through for garbage again and again, they would take a tenth of all time."""
+    """Modules and tests are excluded from garbage collection, which would take a tenth of all time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
@@ -114,7 +115,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _modules_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Where Python is to leave no bytecode beside modules, the processes that tests start would all compile them anew."""
+    """If Python does not write bytecode beside modules, it is kept in a folder, so that processes do not compile them again."""
     if sys.dont_write_bytecode:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(tmp_path_factory.mktemp("bytecode"))
@@ -122,7 +123,7 @@ def _modules_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture
 def ran(record_property: Callable[[str, object], None]) -> Ran:
-    """Says how many cases a test ran, and fails where they are fewer than promised."""
+    """A function that reports the number of cases of a test, and fails if they are fewer than promised."""
 
     def say(cases: int, at_least: int) -> None:
         record_property("cases", cases)
@@ -134,7 +135,7 @@ def ran(record_property: Callable[[str, object], None]) -> Ran:
 
 @pytest.fixture
 def compared(record_property: Callable[[str, object], None]) -> Compared:
-    """Says how many outputs of a kind a test compared with the oracle, and fails where they are fewer than promised."""
+    """A function that reports the number of outputs that a test compared with the oracle, and fails if they are too few."""
 
     def say(kind: str, outputs: int, at_least: int) -> None:
         record_property(kind, outputs)
@@ -148,7 +149,7 @@ PEAKS = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker tells how much memory it had at most; so does a process that runs all tests itself."""
+    """Report the most memory that this process had: to the main process, if this is a worker."""
     if resource is None:  # Windows
         return
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -165,7 +166,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The most memory that each worker had, and the counts of all tests that passed, in a line each."""
+    """Print the most memory of each worker in one line, and the counts of all passed tests in another."""
     if peaks := terminalreporter.config.stash[PEAKS]:
         told = ", ".join(f"{name} {peak / 2**20:,.0f} MB" for name, peak in sorted(peaks.items()))
         terminalreporter.write_line(f"most memory: {told}")
@@ -179,7 +180,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def calls_of(monkeypatch: pytest.MonkeyPatch) -> CallsOf:
-    """Makes a list that gets an entry with each call of a module's function from then on."""
+    """A function that returns a list with an entry for each later call of a module's function."""
 
     def counting(module: Any, name: str) -> list[None]:
         calls: list[None] = []
@@ -197,7 +198,7 @@ def calls_of(monkeypatch: pytest.MonkeyPatch) -> CallsOf:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Signals raise KeyboardInterrupt, also where tests run in the background, which ignores them."""
+    """SIGINT raises KeyboardInterrupt, also in the background, where it is ignored otherwise."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -205,13 +206,13 @@ def interruptible() -> Iterator[None]:
 
 @pytest.fixture
 def own_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that change what kernels are made of compile their own, which nobody else gets."""
+    """Compile kernels for this test only: it changes how they are made."""
     monkeypatch.setattr(engine, "compiled", lru_cache(maxsize=1024)(engine.compiled.__wrapped__))
 
 
 @pytest.fixture
 def left(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of elements that kernels of rows leave to Python, call by call."""
+    """A list with the number of elements that Python decided in each call of a kernel of rows."""
     counts: list[int] = []
     coordinates = undecided._coordinates
 
@@ -226,13 +227,13 @@ def left(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def in_python(left: list[int], own_code: None) -> list[int]:
-    """As `left`, of kernels that nobody else gets."""
+    """Like `left`, with kernels that are compiled for this test only."""
     return left
 
 
 @pytest.fixture
 def _guarded_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scratch of kernels, and what they pack, ends where a page begins that is unmapped, but for less than a cache line."""
+    """Scratch and packed tensors end less than a cache line before an unmapped page."""
 
     def aligned(nbytes: int) -> tuple[NDArray[np.uint8], int]:
         memory = guard_pages.guarded(max(-(-nbytes // link.LINE), 1) * link.LINE, at_end=True)
@@ -244,11 +245,11 @@ def _guarded_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _any_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel may leave small work to others, or to one thread; all work is small here, so the limits are taken away."""
+    """Kernels take calls of any size on any number of threads: the limits for small calls are removed."""
     kernel: Kernel | None = request.node.callspec.params.get("kernel")
     if kernel and kernel.name.endswith(":compiled") and (reason := unavailable()) is not None:
         pytest.skip(reason)
-    # the module of `kernel.lower`, and those that it plans with
+    # every module of kernels that is imported, so that the limits of `kernel.lower` are among them
     for module in [module for name, module in sys.modules.items() if name.startswith("anydml.kernels.")]:
         for limit in ("SMALL", "ALONE"):
             if hasattr(module, limit):

@@ -1,4 +1,4 @@
-"""The reference device beside the oracle: one call of each on the same desc and the same inputs, compared bit by bit."""
+"""Compares one call on the reference device with the oracle's result for the same desc and inputs, bit by bit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["SOAK", "agree", "attributes", "bits", "bits_of", "computed", "expect
 
 
 def attribute(value: Any) -> Any:
-    """An attribute as the oracle takes it: enums by name, operator descs as a name and their attributes."""
+    """An attribute in the oracle's form: enums by name, operator descs as a name and their attributes."""
     if isinstance(value, Desc):
         return value.spec.name, attributes(value)
     if isinstance(value, tuple) and any(isinstance(v, Desc) for v in value):
@@ -39,7 +39,7 @@ def attributes(desc: Desc) -> dict[str, Any]:
 
 
 def expected(desc: Desc, inputs: Arrays) -> dict[str, NDArray[Any]]:
-    """The oracle's outputs as they are bound. Here and in the result, names are those of `Desc.tensors`."""
+    """The oracle's outputs as arrays to bind. Here and in the result, names are those of `Desc.tensors`."""
     if desc.spec.name in OWN:
         (t,) = (getattr(desc, f.name) for f in desc.spec.outputs)
         made = np.ascontiguousarray(OWN[desc.spec.name](desc, inputs)).view(t.data_type.dtype)
@@ -57,7 +57,7 @@ def expected(desc: Desc, inputs: Arrays) -> dict[str, NDArray[Any]]:
 
 
 def oracle_dtype(t: dml.TensorDesc) -> np.dtype[Any]:
-    """The dtype of the oracle's arrays: of 4-bit elements ml_dtypes', one in each byte."""
+    """The dtype of the oracle's array of a tensor: 4-bit elements are ml_dtypes', one in each byte."""
     return np.dtype(t.data_type.name.lower())
 
 
@@ -86,7 +86,7 @@ def _quantized_linear_matrix_multiply(d: Any, inputs: Arrays) -> NDArray[Any]:
     return result.astype(limits.dtype)
 
 
-OWN = {  # operators of whose oracle's functions the arguments are others
+OWN = {  # operators whose oracle's functions have arguments of their own
     "MATRIX_MULTIPLY_INTEGER": _matrix_multiply_integer,
     "QUANTIZED_LINEAR_MATRIX_MULTIPLY": _quantized_linear_matrix_multiply,
     "SLICE": _slice,
@@ -108,7 +108,7 @@ def computed(desc: Desc, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def agree(desc: Desc, inputs: Mapping[str, Any]) -> int:
-    """Assert that both give the same bits of every output, and count the elements compared."""
+    """Assert that device and oracle agree in every bit of every output; return the number of elements."""
     found, wanted = flat(desc, computed(desc, inputs)), expected(desc, flat(desc, inputs))
     sizes = {t.name: t.desc.sizes for t in desc.tensors()}
     assert found.keys() == wanted.keys()
@@ -126,7 +126,7 @@ def agree(desc: Desc, inputs: Mapping[str, Any]) -> int:
 
 
 def bits_of(array: NDArray[Any]) -> NDArray[Any]:
-    """The same elements as bit patterns, where they lie."""
+    """A view of the elements as unsigned integers."""
     return array.view(f"u{array.itemsize}")
 
 

@@ -1,4 +1,4 @@
-"""Plans for attention. Valid by construction, as those of `generators`."""
+"""Plans for attention. All are valid by construction, like those of `generators`."""
 
 from __future__ import annotations
 

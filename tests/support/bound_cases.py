@@ -1,4 +1,4 @@
-"""Searches for the largest ratio of an error to its bound, case by case, and the records of what they found."""
+"""Searches for the largest ratio of an error to its bound, for each case, with records of the ratios found."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from bound_probes import climbed, exactly, probed, ratios
 from every_kernel import SOAK, without_dot_products
 
 CANDIDATES, ROUNDS = 8, 2 * SOAK
-CHANGED = 1.25  # a ratio that differs from its record by more belongs to another bound
+CHANGED = 1.25  # if a ratio differs from its record by a larger factor, the bound has changed
 STAGES = ("first", "second")
-ISAS = {"generic": 0, "avx2": 1, "avx_vnni": 1, "avx512bw": 2, "avx512_vnni": 2}  # of x86: the column of the records
+ISAS = {"generic": 0, "avx2": 1, "avx_vnni": 1, "avx512bw": 2, "avx512_vnni": 2}  # of x86: the column of each in the records
 Array = NDArray[Any]
 Rng = np.random.RandomState
 Inputs = dict[str, Array]
@@ -27,9 +27,10 @@ TYPES = {np.dtype(t.name.lower()): t for t in (DataType.FLOAT32, DataType.FLOAT1
 
 
 class Case(NamedTuple):
-    """An operator and what a search begins with: candidates along the first axis of each input, all others are kept.
+    """An operator and the inputs of a search, with candidates along the first axis.
 
-    open: how many of the elements may have no claim. kept: inputs that the search leaves as they are. sizes: of the output.
+    inputs: makes them from random numbers; kept: the inputs that the search does not change. sizes: of the output. open: the
+    largest share of elements without a bound.
     """
 
     operator: str
@@ -40,8 +41,8 @@ class Case(NamedTuple):
     sizes: Callable[[Inputs], tuple[int, ...]]
     kept: tuple[str, ...] = ()
     output: str = "output_tensor"
-    told: dict[str, Any] | None = None  # the fields as the oracle has them
-    shaped: Callable[[Inputs], Inputs] = dict  # what the operator gets of the candidates
+    told: dict[str, Any] | None = None  # the fields in the oracle's form
+    shaped: Callable[[Inputs], Inputs] = dict  # the operator's inputs, from the candidates
     open: float = 0.1
     rounds: int = ROUNDS
     stages: Sequence[str] = STAGES
@@ -55,7 +56,7 @@ def described(case: Case, inputs: Inputs, sizes: Sequence[int], dtype: Any) -> D
 
 
 def largest(case: Case, stage: str, isa: str) -> float:
-    """The largest ratio that a search finds."""
+    """The largest ratio that a search finds for a kernel stage and an instruction set."""
     start = case.inputs(Rng(7))
     same = {name: start.pop(name) for name in case.kept}
 
@@ -84,7 +85,7 @@ def judge(name: str, stage: str, isa: str, ratio: float, records: Records) -> No
 
 
 def check(cases: Mapping[str, Case], records: Records, name: str) -> None:
-    """A case at both stages; instruction sets by turns, all in `make soak`."""
+    """Judge a case at both stages. Instruction sets take turns; in `make soak`, each case runs on all of them."""
     rows = [row.name for row in without_dot_products()]
     turn = list(records).index(name)
     for n, stage in enumerate(cases[name].stages):
@@ -95,7 +96,7 @@ def check(cases: Mapping[str, Case], records: Records, name: str) -> None:
 
 
 def printed(cases: Mapping[str, Case], names: Sequence[str]) -> None:
-    """Print the table of records."""
+    """Print a table of records."""
     for name in names or cases:
         found = [
             f"{largest(cases[name], stage, isa):.3g}" for stage in cases[name].stages for isa in ("generic", "avx2", "avx512bw")
@@ -103,11 +104,11 @@ def printed(cases: Mapping[str, Case], names: Sequence[str]) -> None:
         print(f'    "{name}": ({", ".join(found)}),', flush=True)
 
 
-# --- rows of elements to begin with ---
+# --- candidates ---
 
 
 def normal(rng: Rng, *sizes: int) -> Array:
-    """About normal, of uniform numbers alone."""
+    """Nearly normal numbers, made of uniform ones only."""
     found: Array = rng.uniform(-1, 1, (3, CANDIDATES, *sizes)).sum(0).astype(np.float32)
     return found
 
@@ -122,19 +123,19 @@ def about_one(rng: Rng, *sizes: int) -> Array:
 
 
 def cancelling(rng: Rng, *sizes: int) -> Array:
-    """Alternating signs, so that sums are far below their terms."""
+    """Numbers near 1 with alternating signs, whose sums are far below their terms."""
     found: Array = (about_one(rng, *sizes) * np.where(np.arange(sizes[-1]) % 2, 1, -1)).astype(np.float32)
     return found
 
 
 def wide(rng: Rng, *sizes: int, least: int = -40, most: int = 40) -> Array:
-    """Of very different sizes."""
+    """Numbers with very different exponents."""
     found: Array = (normal(rng, *sizes) * 2.0 ** rng.randint(least, most, (CANDIDATES, *sizes))).astype(np.float32)
     return found
 
 
 def outlier(rng: Rng, *sizes: int, size: float = 1e4) -> Array:
-    """The first is far larger than all others."""
+    """Rows whose first element is far larger than the others."""
     found: Array = normal(rng, *sizes)
     found[..., 0] *= size
     return found
@@ -146,11 +147,11 @@ def powers_of_two(rng: Rng, *sizes: int) -> Array:
 
 
 def alike(rng: Rng, *sizes: int, apart: float = 1e-3) -> Array:
-    """Large and nearly equal."""
+    """Rows of large, nearly equal numbers."""
     found: Array = (40 * (1 + normal(rng, *sizes[:-1], 1) ** 2) + apart * normal(rng, *sizes)).astype(np.float32)
     return found
 
 
 def scaled(make: Callable[..., Array], by: float) -> Callable[..., Array]:
-    """Rows of another size, to the ends of the range."""
+    """The rows of `make` times a factor, as far as to the ends of the range."""
     return lambda rng, *sizes: (make(rng, *sizes).astype(np.float64) * by).astype(np.float32)

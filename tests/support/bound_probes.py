@@ -21,8 +21,8 @@ from oracle import numbers
 from oracle.reals import Real, arithmetic
 
 Array = NDArray[Any]
-PRECISION = 1100  # of exact numbers that are no fractions
-NEAR = mpq(1, 2**1000)  # relatively; the exact result itself has a wider rule of the same kind
+PRECISION = 1100  # bits of exact numbers that are not fractions
+NEAR = mpq(1, 2**1000)  # relative error that is ignored: the exact result itself is rounded with a similar one
 
 
 class Records(NamedTuple):
@@ -35,7 +35,7 @@ class Records(NamedTuple):
 
     @property
     def claims(self) -> Array:
-        """The elements of which something is claimed."""
+        """The elements with an estimate and a finite bound."""
         found: Array = self.stored & np.isfinite(self.bound) & np.isfinite(self.head)
         return found
 
@@ -49,7 +49,7 @@ def probed(
     isa: str | None = None,
     output: str = "output_tensor",
 ) -> Records:
-    """The records of an output's elements; kernel: the name that it must have."""
+    """The records of an output's elements. kernel: the name that the compiled kernel must have."""
     device = dml.Device(isa=isa, threads=1)
     device.machine = device.machine._replace(stage=probe.stage(stage))
     compiled = device.compile(desc)
@@ -83,11 +83,11 @@ def exactly(module: Any, name: str, attributes: dict[str, Any], inputs: dict[str
         patch.setattr(module, "stored", kept)
         patch.setattr(module, "rounded", lambda x, dtype: x, raising=False)
         module.OPERATORS[name](attributes, inputs, outputs)
-    return found[-1] if len(outputs) == 1 else found[0]  # an LSTM stores its states before
+    return found[-1] if len(outputs) == 1 else found[0]  # an LSTM stores its states before them
 
 
 def ratios(records: Records, exact: Sequence[Any]) -> Array:
-    """Each error divided by its bound: infinite where the bound is 0 or t is no number, NaN where nothing is claimed."""
+    """Each error divided by its bound: infinite if the bound is 0 or t is not a number, NaN for elements without a bound."""
     found = np.full(records.head.shape, np.nan)
     for at in np.flatnonzero(records.claims).tolist():
         if (t := as_fraction(exact[at])) is None:
@@ -95,7 +95,7 @@ def ratios(records: Records, exact: Sequence[Any]) -> Array:
             continue
         error = abs(t - (mpq(float(records.head[at])) + mpq(float(records.tail[at]))))
         bound = mpq(float(records.bound[at]))
-        if bound < 0:  # of a number that was rounded in one way or another: it is next to t
+        if bound < 0:  # of a number that was rounded to one of the two neighbours of t
             found[at] = 0.0 if error <= -bound else np.inf
             continue
         found[at] = 0.0 if error <= NEAR * abs(t) else float(error / bound) if bound else np.inf
@@ -105,10 +105,10 @@ def ratios(records: Records, exact: Sequence[Any]) -> Array:
 def climbed(
     population: dict[str, Array], rate: Callable[[dict[str, Array]], Array], rounds: int, rng: np.random.RandomState
 ) -> float:
-    """The largest ratio that a search finds; population: inputs by name, whose first axis has the candidates.
+    """The largest ratio that a search finds. population: inputs by name, with candidates along the first axis.
 
-    rate: the ratio of each candidate. In each round the better half stays, and its copies with some elements moved a little, or
-    with the sign or the element of another candidate, replace the rest.
+    rate: the ratio of each candidate. In each round the better half of the candidates stays. Their copies replace the others,
+    with some elements changed slightly, negated, or taken from another candidate.
     """
     rates = rate(population)
     for _ in range(rounds):
@@ -131,7 +131,7 @@ def _moved(x: Array, rng: np.random.RandomState) -> Array:
 
 
 def as_fraction(t: Any) -> Any:
-    """An exact value as a fraction, to 1100 bits if it is none; None for NaN and infinities."""
+    """An exact value as a fraction, rounded to 1100 bits if it is not one; None for NaN and infinities."""
     if isinstance(t, Real):
         low, high = t.bounds(arithmetic(PRECISION))
         return mpq(low) if gmpy2.is_finite(low) and gmpy2.is_finite(high) else None

@@ -1,7 +1,7 @@
-"""Plans for sums of products: matmuls and convolutions. Valid by construction, as those of `generators`.
+"""Plans for sums of products: matmuls and convolutions. All are valid by construction, like those of `generators`.
 
-What a level takes of the integer operators is typed in here by hand, from the documentation, and not read from the operator
-files: otherwise a row that is missing there would be missing here too.
+The data types that a level allows for integer operators are written here by hand, from the documentation. If they were read
+from the operator files, a type that is missing there would not be tested.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIGNED, UNSIGNED = ((DataType.INT8, DataType.INT16, DataType.INT32), (DataType.U
 
 @dataclass(frozen=True)
 class Product:
-    """The sizes of a matrix product, and tensors that go with them."""
+    """The sizes of a matrix product, and tensors for it."""
 
     draw: st.DrawFn
     batch: tuple[int, ...]
@@ -40,7 +40,7 @@ class Product:
         return cls(draw, batch, *draw(st.tuples(st.integers(1, 5), st.integers(1, 7), st.integers(1, 5))))
 
     def parameter(self, data_type: DataType, rank: int, **axis: int) -> Plain:
-        """A scale or zero point: per tensor or finer, by batch or not."""
+        """A scale or zero point: for the whole tensor, or by row, column or batch."""
         per_batch = self.draw(st.sampled_from(((False, False), (False, True), (True, False), (True, True))))
         finer = axis if self.draw(st.booleans()) else {}
         sizes = parameter_sizes(rank, **finer, batch=self.batch, per_batch=per_batch)
@@ -186,7 +186,7 @@ WINDOW = ("strides", "dilations", "start_padding", "end_padding", "output_paddin
 
 @dataclass(frozen=True)
 class Windows:
-    """The sizes and attributes of a convolution of integers, and tensors that go with them."""
+    """The sizes and attributes of a convolution of integers, and tensors for it."""
 
     draw: st.DrawFn
     fields: Plan

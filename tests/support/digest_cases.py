@@ -1,8 +1,7 @@
 """Calls of every operator and data type that are the same in every version of Python, NumPy and Hypothesis.
 
-`python tests/support/digest_cases.py` writes digests.json: for each call the digest of its inputs
-and of its outputs, made on two instruction sets and equal. A digest that changes is a
-result that changes: CHANGELOG.md tells users.
+`python tests/support/digest_cases.py` writes digests.json: for each call, the digest of its inputs, and that of its outputs,
+which must be equal on two instruction sets. If a digest of outputs changes, results change, and CHANGELOG.md tells users.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ Array = NDArray[Any]
 STORED = Path(__file__).with_name("digests.json")
 NUMBERS = [t for t in DataType if t != DataType.UNKNOWN]
 LARGER = ((2, 3, 4, 5), (1, 2, 6, 7), (3, 17), (1, 1, 5, 70), (4, 4), (1, 3, 8, 8), (2, 33), (1, 4, 9, 40), (70,))
-MOST = 4096  # elements of a tensor
-TRIES = 60  # of sizes, before an example's own stay
+MOST = 4096  # the most elements of a tensor
+TRIES = 60  # attempts with other sizes, before the example's own are used
 
 
 class Case(NamedTuple):
@@ -58,7 +57,7 @@ def _digest(*parts: bytes) -> str:
 
 
 def cases(part: int = 0, parts: int = 1) -> Iterator[Case]:
-    """A call of each operator's first example, and one of other sizes for each data type; of so many parts of them one."""
+    """A call of each operator's first example, and one of other sizes for each data type; `part` of `parts` equal shares."""
     for operator in operators.every()[part::parts]:
         name = operator.spec.name
         for data_type in [None, *NUMBERS]:
@@ -69,7 +68,7 @@ def cases(part: int = 0, parts: int = 1) -> Iterator[Case]:
 
 
 def _drawn(rng: random.Random, desc: Desc, data_type: DataType | None) -> Desc | None:
-    """An example with another data type in the place of its first tensor's, of other sizes where they are legal."""
+    """An example with another data type instead of the first tensor's, and with other sizes if they are legal."""
     if data_type is None:
         return desc
     found = None
@@ -94,7 +93,7 @@ def _drawn(rng: random.Random, desc: Desc, data_type: DataType | None) -> Desc |
 def _outputs(desc: Desc) -> dict[str, TensorDesc]:
     try:
         following = type(desc).outputs(desc)
-    except (NotImplementedError, ValueError, TypeError, IndexError, ZeroDivisionError):  # sizes of which nothing follows
+    except (NotImplementedError, ValueError, TypeError, IndexError, ZeroDivisionError):  # if these sizes have no output
         return {}
     found = {}
     for t in desc.tensors():
@@ -106,8 +105,8 @@ def _outputs(desc: Desc) -> dict[str, TensorDesc]:
 
 
 def _inputs(rng: random.Random, desc: Desc) -> dict[str, Array]:
-    """Inputs by tensor: of those with rules about values, 0 and 1 or what keeps the rule."""
-    state = np.random.RandomState(rng.getrandbits(32))  # whose numbers never change
+    """Inputs by tensor. Those with rules about values have elements of 0 and 1, or others that keep the rules."""
+    state = np.random.RandomState(rng.getrandbits(32))  # whose numbers are the same in all versions
     found = {}
     for t in desc.tensors():
         if t.field.role != INPUT:
@@ -120,7 +119,7 @@ def _inputs(rng: random.Random, desc: Desc) -> dict[str, Array]:
 
 
 def _shape(t: TensorDesc) -> tuple[int, ...]:
-    """The shape of an array to bind: bytes of 4-bit elements, a buffer where the desc has strides."""
+    """The shape of the array to bind: all bytes of 4-bit elements, or the whole memory of a tensor with strides."""
     if t.data_type.element_bits < 8:
         return (t.element_bytes,)
     return t.sizes if t.strides is None else (t.span,)
@@ -156,7 +155,7 @@ def result(case: Case, device: dml.Device) -> str:
 
 
 def main() -> None:
-    """Write what two instruction sets agree on."""
+    """Write the digests, after a check that two instruction sets give the same."""
     devices = [dml.Device(isa="generic", threads=1), dml.Device(threads=2)]
     made = {}
     for case in cases():

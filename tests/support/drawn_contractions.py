@@ -1,6 +1,6 @@
-"""Contractions of floats, drawn: descs of any layout, hostile data, and the oracle's bits beside a kernel's.
+"""Random contractions of floats: descs of any layout with hostile data, whose results are compared with the oracle's bits.
 
-What is slow is a kernel that is compiled for the first time; so a desc is bound once and executed with several kinds of data.
+The first compilation of a kernel takes long, so each desc is bound once and executed with several kinds of data.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def some(rng: Rng, low: int, high: int, count: int) -> tuple[int, ...]:
 
 
 def activations() -> tuple[Desc, ...]:
-    """Every function that can be fused to a convolution, with attributes that change what it is given."""
+    """Every function that can be fused to a convolution, with attributes that change its result."""
     given: dict[str, dict[str, float]] = {
         "CELU": {"alpha": 0.7}, "ELU": {"alpha": 0.7}, "GELU": {}, "HARD_SIGMOID": {}, "LEAKY_RELU": {"alpha": 0.1},
         "LINEAR": {"alpha": -2.0, "beta": 1.0}, "PARAMETRIC_SOFTPLUS": {"alpha": 0.3, "beta": 1.5}, "RELU": {},
@@ -55,7 +55,7 @@ def activations() -> tuple[Desc, ...]:
 
 
 def activation(rng: Rng) -> Desc | None:
-    """A fused activation, or as often none; those of which Python decides some elements come less often."""
+    """A fused activation, or None in half of all cases. Functions of which Python decides some elements are rare."""
     choice = rng.random()
     if choice < 0.5:
         return None
@@ -69,7 +69,7 @@ def activation(rng: Rng) -> Desc | None:
 
 
 def strides_of(rng: Rng, sizes: Sequence[int], *, output: bool) -> tuple[int, ...] | None:
-    """None for a packed tensor; else strides of permuted dimensions, with gaps, or, of an input, zeros."""
+    """None for a packed tensor, or strides in any order of dimensions, with gaps; zeros too, if it is an input."""
     choice = rng.random()
     if choice < 0.4:
         return None
@@ -100,14 +100,14 @@ def with_lines(rng: Rng, data_type: DataType, sizes: Sequence[int]) -> TensorDes
 
 
 def gemm(rng: Rng, most: tuple[int, int, int] = (20, 64, 30), **given: Any) -> Desc:
-    """A GEMM. most: M, K and N at most."""
+    """A GEMM. most: the largest M, K and N."""
     data_type, count = pick(rng, FLOATS), int(rng.integers(2, 5))
     batch, (m, k, n) = some(rng, 1, 3, count - 2), (int(rng.integers(1, x + 1)) for x in most)
     trans_a, trans_b, plain = (bool(rng.random() < 0.5) for _ in range(3))
     c = None
     if rng.random() < 0.5:
         c = tensor(rng, data_type, (*batch, m, n))
-        if rng.random() < 0.5:  # broadcast along some dimensions, most often along rows
+        if rng.random() < 0.5:  # broadcast along some dimensions, mostly along rows
             c = TensorDesc(data_type, c.sizes, strides=(*[0] * (count - 1), 1))
     fields = dict(
         a_tensor=tensor(rng, data_type, (*batch, k, m) if trans_a else (*batch, m, k)),
@@ -132,9 +132,10 @@ def rows_times_columns(m: int, k: int, n: int, **fields: Any) -> Desc:
 
 
 def convolution(rng: Rng, most: int = 9, channels: int = 4, *, square: bool = False, **given: Any) -> Desc:
-    """A convolution of one to three dimensions. most: of the input's sizes in two of them; channels: of a group at most.
+    """A convolution of one to three dimensions.
 
-    square: forward, with a filter of 3 x 3 and steps of 1, lines that lie side by side in the input and in the filter.
+    most: the largest input size of two-dimensional ones; channels: the most channels of a group. square: a forward convolution
+    with a 3 x 3 filter, strides of 1, and contiguous lines in input and filter.
     """
     data_type, spatial = pick(rng, FLOATS), 2 if square else pick(rng, (1, 2, 2, 2, 3))
     backward = not square and given.get("direction", pick(rng, ("FORWARD", "FORWARD", "BACKWARD"))) == "BACKWARD"
@@ -150,7 +151,7 @@ def convolution(rng: Rng, most: int = 9, channels: int = 4, *, square: bool = Fa
         extent = 1 + (taps[a] - 1) * dilations[a]
         if backward:
             full = (size - 1) * stride + extent
-            cut = max(min(start[a] + end[a], full - 1), 0)  # something is left
+            cut = max(min(start[a] + end[a], full - 1), 0)  # so that at least one element remains
             start[a] = min(start[a], cut)
             end[a] = cut - start[a]
             outer.append(full - cut + int(rng.integers(0, stride)))
@@ -185,7 +186,7 @@ def convolution(rng: Rng, most: int = 9, channels: int = 4, *, square: bool = Fa
 
 
 def fill(rng: Rng, array: NDArray[Any], kind: str, *, special: bool = False) -> None:
-    """Elements of one kind, and a few infinities, NaN and other ends where they are asked for."""
+    """Fill an array with elements of one kind; special: also with some infinities, NaN and other extremes."""
     with np.errstate(all="ignore"):
         name = f"FLOAT{8 * array.itemsize}"
         made = hostile_data.values(name, array.shape, rng, kind)
@@ -198,7 +199,7 @@ def fill(rng: Rng, array: NDArray[Any], kind: str, *, special: bool = False) -> 
 
 
 class Bound:
-    """A desc with guarded tensors. executed: outputs that have been compared so far."""
+    """A desc bound to tensors between guard pages. executed: the number of outputs that were compared."""
 
     def __init__(self, desc: Desc, device: Device, *, at_end: bool) -> None:
         self.desc, self.device = desc, device
@@ -226,12 +227,12 @@ class Bound:
             )
 
     def check(self) -> None:
-        """Execute, and compare all bytes of the output's memory with the oracle's elements and what was there before."""
+        """Execute, and compare all bytes of the output's memory: elements with the oracle's, other bytes with those before."""
         self.buffer[:] = CANARY
         self.bound.execute()
         got = self.buffer.copy()
         self.buffer[:] = CANARY
-        # where elements overlap, the oracle sees what is there
+        # copied after the execution: elements may overlap
         given = {name: np.ascontiguousarray(array) for name, array in self.inputs.items()}
         wanted = expected(self.desc, given)[self.name]
         bits = f"u{wanted.itemsize}"
@@ -257,7 +258,7 @@ def strides(t: TensorDesc) -> tuple[int, ...]:
 
 
 def run(desc: Desc, rng: Rng, device: Device, kinds: Sequence[str] = hostile_data.KINDS) -> int:
-    """Assert that a desc's kernel gives the oracle's bits on every kind of data, one after another on one binding."""
+    """Assert that a kernel gives the oracle's bits for every kind of data, and return the number of outputs compared."""
     bound = Bound(desc, device, at_end=bool(rng.random() < 0.5))
     for kind in rng.permutation(list(kinds)).tolist():
         bound.fill(rng, kind)
@@ -267,7 +268,7 @@ def run(desc: Desc, rng: Rng, device: Device, kinds: Sequence[str] = hostile_dat
 
 @contextmanager
 def left_undecided(patch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The numbers of elements that operators compiled within leave to Python, call by call."""
+    """A list with the number of elements that Python decides in each call of an operator that is compiled within."""
     counts: list[int] = []
     decide = undecided._decide
 

@@ -1,7 +1,7 @@
-"""Valid descs of any operator, drawn from what its file says: field kinds, support rows, and the rules that files share.
+"""Valid random descs of any operator, made from its file: kinds of fields, support rows, and the rules that files share.
 
-A rule is known by the name that schema.rules gives it. Where an operator's own rules ask for more, a generator of its own
-in `generators` changes the plan made here, or makes another.
+Shared rules are known by their names in schema.rules. For operators with rules of their own, `generators` has functions that
+change the plan made here, or make another.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from anydml.spelling import snake_case
 from tensors import sizes_of, tensor_desc
 
 Plan = dict[str, Any]
-"""Field -> its value; for a tensor a Plain, a tuple of them in an array, None where absent. Outputs may be left out."""
+"""Field -> its value: a Plain for a tensor, a tuple of Plain for an array of tensors, None if absent. Outputs may be
+missing."""
 
 
 class Plain(NamedTuple):
-    """A tensor whose layout is still to be drawn."""
+    """A tensor without a layout."""
 
     data_type: DataType
     sizes: tuple[int, ...]
@@ -39,7 +40,7 @@ FLOATS = st.one_of(
     st.sampled_from((math.inf, -math.inf, math.nan, 1.0, -0.3, 7.25)),
     st.floats(width=32),
 )
-"""FLOAT attributes: the usual, the extreme, and any."""
+"""Values of FLOAT attributes: usual ones, extreme ones, and any."""
 
 
 # --- plans ---
@@ -56,7 +57,7 @@ def rules_at(operator: type[Desc], level: FeatureLevel) -> Mapping[str, Constrai
 
 
 def planned(draw: st.DrawFn, operator: type[Desc], level: FeatureLevel) -> Plan:
-    """A value for every field but the outputs that follow from the others."""
+    """A value for every field, except for outputs that follow from other fields."""
     spec, rules = operator.spec, rules_at(operator, level)
     infers = operator.outputs is not Desc.outputs and not leaves_open(operator)[1]
     plan: Plan = {}
@@ -102,7 +103,7 @@ def shapes(
     there: Iterable[Field],
     rules: Mapping[str, Constraint],
 ) -> dict[str, Plain]:
-    """Data types and sizes that the level takes, and that agree where the rules of `same` ask it."""
+    """Data types and sizes that the level allows, equal where the rules of `same` require it."""
     takes = {f.wire: operator.spec.table[level][f.wire] for f in there}
     types, counts, sizes = (groups(takes, rules, *aspects) for aspects in (("DataType",), COUNTS, ("Sizes",)))
     data_type = {}
@@ -123,11 +124,11 @@ def shapes(
     return {wire: Plain(data_type[wire], size[wire]) for wire in takes}
 
 
-COUNTS = ("DimensionCount", "Sizes")  # equal sizes are equally many
+COUNTS = ("DimensionCount", "Sizes")  # tensors of equal sizes have equally many
 
 
 def groups(wires: Iterable[str], rules: Mapping[str, Constraint], *aspects: str) -> list[list[str]]:
-    """The tensors that are to agree in an aspect, together."""
+    """The tensors in groups of those that must agree in an aspect."""
     found = [{wire} for wire in wires]
     for name, rule in rules.items():
         for aspect in aspects if name.startswith("same_") else ():
@@ -141,7 +142,7 @@ def groups(wires: Iterable[str], rules: Mapping[str, Constraint], *aspects: str)
 
 
 def attribute(f: Field, plan: Plan, rules: Mapping[str, Constraint], level: FeatureLevel) -> st.SearchStrategy[Any]:
-    """A value of an attribute, one entry where it is an array, by the rules that its name is in, or by its kind."""
+    """A value of an attribute, or of one entry if it is an array: by the rules with its name, or by its kind."""
 
     def rank(rule: Constraint) -> int:
         return len(_first(plan[snake_case(rule.paths[1].split(".")[0])]).sizes)
@@ -177,7 +178,7 @@ def of_kind(kind: kinds.Kind) -> st.SearchStrategy[Any]:
 
 
 def scalars(data_type: DataType) -> st.SearchStrategy[Any]:
-    """A number of a data type, such as a DML_SCALAR_UNION holds."""
+    """A number of a data type, as a DML_SCALAR_UNION contains it."""
     if data_type.name.startswith("FLOAT"):
         return FLOATS
     bits, signed = data_type.element_bits, data_type.name.startswith("INT")
@@ -187,13 +188,13 @@ def scalars(data_type: DataType) -> st.SearchStrategy[Any]:
 
 @st.composite
 def activations(draw: st.DrawFn, level: FeatureLevel, names: Iterable[str] = ()) -> Desc:
-    """The desc of a fused activation that a level has: any that all operators take, or one of some names."""
+    """The desc of a fused activation that a level has: one that all operators allow, or one of `names`."""
     able = [operator for operator in operators.every() if operator.spec.fusable and operator.spec.since <= level]
     taken = [operator for operator in able if (operator.spec.name in names if names else not operator.spec.fused_by)]
     chosen = draw(st.sampled_from(taken))
     drawn = {f.name: draw(attribute(f, {}, {}, level)) for f in chosen.spec.attributes}
     if "steepness" in drawn and not drawn["steepness"] >= 1:
-        drawn["steepness"] = 1.5  # which every level takes
+        drawn["steepness"] = 1.5  # which every level allows
     return chosen(**drawn)
 
 
@@ -201,7 +202,7 @@ def activations(draw: st.DrawFn, level: FeatureLevel, names: Iterable[str] = ())
 
 
 def laid_out(draw: st.DrawFn, operator: type[Desc], plan: Plan) -> Desc:
-    """The desc of a plan, with layouts drawn for its tensors; outputs that are left out are those of `Desc.outputs`."""
+    """The desc of a plan, with random layouts for its tensors. Missing outputs are those of `Desc.outputs`."""
 
     names = {rule.name for rule in operator.spec.rules}
 
@@ -230,5 +231,5 @@ def laid_out(draw: st.DrawFn, operator: type[Desc], plan: Plan) -> Desc:
 
 
 def tensor(draw: st.DrawFn, t: Plain | TensorDesc, *, output: bool = False) -> TensorDesc:
-    """A desc of a tensor in any layout; a desc that is there already, as it is."""
+    """A desc of a tensor with a random layout; a TensorDesc is returned unchanged."""
     return t if isinstance(t, TensorDesc) else tensor_desc(draw, t.data_type, t.sizes, output=output)

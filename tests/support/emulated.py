@@ -1,7 +1,7 @@
-"""Kernels for AArch64, run on another machine: compiled by LLVM, linked with a small program in C, and emulated by QEMU.
+"""Kernels for AArch64, run on other machines: compiled by LLVM, linked with a small program in C, and emulated by QEMU.
 
-What plans the work is the library's own code: only `engine.compiled` is replaced, by something that keeps the text of each
-kernel and hands out a number in place of an address.
+The library's own code plans the work. Only `engine.compiled` is replaced: a recorder keeps the text of each kernel and returns
+a number instead of an address.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ Bytes = NDArray[np.uint8]
 
 
 def missing() -> str | None:
-    """Why nothing can be emulated here."""
+    """The reason why kernels cannot be emulated here, or None."""
     absent = [name for name in (COMPILER, EMULATOR) if shutil.which(name) is None]
     if absent:
         return f"{' and '.join(absent)} not found: Debian's packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user"
     return llvm.unavailable()
 
 
-# the tests of what runs on Arm elsewhere: here an emulator and a compiler for the program around the kernels stand in
+# marks tests that need the emulator and the compiler
 needed = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
 class Recorder:
-    """Stands in for `engine.compiled`: every kernel gets a number, and its text is kept."""
+    """Replaces `engine.compiled`: keeps the text of every kernel, which gets a number."""
 
     def __init__(self) -> None:
         self._codes: dict[Any, engine.Code] = {}
@@ -58,22 +58,22 @@ class Recorder:
         return self._codes[key]
 
     def emitters(self) -> set[tuple[Any, ...]]:
-        """The code that was asked for: the name of the function that emits it, and its arguments behind the target."""
+        """The code that was compiled: the names of the functions that emit it, with their arguments after the target."""
         return {(emit.__name__, *arguments) for emit, _, arguments in self._codes}
 
 
 def recording(monkeypatch: pytest.MonkeyPatch, target: Target, *families: ModuleType) -> Recorder:
-    """A recorder of the kernels that families have for a row of the table, which no processor needs to be of."""
+    """A recorder of the kernels of some families for a target, which may be another processor than this."""
     made = Recorder()
     monkeypatch.setattr(engine, "compiled", made.compiled)
-    monkeypatch.setattr(elements, "taped", lambda *_: None)  # no code of this processor is compiled meanwhile
+    monkeypatch.setattr(elements, "taped", lambda *_: None)  # so that no code for this processor is compiled
     for family in families:
         monkeypatch.setattr(family, "wanted", lambda name, stage: target)
     return made
 
 
 def steps_of(phases: Iterable[Sequence[Sequence[Step | Repeat]]]) -> list[Step]:
-    """The steps of phases, one after another; none of them may repeat others."""
+    """The steps of phases, one after another; none may be a Repeat."""
     found: list[Step] = []
     for piece in (piece for phase in phases for piece in phase):
         for step in piece:
@@ -83,9 +83,9 @@ def steps_of(phases: Iterable[Sequence[Sequence[Step | Repeat]]]) -> list[Step]:
 
 
 class Case(NamedTuple):
-    """Steps over buffers. wanted: what the buffers of some names hold afterwards; others are only read, or are scratch.
+    """Steps over buffers. wanted: the contents of some buffers after the steps; the others are only read, or are scratch.
 
-    judge: called instead with the status and all that is written, by name.
+    judge: called instead, with the status and all written buffers by name.
     """
 
     name: str
@@ -119,7 +119,7 @@ def _object(target: Target, text: str) -> bytes:
 
 
 def build(directory: Path, target: Target, texts: Collection[str]) -> Path:
-    """The program that runs cases of these kernels; code that was compiled once is kept for further programs."""
+    """The program that runs cases of these kernels. Compiled kernels are kept for further programs."""
     objects: list[Path] = []
     names: list[str] = []
     for text in [*texts, runner(target)]:
@@ -140,7 +140,7 @@ def build(directory: Path, target: Target, texts: Collection[str]) -> Path:
 
 
 def run(program: Path, processor: str, cases: Sequence[Case]) -> None:
-    """Every case on an emulated processor, its results compared; AssertionError for those that differ."""
+    """Run every case on an emulated processor and compare the results."""
     given, results = program.with_name("cases"), program.with_name("results")
     given.write_bytes(struct.pack("<q", len(cases)) + b"".join(map(_encoded, cases)))
     command = [EMULATOR, "-cpu", processor, str(program), str(given), str(results)]
@@ -172,7 +172,7 @@ def _named(message: str, cases: Sequence[Case]) -> str:
 
 
 class Open:
-    """Elements that were compared, and those that kernels left open."""
+    """Counts of the elements that were compared, and of those that kernels left undecided."""
 
     def __init__(self) -> None:
         self.compared = self.left = 0

@@ -1,4 +1,4 @@
-"""The common ground of kernels' tests: every kernel, what it may be asked to use, and an operator compiled by just it."""
+"""Every kernel, the machines that it can be tested on, and operators that are compiled by one given kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from anydml.kernels.code.targets import Target, targets
 from anydml.kernels.contract.family import contraction
 from anydml.kernels.contract.panels.plan import PanelPlan
 from anydml.kernels.contract.problem import of_convolution, of_product
-from anydml.kernels.copy import copies  # which a family imports when it is needed, and tests patch before
+from anydml.kernels.copy import copies  # families import it when needed; it is imported here so that tests can change it before
 from anydml.kernels.kernel import Answer, Lower, Lowered, Machine, Refused
 from anydml.kernels.match.attention import attention
 from anydml.kernels.match.contraction import contractions
@@ -48,22 +48,22 @@ from anydml.schema.statement import Statement, stated
 
 Operator = type[Desc]
 DOT_PRODUCTS = {"avxvnni", "avx512vnni", "dotprod", "i8mm"}
-SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # how many times as many cases as by default
-"""All tests of an operator together take about four seconds of one core; what takes longer belongs to `make soak`."""
+SOAK = int(os.environ.get("ANYDML_SOAK", "1"))  # the factor by which `make soak` has more cases
+"""All tests of an operator take about four seconds of one core; longer ones are run by `make soak`."""
 CallsOf = Callable[[Any, str], list[None]]
 Ran = Callable[[int, int], None]
 Compared = Callable[[str, int, int], None]
 
 
 assert copies
-for _families in DEVICES.values():  # whose limits tests take away
+for _families in DEVICES.values():  # imported now, so that tests can change their limits
     for _imported in _families.values():
         _imported()
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A family of kernels, by name, with what imports it, as it serves an operator."""
+    """A family of kernels by name, with the function that imports it, for one operator."""
 
     name: str
     family: Callable[[], Lower]
@@ -82,7 +82,7 @@ def newest_of(checked: Checked[Desc]) -> Checked[Desc]:
 
 
 def plan_of(checked: Checked[Any], target: Target, threads: int) -> PanelPlan:
-    """The plan of a product or a convolution of integers, whatever it takes."""
+    """The plan of a product or a convolution of integers, whether or not the family would take it."""
     found = contraction(problem_of(checked))
     assert isinstance(found, MatrixProduct | Convolution), found
     return PanelPlan(of_product(found) if isinstance(found, MatrixProduct) else of_convolution(found), target, threads)
@@ -96,9 +96,9 @@ def _emitted(emit: Callable[..., str], target: Target, *arguments: Any) -> engin
 
 @contextmanager
 def code_left_out() -> Iterator[None]:
-    """Within it kernels are emitted and not compiled: for what asks which ones take a desc, and executes none.
+    """Within it, kernels are emitted and not compiled, for questions about which kernels take a desc.
 
-    What calls kernels is compiled, since it is kept; and nests are, which look at their machine code.
+    The code that calls kernels is compiled, because it is kept. So are nests, which inspect their machine code.
     """
     whole = engine.compiled
 
@@ -117,7 +117,7 @@ def takes(kernel: Kernel, checked: Checked[Desc], machine: Machine) -> bool:
 
 
 def compiled_by(kernel: Kernel, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
-    """An operator compiled by one kernel and no other; None where it refuses."""
+    """An operator compiled by this kernel, or None if it refuses."""
     assert kernel.implements is type(checked.desc)
     made = kernel.lower(newest_of(checked), machine)
     if isinstance(made, Refused):
@@ -139,7 +139,7 @@ def products_of_floats(statement: Statement) -> object:
 
 
 def in_nests(checked: Checked[Desc], statement: Statement) -> object:
-    """Every output's nest, with as few terms written out as it takes, or why one of them is none."""
+    """For every output, its loops with many and with few terms unrolled; or the reason why one cannot be a nest."""
     made = []
     for name, nest in statement.items():
         tries = [together((nest,), (checked.tensors[name].data_type,), many) for many in (MANY, 1)]
@@ -150,9 +150,9 @@ def in_nests(checked: Checked[Desc], statement: Statement) -> object:
 
 
 def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]:
-    """Every kernel of every device that serves an operator, each once, by one of its descs, or else its first example.
+    """Every kernel of every device for an operator, each once, by a desc or by the operator's first example.
 
-    The reference serves them all.
+    The reference serves all operators.
     """
     checked = newest_of(check(desc or example_desc(operator)))
     statement = stated(checked.desc)
@@ -178,7 +178,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
         "random": random_words(statement),
         "recurrence": recurrence(statement),
     }
-    # products are rows, too, which the kernels of products are there for
+    # products are rows too, but kernels of products compute them
     is_product = any(not isinstance(patterns[name], str) for name in ("contract:compiled", "contract.floats"))
     in_rows: object = rows(statement) if len(statement) == 1 else staged(statement)
     if len(statement) > 1 and isinstance(in_rows, str) and not checked.desc.spec.in_place:
@@ -189,7 +189,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
     for name, family in every.items():
         kernel = Kernel(name, family, operator)
         if name == "nests:compiled":
-            # nests are nearly all there is: they are looked at where nothing else is compiled
+            # nests can be nearly everything: they are tested for operators that no other compiled kernel takes
             if not taken and not isinstance(in_nests(checked, statement), str):
                 yield kernel
         elif not isinstance(patterns.get(name, patterns.get(name.split(":")[0])), str):
@@ -199,7 +199,7 @@ def kernels_of(operator: Operator, desc: Desc | None = None) -> Iterator[Kernel]
 
 
 def machines_for(kernel: Kernel) -> list[Machine]:
-    """The machines for a kernel: for a compiled one the instruction sets that there are here, with and without threads."""
+    """The machines to test a kernel on: for a compiled one, this processor's instruction sets, with and without threads."""
     if not kernel.name.endswith(":compiled"):
         return [Machine(None, 1)]
     rows = targets() if kernel.name.startswith("contract:") else without_dot_products()
@@ -207,23 +207,23 @@ def machines_for(kernel: Kernel) -> list[Machine]:
 
 
 def without_dot_products() -> tuple[Target, ...]:
-    """The instruction sets here, for kernels that emit no dot products: of those that differ in these alone, the widest.
+    """The instruction sets of this processor for kernels without dot products: of those that differ in these only, the widest.
 
-    In `make soak` all of them.
+    In `make soak`, all of them.
     """
     apart = {frozenset(target.features) - DOT_PRODUCTS: target for target in targets()}
     return targets() if SOAK > 1 else tuple(apart.values())
 
 
 def some(count: int, kernel: Kernel) -> int:
-    """So many examples; fewer for what is compiled, which takes a good part of a second each time that it is new."""
+    """The number of examples; fewer for compiled kernels, since a new one takes a large part of a second."""
     return max(1, SOAK * count // 6 if kernel.name.endswith(":compiled") else SOAK * count)
 
 
 def run(compiled: CompiledOperator, inputs: Mapping[str, Any], output: Any, *, initialize: bool = True) -> None:
-    """DirectML's sequence: owned inputs at initialize, the others at bind. `output` is that of an operator with one.
+    """Initialize with owned inputs, bind the others, and execute. output: the array of the only output, or arrays by name.
 
-    Names are those of `Desc.tensors`, `input_tensors[1]` in an array; of several outputs, `output` maps them to arrays.
+    Names are those of `Desc.tensors`, such as `input_tensors[1]` in an array of tensors.
     """
     outputs = output if isinstance(output, dict) else {compiled.desc.spec.outputs[0].name: output}
     if initialize and (owned := only_owned(compiled.desc, inputs)):
@@ -239,8 +239,8 @@ def only_owned(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def nested(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays by the names of `Desc.tensors` as `bind` takes them: a list for an array of tensors, without those of
-    which nothing is bound."""
+    """Arrays by the names of `Desc.tensors` in the form that `bind` takes: a list for an array of tensors, which is left out if
+    it has no arrays."""
     arguments: dict[str, Any] = {}
     for found in desc.tensors():
         if found.field.sized_by:
@@ -253,7 +253,7 @@ def nested(desc: Desc, named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat(desc: Desc, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays as `bind` takes them by the names of `Desc.tensors`."""
+    """Arrays in the form that `bind` takes, by the names of `Desc.tensors`."""
     arrays = {f.name for f in desc.spec.tensors if f.sized_by}
     found: dict[str, Any] = {}
     for name, value in arguments.items():

@@ -1,6 +1,6 @@
-"""The functions of expressions, and every table and file that knows some of them by name: what a new function touches.
+"""The functions of expressions, and every table and file that names some of them, which a new function must be added to.
 
-CONTRIBUTING.md has the same rows; `test_expression_functions.py` compares them, and looks for readers that are missing here.
+CONTRIBUTING.md has the same rows; `test_expression_functions.py` compares them, and finds files that are missing here.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ Need = Literal["always", "reals", "wholes", "where it pays"]
 
 
 class Reader(NamedTuple):
-    """tables: the names of a module's dicts and sets; none where the code compares names. need: which functions are there.
+    """A module that names functions. tables: the names of its dicts and sets, if the code has any. need: the functions they
+    need.
 
-    Always: all. Reals: those that machine code approximates, such as exp. Wholes: roundings to integers. Patterns that look for
-    one function (softmax, attention, gates) are no readers: a new function does not touch them.
+    always: all; reals: those that machine code approximates, such as exp; wholes: roundings to integers. Patterns that match
+    one function (softmax, attention, gates) are not listed, since a new function does not change them.
     """
 
     module: str

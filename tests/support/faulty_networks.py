@@ -1,4 +1,4 @@
-"""Integer networks with one fault: their tensors as a runtime with that fault would compute them, in NumPy's integers."""
+"""Integer networks with one fault: the tensors that a runtime with this fault would compute, in NumPy's integers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from digits import export  # of the folder above
 
 Array = npt.NDArray[Any]
 
-NODES = ("conv1", "conv2", "classify")  # those with weights, in order
-SCALES = (0.02, 0.03, 0.05, 0.1, 0.15)  # decimal scales put many values next to a tie
+NODES = ("conv1", "conv2", "classify")  # the nodes with weights, in order
+SCALES = (0.02, 0.03, 0.05, 0.1, 0.15)  # decimal scales, which make many results nearly ties
 
 
 def network(random: np.random.Generator, images: int) -> tuple[ModelProto, dict[str, Array]]:
-    """The digits' integer network with random weights, scales and images."""
+    """The digits' integer network with random weights and scales, and random images."""
     q: dict[str, Array] = {"image.scale": np.float32(1 / 255), "image.zero_point": np.array(0, np.uint8)}
     shapes = {"conv1": (8, 1, 3, 3), "conv2": (16, 8, 3, 3), "classify": (64, 10)}
     for name, shape in shapes.items():
@@ -36,7 +36,8 @@ def network(random: np.random.Generator, images: int) -> tuple[ModelProto, dict[
         q[f"{name}.bias"] = random.integers(-2000, 2000, columns).astype(np.int32)
         source = q["image.scale"] if name == "conv1" else q[f"{'conv1' if name == 'conv2' else 'conv2'}.scale"]
         terms = np.prod(shape) / columns
-        spread = float(source) * float(np.mean(q[f"{name}.weight_scale"])) * 73 * 100 * np.sqrt(terms)  # of the real outputs
+        # standard deviation of the real outputs, about
+        spread = float(source) * float(np.mean(q[f"{name}.weight_scale"])) * 73 * 100 * np.sqrt(terms)
         q[f"{output}.scale"] = np.float32(round(spread / 60, 1 - int(np.floor(np.log10(spread / 60)))))
         q[f"{output}.zero_point"] = np.array(128 if name == "classify" else 0, np.uint8)
     image = (random.integers(0, 256, (images, 1, 8, 8)) / 255).astype(np.float32)
@@ -44,12 +45,12 @@ def network(random: np.random.Generator, images: int) -> tuple[ModelProto, dict[
 
 
 def tensors(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Every tensor, exactly."""
+    """Every tensor, computed exactly."""
     return load(model).run(inputs, keep="all")
 
 
 def followed(model: ModelProto, known: dict[str, Array], node: str, output: Array) -> dict[str, Array]:
-    """The tensors where one node's output is another, and what follows is computed from it."""
+    """The tensors after one node's output is replaced, with all later nodes computed from it."""
     constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     found = {**known, node: output}
     later = False
@@ -78,7 +79,7 @@ def rows(node: NodeProto, given: list[Array], channels_last: bool) -> tuple[Arra
 
 
 def with_fault(model: ModelProto, node: NodeProto, known: Mapping[str, Array], fault: str, channels_last: bool) -> Array:
-    """A node's output: with "saturation" in 16 bits of each two products, or with "float32" requantisation."""
+    """A node's output with a fault: "saturation", each sum of two products in 16 bits, or "float32" requantisation."""
     given = operands(model, node, known)
     x_scale, w_scale, y_scale, y_zero_point = given[1], given[4], given[6], given[7]
     a, b = (m.astype(np.int64) for m in rows(node, given, channels_last))
@@ -93,7 +94,7 @@ def with_fault(model: ModelProto, node: NodeProto, known: Mapping[str, Array], f
         scaled = sums.astype(np.float32) * (x_scale * w_scale / y_scale)
         assert scaled.dtype == np.float32
         rounded = np.rint(scaled).astype(np.int64)
-    else:  # exact: float32 scales in float64 leave ties of decimal scales undecided, so these are integers
+    else:  # exact, in integers: in float64, ties of decimal scales would be undecided
         m, n = [], []
         for s in np.broadcast_to(w_scale, sums.shape[-1:]):
             top, bottom = (float(x_scale) * float(s)).as_integer_ratio()

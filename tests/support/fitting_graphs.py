@@ -1,4 +1,4 @@
-"""Random graphs of all operators, in which tensors fit: results are read as they lie, transposed, in part, repeated."""
+"""Random graphs of all operators with fitting tensors: operators read results as they are, transposed, repeated, or in part."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tensors import nested_strides
 from wired_graphs import EXAMPLES, MAPS, Made, Wired, Wiring, example_of, valid, with_tensors
 
 Array = NDArray[Any]
-TRIES = 12  # of operators, before one of them takes a tensor
-MOST = 4096  # elements of a tensor
+TRIES = 12  # attempts to find an operator that can read a tensor
+MOST = 4096  # the most elements of a tensor
 ELSEWHERE = (
     "CONVOLUTION",
     "GEMM",
@@ -35,7 +35,7 @@ ELSEWHERE = (
     "JOIN",
     "SPLIT",
 )
-# what graphs fuse and leave out stands beside what they are drawn of
+# operators that graphs fuse or leave out are drawn often
 SOMETIMES = [name for name in EXAMPLES if any(word in name for word in ELSEWHERE)]
 ACTIVATIONS = [operator for operator in operators.every() if operator.spec.fusable]
 FIRST = ((2, 3, 4, 5), (1, 2, 6, 7), (3, 17), (1, 1, 5, 70), (4, 4), (1, 3, 8, 8), (2, 33), (1, 2, 3, 2, 5))
@@ -51,7 +51,7 @@ NUMBERS = (
 
 
 def fitting_graph(rng: random.Random, device: dml.Device, names: Sequence[str], judge: dml.Device | None = None) -> Wired:
-    """Operators by name, each of which is in the graph, with others before and behind them."""
+    """A graph with these operators, each with others before and after it."""
     wiring = Wiring(rng, device, judge)
     for name in names:
         for _ in range(rng.choice((0, 1, 1))):
@@ -64,7 +64,7 @@ def fitting_graph(rng: random.Random, device: dml.Device, names: Sequence[str], 
 
 
 def _follow(rng: random.Random, wiring: Wiring, name: str) -> bool:
-    """Whether there is a node more, of an operator by name, which mostly reads what is there."""
+    """Add a node of this operator, which mostly reads earlier results, if possible; return whether one was added."""
     for _ in range(TRIES):
         desc, _ = example_of(rng, name)
         there = wiring.made[-rng.choice((1, 1, 1, 4)) :] if rng.random() < 0.8 else wiring.made
@@ -86,7 +86,7 @@ def _follow(rng: random.Random, wiring: Wiring, name: str) -> bool:
 
 
 def fit_to(rng: random.Random, desc: Desc, made: Made | None) -> tuple[Desc, dict[str, Made]] | None:
-    """An example with tensors of other sizes and types, one input of which reads a result; None where it takes none such."""
+    """An example with tensors of other sizes and types, one input of which reads the result `made`; None if no input can."""
     free = [t for t in desc.tensors() if t.field.role == INPUT and t.field.wire not in desc.spec.ruled]
     if not free:
         return desc, {}
@@ -113,18 +113,18 @@ def _fresh(rng: random.Random, old: TensorDesc) -> TensorDesc:
 
 
 def _view(rng: random.Random, made: Made, old: TensorDesc) -> TensorDesc | None:
-    """A tensor over the bytes of a result: its elements, or, where there are no gaps, any that fit there."""
+    """A tensor over the bytes of a result: its elements or, if it has no gaps, others in the same memory."""
     t = made.tensor
     if t.data_type.element_bits < 8 or old.data_type.element_bits < 8:
         alike = made.whole and t.total == old.total
         return replace(old, total_tensor_size_in_bytes=t.total) if alike else None
     kind = rng.random()
-    if made.whole and kind < 0.2:  # what the example has, of these bytes
+    if made.whole and kind < 0.2:  # the example's own tensor, in these bytes
         fits = old.element_bytes <= t.total
         return TensorDesc(old.data_type, old.sizes, total_tensor_size_in_bytes=t.total) if fits else None
     sizes, strides = list(t.sizes), list(t.explicit_strides)
     data_type = t.data_type
-    if made.whole and kind < 0.35 and t.total % (old.data_type.element_bits // 8) == 0:  # other numbers of the same bytes
+    if made.whole and kind < 0.35 and t.total % (old.data_type.element_bits // 8) == 0:  # the bytes as numbers of another type
         data_type = old.data_type
         sizes = [t.total // (old.data_type.element_bits // 8)]
         strides = [1]
@@ -140,7 +140,7 @@ def _view(rng: random.Random, made: Made, old: TensorDesc) -> TensorDesc | None:
     if way < 0.15:
         order = rng.sample(range(len(sizes)), len(sizes))
         sizes, strides = [sizes[i] for i in order], [strides[i] for i in order]
-    elif way < 0.3:  # a part of it
+    elif way < 0.3:  # a part of the tensor
         for at in range(len(sizes)):
             step = rng.choice((1, 1, 2))
             sizes[at] = rng.randint(1, max(1, sizes[at] // step)) if rng.random() < 0.5 else max(1, sizes[at] // step)
@@ -152,10 +152,10 @@ def _view(rng: random.Random, made: Made, old: TensorDesc) -> TensorDesc | None:
 
 
 def _outputs(rng: random.Random, desc: Desc) -> dict[str, TensorDesc]:
-    """The outputs that follow from a desc's inputs and attributes, now and then with gaps between their elements."""
+    """The outputs that follow from a desc's inputs and attributes, sometimes with gaps between their elements."""
     try:
         following = type(desc).outputs(desc)
-    except (NotImplementedError, ValueError, TypeError, IndexError, ZeroDivisionError):  # sizes of which nothing follows
+    except (NotImplementedError, ValueError, TypeError, IndexError, ZeroDivisionError):  # if these sizes have no output
         following = {}
     found = {}
     for t in desc.tensors():
@@ -174,7 +174,7 @@ def _outputs(rng: random.Random, desc: Desc) -> dict[str, TensorDesc]:
 
 
 def _activated(rng: random.Random, desc: Desc) -> Desc:
-    """The desc, now and then with another activation that is fused."""
+    """The desc, sometimes with another fused activation."""
     if getattr(desc, "fused_activation", desc) is desc or rng.random() < 0.5:
         return desc
     operator = rng.choice(ACTIVATIONS)
@@ -187,7 +187,7 @@ def _activated(rng: random.Random, desc: Desc) -> Desc:
 
 
 def _fed(rng: random.Random, wiring: Wiring, desc: Desc, sources: dict[str, Made]) -> tuple[Desc, dict[str, Made]]:
-    """Results for other inputs, too: those that lie alike, or that have the bytes."""
+    """Let further inputs read results: those of the same type and sizes, or of at least as many bytes."""
     sources, changes = dict(sources), {}
     for t in desc.tensors():
         if t.field.role != INPUT or t.name in sources or t.field.wire in desc.spec.ruled or rng.random() < 0.3:
@@ -204,7 +204,7 @@ def _fed(rng: random.Random, wiring: Wiring, desc: Desc, sources: dict[str, Made
 
 
 def given_to(rng: random.Random, wiring: Wiring, desc: Desc, sources: dict[str, Made]) -> tuple[dict[str, Array], set[str]]:
-    """Elements for the other inputs, drawn to hurt, that keep the rules about data; and those that change with no call."""
+    """Hostile data for the other inputs, which keep the rules about values; and the names of inputs that are constants."""
     given, constants = {}, set()
     generator = np.random.default_rng(rng.getrandbits(32))
     for t in desc.tensors():
@@ -229,7 +229,7 @@ def given_to(rng: random.Random, wiring: Wiring, desc: Desc, sources: dict[str, 
 
 
 def _kept(rng: random.Random, desc: Desc, sources: dict[str, Made], constants: set[str]) -> tuple[Desc, set[str]]:
-    """The desc with a part of the constants as inputs that are OWNED_BY_DML, and the others."""
+    """The desc with some constants as inputs that are OWNED_BY_DML, and the names of the other constants."""
     owned = {name for name in constants if "[" not in name and rng.random() < 0.5}
     changes = {t.name: replace(t.desc, flags=TensorFlags.OWNED_BY_DML) for t in desc.tensors() if t.name in owned}
     return with_tensors(desc, changes), constants - owned

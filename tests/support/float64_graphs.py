@@ -1,4 +1,4 @@
-"""Graphs of the binding's samples, evaluated in float64 by NumPy."""
+"""Evaluates the graphs of the binding's samples in float64, with NumPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def evaluate(desc: GraphDesc, inputs: Mapping[int, NDArray[np.float32]]) -> list[Array]:
-    """The outputs of a graph for the numbers that are bound to its inputs, in the order of their layout."""
+    """The outputs of a graph for the arrays that are bound to its inputs, in memory order."""
     memory: dict[tuple[int, int], Array] = {}
     for number, node in enumerate(desc.nodes):
         assert isinstance(node, OperatorNode)
@@ -46,7 +46,7 @@ def activated(desc: Any, x: Array) -> Array:
 
 
 def windows(x: Array, sizes: Any, desc: Any, fill: float) -> Array:
-    """The windows of an image: batch, channel, two places, two positions within the window."""
+    """The windows of an image, with dimensions batch, channel, position (two), element within the window (two)."""
     pads = [(0, 0), (0, 0), *zip(desc.start_padding, desc.end_padding, strict=True)]
     found = sliding_window_view(np.pad(x, pads, constant_values=fill), tuple(sizes), (2, 3))
     return found[:, :, :: desc.strides[0], :: desc.strides[1]]
@@ -56,7 +56,7 @@ def convolution(d: Any, x: dict[str, Array]) -> Array:
     image, filters, steps = x["input_tensor"], x["filter_tensor"], d.strides
     assert (set(d.dilations), d.mode.name) == ({1}, "CROSS_CORRELATION")
     first, last = d.start_padding, d.end_padding
-    if d.direction.name == "BACKWARD":  # an image with zeros between its elements, and the filter turned around
+    if d.direction.name == "BACKWARD":  # an image with zeros between its elements, and a reversed filter
         (n, c, h, w), (s, t) = image.shape, steps
         dilated = np.zeros((n, c, (h - 1) * s + 1, (w - 1) * t + 1))
         dilated[:, :, ::s, ::t] = image

@@ -19,7 +19,7 @@ Function = Callable[..., Approximate]
 
 
 def emitted(target: Target, function: Function, arguments: int, lanes: int) -> str:
-    """The kernel (count, values, guards, argument, ..): 1 for a guarded lane, 0 elsewhere."""
+    """The kernel (count, values, guards, argument, ..). guards: 1 for each element whose value is guarded, else 0."""
     body = Body(target)
     count = body.load("i64", "%arguments")
     pointers = [body.load("ptr", "%arguments", 8 * i) for i in range(1, arguments + 3)]
@@ -40,7 +40,7 @@ def emitted(target: Target, function: Function, arguments: int, lanes: int) -> s
 
 
 def applied(function: Function, target: Target, lanes: int, *xs: Doubles) -> tuple[Doubles, NDArray[np.bool_]]:
-    """The values and the guards; the arguments are filled up to whole vectors."""
+    """The values and whether they are guarded; the arguments are padded to whole vectors."""
     code = engine.compiled(emitted, target, function, len(xs), lanes)
     n = len(xs[0])
     padded = [np.concatenate([x, np.ones(-n % max(lanes, 1))]) for x in xs]

@@ -1,7 +1,7 @@
-"""Plans for operators whose rules ask for more than kinds and rows say. Valid by construction: nothing is thrown away.
+"""Plans for operators whose rules are not covered by kinds of fields and support rows.
 
-What a level takes of SLICE is typed in here by hand, from the documentation, and not read from the
-operator files: otherwise a row that is missing there would be missing here too.
+All plans are valid by construction: none is thrown away. What a level allows for SLICE is written here by hand, from the
+documentation. If it were read from the operator files, a type that is missing there would not be tested.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Generator = Callable[[st.DrawFn, FeatureLevel], Plan]
 
 
 def by_kinds(draw: st.DrawFn, name: str, level: FeatureLevel) -> Plan:
-    """The plan that kinds and rows give, for a generator to change."""
+    """The plan of `planned`, which a generator then changes."""
     operator = operators.find(name)
     assert operator is not None
     return planned(draw, operator, level)
@@ -56,7 +56,7 @@ def slice1(draw: st.DrawFn, level: FeatureLevel) -> Plan:
         offset = draw(st.integers(0, size - 1))
         window = draw(st.integers(1, size - offset))
         stride = draw(st.one_of(st.integers(1, window + 1), st.sampled_from((1, 2**31 - 1, 2**31))))
-        # an INT has one number more below zero than above
+        # an INT has one more negative number than positive ones
         stride = -stride if stride == 2**31 or draw(st.booleans()) else stride
         offsets.append(offset)
         windows.append(window)
@@ -84,7 +84,7 @@ def slice_(draw: st.DrawFn, level: FeatureLevel) -> Plan:
         offset = draw(st.integers(0, extent - 1))
         room = extent - 1 - offset
         size = draw(st.integers(1, room + 1))
-        # the only element of its dimension may be followed by any stride
+        # a dimension with a single element may have any stride
         stride = draw(st.sampled_from((1, 2, 2**31, 2**32 - 1)) if size == 1 else st.integers(1, room // (size - 1)))
         offsets.append(offset)
         sizes.append(size)
@@ -117,7 +117,7 @@ def quantize_linear(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 
 
 def any_output_type(name: str) -> Generator:
-    """A generator for an operator whose output may have several types, of which `outputs` names one."""
+    """A generator for an operator whose output may have several types, while `outputs` returns only one."""
 
     def plan(draw: st.DrawFn, level: FeatureLevel) -> Plan:
         made = by_kinds(draw, name, level)
@@ -138,7 +138,7 @@ def value_scale(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 
 def identity(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     plan = by_kinds(draw, "ELEMENT_WISE_IDENTITY", level)
-    if draw(st.integers(0, 39)) != 17:  # nearly always a copy, which kernels of copies are to be asked for
+    if draw(st.integers(0, 39)) != 17:  # nearly always without it, so that kernels of copies are tested
         plan["scale_bias"] = None
     return plan
 
@@ -157,7 +157,7 @@ def power(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 
 
 def quantization(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
-    """QUANTIZE or DEQUANTIZE: a tensor, and a scale and perhaps a zero point for each of its blocks."""
+    """QUANTIZE or DEQUANTIZE: a tensor, and for each of its blocks a scale and perhaps a zero point."""
     real, quantized = draw(st.sampled_from(FLOAT_TYPES)), draw(st.sampled_from((*EIGHT_BIT, DataType.INT4, DataType.UINT4)))
     blocks = draw(st.integers(1, 8).flatmap(sizes_of))
     most = {1: 4, 2: 3, 3: 2}.get(len(blocks), 2 if math.prod(blocks) < 9 else 1)
@@ -177,7 +177,7 @@ def quantization(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
 
 
 def parts_along(draw: st.DrawFn, name: str, level: FeatureLevel, wire: str) -> tuple[Plain, tuple[Plain, ...], int]:
-    """A tensor, one to three parts that it is made of along an axis, and the axis."""
+    """A tensor, one to three parts that make it up along an axis, and the axis."""
     row = table_of(name, level, wire)
     data_type, rank = (
         draw(st.sampled_from(row.data_types)),
@@ -205,7 +205,8 @@ def split(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 def padding(draw: st.DrawFn, level: FeatureLevel, name: str = "PADDING") -> Plan:
     plan = by_kinds(draw, name, level)
     rank = len(plan["input_tensor"].sizes)
-    padded = set(range(rank)) if rank < 4 else {draw(st.integers(0, rank - 1)) for _ in range(2)}  # that it stays small
+    # at most two, so that the output is small
+    padded = set(range(rank)) if rank < 4 else {draw(st.integers(0, rank - 1)) for _ in range(2)}
     for end in ("start_padding", "end_padding"):
         plan[end] = tuple(draw(st.sampled_from((0, 1, 2, 5))) if i in padded else 0 for i in range(rank))
     too_new = {PaddingMode.WRAP: level < FeatureLevel.FL_6_4, PaddingMode.SYMMETRIC: level < FeatureLevel.FL_3_0}
@@ -223,7 +224,8 @@ def gather(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     sizes, rank, axis = list(plan["input_tensor"].sizes), len(plan["input_tensor"].sizes), plan["axis"]
     count = draw(st.integers(0, rank))
     taken = [draw(st.integers(1, 3 if rank < 5 else 2)) for _ in range(count)]
-    for i in range(count - 1):  # with so many dimensions of indices, the first ones of the output are ones and left out
+    # other dimensions of 1: the output has as many dimensions as the input, and leading ones are left out
+    for i in range(count - 1):
         if i < axis:
             sizes[i] = 1
         elif i < axis + count:
@@ -246,7 +248,7 @@ def top_k1(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 
 
 def rows_of(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
-    """The plan of an operator of effective rank 2."""
+    """The plan of an operator whose inputs have at most two dimensions above 1."""
     plan = by_kinds(draw, name, level)
     data_type, sizes = plan["input_tensor"]
     ones = len(sizes) - 2
@@ -278,7 +280,7 @@ def reduce(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 
 
 def pooling(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
-    """A window of any pooling operator over a small tensor: padding may be wider than it, and sizes rounded up."""
+    """A pooling operator over a small tensor: padding may be wider than the window, and sizes may be rounded up."""
     row = table_of(name, level, "InputTensor")
     data_type = draw(st.sampled_from(row.data_types))
     spatial = draw(st.integers(row.dimension_counts[0], row.dimension_counts[-1])) - 2
@@ -330,7 +332,7 @@ def pooling_gradient(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
 
 
 def pooling_parameters(draw: st.DrawFn, x: Plain, channels: int) -> Plan:
-    """Scales and zero points for all or by channel, and the type of the output."""
+    """Scales and zero points for the whole tensor or by channel, and the type of the output."""
 
     def parameter(data_type: DataType) -> Plain:
         rank = draw(st.integers(1, 5))
@@ -382,7 +384,7 @@ def lstm(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 
 
 def recurrent(draw: st.DrawFn, level: FeatureLevel, name: str, gates: int, functions: int) -> Plan:
-    """RNN or GRU, with this many gates in the weights and activations of each direction."""
+    """RNN or GRU. gates: in the weights; functions: the number of activations of each direction."""
     data_type = draw(st.sampled_from(FLOAT_TYPES))
     steps, batch, inputs, hidden = (draw(st.integers(1, 2)) for _ in range(4))
     direction = draw(st.sampled_from(("FORWARD", "BACKWARD", "BIDIRECTIONAL")))
@@ -460,6 +462,6 @@ GENERATORS: Mapping[str, Generator] = {
 
 
 def plan_of(draw: st.DrawFn, operator: type[Desc], level: FeatureLevel) -> Plan:
-    """A valid plan of an operator: its own generator's, or that of its kinds and rows."""
+    """A valid plan of an operator, by its own generator or by `planned`."""
     own = GENERATORS.get(operator.spec.name)
     return planned(draw, operator, level) if own is None else own(draw, level)

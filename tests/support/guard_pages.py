@@ -1,4 +1,4 @@
-"""Buffers between unmapped pages: a byte read or written outside them ends the process."""
+"""Buffers next to unmapped pages: a read or write outside of a buffer ends the process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AVAILABLE = sys.platform != "win32"
 
 
 def guarded(nbytes: int, *, at_end: bool) -> NDArray[np.uint8]:
-    """So many bytes, zeroed, with an inaccessible page right behind them (`at_end`) or right before them."""
+    """`nbytes` zeros with an inaccessible page directly after them (`at_end`), or directly before them."""
     pages = -(-nbytes // PAGE)
     memory = mmap.mmap(-1, (pages + 2) * PAGE)
     whole = np.frombuffer(memory, np.uint8)
@@ -32,7 +32,7 @@ def guarded(nbytes: int, *, at_end: bool) -> NDArray[np.uint8]:
 def place(
     sizes: Sequence[int], strides: Sequence[int], dtype: np.dtype[Any], *, at_end: bool, canary: int = 0
 ) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """An array of those strides (in elements, not negative) that fills a guarded buffer, and the buffer itself.
+    """An array with these strides (in elements, not negative) that fills a guarded buffer, and the buffer itself.
 
     Every byte of the buffer starts as `canary`.
     """

@@ -1,8 +1,8 @@
-"""Quantized products at which an implementation that is nearly exact goes wrong, built on purpose.
+"""Quantized products that inexact implementations compute wrongly.
 
-Random data hardly ever meets a tie, so these cases are steered: ties and numbers next to ties, scales at the ends of
-float32, sums that int32 cannot hold, every granularity, every combination of types. All generators are deterministic:
-the same seed gives the same cases. Like the oracle, nothing of anydml is imported.
+Random data rarely have ties, so these cases are constructed: ties and numbers close to ties, scales at the ends of float32,
+sums that exceed int32, every granularity, every combination of types. All generators are deterministic: the same seed gives the
+same cases. Like the oracle, this module imports nothing of anydml.
 """
 
 import random
@@ -31,7 +31,7 @@ TYPE_COMBINATIONS: tuple[tuple[DType, DType, DType], ...] = tuple(product((INT8,
 
 @dataclass(frozen=True, eq=False)
 class QuantizedCase:
-    """The operands of one QUANTIZED_LINEAR_MATRIX_MULTIPLY, with the sizes that a desc would give them."""
+    """The operands of a QUANTIZED_LINEAR_MATRIX_MULTIPLY, with the sizes of their descs."""
 
     name: str
     a: Array
@@ -44,7 +44,7 @@ class QuantizedCase:
     output_zero_point: Array | None
     output_type: DType
     distance_to_tie: Fraction | None = None
-    """The distance of the real value of *every* output element from a tie, before the zero point; None: not steered."""
+    """The distance of the real value of *every* output element from a tie, before the zero point; None if it is not known."""
 
     def __str__(self) -> str:
         return self.name
@@ -59,7 +59,7 @@ class QuantizedCase:
         )
 
     def in_four_dimensions(self) -> "QuantizedCase":
-        """The same case with four sizes everywhere, as the oldest feature level asks."""
+        """The same case with four dimensions, as the oldest feature level requires."""
 
         def four(array: Array) -> Array:
             return array.reshape((1,) * (4 - array.ndim) + array.shape)
@@ -78,7 +78,7 @@ class QuantizedCase:
 
 
 def expected(case: QuantizedCase) -> Array:
-    """The exact result, by the fastest of the oracle's roads that takes the case."""
+    """The exact result, by the fastest function of the oracle that supports the case."""
     lo, hi = limits(case.output_type)
     per_tensor = (case.a_scale, case.b_scale, case.output_scale, case.output_zero_point)
     if any(array is not None and array.size > 1 for array in per_tensor):
@@ -105,12 +105,12 @@ def limits(data_type: DType) -> tuple[int, int]:
 
 
 def nearest_float32(x: Fraction) -> int:
-    """The bits of the usable float32 nearest to x: never zero, never infinite."""
+    """The bits of the float32 scale nearest to x, which is neither zero nor infinite."""
     sign = 1 << 31 if x < 0 else 0
     x = abs(x)
     exponent = max(x.numerator.bit_length() - x.denominator.bit_length() - 24, -149)
     significand = oracle.round_half_even(x / Fraction(2) ** exponent)
-    if significand >= 1 << 24:  # the estimate of the exponent is exact or one too low
+    if significand >= 1 << 24:  # the exponent is exact or too low by one
         exponent += 1
         significand = oracle.round_half_even(x / Fraction(2) ** exponent)
     if significand == 1 << 24:
@@ -132,7 +132,7 @@ def float32_bits(significand: int, exponent: int = 0) -> int:
 
 
 def scales_of(bits: int | Iterable[int], sizes: Sequence[int] = (1, 1)) -> NDArray[np.float32]:
-    """A float32 array from bit patterns; a single pattern is repeated."""
+    """A float32 array from bit patterns; a single pattern is repeated for all elements."""
     patterns = [bits] * prod(sizes) if isinstance(bits, int) else list(bits)
     return np.array(patterns, np.uint32).view(np.float32).reshape(sizes)
 
@@ -148,10 +148,10 @@ def _random_array(rng: random.Random, sizes: Sequence[int], data_type: DType) ->
 def vectors_with_sum(
     q: int, k: int, rng: random.Random, a_type: DType = UINT8, b_type: DType = UINT8
 ) -> tuple[Array, int, Array, int]:
-    """A row, its zero point, a column and its zero point whose K products sum to exactly q; K >= 8.
+    """A row, its zero point, a column and its zero point whose K products have the sum q exactly; K >= 8.
 
-    The zero points lie somewhere in the middle where that leaves enough room, and at or near the ends of their types
-    where q is large. What is too large for K is a ValueError.
+    The zero points are in the middle of their types if q is small enough, and at or near the ends of the types if it is large.
+    ValueError if q is too large for K.
     """
     (a_lo, a_hi), (b_lo, b_hi) = limits(a_type), limits(b_type)
     if abs(q) <= 2000 * k:
@@ -160,11 +160,11 @@ def vectors_with_sum(
         room = rng.randrange(16) if abs(q) <= 40000 * k else 0
         a_zero_point, b_zero_point = a_lo + room, b_lo + room if q > 0 else b_hi - room
 
-    # From here on, a and b are the numbers less their zero points.
+    # From here on, a and b are numbers minus their zero points.
     ranges = ((a_lo - a_zero_point, a_hi - a_zero_point), (b_lo - b_zero_point, b_hi - b_zero_point))
     a, b = ([rng.randint(lo, hi) or (1 if hi > 0 else -1) for _ in range(k)] for lo, hi in ranges)
-    # The first two products bring the sum home exactly: one in steps of a hundred, one in steps of one. They use the
-    # longer side of either range and start near the middle of it, so that there is room both ways.
+    # The first two products make the sum exact, one in steps of a hundred, one in steps of one. They use the longer side of
+    # either range and begin near its middle, so that they can change in both directions.
     a_side, b_side = (1 if hi >= -lo else -1 for lo, hi in ranges)
     b[0], b[1] = 100 * b_side, b_side
     rest = q - 50 * a_side * b[0] - sum(x * y for x, y in zip(a[2:], b[2:], strict=True))
@@ -189,7 +189,7 @@ def vectors_with_sum(
     return row, a_zero_point, column, b_zero_point
 
 
-# --- next to a tie ---
+# --- close to ties ---
 
 
 class NearTie(NamedTuple):
@@ -204,7 +204,7 @@ class NearTie(NamedTuple):
 
 
 class _Region(NamedTuple):
-    """Where to look for near-ties: exponents of the scales of A and the output; that of B follows from them."""
+    """Exponents of the scales of A and the output for a search of near-ties; the exponent of B's scale follows from them."""
 
     a_exponent: int
     y_exponent: int
@@ -223,10 +223,10 @@ NEAR_TIE_REGIONS = {
 
 
 def near_tie(rng: random.Random, largest_q: int, region: str = "ordinary scales", tries: int = 200) -> NearTie:
-    """The nearest of several near-ties with |q| <= largest_q, relative to the half-integer.
+    """The near-tie with the least relative distance from the half-integer among several with |q| <= largest_q.
 
-    With integer significands A, B and Y, q / Y shall be close to x = h * 2**shift / (A * B): a best rational
-    approximation under two bounds, so a convergent of the continued fraction of x, relatively about 1 / (q * Y) off.
+    With integer significands A, B and Y, q / Y should be close to x = h * 2**shift / (A * B). The best rational approximations
+    with bounded terms are convergents of the continued fraction of x, with a relative error of about 1 / (q * Y).
     """
     where = NEAR_TIE_REGIONS[region]
     y_bound = 1 << where.y_significand_bits
@@ -235,7 +235,7 @@ def near_tie(rng: random.Random, largest_q: int, region: str = "ordinary scales"
         a = rng.randrange(1 << where.a_significand_bits - 1, 1 << where.a_significand_bits)
         b = rng.randrange(1 << 23, 1 << 24)
         twice_half = 2 * rng.randrange(250) + 1
-        # q and Y shall reach their bounds together, so x has to be largest_q / y_bound, up to a factor of two.
+        # For terms close to both bounds, x has to be largest_q / y_bound, up to a factor of two.
         shift = (2 * a * b * largest_q // (twice_half * y_bound)).bit_length() - 1
         x_numerator, x_denominator = twice_half << shift, 2 * a * b
         best = None
@@ -247,7 +247,7 @@ def near_tie(rng: random.Random, largest_q: int, region: str = "ordinary scales"
             continue
         q, y = best
         difference = abs(q * x_denominator - y * x_numerator)
-        if difference:  # else it is a tie, not a near one
+        if difference:  # without a difference it is a tie
             found.append((Fraction(difference, y * x_numerator), (q, a, b, y, twice_half, shift)))
     distance, (q, a, b, y, twice_half, shift) = min(found)
     sign_q, sign_a, sign_b, sign_y = (rng.choice((1, -1)) for _ in range(4))
@@ -273,12 +273,12 @@ def _convergents(numerator: int, denominator: int) -> Iterator[tuple[int, int]]:
 
 
 def near_ties(seed: int = 0, count: int = 48) -> Iterator[QuantizedCase]:
-    """Products of which every element lies next to a tie: mostly closer than float64 can tell."""
+    """Products with every element close to a tie, mostly closer than float64 can tell."""
     rng = random.Random(seed)
     for i in range(count):
         a_type, b_type, output_type = TYPE_COMBINATIONS[i % 8]
         region = list(NEAR_TIE_REGIONS)[i // 2 % len(NEAR_TIE_REGIONS)]
-        # Up to 2,000 a product, the zero points may lie in the middle of their types; that wants a larger K.
+        # With sums up to 2,000 * K, zero points can be in the middle of their types; this needs a larger K.
         central = i % 3 == 0
         k = 140_000 if i % 11 == 7 else rng.choice((4095, 4096) if central else (1023, 2048, 4095, 4096))
         tie = near_tie(rng, k * (2000 if central else 60_000), region)
@@ -290,9 +290,9 @@ def near_ties(seed: int = 0, count: int = 48) -> Iterator[QuantizedCase]:
 def _steered(
     name: str, tie: NearTie, k: int, m: int, n: int, rng: random.Random, types: tuple[DType, DType, DType]
 ) -> QuantizedCase:
-    """M equal rows and N equal columns, so that every lane and every remainder of a kernel meets the near-tie.
+    """M equal rows and N equal columns, so that every lane and every remainder of a kernel has the near-tie.
 
-    Per row and per column only the signs of the scales differ: the other side of zero is just as near to a tie.
+    Scales of rows and of columns differ only in their signs: the negative of a near-tie is as close to a tie.
     """
     a_type, b_type, output_type = types
     row, a_zero_point, column, b_zero_point = vectors_with_sum(tie.q, k, rng, a_type, b_type)
@@ -304,7 +304,7 @@ def _steered(
     a_scale = scales_of(signs(tie.a_bits, m), (m, 1)) if fine else scales_of(tie.a_bits)
     b_scale = scales_of(signs(tie.b_bits, n), (1, n)) if fine else scales_of(tie.b_bits)
     output_scale = scales_of(signs(tie.y_bits, m), (m, 1)) if fine else scales_of(tie.y_bits)
-    # A zero point with which both neighbours of the tie stay in range; else saturation would hide a wrong choice.
+    # A zero point with which both neighbours of the tie are in range: saturation would hide a wrong rounding.
     lo, hi = limits(output_type)
     floor = tie.half.numerator // 2
     output_zero_point = rng.randint(max(lo, lo - floor), min(hi, hi - floor - 1))
@@ -327,11 +327,11 @@ def _type_names(*types: DType) -> str:
     return " ".join(str(t) for t in types)
 
 
-# --- on a tie ---
+# --- ties ---
 
 
 def exact_ties(seed: int = 0) -> Iterator[QuantizedCase]:
-    """Products of which every element is a tie: a * b / y = 1 / (2 * odd), and all sums are odd multiples of odd."""
+    """Products with a tie in every element: a * b / y = 1 / (2 * odd), and all sums are odd multiples of odd."""
     rng = random.Random(seed)
     significands = ((1, 1, 1), (3, 5, 3), (-7, 9, 5), (11, -13, 7), (1023, 1021, 3))  # a, b, odd
     for i, (types, (a, b, odd)) in enumerate(product(TYPE_COMBINATIONS, significands)):
@@ -357,7 +357,7 @@ def _tie_case(
     rng: random.Random,
     types: tuple[DType, DType, DType],
 ) -> QuantizedCase:
-    """Sums that are odd multiples of `odd`: one product of K matters, in the others A equals its zero point."""
+    """Sums that are odd multiples of `odd`: of the K products one is not 0; in the others, A equals its zero point."""
     m, k, n = 7, rng.randint(1, 70), 37
     zero_points = [rng.randint(limits(t)[0] + 64, limits(t)[1] - 64) for t in types[:2]]
     a = np.full((m, k), zero_points[0], types[0])
@@ -409,14 +409,14 @@ EXTREME_SCALES: dict[str, tuple[int, int, int]] = {
 
 
 def extreme_scales(seed: int = 0) -> Iterator[QuantizedCase]:
-    """Scales at the ends of float32, in all eight combinations of signs, over sums small enough to show them."""
+    """Scales at the ends of float32 with all eight combinations of signs, and sums so small that the results are in range."""
     rng = random.Random(seed)
     every = product(EXTREME_SCALES.items(), product((0, 1 << 31), repeat=3))
     for i, ((name, bits), signs) in enumerate(every):
         types = TYPE_COMBINATIONS[(i + i // 8) % 8]
         m, k, n = rng.randint(1, 4), rng.randint(1, 6), rng.randint(1, 20)
         zero_points = [rng.randint(*limits(t)) for t in types]
-        # Deviations of up to 12 keep the sums small; clipping at the ends of the type does no harm.
+        # Differences of up to 12 from the zero point keep the sums small; they may be clipped at the ends of the type.
         a, b = (
             np.clip(np.array([z + rng.randint(-12, 12) for _ in range(prod(sizes))]), *limits(t)).astype(t).reshape(sizes)
             for z, t, sizes in zip(zero_points, types, ((m, k), (k, n)), strict=False)
@@ -436,14 +436,14 @@ def extreme_scales(seed: int = 0) -> Iterator[QuantizedCase]:
         )
 
 
-# --- sums that int32 does not hold ---
+# --- sums that exceed int32 ---
 
 
 def long_sums(seed: int = 0) -> Iterator[QuantizedCase]:
-    """K at and beyond the last one at which int32 holds every sum, with an output scale that brings them into range.
+    """K at and above the largest value for which int32 holds every sum, with an output scale that brings results into range.
 
-    Each operand is full of one end of its type and its zero point is the other. Where they are the same end the sum is
-    zero, though a sum of the plain products has wrapped. The last row and column are random, for contrast.
+    Each operand consists of one end of its type, and its zero point is the other end. If both are the same end, the sum is
+    zero, although sums of products without zero points wrap. The last row and column are random.
     """
     rng = random.Random(seed)
     for k in (33_025, 33_026, 140_000):
@@ -475,9 +475,9 @@ def long_sums(seed: int = 0) -> Iterator[QuantizedCase]:
 def parameter_sizes(
     rank: int, rows: int = 1, columns: int = 1, batch: Sequence[int] = (), per_batch: Sequence[bool] = (True, True)
 ) -> tuple[int, ...]:
-    """Sizes of a scale or zero point with the given rank; what does not fit into the rank is one for all.
+    """The sizes of a scale or zero point with this rank. Dimensions that do not fit into the rank have a single parameter.
 
-    `batch` is the product's own, of up to two dimensions, right-aligned; `per_batch` says along which of them to vary.
+    batch: that of the product, of up to two dimensions, right-aligned; per_batch: along which of them the parameter varies.
     """
     padded = (1,) * (2 - len(batch)) + tuple(batch)
     leading = [size if vary else 1 for size, vary in zip(padded, per_batch, strict=True)]
@@ -485,7 +485,7 @@ def parameter_sizes(
 
 
 def granularities(seed: int = 0, count: int = 160) -> Iterator[QuantizedCase]:
-    """Scales and zero points of every granularity, batch included, over products of 2 to 4 dimensions."""
+    """Scales and zero points of every granularity, also by batch, for products of 2 to 4 dimensions."""
     rng = random.Random(seed)
     for i in range(count):
         types = TYPE_COMBINATIONS[i % 8]
@@ -504,7 +504,7 @@ def granularities(seed: int = 0, count: int = 160) -> Iterator[QuantizedCase]:
             scales_of((rng.randrange(low, high) | rng.getrandbits(1) << 31 for _ in range(prod(size))), size)
             for size, (low, high) in zip(
                 map(sizes, axes),
-                # About 0.01 for A and B, and for the output what brings sums of a few products into range.
+                # about 0.01 for A and B, and for the output a scale that brings sums of a few products into range
                 ((0x3C000000, 0x3C800000), (0x3C000000, 0x3C800000), (0x3C800000, 0x3D800000)),
                 strict=True,
             )
@@ -526,13 +526,14 @@ def granularities(seed: int = 0, count: int = 160) -> Iterator[QuantizedCase]:
         )
 
 
-# --- everything with one product ---
+# --- all pairs of numbers ---
 
 ONE_ELEMENT_SCALES: dict[str, tuple[int, int, int]] = {
     "1/2": (float32_bits(1), float32_bits(1, -1), float32_bits(1)),
     "1/6": (float32_bits(3), float32_bits(5, -7), float32_bits(90, -7)),
     "-1/10": (float32_bits(-1, 40), float32_bits(3, -50), float32_bits(30, -10)),
-    "1/510": (float32_bits(1, -140), float32_bits(1, 20), float32_bits(510, -120)),  # spreads all sums over the output
+    # distributes all sums over the output's range
+    "1/510": (float32_bits(1, -140), float32_bits(1, 20), float32_bits(510, -120)),
     "3/2": (float32_bits(3, -2), float32_bits(1, -1), float32_bits(1, -2)),
     "decimal": EXTREME_SCALES["decimal"],
 }
@@ -542,10 +543,11 @@ def exhaustive_one_element(
     types: Iterable[tuple[DType, DType, DType]] = TYPE_COMBINATIONS,
     scales: Iterable[str] = tuple(ONE_ELEMENT_SCALES),
 ) -> Iterator[QuantizedCase]:
-    """Every number by every number, 65,536 products of one element in a case: A is a column of 256, B a row of 256.
+    """Every number times every number: each case has 65,536 products of one element, since A is a column of 256, B a row of
+    256.
 
-    Over zero points at both ends and in the middle of each type, and over scales of which most make ties. All types and
-    scales together are 1,296 cases, 85 million products.
+    The zero points are at both ends and in the middle of each type, and most scales cause ties. All types and scales together
+    have 1,296 cases, 85 million products.
     """
     for (a_type, b_type, output_type), key in product(types, scales):
         every_a, every_b = (np.arange(256).astype(np.uint8).view(t) for t in (a_type, b_type))
@@ -567,7 +569,7 @@ def exhaustive_one_element(
             )
 
 
-# --- anything ---
+# --- any case ---
 
 _POSITIVE_SCALE_BITS = st.one_of(
     st.integers(nearest_float32(Fraction(1, 1024)), nearest_float32(Fraction(64))),
@@ -577,14 +579,14 @@ _POSITIVE_SCALE_BITS = st.one_of(
     st.integers(float32_bits(1, 100), 0x7F7FFFFF),  # huge
 )
 SCALE_BITS = st.builds(lambda bits, sign: bits | sign, _POSITIVE_SCALE_BITS, st.sampled_from((0, 1 << 31)))
-"""Strategy: the bit patterns of usable scales of every kind."""
+"""Strategy: the bit patterns of valid scales of every kind."""
 
 _OUTPUT_STEPS = st.one_of(st.sampled_from((1, 2, 4, 6, 10, 14, 100, 510)), st.integers(1, 3000))
 
 
 @st.composite
 def quantized_cases(draw: st.DrawFn) -> QuantizedCase:
-    """Strategy: any legal small case, batch extension included. Valid by construction: nothing is filtered."""
+    """Strategy: any legal small case, also with batches. It is valid by construction: nothing is filtered."""
     types = draw(st.sampled_from(TYPE_COMBINATIONS))
     batch = draw(st.lists(st.integers(1, 3), max_size=2))
     m, k, n = draw(st.integers(1, 6)), draw(st.integers(1, 9)), draw(st.integers(1, 6))
@@ -605,7 +607,7 @@ def quantized_cases(draw: st.DrawFn) -> QuantizedCase:
     a_scale, b_scale = (scales(sizes(axis), SCALE_BITS) for axis in axes[:2])
     output_bits = SCALE_BITS
     if draw(st.booleans()):
-        # Scales drawn apart nearly always lead to all zeros or to saturation; these are a few products apart.
+        # Independent scales would nearly always lead to zeros or to saturation; this one is the size of a few products.
         one_step = oracle.float32_fraction(int(a_scale.view(np.uint32).flat[0]))
         one_step *= oracle.float32_fraction(int(b_scale.view(np.uint32).flat[0]))
         output_bits = _OUTPUT_STEPS.map(lambda steps: nearest_float32(one_step * steps))

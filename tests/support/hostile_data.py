@@ -1,4 +1,4 @@
-"""Arrays drawn to hurt: so that sums of few terms land on ties, cancel to zero, underflow and overflow."""
+"""Arrays with hostile data: sums of few terms are ties, cancel to zero, underflow and overflow."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ KINDS = ("ordinary", "specials", "ties", "cancelling", "wide", "small")
 def values(data_type_name: str, size: int | tuple[int, ...], rng: np.random.Generator, kind: str) -> Array:
     """An array of a data type ("FLOAT32", "INT8", ...).
 
-    ordinary: normally distributed, or all integers alike. specials: NaN with payloads, infinities, zeros, subnormals, the
-    largest; the limits of integers. ties: significands of few bits, one precision apart. cancelling: few magnitudes, every
-    second element the negative of the one before. wide: any finite bit pattern. small: integers near zero, -0 among them.
+    ordinary: normally distributed floats; integers with equal probability. specials: NaN with payloads, infinities, zeros,
+    subnormals, the largest numbers; the limits of integers. ties: significands of few bits, with exponents one precision apart.
+    cancelling: few magnitudes; every second element is the negative of the one before. wide: any finite bit pattern. small:
+    integers near zero, among them -0.
     """
     if kind not in KINDS:
         raise ValueError(f"{kind} is none of {', '.join(KINDS)}")
@@ -36,7 +37,7 @@ def _floats(dtype: np.dtype[Any], count: int, rng: np.random.Generator, kind: st
     if kind == "specials":
         return rng.choice(_special_bits(dtype), count).view(dtype)
     if kind == "ties":
-        # k * 2**-e next to one precision below it: sums of two or three lie halfway between neighbours, or one step off
+        # k * 2**-e and numbers one precision below it: sums of two or three are halfway between neighbours, or close to that
         distance = rng.choice([0, 0, precision - 1, precision, precision + 1], count)
         integers = rng.integers(1, 8, count) * rng.choice([-1, 1], count)
         return np.ldexp(integers.astype(np.float64), 2 - distance).astype(dtype)

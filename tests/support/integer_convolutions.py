@@ -1,6 +1,6 @@
-"""Convolutions of 8-bit integers in any layout, with every number chosen, and the exact results of the oracle.
+"""Convolutions of 8-bit integers with any layout and given numbers, and the oracle's exact results.
 
-Like the oracle, nothing of anydml is imported.
+Like the oracle, this module imports nothing of anydml.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ LAYOUTS = ("packed", "packed", "padded", "stepped", "permuted")
 
 @dataclass(frozen=True)
 class Recipe:
-    """The description of a case. windows: for each spatial dimension the input's size, the filter's, stride, dilation and
-    both paddings. by_channel: whether the filter's scale and zero point, each, differ by output channel."""
+    """The description of a case.
+
+    windows: for each spatial dimension, the sizes of input and filter, stride, dilation and both paddings. by_channel: whether
+    the filter's scale, and its zero point, differ by output channel.
+    """
 
     types: tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]]
     batch: int
@@ -49,7 +52,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Case:
-    """A recipe carried out."""
+    """A recipe with its arrays."""
 
     recipe: Recipe
     attributes: dict[str, Any]
@@ -59,7 +62,7 @@ class Case:
 
 
 def random_recipe(rng: random.Random) -> Recipe:
-    """Any recipe: small, now and then of many channels, many filters, or long rows."""
+    """Any recipe: mostly small, sometimes with many channels, many filters or long rows."""
     windows = []
     for _ in range(rng.choice((1, 2, 2, 2))):
         taps, stride, dilation = (
@@ -121,7 +124,7 @@ def make(r: Recipe) -> Case:
         del placed[name]
     shape = (r.batch, channels, *r.outputs)
     sums = contractions.convolved(attributes, {name: x.tensor for name, x in placed.items()}, shape)
-    expected = sums.astype(np.int32)  # which wraps
+    expected = sums.astype(np.int32)  # with wrapping
     if r.quantized:
         if "bias_tensor" not in r.absent:
             most = max(1, int(np.abs(sums).max())) if r.bias == "as large as the sums" else 2**31 - 1
@@ -143,7 +146,7 @@ def make(r: Recipe) -> Case:
 def _scales(
     numbers: np.random.Generator, r: Recipe, sums: Array, of_filter: Sequence[int], single: Sequence[int]
 ) -> list[Array]:
-    """Of the filter, the input and the output: with them, the sums come to numbers of the output's range, or somewhat more."""
+    """The scales of filter, input and output, with which most results are in the output's range or not far outside of it."""
     f = numbers.uniform(0.1, 1.1, of_filter).astype(np.float32)
     x = numbers.uniform(0.01, 3, single).astype(np.float32)
     if r.scales == "powers":
@@ -156,7 +159,7 @@ def _scales(
 
 
 def _quantized(r: Recipe, sums: Array, scales: Sequence[Array], zero_point: Placed | None) -> Array:
-    """Channels as rows, for the oracle of matrices."""
+    """The quantised sums, by the oracle of matrices with channels as rows."""
     rows = sums.reshape(r.batch, 1, sums.shape[1], -1)
     f, x, y = (s.reshape(1, 1, -1, 1) for s in scales)
     low, high = np.iinfo(r.types[2]).min, np.iinfo(r.types[2]).max

@@ -1,4 +1,4 @@
-"""Arrays as the layers of real models have them: after RELU, saturated, one-hot, constant, with padding, with infinities."""
+"""Arrays that resemble those of layers in real models: after RELU, saturated, one-hot, constant, padded, with infinities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Sizes = tuple[int, ...]
 WEIGHTS = ("weight_tensor", "recurrence_tensor")
-# of recurrences, by what their tensors hold
+# for recurrences, by the contents of their tensors
 KINDS = (
     "normal", "after RELU", "zeros", "zeros but for weights", "zeros but for biases", "equal", "one-hot", "integers",
     "weights x 10", "weights x 100", "biases 30", "biases 100", "biases 600", "states and gates of 1", "an infinity",

@@ -1,4 +1,4 @@
-"""Random chains of maps: operators that compute every element from one of each input, one after another."""
+"""Random chains of maps: operators that compute every element from one element of each input."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from anydml.schema.types import ELEVEN
 from wired_graphs import MAPS, Wired, Wiring, example_of, valid, with_tensors
 
 Array = NDArray[Any]
-TRIES = 100  # of operators, before one of them takes a type
-LONG = 1024  # elements of a map, in which vectors are whole
+TRIES = 100  # attempts to find an operator that takes a type
+LONG = 1024  # elements of a map; only whole vectors
 KINDS = (*hostile_data.KINDS, "wide", "ordinary")
 TYPES = (
     *(DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT16),
@@ -28,7 +28,7 @@ TYPES = (
 
 
 def chain_of_maps(rng: random.Random, device: dml.Device) -> Wired:
-    """Two to five maps of many elements of any type, each of which reads the one before, and others where types fit."""
+    """Two to five long maps of any type, each of which reads the result before it, and others if their types fit."""
     wiring = Wiring(rng, device)
     first = rng.choice(TYPES)
     for _ in range(rng.randint(2, 5)):
@@ -39,7 +39,7 @@ def chain_of_maps(rng: random.Random, device: dml.Device) -> Wired:
 
 
 def _map_follows(rng: random.Random, wiring: Wiring, data_type: DataType) -> bool:
-    """Whether there is a node more, a map with an input of the type, which the last result is."""
+    """Add a map with an input of this type, the last result, if possible; return whether one was added."""
     desc, _ = example_of(rng, rng.choice(MAPS))
     inputs = [t for t in desc.tensors() if t.field.role == INPUT]
     outputs = [t for t in desc.tensors() if t.field.role == OUTPUT]

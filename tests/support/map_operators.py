@@ -1,4 +1,4 @@
-"""Operators that map elements, as descs of every data type that they take, and inputs for them that are drawn to hurt."""
+"""Operators that map elements: descs of every data type that they take, with hostile data."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ F32, F16, F64 = DataType.FLOAT32, DataType.FLOAT16, DataType.FLOAT64
 NEWEST = max(FeatureLevel)
 SCALES = (None, ScaleBias(-3.0, 0.1), ScaleBias(2.0, 1.0))
 NUMBERS = (1.0, 0.5, 0.0, -0.0, -1.0, 0.1, 0.2, 1.0507, 1.6732632, 7.25, -0.3, 2.0**-149, 1e-20, 3e38, -3e38, 1e10)
-TIES = 1 << 12  # integers below it have squares of so many bits that half of the odd ones are ties of FLOAT32
+TIES = 1 << 12  # the squares of integers below 2^13 have up to 26 bits; half of the odd ones are ties of FLOAT32
 
 
 class Variant(NamedTuple):
-    """A desc, and the data types that it was made with, in the order of its tensors."""
+    """A desc, and its data types in the order of its tensors."""
 
     desc: Desc
     types: tuple[DataType, ...]
@@ -49,19 +49,19 @@ def descs_of_examples(operator: type[Desc]) -> list[Desc]:
 
 
 def found_in(desc: Desc) -> Map | None:
-    """The map that a desc states, if it states one that computes: what only moves elements is a copy."""
+    """The map that a desc states; None if it has none, or only moves elements."""
     statement = stated(desc.as_newest())
     found = maps(statement)
     return found[0] if len(found) == 1 and isinstance(found[0], Map) and isinstance(moves(statement), str) else None
 
 
 def reduces(desc: Desc) -> bool:
-    """Whether an element depends on more than one of an input."""
+    """Whether an element depends on more than one element of an input."""
     return any(bound_by(e) for nest in stated(desc.as_newest()).values() for e in walk(nest.body))
 
 
 def types_of(operator: type[Desc], example: Desc) -> list[Types]:
-    """Every data type of every tensor beside some types of the others; in `make soak`, all of them."""
+    """Every data type of every tensor, combined with some types of the others; in `make soak`, all combinations."""
     takes = operator.spec.table[NEWEST]
     wires = [f.wire for f in operator.spec.tensors if getattr(example, f.name) is not None]
     together = groups(wires, rules_at(operator, NEWEST), "DataType")
@@ -71,7 +71,7 @@ def types_of(operator: type[Desc], example: Desc) -> list[Types]:
     if SOAK > 1:
         picks = list(product(*choices))
     else:
-        # of equally many types, each beside several others
+        # lists of equally many types are shifted against each other, so that each type has several partners
         shifts = 5 if operator.spec.name == "CAST" else 2 if len(set(map(len, choices))) < len(choices) else 1
         shifted = [(k, shift) for shift in range(shifts) for k in range(longest)]
         picks = [tuple(found[(k + j * shift) % len(found)] for j, found in enumerate(choices)) for k, shift in shifted]
@@ -79,9 +79,9 @@ def types_of(operator: type[Desc], example: Desc) -> list[Types]:
 
 
 def variants(operator: type[Desc], sizes: tuple[int, ...]) -> Iterator[Variant]:
-    """Descs of every data type, and of the examples' attributes, with packed tensors of the same sizes.
+    """Descs of every data type, and of every example's attributes, with packed tensors of the same sizes.
 
-    Types that an operator's own rules do not allow together are left out.
+    Combinations of types that an operator's own rules forbid are left out.
     """
     examples = descs_of_examples(operator)
     tensors = {tuple(f.name for f in operator.spec.tensors if getattr(e, f.name) is not None) for e in examples}
@@ -100,7 +100,7 @@ def variants(operator: type[Desc], sizes: tuple[int, ...]) -> Iterator[Variant]:
 
 
 def with_other_numbers(v: Variant, rng: np.random.Generator) -> Variant | None:
-    """The desc with other attributes, where it has any that are real numbers and is legal with them."""
+    """The desc with other numbers in its real attributes; None if it has none, or is not legal with them."""
     changes: dict[str, Any] = {}
     for f in v.desc.spec.attributes:
         if f.name == "scale_bias":
@@ -114,12 +114,12 @@ def with_other_numbers(v: Variant, rng: np.random.Generator) -> Variant | None:
 
 
 def a_number(rng: np.random.Generator) -> float:
-    """A FLOAT attribute: a usual one, or any of middling size."""
+    """A FLOAT attribute: a usual number, or one of moderate size."""
     return float(rng.choice(NUMBERS) if rng.random() < 0.5 else np.float32(rng.standard_normal() * 2.0 ** rng.integers(-6, 7)))
 
 
 def is_transcendental(desc: Desc) -> bool:
-    """Whether a map computes with a function whose values are irrational, square roots apart."""
+    """Whether a map has a function with irrational values other than square roots."""
     found = found_in(desc)
     return found is not None and any(node.op in (*wide.UNARY, *wide.BINARY) for node in found.formula)
 
@@ -133,7 +133,7 @@ def legal(desc: Desc) -> bool:
 
 
 def of_types(example: Desc, types: Types, sizes: tuple[int, ...], **changes: Any) -> Variant:
-    """A desc with tensors of some sizes and types; attributes that have a type have the first tensor's."""
+    """A desc with tensors of these sizes and types. Attributes with a type have that of the first tensor."""
     spec = example.spec
     there = [f for f in spec.tensors if getattr(example, f.name) is not None]
     first = types[there[0].wire]
@@ -148,7 +148,7 @@ def of_types(example: Desc, types: Types, sizes: tuple[int, ...], **changes: Any
 
 
 def _mapped(operator: type[Desc]) -> bool:
-    """Whether an operator maps tensors of the same sizes. Others are tested where every kernel of every operator is."""
+    """Whether an operator maps tensors of equal sizes. Others are tested with every kernel of every operator."""
     examples = descs_of_examples(operator)
     if any(f.sized_by for f in operator.spec.tensors) or not any(map(found_in, examples)) or any(map(reduces, examples)):
         return False
@@ -156,12 +156,12 @@ def _mapped(operator: type[Desc]) -> bool:
     desc = of_types(examples[0], types, (1, 3, 1, 67)).desc
     if not legal(desc):
         return False
-    # constants with others in places are copies
+    # constants that select each other are copies
     return bool(operator.spec.inputs) or not Device("cpu").compile(desc).kernel_name.startswith("copy:")
 
 
 def excused(desc: Desc) -> str | None:
-    """The reason why a desc of a map may be left to another kernel; None where it may not."""
+    """The reason why another kernel may compute a desc of a map; None if none may."""
     types = [t.desc.data_type for t in desc.tensors()]
     if desc.spec.name == "CAST" and types[0] == types[-1]:
         return "it is a copy"
@@ -182,7 +182,7 @@ MAPPED = tuple(o for o in operators.every() if _mapped(o))
 
 
 def drawn(rng: np.random.Generator, data_type: DataType, count: int) -> Array:
-    """Elements of every kind of `hostile_data`, numbers of middling size, and quarters, each by chance."""
+    """Random elements: every kind of `hostile_data`, numbers of moderate size, quarters, and odd integers."""
     dtype = data_type.dtype
     columns = [hostile_data.values(data_type.name, count, rng, kind) for kind in hostile_data.KINDS]
     if dtype.kind == "f":
@@ -196,7 +196,7 @@ def drawn(rng: np.random.Generator, data_type: DataType, count: int) -> Array:
 
 
 def drawn_for(desc: Desc, rng: np.random.Generator) -> dict[str, Array]:
-    """Elements for every input; of a second one of the same type, some equal to the first's, opposite, or beside them."""
+    """Random elements for every input. Some of a second input equal the first one's, are their negatives, or one unit away."""
     made: dict[str, Array] = {}
     for f in desc.as_newest().tensors():
         if f.field.role != field.INPUT:

@@ -1,8 +1,8 @@
-"""Matrix products of any size in any layout, with numbers steered to where kernels go wrong.
+"""Matrix products of any size and layout, with numbers for which kernels are likely to be wrong.
 
-A `Recipe` says what a case is like and a seed says the rest, so that a case is made again from its recipe, and a recipe
-can be drawn at random or shrunk. Scales are chosen after the sums are known: only then can they lead into the output's
-range, onto ties and next to them. Like the oracle, nothing of anydml is imported.
+A `Recipe` and its seed determine a case, so that a case can be made again, and recipes can be drawn and shrunk. Scales are
+chosen when the sums are known, so that results are in range, ties, or close to ties. Like the oracle, this module imports
+nothing of anydml.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Array = NDArray[Any]
 SCALES = ("a_scale_tensor", "b_scale_tensor", "output_scale_tensor")
 ZERO_POINTS = ("a_zero_point_tensor", "b_zero_point_tensor", "output_zero_point_tensor")
 DATA = ("any", "ends", "corners", "near zero", "coarse", "sparse")
-"""The ways in which A and B are filled; "near tie" and "sweep" besides, which go with scales of those kinds."""
+"""Kinds of elements of A and B. The kinds "near tie" and "sweep" belong to scales of the same names."""
 INPUT_LAYOUTS = ("packed", "padded", "transposed", "stepped", "permuted", "one row", "one column", "one batch", "overlapping")
 OUTPUT_LAYOUTS = INPUT_LAYOUTS[:5]
 UNEVEN_LAYOUTS = ("one outer batch", "batches apart", "batches crossed", "packed")
-"""Of four dimensions: no single step leads from one batch to the next."""
+"""Layouts of four dimensions in which batches are not evenly spaced."""
 LONG = (33_025, 33_026, 65_536, 65_537, 65_793, 65_794, 66_051, 66_052, 131_071, 131_072, 131_073, 140_000)
-"""K around the last at which int32, or uint32, holds the sums: of 255 by 255, of 255 by 128, of 128 by 128."""
+"""K near the largest value with which int32, or uint32, holds the sums: of 255 by 255, of 255 by 128, of 128 by 128."""
 PLACES = ("behind a guard page", "before a guard page", "at an odd address")
 
 
@@ -72,7 +72,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A tensor where it lies: strides in elements, and all the bytes around it."""
+    """A tensor in memory: strides in elements, and all bytes around it."""
 
     tensor: Array
     strides: tuple[int, ...]
@@ -81,7 +81,7 @@ class Placed:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A recipe carried out."""
+    """A recipe with its arrays."""
 
     recipe: Recipe
     inputs: dict[str, Placed]
@@ -92,11 +92,11 @@ class Case:
         return f"{self.recipe}"
 
 
-# --- where tensors lie ---
+# --- layouts ---
 
 
 def strides_of(layout: str, sizes: Sequence[int], rng: random.Random) -> tuple[int, ...]:
-    """Strides of a layout; where the tensor has too few dimensions for it, they are packed."""
+    """The strides of a layout; packed, if the tensor has too few dimensions for it."""
     rank = len(sizes)
     order, gap, inner = list(range(rank)), 0, 1
     if layout == "padded":
@@ -130,7 +130,7 @@ def strides_of(layout: str, sizes: Sequence[int], rng: random.Random) -> tuple[i
 
 
 def place(sizes: Sequence[int], dtype: DType, strides: tuple[int, ...], where: str, gaps: int) -> Placed:
-    """Memory for a tensor, every byte of it `gaps`."""
+    """Memory for a tensor, with every byte equal to `gaps`."""
     if where != PLACES[2] and guard_pages.AVAILABLE:
         tensor, memory = guard_pages.place(sizes, strides, dtype, at_end=where == "before a guard page", canary=gaps)
         return Placed(tensor, strides, memory)
@@ -150,10 +150,10 @@ def make(r: Recipe) -> Case:
 
     def put(name: str, values: Array) -> Array:
         strides = strides_of(r.layouts.get(name, "packed"), values.shape, rng)
-        # what lies in the gaps is no scale: all ones is NaN, all zeros is zero
+        # bytes in gaps are not valid scales: all ones is NaN, all zeros is zero
         placed[name] = place(values.shape, values.dtype, strides, r.place, rng.choice((0xFF, 0x00)))
         placed[name].tensor[...] = values
-        return placed[name].tensor  # which may differ, where elements overlap
+        return placed[name].tensor  # which differs from the values if elements overlap
 
     def sizes(name: str, rank: int) -> tuple[int, ...]:
         rows = r.m if name in r.finer and name[0] != "b" else 1
@@ -162,7 +162,7 @@ def make(r: Recipe) -> Case:
         return parameter_sizes(rank, rows, columns, r.batch, (vary, vary))
 
     rank = len(r.batch) + 2
-    low_rank = not (r.finer or r.per_batch) and rng.random() < 0.3  # what is one for all needs no two dimensions
+    low_rank = not (r.finer or r.per_batch) and rng.random() < 0.3  # a single parameter needs only one dimension
     parameter_rank = 1 if low_rank else rank
     tie = _near_tie(rng, r) if r.scales == "near tie" else None
     operands: list[Array | None] = []
@@ -195,16 +195,17 @@ def make(r: Recipe) -> Case:
         expected = oracle_many.quantize_many(sums, a_scale, b_scale, output_scale, zero_point, *limits(r.types[2]))
         expected = expected.astype(r.types[2])
     else:
-        expected = sums.astype(np.int32)  # which wraps
+        expected = sums.astype(np.int32)  # with wrapping
     strides = strides_of(r.layouts.get("output_tensor", "packed"), expected.shape, rng)
     output = place(expected.shape, expected.dtype, strides, r.place, 0xA5)
     return Case(r, {name: placed[name] for name in r.tensors}, output, expected)
 
 
 def _vectors(rng: random.Random, r: Recipe, tie: NearTie | None) -> tuple[Array, int, Array, int] | None:
-    """A row, its zero point, a column and its zero point that give the sum wanted, where one is.
+    """A row, its zero point, a column and its zero point with a certain sum; None if any sum will do.
 
-    In a sweep the last product of K is a step of one by whatever the column has there: sums one apart, about a large one.
+    In a sweep, the last of the K products is one step times the column's element, so that sums differ by one around a large
+    sum.
     """
     if tie is not None:
         return hard_cases.vectors_with_sum(tie.q, r.k, rng, *r.types[:2])
@@ -218,7 +219,7 @@ def _vectors(rng: random.Random, r: Recipe, tie: NearTie | None) -> tuple[Array,
 
 
 def _room(r: Recipe, sums: Array, scales: tuple[Array, Array, Array], tie: NearTie | None) -> int | None:
-    """The output's zero point with which neither side of the ties that are wanted saturates."""
+    """The output's zero point with which results on neither side of the near-ties saturate; None if it may be any."""
     lo, hi = limits(r.types[2])
     if tie is not None:
         return min(max((lo + hi) // 2 - int(tie.half), lo), hi)
@@ -230,7 +231,7 @@ def _room(r: Recipe, sums: Array, scales: tuple[Array, Array, Array], tie: NearT
 
 def _near_tie(rng: random.Random, r: Recipe) -> NearTie:
     region = rng.choice(list(hard_cases.NEAR_TIE_REGIONS))
-    # up to 2,000 a product the zero points may lie in the middle, up to 48,000 there is a row and a column in any case
+    # with sums up to 2,000 * K zero points can be in the middle; up to 48,000 * K, a row and a column exist in any case
     return _near_ties_of(1 << (r.k * rng.choice((2000, 48_000))).bit_length() - 1, region, rng.randrange(2))
 
 
@@ -249,11 +250,11 @@ def _zero_points(numbers: np.random.Generator, sizes: tuple[int, ...], dtype: DT
 def _matrix(
     numbers: np.random.Generator, sizes: tuple[int, ...], dtype: DType, zero_point: Array | None, kind: str, inner: int
 ) -> Array:
-    """A or B, filled as a kind says; `inner` is 0 where K is the last dimension."""
+    """The elements of A or B, of a kind; inner: 0 if K is the last dimension, else 1."""
     lo, hi = limits(dtype)
     if kind == "ends":
         return numbers.choice((lo, hi), sizes).astype(dtype)
-    if kind == "corners":  # all the same, but for the last row and column: the largest sums there are
+    if kind == "corners":  # equal except for the last row or column: the largest possible sums
         values = np.full(sizes, numbers.choice((lo, hi)), dtype)
         edge = values[..., -1, :] if inner == 0 else values[..., :, -1]
         edge[...] = numbers.integers(lo, hi + 1, edge.shape)
@@ -266,14 +267,14 @@ def _matrix(
     least = np.maximum(-((centre - lo) // step), -reach)
     most = np.minimum((hi - centre) // step, reach)
     deviations = (numbers.random(sizes) * (most - least + 1)).astype(np.int64) + least
-    if kind == "sparse":  # one product of K
+    if kind == "sparse":  # one of the K products is not 0
         alone = np.arange(sizes[-1 - inner]) == numbers.integers(sizes[-1 - inner])
         deviations *= alone.reshape((-1, 1) if inner else (1, -1))
     return np.asarray(np.clip(centre + step * deviations, lo, hi), dtype)
 
 
 def _insert(numbers: np.random.Generator, values: Array, vector: Array, inner: int) -> None:
-    """Puts a vector into most rows of A, or columns of B."""
+    """Write a vector into most rows of A or columns of B."""
     across = np.moveaxis(values, -1, -2) if inner else values
     across[..., numbers.random(across.shape[-2]) < 0.8, :] = vector
 
@@ -282,7 +283,7 @@ def _insert(numbers: np.random.Generator, values: Array, vector: Array, inner: i
 
 
 def random_recipe(rng: random.Random, *, quantized: bool, large_share: float = 0.0, longest: int = 140_000) -> Recipe:
-    """Any recipe; a share of them with hundreds of thousands of outputs."""
+    """Any recipe. large_share: the share of recipes with hundreds of thousands of outputs."""
     chance = rng.random()
     if chance < large_share:
         m, k, n = rng.randint(200, 900), rng.randint(1, 48), rng.randint(200, 900)
@@ -299,7 +300,7 @@ def random_recipe(rng: random.Random, *, quantized: bool, large_share: float = 0
     batch = tuple(rng.randint(1, 3) for _ in range(rng.choice((0, 0, 1, 2)))) if m * n < 20_000 else ()
     kind = rng.choice((*matmul_scales.KINDS, "near tie", "near tie", "sweep", "odd", "mixed"))
     if kind in ("near tie", "sweep") and m * n < 5000:
-        k = rng.choice((k, 1024, 4096, 4096))  # the longer the sum, the nearer it can come
+        k = rng.choice((k, 1024, 4096, 4096))  # a longer sum can be closer to a tie
     r = Recipe(
         quantized,
         rng.choice(hard_cases.TYPE_COMBINATIONS),
@@ -321,7 +322,7 @@ def random_recipe(rng: random.Random, *, quantized: bool, large_share: float = 0
 
 
 def fitting(r: Recipe) -> Recipe:
-    """The recipe with what its kind of scales asks for."""
+    """The recipe with the changes that its kind of scales needs."""
     steered = ("near tie", "sweep")
     if not r.quantized or r.scales not in steered:
         return replace(r, scales="ordinary" if r.scales in steered else r.scales)

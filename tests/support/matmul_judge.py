@@ -1,4 +1,4 @@
-"""Cases of matrix products put to a kernel: through the library's own sequence, and every byte near the output looked at."""
+"""Runs cases of matrix products on a kernel, by the library's own sequence, and checks every byte near the output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPERATORS: tuple[Operator, ...] = (QuantizedLinearMatrixMultiply, MatrixMultiply
 
 
 def by_kernel(*operators: Operator) -> pytest.MarkDecorator:
-    """Every kernel of the operators, on every instruction set that it can be compiled for here."""
+    """Parametrizes a test with every kernel of the operators, on every instruction set of this processor."""
     return pytest.mark.parametrize(
         ("kernel", "machine"),
         [
@@ -45,21 +45,21 @@ def is_quantized(kernel: Kernel) -> bool:
 
 
 def is_slow(kernel: Kernel) -> bool:
-    """Whether a kernel works element by element in Python, and is given less to do."""
+    """Whether a kernel works element by element in Python, and gets fewer cases."""
     return kernel.name == "reference"
 
 
 def is_shared(kernel: Kernel) -> bool:
-    """Whether a kernel takes its cases on one instruction set or another, since it compiles nearly every case anew."""
+    """Whether instruction sets share the cases of a kernel, because it compiles nearly every case anew."""
     return kernel.name.endswith(":compiled") and not SOAKING
 
 
 def shared(kernel: Kernel, machine: Machine, cases: Iterator[Recipe]) -> Iterator[Recipe]:
-    """A kernel's share of the cases, each with its number for a seed: all of them, unless that would take too long.
+    """A kernel's share of the cases, with their numbers as seeds: all of them, unless that would take too long.
 
-    The reference takes a few. Compiled kernels take some on each instruction set, by turns, most on the widest; NumPy's take
-    some, too. In a soak all take all of them.
-    Cases alternate in small steps, which have nothing in common with the number of turns.
+    The reference gets few cases, and NumPy's kernels some. Instruction sets take turns with the cases of a compiled kernel,
+    most of them on the widest. In `make soak`, every kernel gets all cases. Consecutive recipes alternate between kinds, so the
+    steps of shares are prime numbers.
     """
     machines = machines_for(kernel)
     widest = machine == machines[-1]
@@ -70,7 +70,7 @@ def shared(kernel: Kernel, machine: Machine, cases: Iterator[Recipe]) -> Iterato
 
 
 def judge_all(kernel: Kernel, machine: Machine, cases: Iterator[Recipe], ran: Ran, at_least: int) -> None:
-    """Puts a kernel's share of the cases to it; most of them it has to take."""
+    """Judge a kernel's share of the cases. It must take at least `at_least` percent of them."""
     judged = [judge(kernel, machine, make(recipe)) for recipe in shared(kernel, machine, cases)]
     print(f"{sum(judged)} outputs")
     ran(sum(outputs > 0 for outputs in judged), max(len(judged) * at_least // 100, 1))
@@ -88,7 +88,7 @@ def desc_of(case: Case) -> QuantizedLinearMatrixMultiply | MatrixMultiplyInteger
 
 
 def compiled(kernel: Kernel, machine: Machine, case: Case) -> CompiledOperator | None:
-    """The case's operator, compiled by this kernel for as many threads as the recipe says; None where it refuses."""
+    """The case's operator, compiled by this kernel for the recipe's number of threads; None if it refuses."""
     if kernel.name.endswith(":compiled"):
         machine = machine._replace(threads=case.recipe.threads)
     operator = compiled_by(kernel, machine, check(desc_of(case)))
@@ -97,7 +97,7 @@ def compiled(kernel: Kernel, machine: Machine, case: Case) -> CompiledOperator |
 
 
 def bound(operator: CompiledOperator, case: Case) -> BoundOperator:
-    """Initialized and bound; what the operator owns is spoiled afterwards, since it has a copy."""
+    """The operator, initialized and bound; owned inputs are overwritten after initialize, because it keeps a copy."""
     owned = {name: x for name, x in case.inputs.items() if name in case.recipe.owned}
     if owned:
         operator.initialize(**{name: x.tensor for name, x in owned.items()})
@@ -113,7 +113,7 @@ def memory_of(case: Case) -> dict[str, NDArray[np.uint8]]:
 
 
 def assert_exact(case: Case, before: Mapping[str, NDArray[np.uint8]]) -> None:
-    """The output is right to the last bit, and no byte beside it, nor any input, was written."""
+    """Assert that every output is exact, and that neither bytes beside it nor inputs were written."""
     np.testing.assert_array_equal(case.output.tensor, case.expected, err_msg=str(case))
     wanted = np.full_like(case.output.memory, 0xA5)
     shift = case.output.tensor.ctypes.data - case.output.memory.ctypes.data
@@ -128,7 +128,7 @@ def assert_exact(case: Case, before: Mapping[str, NDArray[np.uint8]]) -> None:
 
 
 def judge(kernel: Kernel, machine: Machine, case: Case) -> int:
-    """The number of outputs that a kernel was found right about; 0 where it refuses the desc."""
+    """The number of outputs, after a check that all of them are exact; 0 if the kernel refuses the desc."""
     operator = compiled(kernel, machine, case)
     if operator is None:
         return 0

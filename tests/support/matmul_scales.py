@@ -1,4 +1,4 @@
-"""Scales of every kind for sums that are known: only then can they lead into range, onto ties and next to them."""
+"""Scales of every kind for sums that are known, so that results are in range, ties, or close to ties."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KINDS = ("ordinary", "powers", "odd", "close", "wide", "subnormal", "saturating"
 def chosen(
     numbers: Generator, kind: str, sums: NDArray[np.int64], sizes: Sequence[tuple[int, ...]], tie: NearTie | None
 ) -> tuple[Array, Array, Array]:
-    """Scales of A, B and the output, of these sizes."""
+    """The scales of A, B and the output, of these sizes."""
     if tie is not None:
-        # the other side of zero is as near to a tie, though there it may be out of range
+        # the negative of a near-tie is as close to a tie, but it may be out of range
         signs = (1.0, -1.0) if numbers.random() < 0.5 else (1.0,)
         a, b, y = (
             scales_of(bits, size) * numbers.choice(signs, size).astype(np.float32)
@@ -30,7 +30,7 @@ def chosen(
         )
         return a, b, y
     a, b = (_first(numbers, kind, size) for size in sizes[:2])
-    if kind == "mixed":  # rows and columns at the ends of float32 among others
+    if kind == "mixed":  # some rows and columns have scales at the ends of float32
         for x in (a, b):
             special = numbers.random(x.shape) < 0.25
             x[special] = _wide(numbers, x.shape, -149, 127)[special]
@@ -64,7 +64,7 @@ def _output(numbers: Generator, kind: str, real: Array, typical: Array, shape: t
 
 
 def _float32(x: Array) -> Array:
-    """The nearest usable float32; what is exact stays exact."""
+    """The nearest valid scales in float32, which are exact if x has few digits."""
     bounded = np.clip(np.abs(x), 2.0**-149, float(np.finfo(np.float32).max))
     return np.where(x < 0, -bounded, bounded).astype(np.float32)
 
@@ -78,7 +78,7 @@ def _first(numbers: Generator, kind: str, sizes: tuple[int, ...]) -> Array:
     if kind == "powers":
         scale = np.exp2(numbers.integers(-12, 4, sizes).astype(np.float64) - int(numbers.choice((0, 60, 120, -60))))
     elif kind in ("odd", "mixed"):
-        # one small odd number, times small ones: all products remain exact
+        # a small odd number times small ones, so that all products are exact
         steps = numbers.choice((1, 1, 1, 2, 3), sizes)
         scale = float(numbers.choice((1, 3, 5, 7, 11, 31))) * steps * 2.0 ** float(numbers.integers(-30, 30))
     else:
@@ -87,13 +87,13 @@ def _first(numbers: Generator, kind: str, sizes: tuple[int, ...]) -> Array:
 
 
 def _wide(numbers: Generator, sizes: tuple[int, ...], low: int, high: int) -> Array:
-    """Any numbers with exponents between two."""
+    """Any numbers with exponents from low to high."""
     exponents = numbers.integers(low, high + 1, sizes).astype(np.float64)
     return _float32(np.exp2(exponents) * numbers.uniform(1, 2, sizes) * numbers.choice((1.0, -1.0), sizes))
 
 
 def _next_to_a_tie(numbers: Generator, real: Array, shape: tuple[int, ...]) -> Array:
-    """For each output scale, the one that brings some of its outputs as near to a tie as float32 can."""
+    """For each output scale, the number with which some of its outputs are as close to a tie as float32 allows."""
     pairs = zip(real.shape, shape, strict=True)
     at = np.ix_(*(numbers.integers(whole, size=n) if n == 1 else np.arange(n) for whole, n in pairs))
     half = numbers.integers(0, 255, shape) + 0.5
@@ -101,10 +101,10 @@ def _next_to_a_tie(numbers: Generator, real: Array, shape: tuple[int, ...]) -> A
 
 
 def _onto_ties(numbers: Generator, sums: NDArray[np.int64], one: float, typical: Array, shape: tuple[int, ...]) -> Array:
-    """Output scales under which sums that are an odd multiple of something fall on ties; `one` is what a sum of 1 is worth."""
+    """Output scales with which sums that are odd multiples of a number are ties. one: the real value of a sum of 1."""
     unit = max(int(np.gcd.reduce(sums, axis=None)), 1)
     odd = numbers.choice((1, 1, 3, 5, 7, 9, 49), shape).astype(np.float64)
     least = 2.0 * unit * odd * one
-    # of its multiples by powers of two one that keeps most outputs in range
+    # the multiple by a power of two that keeps most outputs in range
     wanted = np.log2(np.maximum(typical / 50 / least, 1))
     return np.asarray(least * np.exp2(np.ceil(wanted)))

@@ -1,4 +1,4 @@
-"""Plans for operators that move elements or look for them. Valid by construction, as those of `generators`."""
+"""Plans for operators that move elements or search for them. All are valid by construction, like those of `generators`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def by_kinds(draw: st.DrawFn, name: str, level: FeatureLevel) -> Plan:
 def tile(draw: st.DrawFn, level: FeatureLevel) -> Plan:
     plan = by_kinds(draw, "TILE", level)
     rank = len(plan["input_tensor"].sizes)
-    repeated = {draw(st.integers(0, rank - 1)) for _ in range(2)}  # that it stays small
+    repeated = {draw(st.integers(0, rank - 1)) for _ in range(2)}  # at most two, so that the output is small
     return plan | {"repeats": tuple(draw(st.integers(1, 3)) if a in repeated else 1 for a in range(rank))}
 
 
@@ -35,7 +35,7 @@ def blocks(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
 
 
 def places(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
-    """Of ARGMAX or ARGMIN: the output's type is any of indices."""
+    """ARGMAX or ARGMIN, with any type of the output that the level allows."""
     plan = by_kinds(draw, name, level)
     operator = operators.find(name)
     assert operator is not None
@@ -45,7 +45,7 @@ def places(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
 
 
 def diagonals(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
-    """Matrices, and diagonals in them and around, and as far as there are."""
+    """Matrices with diagonals inside, outside, and at the limits of the offsets."""
     operator = operators.find(name)
     assert operator is not None
     row = operator.spec.table[level]["OutputTensor"]
@@ -117,7 +117,7 @@ def slice_grad(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 
 
 def tuples(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
-    """Of GATHER_ND, GATHER_ND1 or SCATTER_ND: tuples of indices, and what they name."""
+    """GATHER_ND, GATHER_ND1 or SCATTER_ND: tuples of indices, and tensors that fit to them."""
     plan = by_kinds(draw, name, level)
     rank = len(plan["input_tensor"].sizes)
     small = st.integers(1, 3 if rank < 5 else 2)
@@ -173,7 +173,7 @@ def nonzero(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 
 
 def folding(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
-    """Of FOLD or UNFOLD: an image, and its columns."""
+    """FOLD or UNFOLD: an image, and its columns."""
     plan = by_kinds(draw, name, level)
     spatial = draw(st.sampled_from((1, 2, 2, 3)))
     arrays: dict[str, list[int]] = {n: [] for n in ("window_sizes", "strides", "dilations", "start_padding", "end_padding")}

@@ -1,6 +1,6 @@
-"""Rows whose exact reduction lies within 2^-36 to 2^-59 of a tie of FLOAT32, or on one.
+"""Rows whose exact reduction is a tie of FLOAT32, or at a relative distance of 2^-36 to 2^-59 from one.
 
-A tie is drawn, then what is left of it when most of a row is there, as float32 numbers that come ever closer.
+A tie is drawn first, and then most elements of the row. The last elements are float32 numbers that make up the difference.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from gmpy2 import mpfr, mpq
 from numpy.typing import NDArray
 
-Row = list[Any]  # of mpq: float32 numbers
+Row = list[Any]  # mpq numbers that are float32
 _CLOSE = gmpy2.context(precision=160, emin=gmpy2.get_emin_min(), emax=gmpy2.get_emax_max())
-LEAST, MOST = -149, 128  # exponents of the smallest float32, and of what is too large
+LEAST, MOST = -149, 128  # the exponents of the smallest float32, and of the first number that is too large
 
 
 def _power(e: int) -> Any:
@@ -33,7 +33,7 @@ def _exponent(x: Any) -> int:
 
 
 def _cut(x: Any) -> Any:
-    """A float32 toward zero from a number, no more than 2^-23 of it away unless it is subnormal."""
+    """A number rounded toward zero to float32: the relative error is at most 2^-23, unless the result is subnormal."""
     if not x:
         return x
     unit = _power(max(_exponent(x) - 23, LEAST))
@@ -46,7 +46,7 @@ def _single(rng: random.Random, low: int, high: int) -> Any:
 
 
 def _target(rng: random.Random, low: int, high: int) -> Any:
-    """A positive number beside a tie, or one."""
+    """A positive tie, or a number close to one."""
     tie = (2 * rng.randrange(1 << 23, 1 << 24) + 1) * _power(rng.randrange(low, high) - 24)
     if rng.random() < 0.25:
         return tie
@@ -54,7 +54,7 @@ def _target(rng: random.Random, low: int, high: int) -> Any:
 
 
 def _sum_to(total: Any, parts: int) -> Row:
-    """Numbers that add up to another, nearly."""
+    """Numbers with a given sum, nearly."""
     found = []
     for _ in range(parts):
         found.append(_cut(total))
@@ -125,7 +125,8 @@ def _logarithm_of_powers(rng: random.Random, width: int) -> Row:
 
 
 def _product(rng: random.Random, width: int) -> Row:
-    """Three integers of 24 bits whose product has low bits near half of what they hold; or two, or two small ones."""
+    """Factors whose product is close to a tie: mostly three integers of 24 bits; else two, or two of 12 and 13 bits. The others
+    are 1."""
     kind = rng.random()
     if kind < 0.25 or width < 3:  # 25 bits: a tie
         a = rng.randrange((1 << 11) + 1, 1 << 12, 2)
@@ -138,7 +139,7 @@ def _product(rng: random.Random, width: int) -> Row:
         factors = _triple(rng)
     row = [mpq(x) for x in factors[:width]]
     row = [x * _power(-_exponent(x)) for x in row] + [mpq(1)] * (width - len(row))
-    # places that come to a moderate one, whatever the product of some is
+    # exponents whose sum is moderate, although partial products may overflow
     places = [rng.randrange(-120, 120) for _ in range(width)]
     while abs(over := sum(places) - rng.choice((0, 0, 0, -140, 120))) > 0:
         at = rng.randrange(width)
@@ -166,7 +167,7 @@ def _triple(rng: random.Random) -> list[int]:
 
 
 def _neighbours(rng: random.Random, width: int) -> Row:
-    """Elements of which many are equal, and others a unit away."""
+    """Elements that are equal or one or two units apart, with some zeros."""
     x = _single(rng, -3, 3) * rng.choice((-1, 1))
     unit = _power(_exponent(x) - 23)
     return [x + rng.choice((0, 0, 0, 1, -1, -2)) * unit if rng.random() < 0.9 else mpq(0) for _ in range(width)]
@@ -186,7 +187,7 @@ ROWS: dict[str, Callable[[random.Random, int], Row]] = {
 
 
 def rows(function: str, count: int, width: int, seed: int) -> NDArray[Any]:
-    """So many rows for a function of REDUCE."""
+    """Random rows for a function of REDUCE."""
     rng = random.Random(f"{function} {width} {seed}")
     found = np.empty((count, width), np.float32)
     for row in found:
@@ -196,7 +197,7 @@ def rows(function: str, count: int, width: int, seed: int) -> NDArray[Any]:
     return found
 
 
-# --- how near ---
+# --- distances ---
 
 _EXACT: dict[str, Callable[[list[Fraction]], Fraction]] = {
     "SUM": lambda row: sum(row, Fraction()),
@@ -208,7 +209,7 @@ _EXACT: dict[str, Callable[[list[Fraction]], Fraction]] = {
 
 
 def distance(function: str, row: NDArray[Any]) -> float:
-    """The distance of a row's exact result from the nearest tie, as a share of itself; infinite where it is 0 or subnormal."""
+    """The relative distance of a row's exact result from the nearest tie; infinite if the result is 0 or subnormal."""
     elements = [Fraction(float(x)) for x in row]
     if function in _EXACT:
         x = mpq(_EXACT[function](elements))

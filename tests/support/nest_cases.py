@@ -1,4 +1,4 @@
-"""Descs of operators that are nests of reductions, drawn from a generator of NumPy's: small, and of every mode."""
+"""Small random descs of operators that are nests of reductions, in every mode, made with NumPy's generator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCALES = (2.0, 3.0, 0.5, 1.5, 6.0, 1 / 3, 2 / 3, 0.1, 7 / 3, 1.0)
 
 
 class Case:
-    """Fields and inputs of a desc in the making. kind: of the inputs' values."""
+    """The fields and inputs of a desc that is being made. kind: of the inputs' values."""
 
     def __init__(self, rng: Rng, kind: str) -> None:
         self.rng, self.kind = rng, kind
@@ -35,7 +35,7 @@ class Case:
         return [int(n) for n in self.rng.integers(least, most + 1, count)]
 
     def tensor(self, sizes: Any, data_type: str | None = None) -> TensorDesc:
-        """A tensor with gaps, or another order of dimensions, now and then."""
+        """A tensor, sometimes with gaps or another order of dimensions."""
         order = self.rng.permutation(len(sizes)) if self.rng.random() < 0.3 else np.arange(len(sizes))
         strides, step = [0] * len(sizes), 1
         for d in reversed(order.tolist()):
@@ -83,7 +83,7 @@ def upsample(c: Case, name: str) -> None:
 
 def _regions(c: Case, count: int) -> Array:
     regions = c.rng.uniform(-2, 9, (count, 4))
-    return np.round(regions * 2) / 2 if c.rng.random() < 0.5 else regions  # halves: samples that lie on elements
+    return np.round(regions * 2) / 2 if c.rng.random() < 0.5 else regions  # halves: samples exactly at elements
 
 
 def roi_pooling(c: Case, name: str) -> None:
@@ -127,7 +127,7 @@ def roi_align(c: Case, name: str) -> None:
 
 
 def _windows(c: Case, rank: int, *, dilated: bool) -> tuple[list[int], list[int]]:
-    """The attributes of windows; the sizes that they slide over, and how many places they have."""
+    """Set the attributes of windows; return the sizes of the image, and the number of positions along each dimension."""
     window, strides = c.sizes(1, 3, rank), c.sizes(1, 3, rank)
     dilations = c.sizes(1, 2, rank) if dilated else [1] * rank
     before, after, more = c.sizes(0, 2, rank), c.sizes(0, 2, rank), c.sizes(0, 5, rank)
@@ -180,7 +180,7 @@ MOMENTS = ("input_parameters_tensor", "input_first_moment_tensor", "input_second
 
 
 def adam(c: Case, name: str) -> None:
-    """A step of any number; second moments are not negative, mostly."""
+    """A step with any number; second moments are mostly not negative."""
     sizes = c.sizes(1, 12, int(c.rng.integers(1, 4)))
     for field in MOMENTS:
         c.input(field, sizes)

@@ -1,4 +1,4 @@
-"""Plans for normalisations. Valid by construction, as those of `generators`."""
+"""Plans for normalisations. All are valid by construction, like those of `generators`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def by_kinds(draw: st.DrawFn, name: str, level: FeatureLevel) -> Plan:
 
 
 def broadcast(draw: st.DrawFn, sizes: tuple[int, ...], whole: tuple[int, ...] = ()) -> tuple[int, ...]:
-    """Sizes of a parameter: each 1 or the tensor's; that of the tensor in the dimensions `whole`."""
+    """The sizes of a parameter: each 1 or the tensor's, and in the dimensions `whole` always the tensor's."""
     return tuple(n if a in whole or draw(st.booleans()) else 1 for a, n in enumerate(sizes))
 
 
@@ -47,7 +47,7 @@ def mean_variance(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
     for parameter in parameters:
         plan[parameter] = Plain(data_type, broadcast(draw, sizes, whole)) if there[parameter] else None
     if version == "2":
-        plan["use_variance"] = draw(st.integers(0, 7)) != 3  # nearly always a reduction, which kernels of rows are asked for
+        plan["use_variance"] = draw(st.integers(0, 7)) != 3  # nearly always True, so that kernels of rows are tested
     return plan | {"epsilon": draw(EPSILONS)}
 
 
@@ -62,7 +62,7 @@ def local_response(draw: st.DrawFn, level: FeatureLevel) -> Plan:
 
 
 def batches(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
-    """Parameters of any sizes that are broadcast; the outputs follow."""
+    """Parameters of any sizes that broadcast; the outputs follow from the input."""
     plan = by_kinds(draw, name, level)
     data_type, sizes = plan["input_tensor"]
     parameter = Plain(data_type, broadcast(draw, sizes))

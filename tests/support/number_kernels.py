@@ -1,4 +1,4 @@
-"""Kernels that show the numbers of a formula as they are inside: values, bounds, guards, and what they are rounded to."""
+"""Kernels that return the numbers of a formula as they are computed: values, error bounds, guards, and roundings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ Function = Callable[[Value], Value]
 
 
 class Shown(NamedTuple):
-    """The results of a kernel for every row of inputs. odd, rest: the value rounded to odd, and what it lacks, if known."""
+    """The results of a kernel for every row of inputs.
+
+    odd: the value rounded to odd; rest: the difference from it. Both are the value itself if they are not known. single_open,
+    half_open: whether the roundings to float32 and float16 are undecided.
+    """
 
     value: Array
     error: Array
@@ -53,7 +57,7 @@ def _number(body: Body, formula: Formula, types: Types, streams: list[Value]) ->
 
 @cache
 def number(target: Target, formula: Formula, types: Types) -> Number:
-    """The number that a formula ends in, for what is known of it beforehand."""
+    """The result of a formula, without the instructions that compute it, to ask for its properties."""
     body = Body(target)
     return _number(
         body, formula, types, [Value(body, f"%x{k}", Kind(f"i{t.element_bits}", LANES)) for k, t in enumerate(types)]
@@ -61,7 +65,7 @@ def number(target: Target, formula: Formula, types: Types) -> Number:
 
 
 def emitted(target: Target, formula: Formula, types: Types) -> str:
-    """The kernel (count, one place for each member of Shown, one for each input), every row a vector's lane."""
+    """The kernel (count, one address for each member of Shown, one for each input); each row is a lane."""
     body = Body(target)
     count = body.load("i64", "%arguments")
     places = [body.load("ptr", "%arguments", 8 * i) for i in range(1, 1 + len(DTYPES) + len(types))]
@@ -95,7 +99,7 @@ def emitted(target: Target, formula: Formula, types: Types) -> str:
 
 
 def stored(target: Target, formula: Formula, types: Types, integral: bool) -> str:
-    """The kernel (count, elements, a byte for each that is left open, one place for each input)."""
+    """The kernel (count, elements, a byte for each that tells whether it is undecided, an address for each input)."""
     body = Body(target)
     count = body.load("i64", "%arguments")
     places = [body.load("ptr", "%arguments", 8 * i) for i in range(1, 2 + len(types))]
@@ -118,14 +122,14 @@ def stored(target: Target, formula: Formula, types: Types, integral: bool) -> st
 
 
 def elements(target: Target, formula: Formula, types: Types, integral: bool, inputs: list[Array]) -> tuple[Array, Array]:
-    """The elements that are stored, of the last of the types, and which of them are left open."""
+    """The elements that are stored, in the last of the types, and whether they are undecided."""
     made = [np.zeros(len(inputs[0]) + LANES, types[-1].dtype), np.zeros(len(inputs[0]) + LANES, bool)]
     called(engine.compiled(stored, target, formula, types, integral), inputs, made)
     return made[0][: len(inputs[0])], made[1][: len(inputs[0])]
 
 
 def applied(target: Target, function: Function, kinds: tuple[str, str], x: Array) -> Array:
-    """A function of values over an array; kinds: the elements that it takes and gives."""
+    """A function of values, applied to an array. kinds: the types of its elements and of the results."""
     made = np.zeros(len(x) + LANES, {"i16": np.uint16, "float": np.float32, "double": np.float64}[kinds[1]])
     called(engine.compiled(one, target, function, kinds), [x], [made])
     return made[: len(x)]
@@ -146,7 +150,7 @@ def one(target: Target, function: Function, kinds: tuple[str, str]) -> str:
 
 
 def called(code: engine.Code, inputs: list[Array], outputs: list[Array]) -> None:
-    """A call (count, outputs .., inputs ..): inputs are filled up to whole vectors with the first row; outputs have room."""
+    """Call code(count, outputs .., inputs ..). Inputs are padded to whole vectors with their first row."""
     n = len(inputs[0])
     padded = [np.ascontiguousarray(np.concatenate([x, np.repeat(x[:1], -n % LANES)])) for x in inputs]
     numbers = np.array([len(padded[0]), *(a.ctypes.data for a in (*outputs, *padded))], np.int64)

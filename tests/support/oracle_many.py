@@ -1,7 +1,7 @@
-"""The oracle for many outputs: quantized sums in integers alone, tens of millions of them in a second.
+"""The oracle for many outputs: quantizes tens of millions of sums per second, in integers only.
 
-Nothing of anydml is imported here, and no float takes part. It is a road of its own, long division in 32-bit digits;
-`test_oracle.py` holds it against the oracle's fractions.
+Nothing of anydml is imported here, and no floats are used. It is independent of the other oracle: long division with 32-bit
+digits. `test_oracle.py` compares it with the oracle's fractions.
 """
 
 from itertools import product
@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-BLOCK = 8192  # outputs at a time: their numbers stay in the cache
-BEYOND = 1024  # where `rounded_quotients` stops: no 8-bit output with its zero point comes near
+BLOCK = 8192  # outputs at a time, whose numbers fit in the cache
+BEYOND = 1024  # the limit of the results of `rounded_quotients`, far above those of 8-bit outputs
 
 
 def four_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Sizes read right-aligned in four dimensions: missing leading sizes are 1."""
+    """Sizes extended to four dimensions by leading ones."""
     return (1,) * (4 - len(sizes)) + sizes
 
 
 def quantize_many(
     sums: NDArray[np.int64], a_scale: Array, b_scale: Array, output_scale: Array, zero_point: Array | None, lo: int, hi: int
 ) -> NDArray[np.int64]:
-    """Quantizes sums under scales and zero points of any granularity: `rounded_quotients`, block by block."""
+    """Quantizes sums with scales and zero points of any granularity, by `rounded_quotients` on blocks."""
     four = four_sizes(sums.shape)
     places: list[Array] = [np.zeros(1, np.int64) if zero_point is None else zero_point.astype(np.int64)]
     for scale in (a_scale, b_scale, output_scale):
@@ -48,10 +48,10 @@ def quantize_many(
 
 
 def rounded_quotients(q: Array, p: Array, y: Array, exponent: Array) -> NDArray[np.int64]:
-    """q * p / y * 2**exponent rounded half to even, and no further from 0 than BEYOND; in integers, by long division.
+    """q * p / y * 2**exponent rounded half to even, and limited to BEYOND in magnitude; in integers, by long division.
 
-    For |q| < 2**46, 0 < |p| < 2**48 and 0 < |y| < 2**24. The bounds of the steps, all of them below 2**64, stand beside
-    them. Signs are put aside, since rounding half to even is symmetric.
+    For |q| < 2**46, 0 < |p| < 2**48 and 0 < |y| < 2**24. Comments give the bounds of the steps, which are all below 2**64.
+    Magnitudes are divided without signs, since rounding half to even is symmetric.
     """
     low = np.uint64(2**32 - 1)
     if int(np.abs(q).max()) >= 1 << 46:
@@ -60,17 +60,17 @@ def rounded_quotients(q: Array, p: Array, y: Array, exponent: Array) -> NDArray[
     magnitudes: list[Array] = [np.abs(x).astype(np.uint64) for x in (q, p, y)]
     whole, p_, y_ = magnitudes
     if int(exponent.max()) > 0:
-        # Where |q| * 2**exponent >= 2**40 the quotient is at least 2**16 whatever p and y are, so 2**40 does as well.
+        # If |q| * 2**exponent >= 2**40, the quotient is at least 2**16 for all p and y, so 2**40 can be used instead.
         bound = np.where(exponent > 0, np.uint64(1 << 40), np.uint64(1 << 46))
         for places in (np.clip(exponent - at, 0, 16).astype(np.uint64) for at in (0, 16, 32)):
             whole = np.minimum(np.minimum(whole, bound) << places, bound)
-    whole = whole << 1  # 2 * |q| < 2**47: the quotient is taken twice, so that its lowest bit is the half
+    whole = whole << 1  # 2 * |q| < 2**47: twice the quotient is computed, whose lowest bit is the half
     # 2 * |q| * p = n2 * 2**64 + n1 * 2**32 + n0
     q1, q0, p1, p0 = whole >> 32, whole & low, p_ >> 32, p_ & low  # < 2**15, 2**32, 2**16, 2**32
     n0, middle = q0 * p0, q1 * p0 + q0 * p1  # < 2**64, 2**49
     n1 = (n0 >> 32) + (middle & low)  # < 2**33
     n2 = q1 * p1 + (middle >> 32) + (n1 >> 32)  # < 2**31
-    # divided by y, digit by digit: d2 * 2**64 + d1 * 2**32 + d0, and a rest
+    # divided by y digit by digit: d2 * 2**64 + d1 * 2**32 + d0, and a remainder
     d2 = n2 // y_
     rest = (n2 - d2 * y_) << 32 | n1 & low  # < 2**56
     d1 = rest // y_
@@ -78,14 +78,14 @@ def rounded_quotients(q: Array, p: Array, y: Array, exponent: Array) -> NDArray[
     d0 = rest // y_
     rest = rest - d0 * y_
     upper = d2 << 32 | d1  # < 2**63
-    # shifted right by -exponent, in two steps; what drops out is remembered in `rest`, if only as not being 0
+    # shifted right by -exponent, in two steps; bits that are shifted out make `rest` nonzero
     shift = np.maximum(-exponent, 0).astype(np.uint64)
     first = np.minimum(shift, 32)
     rest |= d0 & ((np.uint64(1) << first) - 1)
-    # Short of 32 places, an upper half of 2**20 is beyond the end already, and a greater one could be lost.
+    # With a shift below 32, an upper half of 2**20 is already beyond the limit; larger ones would lose bits.
     upper = np.where(first < 32, np.minimum(upper, 1 << 20), upper)
     twice = upper << (32 - first) | d0 >> first
-    second = np.minimum(shift - first, 63)  # of less than 2**63 nothing is left after 63 places
+    second = np.minimum(shift - first, 63)  # a number below 2**63 is 0 after 63 bits
     rest |= twice & ((np.uint64(1) << second) - 1)
     twice >>= second
     floor = twice >> 1

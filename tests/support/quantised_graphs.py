@@ -1,4 +1,4 @@
-"""Graphs that dequantise, multiply and quantise again, drawn to hurt, as descs with constants."""
+"""Random graphs that dequantise, multiply and quantise again, as descs with constants and hostile data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DECIMALS = (0.1, 0.05, 0.02, 0.025, 0.01, 0.003, 1 / 255, 0.007)
 
 @dataclass
 class Building:
-    """Nodes and edges of a graph; a tensor is the node that makes it, or the name of an input."""
+    """Nodes and edges of a graph. A tensor is the number of the node that makes it, or the name of an input."""
 
     nodes: list[Any] = field(default_factory=list)
     inputs: list[InputEdge] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Building:
         return GraphDesc(tuple(self.nodes), tuple(self.inputs), tuple(self.outputs), tuple(self.between))
 
     def dequantised(self, source: int | str, t: TensorDesc, scale: Array, zero: Array | None, name: str, axis: int = 0) -> int:
-        """By ELEMENT_WISE_DEQUANTIZE_LINEAR; scales and zero points are one for all, or one for each along an axis."""
+        """A node ELEMENT_WISE_DEQUANTIZE_LINEAR; scale and zero: one element, or one for each index along an axis."""
 
         def beside(values: Array) -> TensorDesc:
             strides = [int(values.size > 1 and d == axis) for d in range(len(t.sizes))]
@@ -87,7 +87,7 @@ class Building:
     def dequantised_in_blocks(
         self, source: int | str, t: TensorDesc, scale: Array, zero: Array | None, name: str, axis: int = 0
     ) -> int:
-        """By DEQUANTIZE."""
+        """A node DEQUANTIZE, with arguments as for `dequantised`."""
         sizes = [scale.size if d == axis else 1 for d in range(len(t.sizes))]
         tensors = [TensorDesc("FLOAT32", sizes)] + ([] if zero is None else [TensorDesc(t.data_type, sizes)])
         if zero is not None:
@@ -101,7 +101,7 @@ class Building:
         return self.call(desc, name, source, self.constant(scale), *([] if zero is None else [self.constant(zero)]))
 
     def quantised(self, source: int, sizes: Sequence[int], scale: Array, zero: Array | None, dtype: Any, name: str) -> int:
-        """By ELEMENT_WISE_QUANTIZE_LINEAR, to a type."""
+        """A node ELEMENT_WISE_QUANTIZE_LINEAR, with an output of this type."""
         still = [0] * len(sizes)
         desc = dml.ElementWiseQuantizeLinear(
             input_tensor=real(sizes),
@@ -118,10 +118,11 @@ def real(sizes: Sequence[int]) -> TensorDesc:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A layer. sizes: those of x; filters: outputs, then taps; without taps, it is a matrix product.
+    """A layer. sizes: those of x; filters: the number of outputs, then the filter's sizes; without these, a matrix product.
 
-    scales: how they are drawn. zero: "none", "ends" or "any". bias: "none", "float" or "int32". clamp: "", "relu", "clip" or
-    "fused". spread: the magnitude of typical outputs. data: "any", "ends" or "small". folded: weights are constant floats.
+    scales: the kind of their numbers. zero: "none", "ends" or "any". bias: "none", "float" or "int32". clamp: "", "relu",
+    "clip" or "fused". spread: the magnitude of typical outputs. data: "any", "ends" or "small". folded: weights are constant
+    floats.
     """
 
     x: Any
@@ -197,7 +198,7 @@ class Case:
 
 
 def make(r: Recipe, seed: int) -> Case:
-    """The graph of a recipe, and arrays for it."""
+    """The graph of a recipe, with arrays for it."""
     rng = np.random.default_rng(seed)
     product = len(r.filters) == 1
     k = r.sizes[1] // r.groups * int(np.prod(r.filters[1:]))
@@ -208,7 +209,7 @@ def make(r: Recipe, seed: int) -> Case:
     x = _elements(r, r.sizes, r.x, rng)
     made = Building()
     dequantised = made.dequantised_in_blocks if r.blocks else made.dequantised
-    if r.blocks:  # where absent zero points of UINT8 would be 128
+    if r.blocks:  # because an absent zero point of UINT8 would be 128
         zeros = [np.zeros(1, dtype) if z is None else z for z, dtype in zip(zeros, (r.x, r.w, r.y, r.y), strict=True)]
     of_x = dequantised("x", TensorDesc(DataType.of(r.x), r.sizes), sx, zeros[0], "of x")
     axis = 0
@@ -305,8 +306,8 @@ def _zero(r: Recipe, dtype: Any, rng: np.random.Generator) -> Array | None:
 
 
 def _scales(r: Recipe, k: int, count: int, rng: np.random.Generator) -> list[Array]:
-    """Those of x, weights, output and what is added; sums are of a magnitude that the output has room for, more or less."""
-    root = 74.0**2 * np.sqrt(k) / r.spread  # of the sums' standard deviation
+    """The scales of x, weights, output and added tensor, with which most sums are in the output's range."""
+    root = 74.0**2 * np.sqrt(k) / r.spread  # the standard deviation of the sums, relative to spread
     if r.scales == "powers":
         exponents = [rng.integers(-9, -3, 1), rng.integers(-9, -7, count)]
         x, w = (np.ldexp(1.0, e) for e in exponents)
@@ -325,7 +326,7 @@ def _scales(r: Recipe, k: int, count: int, rng: np.random.Generator) -> list[Arr
 
 
 def sure_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every estimate leave every output open."""
+    """Make every estimate leave every output undecided."""
     estimate = bounds.estimate
 
     def unsure(*arguments: Any) -> Any:

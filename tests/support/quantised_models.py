@@ -1,4 +1,4 @@
-"""Models as people quantise them: small networks in the manner of three exporters, by onnxruntime's own quantisers."""
+"""Models as people quantise them: small networks in the style of three exporters, quantised by onnxruntime's own tools."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ STYLES = ("pytorch", "keras", "tflite")
 
 
 class Form(NamedTuple):
-    """A way to quantise. kind: "qdq", "qoperator" or "dynamic"; weights, activations: their types.
+    """A form of quantised models. kind: "qdq", "qoperator" or "dynamic"; weights, activations: their types.
 
-    narrow: weights of 7 bits, and activations around 0, so that scales and zero points are others.
+    narrow: 7-bit weights and symmetric activations, which change scales and zero points.
     """
 
     kind: str
@@ -46,7 +46,7 @@ FORMS = (*WIDE, *(form._replace(narrow=True) for form in WIDE))
 
 
 class Net:
-    """A float network that is being made: nodes, constants, and the tensor that the next node takes."""
+    """A float network that is being made: its nodes, constants, and the sizes of its tensors."""
 
     def __init__(self, seed: int) -> None:
         self.opset = (13, 17, 21)[seed // 3 % 3]
@@ -57,7 +57,7 @@ class Net:
         self.sizes: dict[str, tuple[int, ...]] = {}
 
     def named(self, operator: str) -> str:
-        """A name as the exporter has it."""
+        """A name in the exporter's style."""
         count = len(self.nodes)
         if self.style == "pytorch":
             return f"/layer{count}/{operator.lower()}/{operator}_output_0"
@@ -70,7 +70,7 @@ class Net:
         return name
 
     def constant(self, x: Any, scale: float = 1.0) -> str:
-        """A constant: an array as it is, or a random one of sizes."""
+        """A constant: an array, or a random one of these sizes."""
         array = x if isinstance(x, np.ndarray) else (self.random.normal(size=x) * scale).astype(np.float32)
         name = f"const.{len(self.constants)}"
         self.constants.append(onnx.numpy_helper.from_array(array, name))
@@ -80,7 +80,7 @@ class Net:
         return of[self.random.integers(len(of))]
 
     def activation(self, x: str) -> str:
-        """One of those that this exporter's models have."""
+        """One of the activations in this exporter's models."""
         sizes = self.sizes[x]
         kinds = {
             "pytorch": ("Relu", "LeakyRelu", "Sigmoid", "silu", "gelu", "", *(["HardSwish"] if self.opset >= 14 else [])),
@@ -109,7 +109,7 @@ class Net:
         return self.node("Conv", x, weights, *bias, sizes=sizes, pads=pads, group=groups, kernel_shape=[side, side])
 
     def image_layer(self, x: str) -> str:
-        """A layer of a network of images."""
+        """A layer of a network for images."""
         n, c, h, w = self.sizes[x]
         kind = self.choice("conv", "conv", "depthwise", "residual", "concat", "max", "average", "scale")
         if kind == "conv":
@@ -131,7 +131,7 @@ class Net:
         return self.node(pool, x, sizes=(n, c, h // 2, w // 2), kernel_shape=[2, 2], strides=[2, 2])
 
     def product(self, x: str, columns: int) -> str:
-        """A layer of rows: Gemm of two dimensions, or MatMul and Add."""
+        """A layer of rows: Gemm with two dimensions, or MatMul and Add."""
         sizes = self.sizes[x]
         k, made = sizes[-1], (*sizes[:-1], columns)
         if len(sizes) == 2 and self.choice(True, False):
@@ -140,7 +140,7 @@ class Net:
         return self.node("Add", y, self.constant((columns,), 0.1), sizes=made) if self.choice(True, False) else y
 
     def row_layer(self, x: str) -> str:
-        """A layer of a transformer, or of a network of rows."""
+        """A layer of a transformer, or of a network of dense layers."""
         sizes = self.sizes[x]
         kind = self.choice("dense", "dense", *(["norm"] if self.opset >= 17 else []), "attention", "softmax", "gate")
         if kind == "dense":
@@ -194,7 +194,7 @@ class Net:
 
 
 def ranges(proto: ModelProto, given: Array) -> TensorsData:
-    """The least and the largest element of every tensor, for an input."""
+    """The smallest and the largest element of every tensor, for one input."""
     every = ModelProto()
     every.CopyFrom(proto)
     own = {o.name for o in every.graph.output}
@@ -211,7 +211,7 @@ def ranges(proto: ModelProto, given: Array) -> TensorsData:
 
 
 def quantised(proto: ModelProto, form: Form, limits: TensorsData) -> ModelProto:
-    """The model as onnxruntime's quantiser makes it."""
+    """The model after onnxruntime's quantiser."""
     copy = ModelProto()
     copy.CopyFrom(proto)
     narrow = form.narrow and form.weights in (U8, S8)
@@ -237,8 +237,8 @@ def quantised(proto: ModelProto, form: Form, limits: TensorsData) -> ModelProto:
 
 
 def models(first: int, count: int) -> Iterator[tuple[str, ModelProto, Array]]:
-    """Quantised models, each with its title and an input: every network in all forms, but for what a quantiser refuses."""
-    logging.getLogger().setLevel(logging.ERROR)  # the quantisers' advice
+    """Quantised models, each with its title and an input: every network in all forms, except those that a quantiser refuses."""
+    logging.getLogger().setLevel(logging.ERROR)  # hides the advice of the quantisers
     seed = first - 1
     while count:
         net = Net(seed := seed + 1)
@@ -248,7 +248,7 @@ def models(first: int, count: int) -> Iterator[tuple[str, ModelProto, Array]]:
         for form in FORMS[:count]:
             try:
                 made = quantised(proto, form, limits)
-            except ValueError:  # it finds no scale of a bias whose input is not quantised
+            except ValueError:  # the quantiser has no scale for a bias whose input is not quantised
                 continue
             count -= 1
             yield f"{seed}-{net.style}-{net.opset}-{form}", made, x

@@ -25,14 +25,14 @@ TWO = (dml.element_wise_add, dml.element_wise_subtract, dml.element_wise_multipl
 
 
 class Step(NamedTuple):
-    """A call: the function and the places of its arguments among all values."""
+    """A call: the function, and the indices of its arguments among all values."""
 
     function: Callable[..., Any]
     places: tuple[int, ...]
 
 
 class Net(NamedTuple):
-    """Calls on inputs and constants, the arrays that all values had, and the places of the outputs."""
+    """Calls on inputs and constants, the arrays of all values, and the indices of the outputs among them."""
 
     inputs: dict[str, int]
     values: list[Array]
@@ -41,7 +41,7 @@ class Net(NamedTuple):
     outputs: list[int]
 
     def run(self, **inputs: Any) -> tuple[Any, ...]:
-        """The outputs, of arrays or of tensors of a graph."""
+        """The outputs for arrays, or for tensors of a graph."""
         values: list[Any] = [*self.values[: self.constants]]
         for name, place in self.inputs.items():
             values[place] = inputs[name]
@@ -51,7 +51,7 @@ class Net(NamedTuple):
 
 
 def random_net(rng: random.Random) -> Net:
-    """Two to nine calls on matrices or images of float32; what nothing reads is an output, and now and then more."""
+    """Two to nine calls on matrices or images of float32. Values that no call reads are outputs, and sometimes others."""
     data = np.random.default_rng(rng.getrandbits(32))
     images = rng.random() < 0.3
     sizes = (1, 2, rng.choice((4, 5)), 6) if images else (rng.choice((3, 4)), rng.choice((4, 7, 16)))
@@ -64,7 +64,7 @@ def random_net(rng: random.Random) -> Net:
         steps.append(step)
     read = {at for step in steps for at in step.places}
     inputs = {f"x{k}": k for k in range(count) if k in read and (k == min(read) or rng.random() < 0.7)}
-    traced = set(inputs.values())  # what depends on inputs: of constants alone, a call happens while the graph is built
+    traced = set(inputs.values())  # the values that depend on inputs; calls of constants alone run while the graph is traced
     for k, step in enumerate(steps):
         if traced & {*step.places}:
             traced.add(count + k)

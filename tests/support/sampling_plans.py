@@ -1,4 +1,4 @@
-"""Plans for what reads images between their elements. Valid by construction, as those of `generators`."""
+"""Plans for operators that read images between their elements. All are valid by construction, like those of `generators`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIRECTIONS = ("INCREASING", "DECREASING")
 
 
 def resampling(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
-    """A tensor and another of any sizes, which are small where there are many dimensions."""
+    """Two tensors of any sizes, which are small if they have many dimensions."""
     names = ("input_gradient_tensor", "output_gradient_tensor") if "GRAD" in name else ("input_tensor", "output_tensor")
     row = table_of(name, level, "InputGradientTensor" if "GRAD" in name else "InputTensor")
     rank = draw(st.integers(row.dimension_counts[0], row.dimension_counts[-1]))
@@ -47,14 +47,14 @@ def resampling(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
 
 
 def regions(draw: st.DrawFn, level: FeatureLevel, name: str) -> Plan:
-    """Some regions of small images, with few samples for each output."""
+    """A few regions of small images, with few samples for each output."""
     data_type = draw(st.sampled_from(FLOAT_TYPES))
     batch, channels, count = draw(st.integers(1, 2)), draw(st.integers(1, 2)), draw(st.integers(1, 3))
     image = Plain(data_type, (batch, channels, *(draw(st.integers(1, 4)) for _ in range(2))))
     outputs = Plain(data_type, (count, channels, *(draw(st.integers(1, 2)) for _ in range(2))))
     if name == "ROI_POOLING":
         scale, size = draw(SPATIAL), outputs.sizes[:1:-1]
-        packed = TensorDesc(data_type, (1, 1, count, 5))  # no batch index lies where a coordinate does
+        packed = TensorDesc(data_type, (1, 1, count, 5))  # packed, so that no batch index is also a coordinate
         return dict(input_tensor=image, roi_tensor=packed, output_tensor=outputs, spatial_scale=scale, pooled_size=size)
     most = draw(st.integers(1, 3))
     rois = Plain(data_type, (*(1,) * draw(st.integers(0, 2)), count, 4))

@@ -1,4 +1,4 @@
-"""Tiny kernels, with which the tests see what a call of steps does and when."""
+"""Tiny kernels that show tests which steps of a call run, and when."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _function(text: Text, *declarations: str) -> str:
 
 
 def _wait_for(text: Text, counter: str, least: str) -> str:
-    """Wait, but not for ever, until a counter has at least a value; whether it has."""
+    """Wait until a counter has at least a value, but not forever; return whether it has."""
     text.jump("wait")
     text.label("wait")
     text.do("%spun = phi i64 [ 0, %entry ], [ %more, %wait ]")
@@ -45,7 +45,7 @@ def _wait_for(text: Text, counter: str, least: str) -> str:
 
 
 def add(target: Target) -> str:
-    """(counter, value, status): adds the value to the counter, at once for all threads, and returns the status."""
+    """(counter, value, status): atomically adds the value to the counter, and returns the status."""
     text = Text()
     text.op(f"atomicrmw add ptr {text.load('ptr', '%args')}, i64 {text.load('i64', '%args', 8)} seq_cst")
     text.do(f"ret i64 {text.load('i64', '%args', 16)}")
@@ -53,7 +53,7 @@ def add(target: Target) -> str:
 
 
 def within(target: Target) -> str:
-    """(counter, least, most): 1 where the counter was not between them; adds 1."""
+    """(counter, least, most): adds 1 to the counter; returns 1 if it was not between the limits, else 0."""
     text = Text()
     before = text.op(f"atomicrmw add ptr {text.load('ptr', '%args')}, i64 1 seq_cst")
     early = text.op(f"icmp slt i64 {before}, {text.load('i64', '%args', 8)}")
@@ -64,7 +64,8 @@ def within(target: Target) -> str:
 
 
 def meet(target: Target) -> str:
-    """(counter, threads): waits until so many threads are here, which only different ones can; 1 if they are not."""
+    """(counter, threads): waits for this number of calls at the same time, which needs different threads; returns 1 if they do
+    not come."""
     text = Text()
     counter, many = text.load("ptr", "%args"), text.load("i64", "%args", 8)
     text.op(f"atomicrmw add ptr {counter}, i64 1 seq_cst")
@@ -74,7 +75,7 @@ def meet(target: Target) -> str:
 
 
 def spin(target: Target) -> str:
-    """(counter, times): counts, slowly."""
+    """(counter, times): adds 1 to the counter this many times."""
     text = Text()
     counter, times = text.load("ptr", "%args"), text.load("i64", "%args", 8)
     text.jump("wait")
@@ -89,13 +90,13 @@ def spin(target: Target) -> str:
 
 
 def spinning(times: int) -> Callable[[], int]:
-    """A call that takes two threads so many counts."""
+    """A call in which each of two threads counts this many times."""
     counter = words([0])
     return steps.prepared([phase(spin, words(*[(counter.ctypes.data, times)] * 2))], TARGET, counter)
 
 
 def adding(counter: Words, pieces: int, phases: int = 1, threads: int | None = None) -> Callable[[], int]:
-    """A call that adds 1 for each piece."""
+    """A call that adds 1 to the counter for each piece."""
     rows = words(*[(counter.ctypes.data, 1, 0)] * pieces)
     return steps.prepared([phase(add, rows)] * phases, TARGET, counter, threads=threads)
 
@@ -104,7 +105,7 @@ _MXCSR = ("declare void @llvm.x86.sse.stmxcsr(ptr)", "declare void @llvm.x86.sse
 
 
 def swap_state(target: Target) -> str:
-    """(counter, threads, found, new): stores MXCSR and changes it; then as `meet`."""
+    """(counter, threads, found, new): stores MXCSR and changes it, then waits as `meet` does."""
     text = Text()
     text.do(f"call void @llvm.x86.sse.stmxcsr(ptr {text.at('%args', 16)})")
     text.do(f"call void @llvm.x86.sse.ldmxcsr(ptr {text.at('%args', 24)})")

@@ -1,4 +1,4 @@
-"""Strategies for the descs of any operator, and for what is bound to them: valid by construction, and any whatever."""
+"""Strategies for descs of any operator, valid by construction or with any values, and for arrays to bind to them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DescAndLevel = tuple[Desc, FeatureLevel]
 
 @st.composite
 def descs(draw: st.DrawFn, operator: type[Desc]) -> DescAndLevel:
-    """A legal desc of an operator, and a feature level that takes it."""
+    """A legal desc of an operator, and a feature level that allows it."""
     level = draw(st.sampled_from([level for level in FeatureLevel if level >= operator.spec.since]))
     return laid_out(draw, operator, plan_of(draw, operator, level)), level
 
@@ -39,7 +39,7 @@ def descs(draw: st.DrawFn, operator: type[Desc]) -> DescAndLevel:
 
 @st.composite
 def arrays_for(draw: st.DrawFn, desc: Desc) -> dict[str, Binding]:
-    """Something to bind to each input of a desc, by the names of `Desc.tensors`, with elements that keep the data rules."""
+    """Arrays or buffers for the inputs of a desc, by the names of `Desc.tensors`, with elements that keep the data rules."""
     special = VALUES[desc.spec.name](draw, desc) if desc.spec.name in VALUES else {}
     bound = {}
     for found in desc.tensors():
@@ -52,7 +52,7 @@ def arrays_for(draw: st.DrawFn, desc: Desc) -> dict[str, Binding]:
 
 
 def hurtful(draw: st.DrawFn, desc: Desc, wire: str, t: TensorDesc) -> NDArray[Any]:
-    """The elements of an input, drawn to hurt; those that break a data rule are replaced by ones that keep it."""
+    """Hostile data for an input; elements that break a data rule are replaced."""
     seed = draw(SEEDS)
     kind, rng = hostile_data.KINDS[seed % len(hostile_data.KINDS)], np.random.default_rng(seed)
     with np.errstate(all="ignore"):
@@ -66,9 +66,9 @@ def hurtful(draw: st.DrawFn, desc: Desc, wire: str, t: TensorDesc) -> NDArray[An
 
 
 def matmul_scales(draw: st.DrawFn, desc: Desc) -> Mapping[str, NDArray[Any]]:
-    """Usable scales of every kind; scales drawn apart nearly always lead to zeros or to saturation."""
+    """Valid scales of every kind; independent scales would nearly always lead to zeros or to saturation."""
     found = {}
-    one_step = Fraction(1)  # what a product of one by one is worth
+    one_step = Fraction(1)  # the real value of a product of 1 by 1
     for f in desc.spec.inputs:
         if not f.name.endswith("_scale_tensor"):
             continue
@@ -82,14 +82,14 @@ def matmul_scales(draw: st.DrawFn, desc: Desc) -> Mapping[str, NDArray[Any]]:
 
 
 def indices(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
-    """Positions along the axis, from its end too where the type has negative numbers."""
+    """Positions along the axis, and negative ones from its end if the type is signed."""
     dtype, size = desc.indices_tensor.data_type.dtype, desc.input_tensor.sizes[desc.axis]
     low = -size if dtype.kind == "i" else 0
     return {"indices_tensor": np.array(draw(st.lists(st.integers(low, size - 1), min_size=1, max_size=9)), dtype)}
 
 
 def tuple_indices(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
-    """Positions along any of the dimensions that a tuple names, which a stride of 0 may repeat."""
+    """Positions that are valid in each of the dimensions that a tuple names, since a stride of 0 may repeat them."""
     dtype, x = desc.indices_tensor.data_type.dtype, desc.input_tensor.sizes
     first = len(x) - desc.input_dimension_count + getattr(desc, "batch_dimension_count", 0)
     size = min(x[first : first + desc.indices_tensor.sizes[-1]])
@@ -98,21 +98,21 @@ def tuple_indices(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
 
 
 def hot_places(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
-    """Places along the axis, and just beyond its ends."""
+    """Positions along the axis, and just beyond its ends."""
     dtype, size = desc.indices_tensor.data_type.dtype, desc.output_tensor.sizes[desc.axis]
     low = -size - 1 if dtype.kind == "i" else 0
     return {"indices_tensor": np.array(draw(st.lists(st.integers(low, size + 1), min_size=1, max_size=9)), dtype)}
 
 
 def lengths(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
-    """Lengths up to that of a line, and beyond."""
+    """Lengths up to that of a line, and one above."""
     most = desc.input_tensor.sizes[desc.axis] + 1
     drawn = draw(st.lists(st.integers(0, most), min_size=1, max_size=9))
     return {"sequence_lengths_tensor": np.array(drawn, desc.sequence_lengths_tensor.data_type.dtype)}
 
 
 def regions(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
-    """Corners around the image, divided by the scale, mostly."""
+    """Corners in and around the image, mostly divided by the scale."""
     if draw(st.integers(0, 3)) == 0:
         return {}
     t, rng = desc.roi_tensor, np.random.default_rng(draw(SEEDS))
@@ -126,7 +126,7 @@ def regions(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
 
 
 def key_lengths(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
-    """Masks and lengths up to the number of keys, and beyond; truth values where the mask is of them."""
+    """Masks and lengths up to the number of keys, and beyond; 0 or 1 for masks of truth values."""
     found = {}
     for name in ("mask_tensor", "past_sequence_lengths_tensor"):
         if getattr(desc, name, None) is not None:
@@ -148,20 +148,20 @@ VALUES: Mapping[str, Callable[[st.DrawFn, Desc], Mapping[str, NDArray[Any]]]] = 
     "QUANTIZED_LINEAR_CONVOLUTION": matmul_scales,
     "QUANTIZED_LINEAR_MATRIX_MULTIPLY": matmul_scales,
 }
-"""Operators some of whose inputs need elements of their own."""
+"""Operators with inputs that need special elements."""
 
 
 @st.composite
 def outputs_for(draw: st.DrawFn, desc: Desc) -> dict[str, Binding]:
-    """Something to bind to each output of a desc, by the names of `Desc.tensors`."""
+    """Arrays or buffers for the outputs of a desc, by the names of `Desc.tensors`."""
     return {t.name: binding(draw, t.desc, writable=True) for t in desc.tensors() if t.field.role == OUTPUT}
 
 
-# --- any desc whatever ---
+# --- any desc ---
 
 
 def any_value(kind: Any) -> st.SearchStrategy[Any]:
-    """Any value that construction takes for an attribute of a kind."""
+    """Any value that the constructor accepts for an attribute of a kind."""
     if isinstance(kind, Integer):
         return NONSENSE
     if kind.wire == "FLOAT":
@@ -189,7 +189,7 @@ def any_fields(operator: type[Desc]) -> Mapping[str, st.SearchStrategy[Any]]:
 
 @st.composite
 def any_desc(draw: st.DrawFn, operator: type[Desc]) -> Desc:
-    """Any desc that can be constructed: nonsense throughout, or a legal desc with nonsense in a few of its fields."""
+    """Any desc that can be constructed: with nonsense in all fields, or a legal one with nonsense in a few fields."""
     fields = any_fields(operator)
     if draw(st.booleans()):
         return operator(**{name: draw(values) for name, values in fields.items()})
@@ -207,7 +207,7 @@ def any_desc(draw: st.DrawFn, operator: type[Desc]) -> Desc:
             changes[name] = replace(there, **{part: getattr(other, part)})
         else:
             changes[name] = draw(fields[name])
-    for f in operator.spec.attributes:  # what another data type reads otherwise is an integer, which any type takes
+    for f in operator.spec.attributes:  # a number for a changed data type is an integer, which any type accepts
         if isinstance(f.kind, Scalar) and snake_case(f.kind.typed_by) in changes:
             changes[f.name] = draw(NONSENSE)
     return replace(desc, **changes)

@@ -14,7 +14,7 @@ from anydml import operators
 from every_kernel import Ran
 
 Rows = Mapping[str, tuple[Any, ...]]
-WHOLE = 5  # failing rows whose tracebacks are shown whole; of others, the line that fails and what it says
+WHOLE = 5  # failing rows with a whole traceback; others have the failing line and the message
 
 OPERATORS: Rows = {operator.spec.name: (operator,) for operator in operators.every()}
 EXAMPLES: Rows = {f"{o.spec.name}: {e.title}": (o, e) for o in operators.every() for e in o.spec.examples}
@@ -22,10 +22,10 @@ assert len(EXAMPLES) == sum(len(o.spec.examples) for o in operators.every()), "t
 
 
 def for_each(rows: Rows, *, at_least: int, parts: int = 1) -> Callable[[Callable[..., int]], Callable[..., None]]:
-    """Makes a test of a function that takes a row, and then fixtures, and returns how many cases it ran.
+    """Makes a test from a function that takes a row and fixtures, and returns the number of its cases.
 
-    Every row is tried; the test fails with the names of those that fail, and with what each says. It is cut in parts where
-    one takes longer than a few seconds. `at_least`: so many cases a part must run.
+    Every row is tried. The test fails with the names and messages of all rows that fail. parts: the number of tests that share
+    the rows, so that none takes longer than a few seconds. at_least: the required number of cases of each part.
     """
 
     def over(test: Callable[..., int]) -> Callable[..., None]:
@@ -40,7 +40,7 @@ def for_each(rows: Rows, *, at_least: int, parts: int = 1) -> Callable[[Callable
             for name, row in chosen.items():
                 try:
                     cases += test(*row, **fixtures)
-                except (Exception, pytest.fail.Exception) as error:  # what `pytest.raises` misses is no Exception
+                except (Exception, pytest.fail.Exception) as error:  # the exception of `pytest.raises` is not an Exception
                     found = pytest.ExceptionInfo.from_exception(error)
                     found.traceback = found.traceback[1:] or found.traceback
                     faults[name] = f"{name}:\n{found.getrepr(style='long' if len(faults) < WHOLE else 'short')}"

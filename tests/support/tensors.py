@@ -1,6 +1,6 @@
 """Strategies for tensor descs of every layout, and for the arrays and buffers that are bound to them.
 
-Valid by construction: nothing is drawn and thrown away.
+All are valid by construction: none is drawn and thrown away.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes  # whose import makes dtypes of the names int4 and uint4
+import ml_dtypes  # the import makes dtypes of the names int4 and uint4
 import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -21,34 +21,34 @@ import guard_pages
 from anydml import DataType, TensorDesc, TensorFlags
 from anydml.schema.types import ELEVEN
 
-# A case takes as long as it takes, on machines that do other work besides; and a failure of `make test` is to be had again.
+# without deadlines, since machines may do other work; `make test` draws the same cases every time
 SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="ANYDML_SOAK" not in os.environ)
 
 assert ml_dtypes
 
 SEEDS = st.integers(0, 2**16)
-"""Seeds of what is chosen at random, a layout or the bytes in a buffer: to draw each choice would take most of the time."""
+"""Seeds of random choices, such as a layout or the bytes in a buffer: drawing each choice would take most of the time."""
 
 
 # --- tensor descs ---
 
 
-# by rank; `make soak` draws tensors of several vectors a row, too
+# by number of dimensions; in `make soak`, some rows have several vectors
 MOST = {1: 9, 2: 6, 3: 4, 4: 3} if "ANYDML_SOAK" not in os.environ else {1: 70, 2: 19, 3: 8, 4: 5, 5: 3}
 SIZES = {rank: st.tuples(*[st.integers(1, MOST.get(rank, 2))] * rank) for rank in range(9)}
 
 
 def sizes_of(rank: int) -> st.SearchStrategy[tuple[int, ...]]:
-    """Sizes that keep a tensor small, whatever its rank."""
+    """Sizes of a small tensor with any number of dimensions."""
     return SIZES[rank]
 
 
 def nested_strides(rng: random.Random, sizes: Sequence[int]) -> tuple[int, ...]:
-    """Strides in any order of the dimensions and with gaps, so that no two elements meet: legal for an output too."""
+    """Strides in any order of the dimensions and with gaps, but without overlap, so that outputs may have them."""
     strides = [0] * len(sizes)
     reach = 0
     for dimension in rng.sample(range(len(sizes)), len(sizes)):
-        if sizes[dimension] == 1:  # counts nowhere
+        if sizes[dimension] == 1:  # this stride has no effect
             strides[dimension] = rng.choice((1, 0, 7, 2**32 - 1))
             continue
         strides[dimension] = reach + 1 + rng.choice((0, 0, 1, 2))
@@ -64,7 +64,7 @@ def loose_strides(rng: random.Random, sizes: Sequence[int]) -> tuple[int, ...]:
 def tensor_desc(draw: st.DrawFn, data_type: DataType, sizes: tuple[int, ...], *, output: bool = False) -> TensorDesc:
     """A legal desc of a tensor with these sizes: packed, strided, padded, aligned, owned."""
     seed = draw(SEEDS)
-    if seed == 0:  # what a failing example shrinks to
+    if seed == 0:  # the result that a failing example shrinks to
         return TensorDesc(data_type, sizes)
     rng = random.Random(seed)
     ways = [None, nested_strides] if output else [None, nested_strides, loose_strides]
@@ -83,15 +83,15 @@ def tensor_desc(draw: st.DrawFn, data_type: DataType, sizes: tuple[int, ...], *,
     )
 
 
-# --- what is bound ---
+# --- arrays and buffers ---
 
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """Something to bind to a tensor.
+    """An array or buffer for a tensor.
 
-    value: what is bound. tensor: the elements, in the desc's sizes, wherever they lie. memory: every byte near them that
-    can be looked at, gaps, padding and surroundings included. form: how it is bound, for messages.
+    value: the argument of `bind`. tensor: the elements, in the desc's sizes. memory: every byte around them, with gaps and
+    padding. form: the kind of `value`, for messages.
     """
 
     value: Any
@@ -105,7 +105,7 @@ def is_four_bit(t: TensorDesc) -> bool:
 
 
 def bound_as(t: TensorDesc) -> np.dtype[Any]:
-    """The dtype of what is bound: bytes where two elements are in each."""
+    """The dtype of the array to bind: bytes, if two elements share one."""
     return np.dtype(np.uint8) if is_four_bit(t) else t.data_type.dtype
 
 
@@ -115,7 +115,7 @@ def array_for(t: TensorDesc) -> NDArray[Any]:
 
 
 def elements_of(t: TensorDesc, bound: NDArray[Any]) -> NDArray[Any]:
-    """The elements of what is bound, in the desc's sizes: of 4 bits as ml_dtypes' arrays, read one by one."""
+    """The elements of a bound array, in the desc's sizes; those of 4 bits in an array of ml_dtypes."""
     if not is_four_bit(t):
         return bound
     made = np.zeros(t.sizes, np.int8)
@@ -127,7 +127,7 @@ def elements_of(t: TensorDesc, bound: NDArray[Any]) -> NDArray[Any]:
 
 
 def bytes_of(t: TensorDesc, elements: NDArray[Any]) -> NDArray[Any]:
-    """The array to bind to a packed tensor of these elements; a half byte that is left is 0."""
+    """The array to bind to a packed tensor with these elements; an unused half byte is 0."""
     if not is_four_bit(t):
         return elements
     made = np.zeros(t.element_bytes, np.uint8)
@@ -137,31 +137,31 @@ def bytes_of(t: TensorDesc, elements: NDArray[Any]) -> NDArray[Any]:
 
 
 def laid_over(t: TensorDesc, memory: NDArray[np.uint8], offset: int = 0) -> NDArray[Any]:
-    """The tensor's elements where they lie in a buffer; the bytes of elements of 4 bits."""
+    """A view of the tensor's elements in a buffer; if they have 4 bits, of their bytes."""
     if is_four_bit(t):
         return memory[offset : offset + t.element_bytes]
     dtype = t.data_type.dtype
-    # of a dimension of size 1 the stride counts nowhere, and need not be one that NumPy would take
+    # the stride of a dimension of size 1 has no effect, and NumPy may refuse it
     strides = [0 if n == 1 else s * dtype.itemsize for n, s in zip(t.sizes, t.explicit_strides, strict=True)]
     tensor: NDArray[Any] = np.ndarray(t.sizes, dtype, memory.data, offset, strides)
     return tensor
 
 
 def binding(draw: st.DrawFn, t: TensorDesc, *, writable: bool = False, elements: NDArray[Any] | None = None) -> Binding:
-    """An array or buffer for a tensor desc, in any form there is, at any offset that its alignment allows.
+    """An array or buffer for a tensor desc, of any kind, at any offset that its alignment allows.
 
-    Half of the arrays fill the bytes next to an unmapped page, before or behind it: who reads beyond them is stopped, too.
-    elements: of the tensor's data type, repeated as often as needed; without them, whatever lies in memory.
+    Half of the arrays are directly before or after an unmapped page, so that reads beyond them end the process. elements: of
+    the tensor's data type, repeated as often as needed; random bytes without them.
     """
     dtype, alignment = bound_as(t), t.guaranteed_base_offset_alignment
     itemsize = dtype.itemsize
     forms = ["uint8 buffer"] if is_four_bit(t) else ["tensor", "typed buffer", "uint8 buffer"]
-    if not alignment:  # where the bytes of an object lie is not for us to choose
+    if not alignment:  # the address of such an object cannot be chosen
         forms += ["bytearray", "memoryview"] if writable else ["bytes", "bytearray", "memoryview"]
     seed = draw(SEEDS)
     rng, generator = random.Random(seed), np.random.default_rng(seed)
-    form = rng.choice(forms) if seed else forms[0]  # what a failing example shrinks to
-    # odd offsets on purpose: no alignment is asked
+    form = rng.choice(forms) if seed else forms[0]  # the one that a failing example shrinks to
+    # odd offsets, unless the desc has an alignment
     lead = alignment * rng.randint(0, 2) if alignment else rng.choice((0, 1, 3, itemsize, 16))
     needed = max(t.element_bytes, t.total_tensor_size_in_bytes)
     needed = -(-needed // itemsize) * itemsize
@@ -172,11 +172,11 @@ def binding(draw: st.DrawFn, t: TensorDesc, *, writable: bool = False, elements:
     else:
         needed += itemsize * rng.randint(0, 2)
         room: NDArray[np.uint8] = generator.integers(0, 256, needed + lead + 64 + 16, np.uint8)
-        memory = room[-room.ctypes.data % 64 :]  # from here on, offsets say how far the address is aligned
+        memory = room[-room.ctypes.data % 64 :]  # at an address that is a multiple of 64, so that offsets are alignments
     tensor = laid_over(t, memory, lead)
     if elements is not None:
         bits = f"u{itemsize}"
-        # overlapping elements are written over one another, each time with one of these
+        # overlapping elements are written several times
         tensor.view(bits)[...] = np.resize(elements.view(bits), tensor.shape)
     buffer = memory[lead : lead + needed]
     if form in ("bytes", "bytearray", "memoryview"):
@@ -187,7 +187,7 @@ def binding(draw: st.DrawFn, t: TensorDesc, *, writable: bool = False, elements:
     return Binding(values[form], tensor, memory, form)
 
 
-# --- any tensor whatever ---
+# --- any tensor ---
 
 NONSENSE = st.one_of(
     st.integers(-2, 9),
@@ -195,7 +195,7 @@ NONSENSE = st.one_of(
         (-(2**64), -(2**32), -(2**31) - 1, -(2**31), 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 2**64, 2**70)
     ),
 )
-"""Numbers that fit and numbers that do not."""
+"""Valid numbers and others."""
 
 
 ANY_SIZES = st.lists(st.one_of(st.integers(1, 4), NONSENSE), max_size=9)
@@ -209,7 +209,7 @@ ANY_NUMBER = st.one_of(st.just(0), NONSENSE)
 def any_tensor(draw: st.DrawFn) -> TensorDesc:
     """Any tensor desc that can be constructed."""
     sizes, strides = draw(ANY_SIZES), draw(ANY_STRIDES)
-    if isinstance(strides, str):  # under strides of zero, sizes may be huge
+    if isinstance(strides, str):  # with strides of zero, sizes can be huge
         strides = [0 if strides == "zeros" else draw(NONSENSE) for _ in sizes]
     return TensorDesc(
         draw(ANY_DATA_TYPE),
@@ -224,12 +224,12 @@ def any_tensor(draw: st.DrawFn) -> TensorDesc:
 ANY_TENSOR = any_tensor()
 
 
-# --- arrays as they come ---
+# --- arrays of users ---
 
 
 @st.composite
 def strided_arrays(draw: st.DrawFn) -> NDArray[Any]:
-    """An array that lies in memory in any way NumPy knows: permuted, stepped, broadcast, backwards, at odd addresses."""
+    """An array with any layout that NumPy has: permuted, stepped, broadcast, reversed, at odd addresses."""
     sizes = draw(st.integers(1, 5).flatmap(sizes_of))
     dtype = draw(st.sampled_from(ELEVEN)).dtype
     steps = tuple(draw(st.sampled_from((1, 1, 2, -1, -2))) for _ in sizes)

@@ -1,4 +1,4 @@
-"""Other thresholds for a test: the object with those of a family, replaced as a whole."""
+"""Other thresholds for a test: replaces the whole object of a family's thresholds."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import pytest
 
 
 def tuned(patch: pytest.MonkeyPatch, module: ModuleType, **fields: Any) -> None:
-    """Let `TUNING` of a module have other values of some fields."""
+    """Change some fields of a module's `TUNING`."""
     patch.setattr(module, "TUNING", module.TUNING._replace(**fields))

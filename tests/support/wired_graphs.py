@@ -1,4 +1,4 @@
-"""Graphs of any operators as they grow: each node is computed alone; and random ones of examples, wired by bytes."""
+"""Random graphs of any operators, whose nodes are also computed alone: of examples that read the bytes of other results."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from anydml.graphs.desc import tensor_names
 from anydml.schema.operator import Desc
 
 Array = NDArray[Any]
-SMALL = 2048  # bytes of all tensors of an operator, which the reference has computed in milliseconds
+SMALL = 2048  # the most bytes of an operator's tensors for the reference, which computes them in milliseconds
 
 
 class Wired(NamedTuple):
-    """A graph of operators, its inputs, those that are owned, and the operators' own results, by node and name."""
+    """A graph of operators, its inputs, those that are owned, and the results of operators computed alone, by node and name."""
 
     desc: GraphDesc
     inputs: dict[str, Array]
@@ -39,7 +39,7 @@ class Wired(NamedTuple):
 
 
 class Made(NamedTuple):
-    """An output of a node, its desc, and its bytes. whole: there are none that nobody writes."""
+    """An output of a node, its desc, and its bytes. whole: the node writes all of them."""
 
     node: int
     slot: int
@@ -52,7 +52,7 @@ class Made(NamedTuple):
 
 
 class Wiring:
-    """A graph as it grows: each node is computed at once, alone. judge: a device on which small ones come to the same."""
+    """A graph that is being made: each node is computed alone at once. judge: a device that must agree on small nodes."""
 
     def __init__(self, rng: random.Random, device: dml.Device, judge: dml.Device | None = None) -> None:
         self.rng, self.device, self._judge = rng, device, judge
@@ -66,9 +66,9 @@ class Wiring:
         self.made: list[Made] = []
 
     def add(self, desc: Desc, given: dict[str, Array], sources: dict[str, Made], constants: Collection[str] = ()) -> None:
-        """A node that reads sources, constants, and arrays that become inputs of the graph, or are one that there is already.
+        """Add a node that reads sources, constants, and other arrays, which are inputs of the graph.
 
-        DataError, and no node, where its values break a rule about data.
+        DataError, and no node, if values break a data rule.
         """
         arrays: dict[str, Array] = {}
         owned = owned_inputs(desc)
@@ -103,7 +103,7 @@ class Wiring:
                 self.outputs[f"{node}.{name}"] = made[name]
 
     def _input(self, name: str, data: Array, owned: bool) -> int:
-        """The input of the graph that is bound to these bytes: one that there is, or a new one of this name."""
+        """The index of the graph's input that is bound to these bytes: an existing one, or a new one of this name."""
         alike = [k for k, (x, y) in enumerate(self.inputs.items()) if (x in self.owned) == owned and np.array_equal(y, data)]
         if alike:
             return self.rng.choice(alike)
@@ -113,7 +113,7 @@ class Wiring:
         return len(self.inputs) - 1
 
     def source(self, nbytes: int) -> Made:
-        """An output of so many bytes: one that there is, or elements sliced out of one, or joined of several."""
+        """An output of this many bytes: an existing one, or a new node that slices elements from one or from several joined."""
         rng = self.rng
         whole_ones = [m for m in self.made if m.whole]
         if (fits := [m for m in whole_ones if m.data.nbytes == nbytes]) and rng.random() < 0.7:
@@ -148,7 +148,7 @@ class Wiring:
         return self.made[-1]
 
     def wired(self) -> Wired:
-        """The graph, with what nothing reads as outputs, and a part of the others."""
+        """The graph. Its outputs are all results that no node reads, and some others."""
         read = {(e.from_node_index, e.from_node_output_index) for e in self.between}
         kept = [
             e for e in self.output_edges if (e.from_node_index, e.from_node_output_index) not in read or self.rng.random() < 0.2
@@ -165,9 +165,9 @@ def _words(made: Made) -> TensorDesc:
 
 
 def random_wiring(rng: random.Random, device: dml.Device, names: Sequence[str]) -> Wired | None:
-    """Operators by name on the tensors of their examples, which read bytes of one another's results.
+    """Operators by name with the tensors of their examples, which read bytes of earlier results.
 
-    None where their values break a rule about data on the way.
+    None if their values break a data rule.
     """
     wiring = Wiring(rng, device)
     for name in names:
@@ -220,7 +220,7 @@ def owned_inputs(desc: Desc) -> set[str]:
 
 
 def alone(device: dml.Device, desc: Desc, arrays: dict[str, Array]) -> dict[str, Array]:
-    """The bytes of an operator's outputs, as it computes them by itself."""
+    """The bytes of an operator's outputs if it is computed alone."""
     made = {name: np.zeros(tensor_of(desc, name).total, np.uint8) for name in tensor_names(desc, "output") if name}
     compiled, owned = device.compile(desc), owned_inputs(desc)
     if owned:
@@ -231,7 +231,7 @@ def alone(device: dml.Device, desc: Desc, arrays: dict[str, Array]) -> dict[str,
 
 
 def nested(desc: Desc, arrays: dict[str, Array]) -> dict[str, Any]:
-    """Arrays as bind takes them: those of an array of tensors in a list."""
+    """Arrays in the form that `bind` takes: those of an array of tensors in a list."""
     made: dict[str, Any] = {}
     for name, array in arrays.items():
         field = name.partition("[")[0]
@@ -243,7 +243,7 @@ def nested(desc: Desc, arrays: dict[str, Array]) -> dict[str, Any]:
 
 
 def with_tensors(desc: Desc, changes: dict[str, TensorDesc]) -> Desc:
-    """The desc with other tensors, by name."""
+    """The desc with some tensors replaced, by name."""
     fields: dict[str, Any] = {}
     for f in desc.spec.tensors:
         value = getattr(desc, f.name)
