@@ -1,4 +1,4 @@
-"""The command line: exit status, what goes where, pipes, terminals; and what the documentation shows of it is so."""
+"""The command line: exit statuses, output streams, pipes and terminals; and the documentation's examples of it."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_closed_and_full_streams(tmp_path: Path, arguments: str, status: int, to
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) <= 3
     if "crop.json" in arguments and "run" in arguments:
-        assert np.load(tmp_path / "cropped.npy").size == 4  # whatever becomes of the text
+        assert np.load(tmp_path / "cropped.npy").size == 4  # without a check of the text
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x" * 5000, "x/" * 3000, "a\nb: forged\u202e\u2066", "-\nb", "a\udcff"])
@@ -237,7 +237,7 @@ def test_arguments_that_no_file_can_be_called(call: Call, tmp_path: Path, name: 
         assert all(line.isprintable() for line in (out + err).encode("utf-8", "backslashreplace").decode().split("\n"))
         said = [line for line in (out + err).splitlines() if line]
         assert len(said) == 1 or [line.split()[0] for line in said] == ["Usage:", "Try", "Error:"], said
-    assert call("run", "crop.json", "--input-path", name)[0] == 0  # it reads no file
+    assert call("run", "crop.json", "--input-path", name)[0] == 0  # an example whose program reads no file
 
 
 def test_no_more_runs_are_timed_than_memory_has_room_for(call: Call) -> None:
@@ -526,7 +526,7 @@ def test_compare_finds_owned_inputs(call: Call, tmp_path: Path) -> None:
 
 
 def test_compare_takes_the_inputs_as_the_operator_finds_them(call: Call, tmp_path: Path) -> None:
-    """The operator is the last that writes the resource; its input is made by another, and overwritten afterwards."""
+    """The operator is the last one that writes the resource; another operator makes its input, which is overwritten later."""
     program = json.loads(re.sub(r",(?=\s*[\]}])", "", re.sub(r"//.*", "", CROP)))
     program["resources"]["output"] = {
         "initialValuesDataType": "FLOAT32",
@@ -554,7 +554,7 @@ def test_compare_takes_the_inputs_as_the_operator_finds_them(call: Call, tmp_pat
     text = json.dumps(program)
     whole = np.array([2, 4, 10, 12, 14, 16, 6, 8], np.float32)
     assert compare_with(call, tmp_path, text, whole)[:2] == (0, "all 4 are equal\n")
-    whole[0] = 0  # of another operator: not looked at
+    whole[0] = 0  # written by another operator, and not compared
     whole[7] = 0
     status, out, _ = compare_with(call, tmp_path, text, whole)
     assert (status, out.splitlines()[0]) == (1, "1 of 4 differs, at [0, 0, 1, 1]: 0.0, not input_tensor[0, 0, 1, 1] = 8.0")
@@ -576,7 +576,7 @@ def test_compare_reads_foreign_byte_order_and_refuses_what_is_no_array(call: Cal
         with (tmp_path / f"odd{at}.npy").open("wb") as file:
             np.lib.format.write_array_header_1_0(file, {**header, "shape": shape})
     (tmp_path / "folder.npy").mkdir()
-    if sys.platform == "linux":  # elsewhere a file's holes may take room
+    if sys.platform == "linux":  # on other systems, holes in a file may take space
         with (tmp_path / "odd.npy").open("wb") as file:
             np.lib.format.write_array_header_1_0(file, {**header, "shape": (2**40,)})
             file.truncate(2**43)
@@ -637,14 +637,14 @@ def test_a_real_terminal(tmp_path: Path, no_color: str | None, styled: bool) -> 
         done = subprocess.run(command, cwd=tmp_path, env=environment, stdout=theirs, stderr=theirs, timeout=60, check=False)
         os.close(theirs)
         shown = b""
-        with contextlib.suppress(OSError):  # how a terminal that nobody holds any more says that it ends
+        with contextlib.suppress(OSError):  # the error of a terminal that is closed on the other side
             while more := os.read(ours, 65536):
                 shown += more
     finally:
         os.close(ours)
     assert done.returncode == 2
     assert (b"\x1b[" in shown) == styled
-    assert RULE.splitlines()[1].encode() in shown  # a narrow terminal wraps; we do not
+    assert RULE.splitlines()[1].encode() in shown  # a narrow terminal wraps lines; we do not
 
 
 def test_what_a_program_says_cannot_command_the_terminal(
@@ -678,7 +678,7 @@ def test_importing_anydml_loads_neither_click_nor_rich() -> None:
     assert done.stdout == "set()\n"
 
 
-# --- what the documentation shows ---
+# --- the documentation's examples ---
 
 
 @pytest.mark.parametrize("page", ["index.md", "why.md", "how-it-works.md"])
@@ -712,7 +712,7 @@ def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     group = next(
         line for line in (DOCS.parent / "pyproject.toml").read_text(encoding="utf-8").splitlines() if line[:5] == "docs "
     )
-    missing = tmp_path / "missing"  # what tests have and `make docs` from a bare clone has not
+    missing = tmp_path / "missing"  # a file that tests have, but not `make docs` in a new clone
     missing.mkdir()
     for module in ("ml_dtypes", "onnx", "onnxruntime", "sklearn", "PIL", "gmpy2", "hypothesis", "typing_extensions"):
         if module.replace("_", "-") not in group:

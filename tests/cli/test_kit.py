@@ -1,4 +1,4 @@
-"""`export-kit`, and `compare` of its results: a stand-in runs the programs as run.ps1 has DxDispatch run them."""
+"""`export-kit`, and `compare` of its results, with a stand-in that runs the programs as run.ps1 and DxDispatch do."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def status_of(*arguments: str) -> int:
 
 
 def test_every_operator_has_cases() -> None:
-    """Each operator has its examples, other strides and its first feature level, and most have data of both kinds."""
+    """Each operator has its examples, other strides and its first feature level; most have random and hostile data."""
     counts: Counter[str] = Counter()
     for operator in operators.every():
         found = Counter(case.kind for case in kit.cases(operator))
@@ -103,7 +103,7 @@ def test_what_is_not_as_here_is_named(ran: Path, tmp_path: Path, capsys: pytest.
     np.save(file, contents)
     some = next(n for n in (1, 2, 3, 4) if np.isnan(output(f"activation_gelu.special.{n}")[1]).any())
     file, contents = output(f"activation_gelu.special.{some}")
-    contents.view(np.uint32)[np.isnan(contents)] ^= 0x80000001  # another NaN is equal
+    contents.view(np.uint32)[np.isnan(contents)] ^= 0x80000001  # another NaN counts as equal
     np.save(file, contents)
     file, contents = output("activation_gelu.ties.1")
     np.save(file, contents[:-1])

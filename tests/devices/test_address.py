@@ -1,4 +1,4 @@
-"""Addresses of arrays, read where NumPy keeps them, and what serves where it does not keep them there."""
+"""Addresses of arrays: read from NumPy's objects, or found otherwise if these have another layout."""
 
 from __future__ import annotations
 

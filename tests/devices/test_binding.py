@@ -1,4 +1,4 @@
-"""Initialize, bind, execute: what may be bound and what may not, ownership, aliasing, and data that breaks rules."""
+"""Initialize, bind, execute: valid and invalid arguments, ownership, aliasing, and data that break rules."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def copied(x: Any, t: TensorDesc, device: str = "cpu") -> list[Any]:
 
 
 def faults(compiled: CompiledOperator, **arrays: Any) -> dict[str, str]:
-    """Everything that is wrong with a call of bind, by name."""
+    """Every fault of a call of bind, by name."""
     with pytest.raises(BindingError) as caught:
         compiled.bind(**arrays)
     told = caught.value.faults
@@ -144,7 +144,7 @@ def test_nothing_need_be_aligned(device: str) -> None:
 
 
 class Exporter:
-    """An array of another library as it looks from outside: DLPack, and nothing else of an array."""
+    """An array of another library, which supports DLPack and no other interface of arrays."""
 
     def __init__(self, x: NDArray[Any]) -> None:
         self._x = x
@@ -182,11 +182,11 @@ def test_a_total_of_its_own_is_asked_of_buffers_and_not_of_arrays(device: str) -
     assert copied(bytes(NUMBERS.tobytes() + b"12345678"), own, device) == NUMBERS.tolist()
     assert "holds 24 bytes where the desc needs 32" in refusal(NUMBERS.tobytes(), own)
     assert "holds 28 bytes where the desc needs 32" in refusal(np.zeros(7, np.int32), own)
-    # without one, the round-up to 4 bytes is D3D12's, and asked of nobody
+    # without a total, the rounding to 4 bytes is D3D12's, and not required
     three = TensorDesc(DataType.UINT8, (3,))
     assert copied(b"abc", three, device) == [97, 98, 99]
     assert "holds 2 bytes where the desc needs 3" in refusal(b"ab", three)
-    # what fits both forms is tensor form: three elements, and no total asked
+    # in both forms: three elements, and no total
     assert copied(np.arange(3, dtype=np.uint8), replace(three, total_tensor_size_in_bytes=8), device) == [0, 1, 2]
 
 
@@ -198,7 +198,7 @@ def test_subclasses_of_arrays_that_are_arrays_are_bound(tmp_path: Any) -> None:
     assert mapped.tolist() == (NUMBERS * 2).tolist()
 
 
-# --- what is refused, by name ---
+# --- refusals ---
 
 
 def test_a_mismatch_shows_both_sides() -> None:
@@ -250,7 +250,7 @@ def test_an_output_must_be_writable() -> None:
     assert faults(copy_of(TWO_BY_THREE), input_tensor=NUMBERS, output_tensor=bytes(24)) == {"output_tensor": "is not writable"}
     readable = NUMBERS.copy()
     readable.flags.writeable = False
-    assert copied(readable, TWO_BY_THREE) == NUMBERS.tolist()  # an input need not be
+    assert copied(readable, TWO_BY_THREE) == NUMBERS.tolist()  # an input may be read-only
 
 
 @pytest.mark.parametrize("alignment", [4, 16, 64])
@@ -299,7 +299,7 @@ def test_optional_inputs_may_be_absent_or_none() -> None:
 
 
 def test_more_elements_than_an_address_space_has() -> None:
-    """A desc may have them, all in one place; an array may not."""
+    """A desc may have more elements than addresses, with strides of 0; an array may not."""
     t = TensorDesc(DataType.UINT8, (2**32 - 1,) * 3, strides=(0, 0, 0))
     window: dict[str, Any] = {
         "input_window_offsets": (0,) * 3,
@@ -340,7 +340,7 @@ def test_disjoint_elements_of_one_array_may_interleave() -> None:
     assert aliasing(copy_of(every_other, every_other), memory[::2], memory[1::2]) is None
     assert memory.tolist() == [0, 0, 2, 2, 4, 4, 6, 6]
     assert "shares memory" in str(aliasing(copy_of(every_other, every_other), memory[::2], memory[::2]))
-    # the left half of each row, and the right half
+    # the left and the right half of each row
     rows = np.arange(16, dtype=np.int32).reshape(4, 4)
     half = TensorDesc(INT32, (4, 2), strides=(4, 1))
     assert aliasing(copy_of(half, half), rows[:, :2], rows[:, 2:]) is None
@@ -349,7 +349,7 @@ def test_disjoint_elements_of_one_array_may_interleave() -> None:
 
 
 def test_buffers_share_memory_where_their_tensors_do() -> None:
-    """The bytes of a buffer besides the tensor are neither read nor written."""
+    """The bytes of a buffer outside of the tensor are neither read nor written."""
     memory = bytearray(np.arange(8, dtype=np.int32).tobytes())
     every_other = TensorDesc(INT32, (4,), strides=(2,))
     assert aliasing(copy_of(every_other, every_other), memory, memoryview(memory)[4:]) is None
@@ -358,10 +358,11 @@ def test_buffers_share_memory_where_their_tensors_do() -> None:
 
 
 def test_what_cannot_be_settled_is_refused() -> None:
-    """Whether these share an element is a Diophantine equation in ten unknowns; bounded work does not solve it."""
+    """Whether these tensors share an element is a Diophantine equation in ten unknowns, which a bounded search does not
+    solve."""
     strides, sizes = (23199, 56372, 66907, 71884, 83375), (211, 362, 377, 154, 332)
     out_strides, out_sizes = (32, 793, 12415, 360075, 6481507), (17, 16, 29, 18, 10)
-    memory = np.zeros(100_000_000, np.int8)  # never touched, so never really there
+    memory = np.zeros(100_000_000, np.int8)  # never written, so that it takes no memory
     x = as_strided(memory, sizes, strides)
     output = as_strided(memory[23_832_150:], out_sizes, out_strides)
     desc = Slice1(
@@ -407,7 +408,7 @@ def test_an_output_is_held_against_every_input() -> None:
 
 
 def quantized(flags: TensorFlags = TensorFlags.NONE, /, **changes: TensorDesc) -> QuantizedLinearMatrixMultiply:
-    """2x3 by 3x2, int8, scales per tensor; B and its scale as the flags say."""
+    """2 x 3 by 3 x 2, int8, with a scale for each tensor; flags of B and its scale."""
     one = TensorDesc(DataType.FLOAT32, (1, 1))
     tensors = {
         "a_tensor": TensorDesc(DataType.INT8, (2, 3)),
@@ -475,7 +476,7 @@ def test_owned_inputs_of_any_layout_are_copied(device: str) -> None:
 
 @by_device
 def test_owned_inputs_keep_their_layout_for_kernels_that_go_by_the_desc(device: str) -> None:
-    """Large enough for a compiled kernel, which reads memory by the strides of the desc."""
+    """Large enough for a compiled kernel, which reads memory by the desc's strides."""
     for strides in ((1, 200), (400, 2), (0, 1), (1, 0)):
         t = TensorDesc(INT32, (200, 200), strides=strides, flags=OWNED)
         buffer = np.arange(t.span, dtype=np.int32)
@@ -503,7 +504,7 @@ def test_initialize_comes_first_and_once() -> None:
 
 
 def test_a_copy_shares_code_and_has_its_own_initialize() -> None:
-    """Of what is compiled, code is disposed of once, when the last copy goes; in another process it is no code."""
+    """The last copy of a compiled operator frees its code; in another process, the code does not exist."""
     compiled = Device().compile(quantized(OWNED))
     owned, others = owned_and_not()
     before = [copied(compiled) for copied in (copy.copy, copy.deepcopy)]
@@ -546,7 +547,7 @@ def test_code_is_disposed_of_once(capfd: pytest.CaptureFixture[str]) -> None:
     assert output.tolist() == [1, 1, 1]
     del made
     gc.collect()
-    assert capfd.readouterr().err == ""  # as of an exception that a finalizer raises
+    assert capfd.readouterr().err == ""  # an exception in a finalizer would be printed here
 
 
 def test_initialize_takes_the_owned_inputs_all_of_them_and_nothing_else() -> None:
@@ -560,7 +561,7 @@ def test_initialize_takes_the_owned_inputs_all_of_them_and_nothing_else() -> Non
     assert "not OWNED_BY_DML" in told.pop("a_tensor")
     assert "no tensor of this operator" in told.pop("d_tensor")
     assert not told
-    compiled.initialize(**owned)  # after an error nothing is kept, and it may be called again
+    compiled.initialize(**owned)  # nothing is kept after an error, and it may be called again
     output = np.zeros((2, 2), np.int8)
     told = faults(compiled, **others, b_tensor=owned["b_tensor"], output_tensor=output)
     assert told == {"b_tensor": "is OWNED_BY_DML: it is bound at initialize, not at bind"}
@@ -623,7 +624,7 @@ def test_an_unusable_scale_is_an_error_before_any_byte_is_written(name: str, bit
     np.testing.assert_array_equal(error.value, scale.flat[1])
     assert str(error) == f"{name}[{error.index[0]}, {error.index[1]}] is {error.value}; a scale must not be 0, infinite or NaN"
     scale.flat[1] = 1
-    bound.execute()  # the array is read anew, and good now
+    bound.execute()  # the array is read again, with valid data
     assert output.tolist() != [[77, 77], [77, 77]]
 
 
@@ -655,7 +656,7 @@ def test_an_owned_scale_is_judged_at_initialize(bits: int, device: str) -> None:
     output = np.zeros((2, 2), np.int8)
     with pytest.raises(BindingError, match="initialize comes first"):
         compiled.bind(**others, output_tensor=output)
-    compiled.initialize(**owned)  # nothing was kept of the wrong one
+    compiled.initialize(**owned)  # nothing of the invalid data is kept
     compiled.bind(**others, output_tensor=output).execute()
     assert output.tolist() == PRODUCT
 
@@ -670,7 +671,7 @@ def test_a_scale_that_a_zero_stride_repeats_is_looked_at_and_kept_once() -> None
     }
     inputs = {**operands(), "b_tensor": b"\1", "b_scale_tensor": np.zeros(1, np.float32)}
     bound = Device().compile(quantized(**tensors)).bind(**inputs, output_tensor=np.zeros((2, columns), np.int8))
-    tracemalloc.start()  # NumPy tells it of every array
+    tracemalloc.start()  # NumPy reports every array to it
     try:
         with pytest.raises(DataError) as caught:
             bound.execute()
@@ -736,7 +737,7 @@ def test_execute_reads_its_inputs_anew(device: str) -> None:
 def test_a_bound_operator_keeps_its_arrays_alive() -> None:
     output = np.zeros((2, 3), np.int32)
     bound = copy_of(TWO_BY_THREE).bind(input_tensor=NUMBERS.copy(), output_tensor=output)
-    scratch = [np.full((2, 3), -1, np.int32) for _ in range(100)]  # would be put where a freed array was
+    scratch = [np.full((2, 3), -1, np.int32) for _ in range(100)]  # would be allocated in the memory of a freed array
     bound.execute()
     assert output.tolist() == NUMBERS.tolist()
     assert len(scratch) == 100
@@ -785,7 +786,7 @@ def test_one_compiled_operator_is_bound_many_times() -> None:
 
 
 def test_elements_of_four_bits_are_bound_as_bytes() -> None:
-    """Two to a byte; the total is rounded up to 4 bytes, and only the bytes of the elements must be there."""
+    """Two elements in a byte. The total is rounded up to 4 bytes, but only the bytes with elements are required."""
     slot = Slot("input_tensor", TensorDesc("UINT4", (3, 3)), 0, writable=False)
     assert (slot.tensor.element_bytes, slot.tensor.total) == (5, 8)
     held = np.arange(8, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Counters of undecided elements: what kernels leave, and what Python decides."""
+"""Counters of undecided elements: those that kernels leave, and those that Python decides."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_maps(stage: str, undecided: int, exact: int) -> None:
 
 
 def test_products_of_floats() -> None:
-    """Whose kernel goes on to its second stage by itself."""
+    """Products of floats, whose kernel runs its second stage within the same call."""
     t, y = dml.TensorDesc("FLOAT32", (1, 2)), dml.TensorDesc("FLOAT32", (1, 1))
     column = dml.TensorDesc("FLOAT32", (2, 1))
     made = compiled(dml.Gemm(a_tensor=t, b_tensor=column, output_tensor=y), "contract.floats:compiled", "exact")
@@ -48,7 +48,7 @@ def test_products_of_floats() -> None:
 
 
 def test_graphs() -> None:
-    """The calls' counters together; results between them count."""
+    """A graph counts all of its calls together."""
 
     def network(x: Any) -> Any:
         return dml.element_wise_exp(dml.reduce(dml.element_wise_sin(x), function="SUM", axes=(1,)))

@@ -1,4 +1,5 @@
-"""Data as layers have them, next to which normal data are easy: exact on every instruction set, and not decided in Python."""
+"""Data that resemble those of real layers, which are harder than normal data: exact on every instruction set, without
+Python."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def layered(rng: np.random.Generator, kind: str, sizes: tuple[int, ...], dtype: 
 
 
 def compare(desc: Any, inputs: dict[str, Array], replaced: list[str], isa: str, kernel: str) -> int:
-    """The outputs of a desc on every kind of data for some of its inputs, which are those of the oracle."""
+    """Assert that outputs equal the oracle's for every kind of data of some inputs; return their number."""
     compiled = dml.Device("cpu", isa=isa, threads=1).compile(desc)
     assert compiled.kernel_name == kernel
     tensors = {t.name: t.desc for t in desc.tensors()}
@@ -55,7 +56,7 @@ def compare(desc: Any, inputs: dict[str, Array], replaced: list[str], isa: str, 
 
 
 def strided(t: TensorDesc) -> Array:
-    """An array that lies as a desc has it."""
+    """An array with the strides of a desc."""
     strides, itemsize = t.explicit_strides, t.data_type.dtype.itemsize
     memory = np.zeros(1 + sum((n - 1) * s for n, s in zip(t.sizes, strides, strict=True)), t.data_type.dtype)
     return np.lib.stride_tricks.as_strided(memory, t.sizes, [s * itemsize for s in strides])
@@ -84,7 +85,7 @@ def test_nests_are_exact_on_data_of_layers(name: str, ran: Ran) -> None:
 @pytest.mark.parametrize("data_type", [F32, F16])
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:divide by zero")
 def test_local_responses_on_data_of_layers(local: tuple[float, ...], data_type: DataType, ran: Ran) -> None:
-    """A bias of 0 makes quotients of zeros."""
+    """With a bias of 0, there are quotients of zeros."""
     alpha, beta, bias = local
     t = TensorDesc(data_type, (1, 5, 3, 9))
     desc = dml.LocalResponseNormalization(
@@ -101,7 +102,7 @@ def test_local_responses_on_data_of_layers(local: tuple[float, ...], data_type: 
 def test_windows_are_exact_on_data_of_layers(
     name: str, fields: dict[str, Any], data_type: DataType, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Windows that slide over columns, those that are written out and those that are not, and whole images."""
+    """Windows that slide over columns, with and without unrolled code, and windows of whole images."""
     monkeypatch.setattr(family, "GENERAL", 0)
     usual: list[dict[str, Any]] = [
         dict(sizes=(1, 2, 9, 40), window=(3, 3), start=(1, 1), end=(1, 1)),
@@ -121,17 +122,17 @@ def test_windows_are_exact_on_data_of_layers(
 
 
 def test_lengths_that_are_half_between_two_elements(calls_of: CallsOf) -> None:
-    """Squares of 2049 places, or of 2^24 + 1, and what is next to them by as little as float32 has: decided in machine code."""
+    """Squares of 2049 elements, or of 2^24 + 1, and float32 numbers close to them: decided in machine code."""
     decided = calls_of(Evaluator, "stored")
     rng = np.random.default_rng(3)
     outputs = 0
     for data_type, odd in ((F16, 2049), (F32, (1 << 24) + 1)):
         x = np.zeros((1, 1, 4, 64), data_type.dtype)
-        for k in range(32):  # three equal elements, and a fourth of which the sum of squares is (2 odd / 3)^2, or next to that
+        for k in range(32):  # three equal elements, and a fourth with which the sum of squares is (2 odd / 3)^2, or close to it
             x[0, 0, :2, 2 * k : 2 * k + 2] = odd // 3 if k % 2 else (odd - 1) / 2
             x[0, 0, 2:, 2 * k] = np.ldexp(odd - 1, -3)
             x[0, 0, 3, 2 * k + 1] = np.ldexp(1.0, int(rng.integers(-20, 1)))
-        # (m + 1/2)^2 as a sum of four squares: m^2, and what is left
+        # (m + 1/2)^2 as a sum of four squares: m^2, and three others
         m = float(odd - 1)
         x[0, 0, :2, 0:2] = np.array([[m, 1.0], [np.sqrt(m), np.sqrt(m)]]).round()
         desc = pooling("LP_POOLING1", data_type, x.shape, (2, 2), strides=(2, 2), p=2)
@@ -148,7 +149,7 @@ def test_lengths_that_are_half_between_two_elements(calls_of: CallsOf) -> None:
 @pytest.mark.parametrize("data_type", [F32, F16])
 @pytest.mark.parametrize("direction", ["DECREASING", "INCREASING"])
 def test_the_first_of_rows_of_layers(data_type: DataType, direction: str, ran: Ran) -> None:
-    """Rows of which many elements are equal, the first of which are meant."""
+    """Rows with many equal elements, of which the first ones must be found."""
     x = TensorDesc(data_type, (2, 1500))
     y = TensorDesc(data_type, (2, 12))
     desc = dml.TopK1(
@@ -163,7 +164,7 @@ def test_the_first_of_rows_of_layers(data_type: DataType, direction: str, ran: R
     ran(sum(compare(desc, inputs, ["input_tensor"], isa, "order:compiled") for isa in ISAS), 500)
 
 
-LEFT = 40  # elements that may be decided in Python: those of normal data whose bounds leave them open are a few
+LEFT = 40  # elements that Python may decide: a few, as of normal data
 BEGUN = (
     "LOCAL_RESPONSE",
     "ROI_ALIGN1",
@@ -178,7 +179,7 @@ BEGUN = (
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith(BEGUN)])
 def test_what_layers_have_is_decided_in_machine_code(name: str, calls_of: CallsOf, ran: Ran) -> None:
-    """Elements of each kind of data that reach the exact evaluation, of some ten thousand."""
+    """Of ten thousand elements of each kind of data, count those that reach the exact evaluation."""
     decided, calls = calls_of(Evaluator, "stored"), 0
     for dtype in (np.float32, np.float16) if SOAK > 1 or "POOLING" in name or "ROI" in name else (np.float32,):
         compiled = None

@@ -1,4 +1,4 @@
-"""A device's own surface: what it supports, flags, threads, instruction sets, verbose lines; and what an import brings."""
+"""Devices: what they support, flags, threads, instruction sets, verbose lines; and the modules that an import loads."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_threads_come_from_the_keyword_then_the_environment(monkeypatch: pytest.
     for blank in ("", " "):
         monkeypatch.setenv("ANYDML_NUM_THREADS", blank)
         assert pool.default_threads() == 3
-    for others in ("0", "-1", "many", "2.5", "\u00b2"):  # of a variable that is not ours nothing is said
+    for others in ("0", "-1", "many", "2.5", "\u00b2"):  # variables that are not anydml's are not checked
         monkeypatch.setenv("OMP_NUM_THREADS", others)
         assert pool.default_threads() >= 1
     monkeypatch.delenv("OMP_NUM_THREADS")
@@ -222,7 +222,7 @@ def test_dispatch_lines_say_who_refused_and_why(monkeypatch: pytest.MonkeyPatch,
 def test_a_product_that_takes_too_much_memory_compiled_is_computed_in_pieces(
     lead: tuple[int, int], k: int, reason: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Zero strides make tensors of any size of a few bytes."""
+    """With zero strides, tensors of any size need only a few bytes."""
     if unavailable() is not None:
         pytest.skip("nothing can be compiled here")
     monkeypatch.setenv("ANYDML_VERBOSE", "dispatch")
@@ -269,7 +269,7 @@ def test_a_copy_without_scratch_is_executed_by_the_bare_call(n: int, monkeypatch
         input_window_strides=(-1, 1),
     )
     execute = dml.Device(threads=1).compile(desc).bind(input_tensor=x, output_tensor=out).execute
-    assert isinstance(execute, functools.partial)  # NumPy's copy or machine code, and nothing around it
+    assert isinstance(execute, functools.partial)  # NumPy's copy or machine code is called directly
     assert execute() is None
     np.testing.assert_array_equal(out, x[::-1])
     x += 1
@@ -285,7 +285,7 @@ def test_a_call_with_scratch_or_data_rules_is_not_bare() -> None:
 
 
 def test_a_device_goes_with_its_last_reference() -> None:
-    """The operators that it keeps for eager calls do not hold it: nothing waits for the collector of cycles."""
+    """The operators that it keeps for eager calls do not reference it: no garbage collection is needed."""
     device = dml.Device()
     dml.element_wise_add(np.zeros(3, np.float32), np.zeros(3, np.float32), device=device)
     known = weakref.ref(device)

@@ -1,8 +1,8 @@
-"""Results stay what they were: digests of every operator and data type, made on two instruction sets and equal.
+"""Results do not change: digests of every operator and data type, which are equal on two instruction sets.
 
-Where a digest changes, results change for users: a line in CHANGELOG.md says so, and
-`python tests/support/digest_cases.py` writes the digests anew. Where a call itself is another
-one, its generator or operator file was changed, and it writes them, too.
+If a digest of outputs changes, results change for users: a line in CHANGELOG.md says so, and `python
+tests/support/digest_cases.py` writes the digests again. If only the calls changed, because of their generator or an operator
+file, the digests are written again too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARTS = 8
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_results_have_the_digests_that_they_had(part: int, ran: Ran) -> None:
-    """Instruction sets by turns; all in soak."""
+    """Instruction sets take turns; in `make soak`, all are tested."""
     stored = json.loads(STORED.read_text())
     devices = [dml.Device(isa=isa, threads=1 + at % 2) for at, isa in enumerate(ISAS)]
     count, least = 0, len(stored) // PARTS // 2

@@ -1,4 +1,4 @@
-"""ANYDML_DUMP: what kernels are made of, in files."""
+"""ANYDML_DUMP: files with the texts of kernels."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_graphs_are_written_and_their_regions(folder: Path) -> None:
 
 
 def test_refusals_of_regions_are_written(folder: Path) -> None:
-    """Scales that make a tie of too many sums."""
+    """Regions with scales that make a tie of too many sums."""
     for k in range(12):
         case = quantised_graphs.make(quantised_graphs.random_recipe(random.Random(f"quantised {k}")), k)
         dml.Device(threads=1).compile(case.desc)

@@ -1,6 +1,6 @@
-"""Results do not depend on the calling thread's floating-point state, which other libraries change and leave changed.
+"""Results do not depend on the calling thread's floating-point state, which other libraries change and do not restore.
 
-The state is set as they set it: by machine code, a few bytes of it, since nothing in Python can.
+The state is set by a few bytes of machine code, since Python has no function for it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FLUSH_TO_ZERO, DENORMALS_ARE_ZERO = 0x8000, 0x0040
 ROUNDING = {"nearest": 0x0000, "down": 0x2000, "up": 0x4000, "towards zero": 0x6000}
 STATES = {f"{name}{', subnormals are 0' if zero else ''}": DEFAULT | rounding | zero
           for (name, rounding), zero in product(ROUNDING.items(), (0, FLUSH_TO_ZERO | DENORMALS_ARE_ZERO))}  # fmt: skip
-CONTROL = 0xFFC0  # the rest of the register records what has happened
+CONTROL = 0xFFC0  # the control bits; the other bits record exceptions
 
 by_state = pytest.mark.parametrize("state", STATES.values(), ids=STATES)
 by_device = pytest.mark.parametrize("device", DEVICES)
@@ -59,12 +59,12 @@ by_device = pytest.mark.parametrize("device", DEVICES)
 
 @pytest.fixture(scope="module")
 def mxcsr() -> Iterator[Callable[[int], contextlib.AbstractContextManager[None]]]:
-    """A context in which this thread's MXCSR has a value; the old one comes back whatever happens."""
+    """A context in which this thread's MXCSR has a value; the old value is restored in any case."""
     # stmxcsr [first argument]; ret; and, 16 bytes on, ldmxcsr [first argument]; ret
     argument = 0x01 if sys.platform == "win32" else 0x07  # rcx, rdi
     code = bytes([0x0F, 0xAE, 0x18 | argument, 0xC3]).ljust(16, b"\xcc") + bytes([0x0F, 0xAE, 0x10 | argument, 0xC3])
     address, keep = executable(code)
-    # PYFUNCTYPE: nothing happens to the thread between the call and Python
+    # PYFUNCTYPE: Python runs nothing between the call and the return
     prototype = ctypes.PYFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint32))
     store, load = prototype(address), prototype(address + 16)
     register = ctypes.c_uint32()
@@ -93,7 +93,7 @@ def mxcsr() -> Iterator[Callable[[int], contextlib.AbstractContextManager[None]]
 
 
 def executable(code: bytes) -> tuple[int, Any]:
-    """The address of a copy of the code that can be executed, and what keeps it there."""
+    """The address of an executable copy of the code, and the object that owns it."""
     if sys.platform == "win32":
         allocate = ctypes.windll.kernel32.VirtualAlloc
         allocate.restype = ctypes.c_void_p
@@ -116,7 +116,7 @@ SUBNORMAL: NDArray[np.uint32] = np.array([0x00000001, 0x007FFFFF, 0x80000001, 0x
 
 
 def test_the_state_is_changed_at_all(mxcsr: Context) -> None:
-    """Else every other test here would pass for nothing."""
+    """Otherwise the other tests here would pass without testing anything."""
     subnormal, tie = SUBNORMAL.view(np.float32), np.float64(1 + 2.0**-24)
     with mxcsr(STATES["nearest, subnormals are 0"]):
         unpacked = struct.unpack("<f", b"\1\0\0\0")[0]
@@ -135,14 +135,14 @@ def test_the_state_is_changed_at_all(mxcsr: Context) -> None:
 def test_the_state_comes_back_after_an_error(mxcsr: Context) -> None:
     with pytest.raises(ZeroDivisionError), mxcsr(STATES["up, subnormals are 0"]):
         raise ZeroDivisionError
-    with mxcsr(DEFAULT):  # which looks at the state before
+    with mxcsr(DEFAULT):  # it compares the state before the change
         pass
     assert np.float32(1e-45) > 0
 
 
 @cache
 def cases() -> list[tuple[QuantizedCase, NDArray[Any]]]:
-    """Subnormal scales, near-ties of small K, and ties: where a changed state would be seen first. With their results."""
+    """Subnormal scales, near-ties of small K, and ties, which a changed state affects first; with their results."""
     near = [case for case in hard_cases.near_ties(count=24) if case.a.shape[1] <= 2048]
     every = (*hard_cases.extreme_scales(), *near, *list(hard_cases.exact_ties())[::3], *hard_cases.granularities(count=24))
     return [(case, hard_cases.expected(case)) for case in every]
@@ -151,7 +151,7 @@ def cases() -> list[tuple[QuantizedCase, NDArray[Any]]]:
 @by_state
 @by_device
 def test_quantized_products_are_the_same_bits(mxcsr: Context, state: int, device: str) -> None:
-    turns = 6 if SOAK == 1 else 1  # some cases in each state, each in several
+    turns = 6 if SOAK == 1 else 1  # each state has some of the cases, and each case has several states
     wanted = cases()[list(STATES.values()).index(state) % turns :: turns]
     on = dml.Device(device)
     results = []
@@ -184,7 +184,7 @@ def test_integer_products_are_the_same_bits(mxcsr: Context, state: int, device: 
 
 @cache
 def generated(quantized: bool) -> list[Case]:
-    """Products of every kind of scales, with a near-tie or a subnormal number in most."""
+    """Products with every kind of scales, most of them with a near-tie or a subnormal number."""
     none: frozenset[str] = frozenset()
     drawn = product(KINDS if quantized else KINDS[:2], ("any", "coarse"), (none, frozenset(SCALES)))
     types = cycle(TYPE_COMBINATIONS)
@@ -199,8 +199,8 @@ def generated(quantized: bool) -> list[Case]:
 @by_any_kernel
 @pytest.mark.usefixtures("_any_size")
 def test_every_kernel_gives_the_same_bits(mxcsr: Context, state: int, kernel: Kernel, machine: Machine) -> None:
-    """Set between bind and execute, and on threads of the kernel's own, which have the default state or the caller's."""
-    outputs, turns = 0, 2 if SOAK == 1 else 1  # the half of all cases in each state
+    """The state is set between bind and execute; a kernel's own threads have the default state or the caller's."""
+    outputs, turns = 0, 2 if SOAK == 1 else 1  # each state has half of the cases
     every = generated(kernel.implements is dml.QuantizedLinearMatrixMultiply)
     for case in every[list(STATES.values()).index(state) % turns :: turns]:
         case.output.memory[...] = 0xA5
@@ -244,13 +244,13 @@ def test_a_subnormal_scale_is_not_zero_and_zero_is(mxcsr: Context, state: int, d
 
 @by_state
 def test_eager_scales_are_rounded_half_to_even(mxcsr: Context, state: int) -> None:
-    """Numbers and arrays, ties and subnormal results; numbers never seen before, since results are cached."""
+    """Numbers and arrays, ties and subnormal results. All numbers are new, since results are cached."""
     rng = random.Random(state)
     numbers = [(2 * rng.getrandbits(24) + 1) * 2.0 ** rng.randint(-160, 60) for _ in range(300)]
     numbers += [-rng.random() * 2.0**-126 for _ in range(100)] + [rng.random() for _ in range(50)]
     array = np.array(numbers)
     with np.errstate(all="ignore"):
-        wanted = array.astype(np.float32).view(np.uint32).tolist()  # the processor's, in the default state
+        wanted = array.astype(np.float32).view(np.uint32).tolist()  # the processor's roundings in the default state
     assert round_to_float32(array).view(np.uint32).tolist() == wanted
     with mxcsr(state):
         at_once = round_to_float32(array)
@@ -265,7 +265,7 @@ def test_eager_scales_are_rounded_half_to_even(mxcsr: Context, state: int) -> No
 
 @by_state
 def test_weights_are_dequantised_as_in_the_default_state(mxcsr: Context, state: int) -> None:
-    """By subnormal scales, too, which are zeros where such numbers are."""
+    """Also with subnormal scales, which would be zeros in some states."""
     rng = np.random.default_rng(state)
     scales = np.concatenate(
         [rng.integers(1, 2**24, 200, dtype=np.uint32), rng.integers(2**24, 2**31 - 2**23, 200, dtype=np.uint32)]
@@ -280,7 +280,7 @@ def test_weights_are_dequantised_as_in_the_default_state(mxcsr: Context, state: 
         assert found[0].tobytes() == wanted[0].tobytes()
         assert (wanted[1][0] > 0).tolist() == (integers % 200 > 0).tolist()
         for a, b in zip(found[1], wanted[1], strict=True):
-            assert np.abs(a.view(np.int64) - b.view(np.int64)).max() < 2  # only the margin's product is rounded otherwise
+            assert np.abs(a.view(np.int64) - b.view(np.int64)).max() < 2  # the margin's product is rounded differently
 
 
 @by_state
@@ -297,7 +297,7 @@ def test_check_is_not_concerned(mxcsr: Context, state: int) -> None:
 
 @cache
 def maps() -> list[tuple[Desc, dict[str, NDArray[Any]], NDArray[Any]]]:
-    """Maps whose results are subnormal, ties, quotients, and cut, and what the reference gives."""
+    """Maps with results that are subnormal, ties, quotients and clamped, with the reference's results."""
     made = []
     for at, (name, types) in enumerate(SAMPLES):
         example = example_with(name, types)
@@ -308,7 +308,7 @@ def maps() -> list[tuple[Desc, dict[str, NDArray[Any]], NDArray[Any]]]:
     return made
 
 
-@pytest.mark.usefixtures("own_code")  # that is made in that state, too
+@pytest.mark.usefixtures("own_code")  # kernels are also compiled in that state
 @by_state
 @pytest.mark.parametrize("isa", [t.name for t in without_dot_products()])
 def test_maps_are_the_same_bits(mxcsr: Context, state: int, isa: str) -> None:

@@ -1,4 +1,4 @@
-"""Forks: whatever the parent's other threads are doing, a child compiles, executes and ends."""
+"""Forks: whatever other threads of the parent do, a child compiles, executes and ends."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from every_kernel import SOAK
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
-    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),  # a fork beside threads is what is tested
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),  # forks with other threads running are tested
 ]
-SECONDS = 60  # a child that has not ended by then hangs
+SECONDS = 60  # a child that takes longer hangs
 
-# A process of its own, so that its first imports and compilations are among what a fork meets. Each desc is a new one.
+# In a process of its own, so that forks happen during first imports and compilations. Each desc is a new one.
 STORM = """
 import os, random, signal, sys, threading, time
 import numpy as np
@@ -109,13 +109,13 @@ def test_every_child_ends_while_four_threads_compile_and_execute() -> None:
 
 
 def test_every_child_ends_that_is_forked_while_the_first_desc_is_compiled() -> None:
-    """Late imports happen then."""
+    """At this time modules are imported."""
     for pause in (0.001, 0.004):
         assert storm(8, pause).startswith("[] 8")
 
 
 def in_child(call: Callable[[], object]) -> int:
-    """The end of a child that makes a call: its exit status, 0 where the call returns, negative where it was ended."""
+    """The exit status of a child that makes a call: 0 if the call returns, negative if a signal ended the child."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -134,7 +134,7 @@ def in_child(call: Callable[[], object]) -> int:
 
 
 class Slow:
-    """A kernel that another thread is in for as long as the test wants."""
+    """A kernel in which another thread stays for as long as the test needs."""
 
     def __init__(self) -> None:
         self.entered, self.go_on, self.executed = threading.Event(), threading.Event(), 0
@@ -147,7 +147,7 @@ class Slow:
             assert self.go_on.wait(SECONDS)
 
     def bind(self, arrays: Arrays) -> Callable[[], object]:
-        left = [0]  # as a kernel leaves its arguments and scratch when it is not done
+        left = [0]  # like arguments and scratch of a kernel that has not finished
 
         def execute() -> None:
             assert left == [0]
@@ -164,7 +164,7 @@ class Slow:
 
 
 def beside(slow: Slow, call: Callable[[], object], then: Callable[[], int]) -> int:
-    """The result of `then`, while another thread is in `call`."""
+    """The result of `then` while another thread is in `call`."""
     thread = threading.Thread(target=call)
     thread.start()
     try:
@@ -263,13 +263,13 @@ def test_what_guards_libraries_is_held_over_a_fork_and_free_in_both() -> None:
     assert in_child(child) == 0
     assert free()
     assert fork_safety.generation() == before
-    with fork_safety.guard:  # a fork within what is guarded, as an import may do it
+    with fork_safety.guard:  # a fork within the guard, as during an import
         assert in_child(fork_safety.guard.acquire) == 0
 
 
 @pytest.mark.parametrize("cycle", [False, True])
 def test_an_engine_is_disposed_of_under_the_guard(cycle: bool) -> None:
-    """Wherever the last reference to its code goes, in a finalizer of any thread."""
+    """Its last reference may be dropped in a finalizer, in any thread."""
     if (reason := llvm.unavailable()) is not None:
         pytest.skip(reason)
     disposed: list[bool] = []
@@ -279,7 +279,7 @@ def test_an_engine_is_disposed_of_under_the_guard(cycle: bool) -> None:
             disposed.append(fork_safety.guard._is_owned())  # type: ignore[attr-defined]
 
     code = [engine.Code(Engine(), 1)]
-    if cycle:  # what is garbage together is finalized in any order
+    if cycle:  # objects of a cycle are finalized in any order
         code.append(code)  # type: ignore[arg-type]
     del code
     gc.collect()
@@ -293,7 +293,7 @@ def jit_target() -> Any:
 
 
 def test_nothing_is_imported_late_outside_of_the_guard() -> None:
-    """Compiling and executing, on both devices and with verbose lines: what is imported then is imported under the guard."""
+    """All modules that compiling and executing import, on both devices and with verbose lines, are imported under the guard."""
     source = """
 import sys
 import numpy as np
@@ -322,7 +322,7 @@ dml.Device().supports_data_type(dml.DataType.INT8)
 
 
 def test_no_property_holds_a_lock_while_it_computes() -> None:
-    """`functools.cached_property` does, in Python 3.10 and 3.11."""
+    """`functools.cached_property` does this in Python 3.10 and 3.11."""
     looked_at = found = 0
     for module in pkgutil.walk_packages(dml.__path__, "anydml."):
         if module.name.endswith("__main__"):
@@ -343,7 +343,7 @@ def test_a_property_is_computed_once_for_each_instance() -> None:
 
         @computed_once
         def number(self) -> int:
-            """Says what it is."""
+            """Return its value."""
             self.calls += 1
             return self.calls
 

@@ -1,4 +1,4 @@
-"""The table of a graph: its kernels as one call, which stops where a kernel leaves elements open or a rule is broken."""
+"""The table of a graph: its kernels run in one call, which stops if elements are undecided or a data rule is broken."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 pytestmark = pytest.mark.skipif(not without_dot_products(), reason="no code is emitted for this processor")
 
 rng = np.random.default_rng(3)
-# odd numbers whose cubes have a bit more than FLOAT32 holds: each is a tie, which is left open
+# odd numbers whose cubes have one bit more than FLOAT32: each is a tie, and undecided
 CUBED = rng.choice([k for k in range(1, 999, 2) if k**3 >> 24 == 1], (3, 40)).astype(np.float32)
 CUBES = (CUBED.astype(np.float64) ** 3).astype(np.float32)
 
@@ -46,14 +46,14 @@ def root(x: Any) -> Any:
 
 
 def two_roots(x: Any, y: Any) -> Any:
-    """Two kernels of the same steps, which take turns in a scratch, and others before, between and after them."""
+    """Two kernels of the same steps, which use the same scratch in turn, with others before, between and after them."""
     first = root(dml.element_wise_abs(x))
     return dml.element_wise_negate(first), dml.element_wise_multiply(root(dml.slice1(y, (0, 0), (3, 40))), 1.0)
 
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The elements that come to Python each time, all that are left open, without the finer stage between."""
+    """The number of elements that reach Python each time: all undecided ones, since the finer stage is off."""
     counts: list[int] = []
     real = undecided.exactly
 
@@ -93,7 +93,7 @@ def test_an_error_while_elements_are_decided_leaves_nothing_behind(listed: list[
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_long_graphs_are_measured_and_cut(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Maps and products too large to be short: each phase is a call at first, then as many as take no longer than LONG."""
+    """Long maps and products: each phase is a call at first; then calls have as many phases as take no longer than LONG."""
     x = rng.integers(-8, 8, (257, 300)).astype(np.float32)
 
     def net(x: Any) -> Any:
@@ -116,7 +116,8 @@ def test_long_graphs_are_measured_and_cut(threads: int, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_products_that_are_left_open(cut: bool) -> None:
-    """Powers far apart, of which three cancel: more than a kernel of several phases can tell. The graph goes on behind it."""
+    """Powers of very different sizes, three of which cancel, which a kernel of several phases cannot decide. The graph
+    continues after it."""
     row = np.ldexp(np.array([1, 1, 1, 1, -1, -1, -1], np.float32), [120, 60, 0, -60, 120, 60, 0]).astype(np.float32)
     x, ones = np.stack([row, np.ones(7, np.float32), row]), np.ones((7, 30), np.float32)
     bound, (y,) = bound_graph(lambda x, ones: dml.element_wise_negate(dml.gemm(x, ones)), 1, x=x, ones=ones)
@@ -146,7 +147,7 @@ EYE, ONE = np.eye(2, dtype=np.int8), np.ones((1, 1), np.float32)
 
 
 def product(scale: Any, eye: Any, *, first: bool) -> Any:
-    """A graph that writes an output and then, or before that, needs a scale that is not zero."""
+    """A graph that writes an output before, or after, a node whose scale must not be zero."""
     made = dml.element_wise_add(eye, eye)
     return made, dml.quantized_linear_matrix_multiply(made if first else eye, ONE, None, eye, ONE, None, scale, None)
 
@@ -175,7 +176,7 @@ def test_rules_about_constants_are_judged_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["cpu", "reference"])
 def test_rules_about_what_is_computed_are_judged_in_time(name: str) -> None:
-    """A scale that a node computes: what comes before is written by then."""
+    """A node computes the scale; earlier outputs are written by then."""
 
     def function(scale: Any, eye: Any) -> Any:
         return product(dml.element_wise_add(scale, 1.0), eye, first=False)

@@ -1,6 +1,6 @@
-"""Memory: what a desc takes is bounded while it is compiled, and counted against the machine before any is taken.
+"""Memory: compiling has a bound, and memory is compared with the machine's before it is allocated.
 
-Zero strides make tensors of any sizes out of a few bytes, and every desc here is legal.
+With zero strides, tensors of any size need only a few bytes, and every desc here is legal.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from anydml.kernels.contract.panels import work as matmul_work
 from anydml.schema.operator import Desc, example_desc
 from every_kernel import SOAK
 
-MOST = 50 << 20  # bytes that a compilation may take
-STEPS = 4000  # of a plan, for four threads
-SPAN = 2**32 - 1  # elements of a tensor
-SEEDS = 48 * SOAK  # descs that are drawn
+MOST = 50 << 20  # the most bytes that a compilation may use
+STEPS = 4000  # the most steps of a plan, for four threads
+SPAN = 2**32 - 1  # the most elements of a tensor
+SEEDS = 48 * SOAK  # the number of random descs
 
 needs_code = pytest.mark.skipif(llvm.unavailable() is not None, reason=str(llvm.unavailable()))
 
@@ -79,7 +79,7 @@ KNOWN: dict[str, Desc] = {
 
 
 def sizes_within(rng: Random, product: int, count: int) -> list[int]:
-    """Sizes, mostly short or very long, that multiply to no more than a number."""
+    """Sizes whose product is at most `product`; most are small or very large."""
     found = []
     for _ in range(count):
         longest = max(1, min(product, 2 ** rng.choice((0, 1, 2, 3, 8, 17, 31, 32)) - 1))
@@ -90,7 +90,7 @@ def sizes_within(rng: Random, product: int, count: int) -> list[int]:
 
 
 def strides_within(rng: Random, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of an input: packed, at random, or 0 in some dimensions or in all; the span stays legal."""
+    """Strides of an input: packed, random, or 0 in some or all dimensions; the span stays legal."""
     packed = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
     strides = [rng.choice((0, 0, 1, 2, 3, packed[i], packed[i] + 1, rng.randint(0, 2**32 - 1))) for i in range(len(sizes))]
     room = SPAN - 1
@@ -133,7 +133,7 @@ def matmul(rng: Random) -> Desc:
 
 def copy(rng: Random) -> Desc:
     rank = rng.randint(1, 8)
-    sizes = tuple(sizes_within(rng, SPAN, rank))  # of the output
+    sizes = tuple(sizes_within(rng, SPAN, rank))  # the output's sizes
     data_type = rng.choice(("UINT8", "INT16", "FLOAT32", "FLOAT64"))
     offsets, windows, window_strides, lengths = (list[int]() for _ in range(4))
     for n in sizes:
@@ -165,7 +165,7 @@ def copy(rng: Random) -> Desc:
 
 
 def measured(device: dml.Device, desc: Desc, planned: list[Step]) -> tuple[int, CompiledOperator | None]:
-    """Bytes that are taken to check and compile a desc, and the operator, if the machine has memory for it."""
+    """The bytes used to check and compile a desc, and the operator if the machine has memory for it."""
     planned.clear()
     tracemalloc.start()
     try:
@@ -180,7 +180,7 @@ def measured(device: dml.Device, desc: Desc, planned: list[Step]) -> tuple[int, 
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[Step]:
-    """The steps that plans of matmuls are made of."""
+    """The list of all steps that plans of matmuls make."""
     made: list[Step] = []
 
     def step(*members: Any) -> Step:
@@ -247,7 +247,7 @@ def test_many_rows_are_computed_by_code_a_part_at_a_time(threads: int) -> None:
 
 @pytest.fixture
 def small_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """A machine of 16 MB, in which no test takes more than half of that."""
+    """A machine of 16 MB, of which no test uses more than half."""
     size = 16 << 20
     for module in (choice_module, run):
         monkeypatch.setattr(module, "memory_bytes", lambda: size)
@@ -275,10 +275,10 @@ def test_what_is_owned_counts(name: str, small_machine: int) -> None:
 
 @needs_code
 def test_what_is_packed_and_scratch_count(small_machine: int) -> None:
-    """A kernel that takes more memory than there is leaves the desc to the next one."""
+    """A kernel that needs more memory than the machine has leaves the desc to the next kernel."""
     columns = small_machine // 100
     for flags in ("NONE", "OWNED_BY_DML"):
-        # one B for two batches is packed, K rows of N columns, though it is one byte
+        # one B for two batches: K rows of N columns are packed, although B is one byte
         desc = integer(zeros("UINT8", (2, 1, 128)), zeros("UINT8", (2, 128, columns), flags=flags))
         made = dml.Device().compile(desc)
         assert made.kernel_name == "contract:numpy"
@@ -297,7 +297,7 @@ def test_the_reference_counts_what_it_computes_with(small_machine: int) -> None:
 @pytest.mark.parametrize("name", ["cpu", "reference"])
 def test_an_eager_call_counts_output_and_scratch_together(name: str, small_machine: int) -> None:
     a, b = np.broadcast_to(np.uint8(1), (2000, 200)), np.broadcast_to(np.uint8(1), (200, 2000))
-    with pytest.raises(MemoryError, match=str(small_machine)):  # 16,000,000 bytes of output, and what the kernel works in
+    with pytest.raises(MemoryError, match=str(small_machine)):  # 16,000,000 bytes of output, and the kernel's scratch
         dml.matrix_multiply_integer(a, b, device=name)
 
 
@@ -318,7 +318,7 @@ def test_a_copy_of_what_no_desc_can_spell_counts(small_machine: int) -> None:
 
 
 def test_data_rules_are_judged_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the first element that breaks one is the one that is told."""
+    """The error names the first element that breaks the rule."""
     scale = np.ones((3, 5, 7, 1), np.float32)
     rule, desc = dml.QuantizedLinearMatrixMultiply.spec.data_rules[0], example_desc(dml.QuantizedLinearMatrixMultiply)
     for at in ((0, 0, 0, 0), (0, 4, 6, 0), (1, 0, 0, 0), (2, 3, 4, 0), (2, 4, 6, 0)):
@@ -341,7 +341,7 @@ def test_data_rules_are_judged_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_a_bound_operator_takes_is_what_it_says() -> None:
-    """Scratch and packed memory, as allocations have it: no more than a page beside them."""
+    """Scratch and packed memory, as allocated: at most a page more."""
     taken: list[int] = []
     for desc in (
         integer(zeros("UINT8", (3, 700, 129)), zeros("UINT8", (3, 129, 500))),

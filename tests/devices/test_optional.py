@@ -1,4 +1,4 @@
-"""Passes and kernels that fail where nobody expects it: left out with one warning, and the same bits."""
+"""Optimisation passes and kernels with unexpected errors: they are skipped with one warning, and results are the same."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PASSES = {
     *("Regions between bytes are", "Moves that strides can say are", "Maps that are fused are"),
     *("Places that tensors share are", "All that is fused is"),
 }
-# where optional work is attempted; the last one is that of the cache, which has its own tests
+# where optional stages are run; the cache is the last one, and has tests of its own
 SITES = {"devices/device.py": 1, "devices/graph.py": 3, "kernels/lower.py": 1, "kernels/code/engine.py": 1}
 
 
@@ -85,7 +85,7 @@ def alike(a: Outputs, b: Outputs) -> bool:
 
 @contextmanager
 def said() -> Iterator[list[str]]:
-    """Texts of warnings of optimisations, each shown once, as Python does by default, at a line of this file."""
+    """The texts of warnings about optimisations, each shown once, as Python does by default for a line of this file."""
     told: list[str] = []
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("default")
@@ -97,7 +97,7 @@ def said() -> Iterator[list[str]]:
 def failing(
     monkeypatch: pytest.MonkeyPatch, failed: Callable[[str], bool], *, late: bool, error: Exception | None = None
 ) -> None:
-    """Stages of these names raise, before they do anything or when they have done everything."""
+    """Let stages with these names raise before they do anything, or after they have finished."""
     attempted = optional.attempted
 
     def faulty(stage: str, work: Callable[[], Any], instead: Callable[[str], Any]) -> Any:
@@ -113,7 +113,7 @@ def failing(
 
 @pytest.fixture(scope="module")
 def stages() -> dict[str, set[str]]:
-    """The stages that each sample comes through."""
+    """The stages that each sample runs."""
     found: dict[str, set[str]] = {}
     with pytest.MonkeyPatch.context() as patch:
         for name, sample in SAMPLES.items():
@@ -125,7 +125,7 @@ def stages() -> dict[str, set[str]]:
 
 
 def test_the_stages_are_all_that_there_are(stages: dict[str, set[str]]) -> None:
-    """Each place in the source, each pass, and each family that takes fused statements or regions."""
+    """Every place in the source, every pass, and every family that takes fused statements or regions."""
     texts = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
     sites = {name: len(re.findall(r"\battempted\(", text)) for name, text in texts.items() if name != "optional.py"}
     assert {name: count for name, count in sites.items() if count} == SITES
@@ -165,7 +165,7 @@ TABLES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize("place", [*PLACES, *range(len(TABLES))], ids=str)
 def test_functions_that_raise(place: str | int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The finders, the layout, and families, wherever a sample calls them."""
+    """The finders, the layout and the families, wherever a sample calls them."""
 
     def raising(*arguments: Any) -> Any:
         raise RuntimeError(REASON)
@@ -186,7 +186,7 @@ def test_functions_that_raise(place: str | int, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_places_of_their_own_are_apart() -> None:
-    """Where sharing the scratch fails, tensors there do not overlap."""
+    """If sharing of scratch fails, tensors in it do not overlap."""
     with pytest.MonkeyPatch.context() as patch, said():
 
         def apart(*arguments: Any) -> Any:
@@ -214,7 +214,7 @@ def test_what_callers_are_told_of_is_raised(error: Any, monkeypatch: pytest.Monk
 
 
 def test_the_warning_is_an_error_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a stage within others, too."""
+    """Also in a stage within another one."""
     failing(monkeypatch, lambda stage: stage == "The kernels reduce:compiled are", late=False)
     with pytest.raises(OptimizationWarning, match=f"reduce:compiled are left out: RuntimeError: {REASON}"):
         computed(SAMPLES["maps"])
@@ -237,7 +237,7 @@ OPERATORS: list[Callable[[], Any]] = [
 
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "in the end"])
 def test_every_family_but_the_reference_fails(late: bool, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """One warning for each that is asked, and the reference's bits."""
+    """One warning for each family that is asked, and the reference's bits."""
     failing(monkeypatch, lambda stage: stage not in PASSES, late=late)
     names = [name for name in DEVICES["cpu"] if name != "reference"]
     for function in OPERATORS:
@@ -302,7 +302,7 @@ def test_dispatch_tells_what_passes_left_and_why(monkeypatch: pytest.MonkeyPatch
     assert any(reason.startswith("what it moves is an output of the graph") for reason in moves)
 
 
-# --- calls that are slow ---
+# --- slow calls ---
 
 
 def _no_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +333,7 @@ def test_operators_on_the_reference_say_so_once(monkeypatch: pytest.MonkeyPatch)
 
 
 def _cancelling() -> tuple[Array, Array]:
-    """Factors far apart, of which most cancel: more than machine code can tell."""
+    """Factors of very different sizes, most of which cancel, so that machine code cannot decide the products."""
     signs, powers = np.array([1, 1, 1, 1, 1, -1, -1, -1, -1], np.float32), [126, 66, 6, -54, -114, 126, 66, 6, -54]
     row = np.ldexp(signs, powers).astype(np.float32)
     return np.stack([row] * 3), np.ones((9, 30), np.float32)
@@ -341,9 +341,9 @@ def _cancelling() -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("how", ["operator", "eager", "graph"])
 def test_elements_that_are_left_open_say_so_once(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decided in Python, which takes no time worth a word by default."""
+    """Python decides them, which by default is too fast for a warning."""
     x, w = _cancelling()
-    device = dml.Device("cpu", threads=1, stage="exact")  # others are decided by the third stage
+    device = dml.Device("cpu", threads=1, stage="exact")  # with other stages, the third one decides them
     if how == "graph":
         compiled = dml.graph(dml.gemm, a=TensorDesc.of(x), b=TensorDesc.of(w)).compile(device)
         call = compiled.bind(a=x, b=w, output=np.zeros((3, 30), np.float32)).execute

@@ -17,12 +17,12 @@ LINE = re.compile(r"^- Semantics (\d+), digest `([0-9a-f]{16})`: \S", re.MULTILI
 
 
 def digest_of(stored: dict[str, list[str]]) -> str:
-    """Of the calls, their inputs and their results, in the order of their names."""
+    """The digest of the calls, their inputs and their results, in the order of their names."""
     return hashlib.blake2b(json.dumps(sorted(stored.items())).encode(), digest_size=8).hexdigest()
 
 
 def assert_named(stored: dict[str, list[str]], changes: str) -> None:
-    """The newest line of CHANGELOG.md is this version's, and its digest that of the stored results."""
+    """Assert that the newest line of CHANGELOG.md has this version and the digest of the stored results."""
     named, wanted = LINE.findall(changes), [str(dml.SEMANTICS_VERSION), digest_of(stored)]
     assert [list(line) for line in named[:1]] == [wanted], (
         f"the results have the digest {wanted[1]}, which the first such line of CHANGELOG.md must name. Where a call that was "

@@ -1,6 +1,6 @@
-"""Elements that begin at a later stage have the bits that they have anyway: the digests that are stored.
+"""Elements that begin at a later stage have the same bits: the stored digests.
 
-Second stages and the code around them meet few elements otherwise: of random ones, one in thousands to one in millions.
+Otherwise, second stages would be tested with few elements: one in thousands to millions of random ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LATER = ("second", "third", "exact")
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_results_are_the_same_from_a_later_stage_on(part: int, ran: Ran) -> None:
-    """Half of the cases, stages and instruction sets by turns; everything in soak."""
+    """Half of the cases; stages and instruction sets take turns. In `make soak`, all combinations."""
     stored, count = json.loads(STORED.read_text()), 0
     devices = [
         dml.Device(threads=1, stage="second"),
@@ -57,7 +57,7 @@ KINDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_elements_begin_there(name: str) -> None:
-    """All are evaluated exactly, and where there is a second stage, few: it would be a first one otherwise."""
+    """All elements are evaluated exactly; if there is a second stage, only a few are."""
     desc = KINDS[name]
     generator = np.random.default_rng(5)
     inputs = {

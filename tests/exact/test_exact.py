@@ -1,4 +1,4 @@
-"""The arithmetic of exactness: formats against fractions, identities on every special value, and evaluations that end."""
+"""Exact arithmetic: formats compared with fractions, identities on every special value, and evaluations that end."""
 
 from __future__ import annotations
 
@@ -53,14 +53,15 @@ def test_every_kind_of_bit_pattern_is_read_and_written(form: Format) -> None:
 
 @pytest.mark.parametrize("form", FORMATS, ids=str)
 def test_the_nearest_number_is_nearest_and_ties_are_even(form: Format) -> None:
-    """Against the neighbours of the result, in fractions."""
+    """Compared with the neighbours of the result, in fractions."""
     rng, cases = random.Random(form.bits), 0
 
     def value(bits: int) -> Fraction:
         magnitude = bits & ~form.sign
         m, e = significand(min(magnitude, form.infinity - 1), form)
         found = Fraction(m) * Fraction(2) ** e
-        return found if magnitude < form.infinity else Fraction(2) ** form.highest  # infinity stands one step beyond
+        # infinity is the next number after the largest
+        return found if magnitude < form.infinity else Fraction(2) ** form.highest
 
     for _ in range(3000):
         bits = rng.choice(
@@ -120,7 +121,7 @@ def test_each_identity_holds_at_every_special_value(data_type: DataType, monkeyp
             with_it, without = (evaluated(make, x, data_type, how, monkeypatch) for how in (True, False))
             assert with_it == without, (make(Tensor("x", (1,), data_type)[i]), x)
             cases += 1
-    assert applied == set(identities.IDENTITIES) - {identities.log_of_powers}  # which is about rows
+    assert applied == set(identities.IDENTITIES) - {identities.log_of_powers}  # this one is about rows
     assert cases == len(sides) * len(SPECIAL)
 
 
@@ -148,7 +149,7 @@ def test_the_identity_of_rows_holds_for_every_pair_of_special_values(
 
 
 def test_what_identities_are_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Far out, the left side has no digits to be found at any precision that fits a machine."""
+    """For large x, the left side has no digits that could be found at any precision that fits a machine."""
     assert evaluated(lambda x: 1 + erf(x), -3e38, DataType.FLOAT32, True, monkeypatch) == 0
     assert evaluated(lambda x: log(1 + exp(x)), -3e38, DataType.FLOAT32, True, monkeypatch) == 0
     assert evaluated(lambda x: exp(x) - 1, -3e38, DataType.FLOAT32, True, monkeypatch) == 0xBF800000
@@ -158,7 +159,7 @@ def test_what_identities_are_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     "name", ["exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf", "erfc"]
 )
 def test_functions_at_special_values_are_the_standard_library_s(name: str) -> None:
-    """Beside the mathematical value in double precision, at most a unit in the last place of float32 away."""
+    """Compared with the mathematical value in double precision: at most one ULP of float32 away."""
     ours, theirs = getattr(functions, name), getattr(math, name)
     for x in SPECIAL:
         bits = int(np.float32(x).view(np.uint32))
@@ -189,14 +190,14 @@ def test_more_bits_are_taken_until_a_rounding_is_decided() -> None:
 
 
 def test_what_cannot_be_told_apart_is_equal() -> None:
-    """A sum of intervals that cancels is zero, and a number beside a boundary lies on it, once 2^-1024 does not help."""
+    """A sum of intervals that cancels is zero, and a number closer than 2^-1024 to a boundary is on it."""
     third = fmpq(1, 3)
 
     def difference() -> int:
         x = functions.exp(third)
         return encoded(reals.subtract(x, functions.exp(third)), FLOAT32)
 
-    assert refined(difference) == 0  # +0: of equal terms
+    assert refined(difference) == 0  # +0: the difference of equal terms
 
     def tie() -> int:
         x = functions.exp(third)
@@ -207,7 +208,7 @@ def test_what_cannot_be_told_apart_is_equal() -> None:
 
 
 def test_what_is_near_counts_as_equal_also_where_more_bits_would_show_its_side() -> None:
-    """1 - 1 / (1 + e^-1500) is about 2^-2164, which 4096 bits tell from zero; a sum of 1 and -1 it does not change."""
+    """1 - 1 / (1 + e^-1500) is about 2^-2164, which 4096 bits could tell from zero; the sum with 1 and -1 is still zero."""
 
     def sigmoid(x: int) -> Any:
         return reals.divide(reals.ONE, reals.add(reals.ONE, functions.exp(fmpq(-x))))
@@ -240,9 +241,9 @@ def test_a_branch_that_is_not_taken_is_not_evaluated() -> None:
     x, few = Tensor("x", (4,), DataType.FLOAT32), Tensor("few", (2,), DataType.FLOAT32)
     (i,) = at = each((4,))
     arrays = {"x": np.array([1, -2, 3, -4], np.float32), "few": np.array([10, 20], np.float32)}
-    read = nest(at, select(i < 2, few[[i]], x[[i]]))  # beyond its end, `few` cannot be read
+    read = nest(at, select(i < 2, few[[i]], x[[i]]))  # `few` cannot be read after its end
     assert all_of(read, (4,), **arrays).tolist() == [10, 20, 3, -4]
-    huge = exp(exp(exp(x[[i]] * x[[i]] * 100)))  # no number of bits that fits a machine decides how it rounds
+    huge = exp(exp(exp(x[[i]] * x[[i]] * 100)))  # no number of bits that fits a machine decides its rounding
     guarded = nest(at, select(x[[i]] > 5, huge, x[[i]]))
     assert all_of(guarded, (4,), **arrays).tolist() == [1, -2, 3, -4]
     (k,) = terms = each((4,), "k")
@@ -286,7 +287,7 @@ def nearest_float32(x: Fraction) -> float:
 
 
 def test_a_statement_that_is_no_longer_used_is_forgotten() -> None:
-    """Also one that reads itself."""
+    """Also a statement that refers to itself."""
 
     def made() -> weakref.ref[Tensor]:
         (tensor,) = stored("A", (3,), DataType.FLOAT32, lambda i, a: (select(i[0] > 0, a[[i[0] - 1]], 1) * 0.5,))
@@ -300,7 +301,7 @@ def test_a_statement_that_is_no_longer_used_is_forgotten() -> None:
 
 
 def test_sums_added_as_integers_are_those_of_ieee_754() -> None:
-    """Signs of zeros, infinities, NaN and overflow, where the quick way must give way."""
+    """Signs of zeros, infinities, NaN and overflow, in which the fast way must not be used."""
     rows: list[tuple[list[float], float]] = [
         ([-0.0, -0.0], -0.0), ([-0.0, 0.0], 0.0), ([1.0, -1.0], 0.0), ([math.inf, 1.0], math.inf), ([3e38, 3e38], math.inf),
         ([math.inf, -math.inf], math.nan), ([math.nan, 1.0], math.nan), ([2.0**-149, 2.0**-149], 2.0**-148),

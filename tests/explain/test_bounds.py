@@ -1,4 +1,5 @@
-"""Bounds of ordinary arithmetic: exact results lie in them, float32 at each step does, and what is far off does not."""
+"""Bounds of ordinary arithmetic: exact results are within them, results rounded to float32 at each step too, and wrong ones are
+not."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ from every_kernel import SOAK, Ran
 
 Array = npt.NDArray[Any]
 F32 = np.float32
-MOST = 4096  # elements of an example that is looked at
+MOST = 4096  # the most elements of an example that is tested
 
 
 def of_example(operator: Any, example: Example) -> list[tuple[str, Range, Array]]:
-    """The range of each output that an example says, beside what it says."""
+    """The range of each output of an example, with the output."""
     desc = operator(**example.fields).as_newest()
     tensors = {found.name: found.desc for found in desc.tensors()}
     arrays: dict[str, Number] = {}
@@ -55,7 +56,7 @@ def test_the_results_of_examples_lie_in_their_ranges(ran: Ran) -> None:
                 continue
             for name, found, said in outputs:
                 exact = said.astype(np.float64)
-                judged = np.isfinite(exact) & np.isfinite(found.value)  # what is infinite is compared by bits
+                judged = np.isfinite(exact) & np.isfinite(found.value)  # infinite results are compared by bits
                 low, high = found.low.astype(np.float64), found.high.astype(np.float64)
                 inside = (low <= exact) & (exact <= high)
                 assert (inside | ~judged).all(), (operator.spec.name, example.title, name)
@@ -87,14 +88,14 @@ def normalized(x: Array) -> Array:
 
 
 def summed_backwards(a: Array, b: Array) -> Array:
-    """A product whose terms are added one by one, from the last, each rounded."""
+    """A product whose terms are added from the last to the first, with rounding at each step."""
     total = np.zeros((a.shape[0], b.shape[1]), F32)
     for k in reversed(range(a.shape[1])):
         total = total + a[:, k, None] * b[None, k]
     return total
 
 
-@pytest.mark.parametrize("seed", sorted({*range(2 * SOAK), 22}))  # of 22, there are subnormal numbers
+@pytest.mark.parametrize("seed", sorted({*range(2 * SOAK), 22}))  # 22 has subnormal numbers
 def test_float32_at_each_step_lies_in_the_ranges_and_a_step_more_does_not(seed: int, ran: Ran) -> None:
     random = np.random.default_rng(seed)
     x = random.standard_normal((16, 40)).astype(F32) * F32(random.choice([0.1, 1, 30]))
@@ -121,7 +122,7 @@ def test_float32_at_each_step_lies_in_the_ranges_and_a_step_more_does_not(seed: 
 
 
 def test_a_rounding_to_integers_is_taken_at_both_ends() -> None:
-    """A quotient next to a tie may go to either side, one farther away may not; a graph hands the error on."""
+    """A quotient close to a tie may be rounded to either side, another one may not; a graph passes the error on."""
     x = np.array([[2.5, 2.4999998, 2.4, -7.5, 300]], F32)
 
     def function(x: Array) -> Any:
@@ -159,7 +160,7 @@ def recurrent(x: Array, w: Array, r: Array, b: Array) -> Array:
 
 
 def test_a_recurrence_hands_its_errors_on(ran: Ran) -> None:
-    """Its first steps are as close as its last ones may be off; one weight that is another is found all the same."""
+    """Bounds of its last steps include the errors of the first ones; one wrong weight is still found."""
     rng = np.random.default_rng(2)
     steps, batch, size, hidden = 9, 2, 3, 4
     x, w = (rng.standard_normal(s).astype(F32) for s in ((1, steps, batch, size), (1, 1, hidden, size)))
@@ -176,7 +177,7 @@ def test_a_recurrence_hands_its_errors_on(ran: Ran) -> None:
     assert width[0] < width[-1] < 1e-4
     r[0, 0, 1, 2] += F32(0.01)
     other = explained(rounding, recurrent(x, w, r, b))
-    assert other[: batch * hidden].all()  # nothing has been handed on yet
+    assert other[: batch * hidden].all()  # the first step, before any error is passed on
     assert (~other).sum() > exact.size // 8
     ran(exact.size, steps * batch * hidden)
 
@@ -201,7 +202,7 @@ def test_sorted_rows_and_largest_elements_of_what_is_rounded() -> None:
     assert not explained(rounding, one_by_one * F32(1.001)).any()
     places, exact = one(lambda x: largest(x).output_index, x=x)
     found = places.explained("output", np.arange(6))
-    np.testing.assert_array_equal(found.low.reshape(2, 3), [[0, 2, 2], [4, 0, 0]])  # 2 and the next float may change places
+    np.testing.assert_array_equal(found.low.reshape(2, 3), [[0, 2, 2], [4, 0, 0]])  # 2 and the next float may be exchanged
     np.testing.assert_array_equal(found.high.reshape(2, 3), [[0, 3, 3], [4, 1, 1]])
     x[1, 4] = 2
     first, exact = one(lambda x: dml.argmax(dml.element_wise_multiply(x, F32(0.3)), axes=[1]), x=x)

@@ -1,4 +1,5 @@
-"""Quantised elements that were divided, rounded or clamped in another way: each way is named, and a right output has none."""
+"""Elements that were divided, rounded or clamped differently before quantisation: each cause is named; correct outputs have
+none."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ OTHERWISE: dict[str, Callable[[Fraction, int], int]] = {
 
 
 def quantised(x: Any, scale: Any, zero_point: int, rounded: Callable[[Fraction, int], int]) -> Any:
-    """The elements that an implementation gives which rounds so; what is not finite as it should be."""
+    """The elements of an implementation that rounds in this way; elements that are not finite are correct."""
     due = dml.element_wise_quantize_linear(x, scale, np.uint8(zero_point))
     with np.errstate(all="ignore"):
         quotients = x.astype(F32) / scale.astype(F32)
@@ -74,7 +75,7 @@ def test_scales_of_an_axis_and_an_output_without_a_zero_point_are_looked_at() ->
 
 def test_a_reciprocal_and_a_quotient_that_is_not_rounded_are_told_apart() -> None:
     scale = F32(0.3)
-    x = F32(np.arange(1, 120) * 0.5) * scale  # next to ties
+    x = F32(np.arange(1, 120) * 0.5) * scale  # close to ties
     ways = {
         "reciprocal_output_scale": np.rint(x * (F32(1) / scale)),
         "exact_requantisation": np.array([oracle.round_half_even(Fraction(float(v)) / Fraction(float(scale))) for v in x]),
