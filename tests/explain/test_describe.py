@@ -1,4 +1,4 @@
-"""`describe` leaves nothing out, shows the messages that `check` gives, and is JSON."""
+"""`describe` shows every fact, with the messages of `check`, and its output is JSON."""
 
 from __future__ import annotations
 

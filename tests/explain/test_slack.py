@@ -1,4 +1,4 @@
-"""Elements that are taken without evaluation lie in the ranges of the evaluation; what a row shares is evaluated once."""
+"""Elements that are judged without evaluation are within the evaluation's ranges; what a row shares is evaluated once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def drawn(random: np.random.Generator, sizes: tuple[int, ...], kind: str, dtype:
 
 
 def ends(expected: Array, share: float) -> list[Array]:
-    """The elements farthest from the exact ones that are taken, upwards and downwards, as far as the type tells."""
+    """The elements farthest from the exact ones that are accepted, above and below, as far as the type has numbers."""
     made = []
     with np.errstate(invalid="ignore", over="ignore"):
         wide = expected.astype(np.float64)
@@ -109,7 +109,7 @@ def test_sums_take_what_their_terms_take() -> None:
     assert slack.roundings(bodies["gemm"]) >= 3  # two sums and a product
     assert slack.roundings(bodies["relu"]) == 0
     assert slack.roundings(bodies["identity"]) == 0
-    assert slack.roundings(bodies["image"]) >= 8  # of each place of the filter, 8 channels are there or none
+    assert slack.roundings(bodies["image"]) >= 8  # at each position of the filter, 8 channels are inside or none
 
 
 def test_infinities_nan_and_tiny_numbers_are_evaluated() -> None:

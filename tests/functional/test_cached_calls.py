@@ -1,4 +1,4 @@
-"""Eager calls of a known kind, which look at nothing but addresses and numbers: they give what the first one gave."""
+"""Eager calls of a known kind, which check only addresses and numbers: they have the results of the first call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_second_call_of_a_kind_is_made_at_once() -> None:
     assert known(device) == 1
     again = dml.element_wise_add(SIXTEEN[::-1].copy(), SIXTEEN, device=device)
     assert known(device) == 1
-    assert first.tolist() == (2 * SIXTEEN).tolist()  # and not written over
+    assert first.tolist() == (2 * SIXTEEN).tolist()  # and has not been overwritten
     assert again.tolist() == [15.0] * 16
     dml.element_wise_add(SIXTEEN[::2], SIXTEEN[:8], device=device)
     dml.element_wise_add(SIXTEEN[:8], SIXTEEN[:8], device=device)
@@ -54,7 +54,7 @@ def test_what_no_desc_can_express_is_copied_each_time() -> None:
         assert made.tolist() == [factor * 15.0] * 16
         with pytest.raises(dml.BindingError):
             dml.element_wise_add(SIXTEEN, SIXTEEN.astype(">f4" if np.little_endian else "<f4"), device=device)
-    assert known(device) == 1  # what is refused is not kept
+    assert known(device) == 1  # a refused call is not kept
 
 
 def test_outputs_that_are_given() -> None:
@@ -117,7 +117,8 @@ def test_elements_left_open_are_decided_each_time() -> None:
 
 
 X, BYTES = SIXTEEN.reshape(4, 4), np.arange(16, dtype=np.int8).reshape(4, 4)
-CALLS: dict[str, Callable[[], Any]] = {  # kernels of one step and of several, with data rules, of several outputs, NumPy's
+# kernels of one step and of several, with data rules, with several outputs, and NumPy's
+CALLS: dict[str, Callable[[], Any]] = {
     "one step": lambda: dml.element_wise_add(SIXTEEN, 2.0),
     "attributes": lambda: dml.mean_variance_normalization1(X, axes=(1,)),
     "two steps": lambda: dml.gemm(X, X, SIXTEEN[:4]),
@@ -136,7 +137,7 @@ CALLS: dict[str, Callable[[], Any]] = {  # kernels of one step and of several, w
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_known_call_takes_few_calls_of_python(call: Callable[[], Any]) -> None:
-    """And gives what the first one gave. Before, a product took 130 calls."""
+    """The result is that of the first call. Formerly, a product took 130 calls."""
     first, calls = call(), 0
 
     def count(frame: Any, event: str, argument: Any) -> None:

@@ -1,4 +1,4 @@
-"""The eager functions: arrays in, arrays out, sizes inferred; and what they refuse, by name."""
+"""The eager functions: arrays in, arrays out, with inferred sizes; and the errors that name the arguments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PRODUCT = [[4, 5], [10, 11]]
 
 
 def quantized(a: Any = A, b: Any = B, /, **changes: Any) -> Array:
-    """A @ B at scale 1 and without zero points, with some arguments changed."""
+    """A @ B with scales of 1 and no zero points, with some arguments changed."""
     scales = dict.fromkeys(("a_scale", "b_scale", "output_scale"), 1.0)
     zero_points = dict.fromkeys(("a_zero_point", "b_zero_point", "output_zero_point"))
     operands: dict[str, Any] = {"a": a, "b": b, **scales, **zero_points, **changes}
@@ -72,7 +72,7 @@ SLICED_TYPES = ["float32", "float16", "int32", "int16", "uint32", "uint16", "int
 def test_slices_of_every_type_move_bits(dtype: str, device: str) -> None:
     itemsize = np.dtype(dtype).itemsize
     bits = np.random.default_rng(0).integers(0, 2 ** (8 * itemsize), 64, f"u{itemsize}", endpoint=False)
-    if dtype.startswith("float"):  # signalling NaNs and -0.0
+    if dtype.startswith("float"):  # with signalling NaNs and -0.0
         signalling = {2: 0x7C01, 4: 0x7F800001, 8: 0x7FF0000000000001}[itemsize]
         bits[:3] = (signalling, signalling | 1 << 8 * itemsize - 1, 1 << 8 * itemsize - 1)
     x = bits.view(dtype)
@@ -85,7 +85,7 @@ def test_slices_of_every_type_move_bits(dtype: str, device: str) -> None:
 
 @st.composite
 def strided_windows(draw: st.DrawFn) -> tuple[Array, list[slice], list[int], list[int], list[int]]:
-    """An array that lies somehow in memory, negative strides included, and a window on it."""
+    """An array of any layout, also with negative strides, and a window of it."""
     x = draw(strided_arrays())
     offsets, sizes, strides = [], [], []
     for n in x.shape:
@@ -123,7 +123,7 @@ def test_slices_refuse_what_is_not_there() -> None:
     (violation,) = caught.value.violations
     assert (violation.constraint, violation.dimension) == ("window_inside_input", 1)
     assert violation.values == {"InputWindowOffsets[1]": 2, "InputWindowSizes[1]": 3, "InputTensor.Sizes[1]": 4}
-    with pytest.raises(dml.DescError) as caught:  # a negative stride is the caller's in the message too
+    with pytest.raises(dml.DescError) as caught:  # the message shows the caller's negative stride
         dml.slice1(X[::-1], (3, 0), (2, 4), (-1, 1))
     assert caught.value.violations[0].values["InputWindowOffsets[0]"] == 3
     for wrong in (((0,), (4, 4)), ((0, 0), (4,)), ((0, 0, 0), (4, 4, 1)), ((-1, 0), (4, 4)), ((0, 0), (0, 4))):
@@ -181,7 +181,7 @@ def test_out_is_written_and_returned(call: Eager, result: Array, device: str) ->
         "odd": np.zeros((rows, columns * result.itemsize + 1), np.int8)[:, 1:].view(result.dtype),
     }
     for out in lying.values():
-        for _ in range(2):  # the second time from the cache
+        for _ in range(2):  # the second time by a cached call
             out[...] = 1
             assert call(out=out, device=device) is out
             np.testing.assert_array_equal(out, result)
@@ -217,7 +217,7 @@ def test_out_has_the_exact_shape_and_type_and_is_writable(call: Eager, result: A
 
 @by_device
 def test_out_may_not_share_memory_with_an_input(device: str) -> None:
-    """However either of them lies: with negative strides too."""
+    """Whatever their layout, also with negative strides."""
     memory = np.arange(16, dtype=np.int32)
     halves = memory[:8], memory[4:12]
     for x, out in product((halves[0], halves[0][::-1]), (halves[1], halves[1][::-1], halves[0])):
@@ -258,7 +258,7 @@ def test_out_is_not_touched_where_a_scale_is_unusable() -> None:
 
 @st.composite
 def broadcast_operands(draw: st.DrawFn) -> tuple[Array, Array]:
-    """Matrices of 2 to 4 dimensions whose leading ones broadcast, lying in memory in any way."""
+    """Matrices of 2 to 4 dimensions with any layout, whose leading dimensions broadcast."""
     lead = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
     m, k, n = draw(st.tuples(*[st.integers(1, 5)] * 3))
     random = np.random.default_rng(draw(st.integers(0, 1000)))
@@ -343,7 +343,7 @@ def test_eager_is_the_object_model_is_the_oracle(case: QuantizedCase, device: st
 @by_device
 def test_a_scale_is_a_number_or_per_row_or_column_or_of_full_sizes(device: str) -> None:
     rows, columns = np.array([1, 2], np.float32), np.array([1, 0.5], np.float32)
-    by_row, by_column = [[4, 5], [20, 22]], [[4, 2], [10, 6]]  # 2.5 goes to 2, 5.5 to 6
+    by_row, by_column = [[4, 5], [20, 22]], [[4, 2], [10, 6]]  # 2.5 is rounded to 2, 5.5 to 6
     for scale in (rows, rows.astype(np.float64), rows[:, None], rows[::-1].copy()[::-1], rows.reshape(1, 1, 2, 1)):
         assert quantized(a_scale=scale, device=device).tolist() == by_row
         assert quantized(output_scale=1 / scale, device=device).tolist() == by_row
@@ -419,7 +419,7 @@ def test_parameters_take_as_many_dimensions_as_the_level_asks(level: str, device
 
 
 def nearest_bits(x: float) -> int:
-    """The float32 nearest to a float64, ties to even, by fractions; as bits, zero and infinity included."""
+    """The bits of the float32 nearest to a float64, half to even, in fractions; also for zero and infinity."""
     sign = int(np.float64(x).view(np.uint64)) >> 63 << 31
     if x != x or abs(x) == float("inf"):
         return sign | (0x7FC00000 if x != x else 0x7F800000)
@@ -430,7 +430,7 @@ def nearest_bits(x: float) -> int:
     significand = oracle.round_half_even(size / unit)
     if significand * unit >= 2**128:
         return sign | 0x7F800000
-    exponent = (unit * 2**149).numerator.bit_length()  # 1 for the subnormal numbers and the first normal ones
+    exponent = (unit * 2**149).numerator.bit_length()  # 1 for subnormal numbers and the first normal ones
     return sign | ((exponent - 1 << 23) + significand)
 
 
@@ -457,7 +457,7 @@ def test_rounding_at_the_edges() -> None:
         st.one_of(
             st.floats(),
             st.builds(lambda f, e: float(f * Fraction(2) ** e), st.integers(-(2**26), 2**26), st.integers(-180, 110)),
-            st.builds(lambda f, e: (2 * f + 1) * 2.0**e, st.integers(0, 2**24), st.integers(-152, 100)),  # ties, many
+            st.builds(lambda f, e: (2 * f + 1) * 2.0**e, st.integers(0, 2**24), st.integers(-152, 100)),  # many ties
         ),
         min_size=1,
         max_size=20,
@@ -471,7 +471,8 @@ def test_rounding_is_half_to_even(numbers: list[float]) -> None:
 
 def test_rounding_agrees_with_the_processor_on_random_bits() -> None:
     bits = np.random.default_rng(0).integers(0, 2**64, 200_000, np.uint64, endpoint=False)
-    near = np.random.default_rng(1).integers(870, 1160, 200_000, np.uint64) << np.uint64(52)  # where float32 begins and ends
+    # around the ends of float32's range
+    near = np.random.default_rng(1).integers(870, 1160, 200_000, np.uint64) << np.uint64(52)
     for x in (bits.view(np.float64), ((bits & np.uint64(2**63 | 2**52 - 1)) | near).view(np.float64)):
         with np.errstate(all="ignore"):
             wanted = x.astype(np.float32)
@@ -482,9 +483,9 @@ def test_rounding_agrees_with_the_processor_on_random_bits() -> None:
 
 
 def test_a_float64_scale_is_rounded_once_however_it_comes() -> None:
-    """The product 1 at this scale is a tie, or lies next to one: the float32 that is used shows."""
+    """With this scale, the product 1 is a tie or close to one, so the result shows the float32 that is used."""
     for value in (0.1, 1 + 2**-24, 2**-149, 3 * 2**-150, 1e-40):
-        scale = np.array([[value]], np.float32)  # in the default state the processor rounds as we do
+        scale = np.array([[value]], np.float32)  # in the default state, the processor rounds as anydml does
         assert int(scale.view(np.uint32).item()) == nearest_bits(value)
         for given_scale in (value, np.float64(value), np.array(value), np.array([value]), np.array([[value]])):
             rounded = parameters.scale("a_scale", given_scale, "row")
@@ -494,7 +495,7 @@ def test_a_float64_scale_is_rounded_once_however_it_comes() -> None:
 
 
 def test_an_integer_scale_is_rounded_once_too() -> None:
-    """Through float64 this one would come out at a tie, and go the other way."""
+    """Rounded to float64 first, this one would become a tie, and be rounded to the other side."""
     tie = (2**24 + 1) << 40
     for value, bits in (
         (3, 0x40400000),
@@ -561,7 +562,7 @@ def test_output_types_that_cannot_be() -> None:
             quantized(output_data_type=told)
 
 
-# --- what is no array, and what is no tensor ---
+# --- arguments that are neither arrays nor tensors ---
 
 NO_TENSORS: dict[str, tuple[Any, str]] = {
     "list": ([[1, 2], [3, 4]], "list"),
@@ -599,7 +600,7 @@ def test_what_is_no_tensor_is_refused_by_name(x: Any, name: str) -> None:
 def test_complex_numbers_are_no_type_of_directml() -> None:
     for dtype in (np.complex64, np.complex128, np.longdouble):
         if np.dtype(dtype) == np.float64:
-            continue  # where the two are one
+            continue  # where both are the same type
         with pytest.raises(dml.BindingError, match=f"^input is {np.dtype(dtype)}, which DirectML has no data type for$"):
             dml.slice1(np.ones(2, dtype), (0,), (1,))
 
@@ -616,7 +617,7 @@ def test_a_memory_mapped_array_is_an_array(tmp_path: Any) -> None:
 
 
 class Contrary(np.ndarray[Any, Any]):
-    """A subclass for which nothing means what it does for an array, as with np.matrix or arrays with units."""
+    """A subclass with other meanings of all operations, like np.matrix or arrays with units."""
 
     def __getitem__(self, key: Any) -> Any:
         raise AssertionError("a subclass's own indexing was used")
@@ -669,7 +670,7 @@ def test_devices_go_by_name() -> None:
 
 @by_device
 def test_an_output_too_large_for_memory(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inputs that zero strides make huge are two bytes here; the output would really be there."""
+    """Inputs with zero strides take two bytes; the output would need all of its memory."""
     monkeypatch.setattr(run, "memory_bytes", lambda: 2**30)
     a, b = np.broadcast_to(np.uint8(1), (2**15, 1)), np.broadcast_to(np.uint8(1), (1, 2**16))
     tall = np.broadcast_to(np.float64(1), (2**28,))

@@ -1,4 +1,4 @@
-"""The errors of failed eager calls: everything at once, in the names of the call made, and what would do instead."""
+"""The errors of eager calls: all faults at once, in terms of the call, with values that would be valid."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
         "MatrixMultiplyInteger.dimension_count_supported: b.dimension_count is 2; feature level 2_1 takes 4 dimensions here\n"
         "    would fit: feature level 4_0",
     ),
-    # scales, as they were given
+    # scales as given
     "underflow": (
         lambda: quantized(a_scale=1e-50),
         dml.DataError,
@@ -257,7 +257,7 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
 
 @pytest.mark.parametrize(("call", "kind", "text"), TOLD.values(), ids=TOLD)
 def test_what_a_failed_call_says(call: Callable[[], Any], kind: type[dml.Error], text: str) -> None:
-    for _ in range(2):  # nothing of the first time is kept
+    for _ in range(2):  # nothing of the first call is kept
         with pytest.raises(kind) as caught:
             call()
         assert type(caught.value) is kind
@@ -312,7 +312,7 @@ def test_what_is_no_device_is_refused_by_every_call(device: Any) -> None:
 
 
 class Exporter:
-    """An array of a library in which something goes wrong."""
+    """An array of a library with a defect."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -361,7 +361,7 @@ def test_calls_that_succeed_do_nothing_for_messages(monkeypatch: pytest.MonkeyPa
 
 
 def test_messages_about_huge_arrays_take_no_memory() -> None:
-    """Zero strides make them of a few bytes; looking for what is wrong copies nothing of that size."""
+    """With zero strides these arrays take a few bytes; the search for faults copies nothing of their size."""
     huge = np.broadcast_to(np.uint8(1), (2**15, 2**14))
     tracemalloc.start()
     try:
@@ -422,7 +422,7 @@ def outcome(call: Callable[..., Any], given: dict[str, Any]) -> str:
 
 
 def test_junk_is_refused_or_computed() -> None:
-    """Whatever arguments are given, what comes back is a result or an error of ours (of integers, Python's TypeError)."""
+    """For any arguments, the call returns a result or raises an error of anydml (for integers, Python's TypeError)."""
     quantized_names = (
         *("a", "a_scale", "a_zero_point", "b", "b_scale", "b_zero_point", "output_scale", "output_zero_point"),
         *("output_data_type", "out", "device"),

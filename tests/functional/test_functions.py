@@ -1,4 +1,4 @@
-"""The eager functions of all operators: made from the operator files, documented with examples that hold, told in words."""
+"""The eager functions of all operators: made from the operator files, with examples that hold and descriptions in words."""
 
 from __future__ import annotations
 
@@ -154,17 +154,17 @@ def test_a_device_keeps_what_it_compiled_and_no_more_than_it_may() -> None:
     ],
 )
 def test_out_may_have_any_data_type_that_the_page_lists(function: Any, arguments: Any, types: str, others: str) -> None:
-    """Where it follows from no input; a cast of the default's result is the same."""
+    """If it does not follow from an input; the result equals a cast of the default's result."""
     x = np.array([[3, 1, 2], [0, 5, 4]], np.float32)
     wanted = function(x, **arguments)
     for device in (dml.Device(), REFERENCE):
         for name in types.split():
             out = np.zeros(wanted.shape, name)
-            for _ in range(2):  # the second call is made at once
+            for _ in range(2):  # the second call is a cached one
                 assert function(x, **arguments, out=out, device=device) is out
                 np.testing.assert_array_equal(out, wanted.astype(name), strict=True)
             wide = np.zeros((*wanted.shape[:-1], 2 * wanted.shape[-1]), name)
-            function(x, **arguments, out=wide[:, ::-2], device=device)  # written afterwards: no desc has its strides
+            function(x, **arguments, out=wide[:, ::-2], device=device)  # copied afterwards: no desc has its strides
             np.testing.assert_array_equal(wide[:, ::-2], wanted.astype(name), strict=True)
         for name in others.split():
             with pytest.raises(dml.BindingError, match=f"^out is {name}, .* where the result is {wanted.dtype}"):
@@ -183,9 +183,9 @@ def test_one_of_several_outputs_may_have_another_data_type() -> None:
     dml.max_pooling2(x[None, None], window_size=(1, 1), strides=(1, 1), out=(None, places))
     assert places.ravel().tolist() == [0, 1, 2, 3, 4, 5]
     with pytest.raises(dml.BindingError, match=r"out is int32, shape .* where the result is int8"):
-        dml.cast(x, output_data_type="INT8", out=np.zeros((2, 3), np.int32))  # which is asked for
+        dml.cast(x, output_data_type="INT8", out=np.zeros((2, 3), np.int32))  # the requested type
     with pytest.raises(dml.DescError, match=r"^Argmax.axis_in_range: axes\[0\] is 7[^;]*; [^;]*$"):
-        dml.argmax(x, axes=(7,), out=np.zeros((2, 1), np.int64))  # another fault does not make this one
+        dml.argmax(x, axes=(7,), out=np.zeros((2, 1), np.int64))  # another fault does not cause this one
 
 
 def test_one_axis_may_be_named_as_one() -> None:
@@ -240,14 +240,15 @@ def test_arrays_of_float64_lists_and_numbers_are_told_what_to_be(call: Any, text
         call(np.ones((2, 2)))
 
 
-loose: Any = dml  # for calls that no type checker would take
+loose: Any = dml  # for calls that type checkers refuse
 
 
 def rng(*sizes: int) -> Any:
     return np.random.default_rng(sum(sizes)).standard_normal(sizes).astype(np.float32)
 
 
-VECTORS: dict[str, tuple[Any, list[Any], list[Any], tuple[int, ...]]] = {  # a call, its inputs, its vectors, and how they lie
+# a call, its inputs, its vectors, and their dimensions
+VECTORS: dict[str, tuple[Any, list[Any], list[Any], tuple[int, ...]]] = {
     "convolution": (lambda x, f, b: dml.convolution(x, f, b), [rng(2, 4, 5, 6), rng(6, 4, 3, 3)], [rng(6)], (1, 6, 1, 1)),
     "quantized_linear_convolution": (
         lambda x, f, b: dml.quantized_linear_convolution(x, 0.5, f, 0.25, 2.0, bias=b),
@@ -284,7 +285,7 @@ def test_vectors_lie_along_the_channel_or_the_axis(case: str) -> None:
     call, inputs, vectors, sizes = VECTORS[case]
     wanted = call(*inputs, *[v.reshape(sizes) for v in vectors])
     for given in (vectors, [np.repeat(v, 2)[::2] for v in vectors], [v[::-1].copy()[::-1] for v in vectors]):
-        for _ in range(2):  # the second call is made at once
+        for _ in range(2):  # the second call is a cached one
             np.testing.assert_array_equal(call(*inputs, *given), wanted, strict=True)
     tensors = {f"x{at}": dml.TensorDesc.of(x) for at, x in enumerate([*inputs, *vectors])}
     graph = dml.graph(lambda **t: call(*t.values()), **tensors)
@@ -312,7 +313,7 @@ def test_a_vector_that_may_lie_along_several_dimensions_is_refused() -> None:
     ],
 )
 def test_gemm_broadcasts_batches_and_what_is_added(a: Any, b: Any, c: Any) -> None:
-    """As NumPy's functions do; integers are exact in float32."""
+    """As in NumPy's functions; integers are exact in float32."""
     x, y = (np.round(4 * rng(*sizes)) for sizes in (a, b))
     z = None if c is None else np.round(4 * rng(*c)) if c else np.float32(3)
     wanted = x @ y + (0 if z is None else z)
@@ -482,7 +483,7 @@ def test_negative_axes_count_from_the_end() -> None:
     assert dml.reduce(x, "SUM", [0, -1]).ravel().tolist() == x.sum((0, 2)).tolist()
     traced = dml.graph(lambda x: dml.reduce(x, "SUM", [-1]), x=dml.TensorDesc("FLOAT32", (2, 3, 4)))
     assert np.array_equal(traced(x=x), x.sum(-1, keepdims=True))
-    # every attribute that is an axis is known as one, so that all of them are taken
+    # every attribute that is an axis must be known as one, so that any form of it is accepted
     for operator in operators.every():
         axes = {f.wire for f in operator.spec.attributes if f.wire in ("Axis", "Axes")}
         assert set(axis_fields(operator.spec)) == axes, operator
@@ -494,7 +495,7 @@ def test_compare_takes_every_function() -> None:
 
 
 def test_the_stubs_are_what_python_sees_at_run_time() -> None:
-    """Every signature, every class of outputs, and the beginning of every docstring, which editors show."""
+    """Every signature, every class of outputs, and the beginning of every docstring, as editors show them."""
     tree = ast.parse((Path(functions.__file__ or "").with_suffix(".pyi")).read_text(encoding="utf-8"))
     stubs = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     assert {*dir(functions)} == {*stubs}
@@ -518,7 +519,7 @@ def test_the_stubs_are_what_python_sees_at_run_time() -> None:
 
 
 def _plain(node: ast.AST) -> str:
-    """The text of annotations that are texts themselves."""
+    """The text of annotations that are strings."""
 
     class Plain(ast.NodeTransformer):
         def visit_arg(self, arg: ast.arg) -> ast.arg:

@@ -1,4 +1,4 @@
-"""Graphs made by calling functions: the bits of the same calls on arrays, for every operator, and their errors."""
+"""Graphs made by calls of functions: they have the bits and the errors of the same calls on arrays, for every operator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Call(NamedTuple):
 
 
 def call_of(operator: type[Desc]) -> Call | None:
-    """The call of the first example that has inputs; None where its elements have 4 bits."""
+    """The call of the first example with inputs; None if its elements have 4 bits."""
     spec = operator.spec
     example = spec.examples[0]
     desc: Any = operator(**example.fields)
@@ -54,20 +54,20 @@ def call_of(operator: type[Desc]) -> Call | None:
 
 
 def laid(array: Any, t: TensorDesc) -> NDArray[Any]:
-    """An example's elements as they lie."""
+    """An example's elements with the strides of its desc."""
     values = np.asarray(array)
     return values if values.shape == t.sizes else values.reshape(t.sizes)
 
 
 def flat(results: Any) -> list[Any]:
-    """All arrays, or tensors, of a call's results or arguments."""
+    """All arrays, or all tensors, among the results or arguments of a call."""
     if isinstance(results, (tuple, list)):
         return [x for one in results for x in flat(one)]
     return [] if results is None else [results]
 
 
 def test_every_operator_is_traced() -> None:
-    """As a graph of one node, with its tensors as inputs, and as constants beside the first."""
+    """In graphs of one node: with all tensors as inputs, and with all but the first as constants."""
     ran = 0
     for operator in operators.every():
         call = call_of(operator)
@@ -96,7 +96,7 @@ def test_every_operator_is_traced() -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_a_network(device: str) -> None:
-    """Convolution, activation, a slice of it, a sum with a number, softmax, and an input that is returned as it is."""
+    """Convolution, activation, a slice of it, a sum with a number, softmax, and an input that is returned unchanged."""
     rng = np.random.default_rng(0)
     w, x = (rng.normal(size=n).astype(np.float32) for n in ((4, 2, 3, 3), (1, 2, 6, 6)))
 
@@ -118,7 +118,7 @@ def test_a_network(device: str) -> None:
 
 
 def test_fewer_dimensions_are_those_of_eager_calls() -> None:
-    """GEMM takes two dimensions and more; sizes broadcast, and leading ones are dropped again."""
+    """GEMM takes matrices with two or more dimensions; sizes broadcast, and added leading dimensions are dropped."""
     row = np.array([1, 2, 3], np.float32)
     made = dml.graph(lambda x, y: dml.element_wise_add(x, y), x=T, y=TensorDesc("FLOAT32", (3,)))
     np.testing.assert_array_equal(made(x=X, y=row), X + row, strict=True)
@@ -127,7 +127,7 @@ def test_fewer_dimensions_are_those_of_eager_calls() -> None:
 
 
 def test_strided_and_owned_inputs() -> None:
-    """x lies in every second column of its memory, in more bytes than it needs; w is given once."""
+    """x is every second column of its memory, which has more bytes than needed; w is given once."""
     strided = TensorDesc("FLOAT32", (2, 3), strides=(8, 2), total_tensor_size_in_bytes=64)
     owned = TensorDesc("FLOAT32", (2, 3), flags="OWNED_BY_DML")
     made = dml.graph(lambda x, w: dml.element_wise_multiply(dml.activation_relu(x), w), x=strided, w=owned)
@@ -152,7 +152,7 @@ def test_a_constant_is_copied_once() -> None:
 def test_errors_name_the_line_the_rule_and_the_sizes() -> None:
     def wrong(x: Any, y: Any) -> Any:
         kept = dml.activation_relu(x)
-        return dml.gemm(kept, y)  # the line
+        return dml.gemm(kept, y)  # the line that errors name
 
     with pytest.raises(dml.DescError) as caught:
         dml.graph(wrong, x=T, y=T)
@@ -247,7 +247,8 @@ def test_a_call_takes_arrays_by_name_or_in_order_and_of_the_inputs_sizes() -> No
             made(X, wrong)
     with pytest.raises(dml.BindingError, match="y: is missing"):
         made(X)
-    spread = dml.graph(dml.activation_relu, input=TensorDesc("FLOAT32", (2, 2), strides=(4, 1)))  # memory, laid out as it says
+    # memory with the desc's layout
+    spread = dml.graph(dml.activation_relu, input=TensorDesc("FLOAT32", (2, 2), strides=(4, 1)))
     assert spread(np.arange(8, dtype=np.float32)).tolist() == [[0, 1], [4, 5]]
 
 

@@ -24,7 +24,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 
 
 def test_views_are_numpys(ran: Ran) -> None:
-    """Chains of views and operators give what the same chains give of NumPy's arrays."""
+    """Random chains of views and operators have the results of the same chains of NumPy's arrays."""
     cases = 0
     for steps in itertools.product(VIEWS, repeat=3):
 

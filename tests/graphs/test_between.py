@@ -1,4 +1,4 @@
-"""Regions between bytes as statements: they evaluate to the bits of their operators; operators that end none have reasons."""
+"""The statements of regions between bytes have the bits of their operators; operators that end no region have reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator of floats between DEQUANTIZE_LINEAR and QUANTIZE_LINEAR: fused, unfused and alone the same bits."""
+"""Every operator of floats between DEQUANTIZE_LINEAR and QUANTIZE_LINEAR: the same bits fused, unfused and alone."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from quantised_graphs import DECIMALS
 from wired_graphs import Made, Wired, Wiring, example_of, tensor_of, valid, with_tensors
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
-TRIES = 200  # of descs, before an operator is said to have none with floats
-EACH = 6  # examples of each operator; a sixth of them by default, in turn
-MOST = 512  # elements of a tensor
+TRIES = 200  # descs that are tried before an operator is said to have none with floats
+EACH = 6  # examples of each operator; by default a sixth of them, in turn
+MOST = 512  # the most elements of a tensor
 FLOAT32 = DataType.FLOAT32
 
 
 def of_floats(rng: random.Random, name: str) -> Desc | None:
-    """A desc of an operator with inputs and outputs of FLOAT32, drawn as those of graphs are; None where there is none."""
+    """A random desc of an operator with inputs and outputs of FLOAT32; None if there is none."""
     for _ in range(TRIES):
         desc, _ = example_of(rng, name)
         if valid(changed := _in_floats(desc)):
@@ -81,7 +81,7 @@ def float_outputs(desc: Desc) -> list[tuple[int, str]]:
 
 
 def sandwich(rng: random.Random, device: dml.Device, desc: Desc) -> Wired:
-    """The operator between bytes: all its floats are dequantised of some, and quantised."""
+    """The operator between bytes: all of its float inputs are dequantised, and its float outputs quantised."""
     wiring = Wiring(rng, device)
     scale = np.float32(rng.choice((*DECIMALS, 2.0**-4, rng.uniform(0.001, 0.2))))
     x, y = (rng.choice((np.int8, np.uint8)) for _ in range(2))
@@ -107,7 +107,7 @@ def sandwich(rng: random.Random, device: dml.Device, desc: Desc) -> Wired:
 
 
 def linear(rng: random.Random, wiring: Wiring, t: TensorDesc, source: Made | None, scale: Any, zero: Any) -> Made:
-    """A tensor dequantised of bytes, which change or not; or one that there is, quantised to bytes."""
+    """A tensor that is dequantised from bytes, which are an input or a constant; or the bytes of `source`, quantised."""
     still = [0] * len(t.sizes)
     bytes_ = TensorDesc(DataType.of(np.dtype(type(zero))), t.sizes)
     beside = dict(
@@ -123,7 +123,7 @@ def linear(rng: random.Random, wiring: Wiring, t: TensorDesc, source: Made | Non
         desc = dml.ElementWiseDequantizeLinear(input_tensor=bytes_, output_tensor=t, **beside)
         ends = np.iinfo(type(zero))
         x = np.random.default_rng(rng.getrandbits(32)).integers(ends.min, ends.max + 1, t.sizes).astype(type(zero))
-        constant = ["input_tensor"] if rng.random() < (0.7 if wiring.made else 0.1) else []  # as weights are
+        constant = ["input_tensor"] if rng.random() < (0.7 if wiring.made else 0.1) else []  # often constant, like weights
         wiring.add(desc, {"input_tensor": x, **given}, {}, [*given, *constant])
     return wiring.made[-1]
 
@@ -139,7 +139,7 @@ def outputs_of(device: dml.Device, wired: Wired, *, fuse: bool) -> tuple[set[str
 
 
 def takes_floats(operator: type[Desc]) -> bool:
-    """Whether the documentation has FLOAT32 among an input's types, whose values no rule is about, and among an output's."""
+    """Whether the operator has inputs of FLOAT32 without rules about their values, and an output of FLOAT32."""
     table, spec = operator.spec.table[max(operator.spec.table)], operator.spec
     inputs = any(FLOAT32 in table[f.wire].data_types for f in spec.inputs if f.wire not in spec.ruled)
     return inputs and any(FLOAT32 in table[f.wire].data_types for f in spec.outputs)
@@ -147,7 +147,7 @@ def takes_floats(operator: type[Desc]) -> bool:
 
 @pytest.mark.parametrize("turn", range(EACH if SOAK > 1 else 1))
 def test_every_operator_between_bytes(turn: int, ran: Ran) -> None:
-    """With data that are constant or change, one scale or two, and several outputs."""
+    """With constant and other data, one scale or two, and several outputs."""
     device = dml.Device("cpu", threads=1)
     wanted = [operator.spec.name for operator in operators.every() if takes_floats(operator)]
     kernels: set[str] = set()
@@ -161,5 +161,5 @@ def test_every_operator_between_bytes(turn: int, ran: Ran) -> None:
             kernels |= names
             for output, x in outputs.items():
                 assert x.tobytes() == wired.outputs[output].tobytes(), (desc, output, fuse)
-    assert "windows.quantised:compiled" in kernels  # sums have graphs of their own, of layers that are large enough
+    assert "windows.quantised:compiled" in kernels  # sums are tested with graphs of their own, of layers that are large enough
     ran(len(wanted), 148)

@@ -1,4 +1,4 @@
-"""Maps fused with the maps that they read: the bits of the operators one after another."""
+"""Maps fused with the maps that they read have the bits of the operators one after another."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ I32, U8 = DataType.INT32, DataType.UINT8
 COUNT = 300
 CHAINS = 20
 
-# the names of operators of one and of two tensors of a type, and the attributes that they need
+# operators of one and of two tensors of a type, with the attributes that they need
 ONE: dict[str, dict[str, Any]] = {
     "ACTIVATION_SIGMOID": {},
     "ACTIVATION_RELU": {},
@@ -69,7 +69,7 @@ def run(
     lower: Lower = maps.lower,
     isa: str | None = None,
 ) -> NDArray[Any]:
-    """The elements of a statement by machine code."""
+    """The elements of a statement, computed by machine code."""
     lowered = lower(Problem({"output": nest}, {**tensors, "output": output}), Machine(isa, 1))
     assert isinstance(lowered, Lowered), lowered
     made = np.empty(output.sizes, output.data_type.dtype)
@@ -79,7 +79,7 @@ def run(
 
 @pytest.mark.parametrize("data_type", [F32, F16, I32, U8])
 def test_chains_have_the_bits_of_their_operators(data_type: DataType) -> None:
-    """Random chains of two to five maps, on numbers that hurt: COUNT elements of CHAINS chains."""
+    """Random chains of two to five maps on hostile data: CHAINS chains of COUNT elements."""
     rng = random.Random(data_type)
     data = np.random.default_rng(int(data_type))
     real = data_type in (F32, F16)
@@ -112,7 +112,7 @@ def test_chains_have_the_bits_of_their_operators(data_type: DataType) -> None:
 
 
 def _reducing(random: np.random.Generator) -> dict[str, tuple[Lower, Any, dict[str, NDArray[Any]]]]:
-    """A family, a desc that reduces, and its inputs: sums that are near a tie, or cancel, are among them."""
+    """A family, a desc that reduces, and its inputs; some sums are close to a tie, or cancel."""
     operator: Any = operators.find("GEMM")
 
     def drawn(*sizes: int) -> NDArray[Any]:
@@ -144,7 +144,7 @@ def _reducing(random: np.random.Generator) -> dict[str, tuple[Lower, Any, dict[s
 @pytest.mark.parametrize("isa", [row.name for row in without_dot_products()])
 @pytest.mark.parametrize("winograd", [False, True])
 def test_maps_go_on_with_what_is_reduced(isa: str, winograd: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chains of one to three maps behind a product, a convolution and a softmax: the bits of operator by operator."""
+    """Chains of one to three maps after a product, a convolution or a softmax have the bits of single operators."""
     monkeypatch.setattr(contractions, "pays", lambda found: winograd)
     rng, data = random.Random(isa), np.random.default_rng(7)
     tried = 0
@@ -174,7 +174,7 @@ def test_maps_go_on_with_what_is_reduced(isa: str, winograd: bool, monkeypatch: 
 
 
 def test_a_rounding_is_kept_between_two_sums() -> None:
-    """(1 + 2^-24) + 2^-24 in FLOAT32 is 1, and 1 + 2^-23 without the rounding between."""
+    """In FLOAT32, (1 + 2^-24) + 2^-24 is 1; without the rounding in between it would be 1 + 2^-23."""
     t = TensorDesc(F32, (1,))
     first = nest_of(desc_of("ELEMENT_WISE_ADD", t, a_tensor=t, b_tensor=t), {"a_tensor": "x", "b_tensor": "y"})
     second = nest_of(desc_of("ELEMENT_WISE_ADD", t, a_tensor=t, b_tensor=t), {"a_tensor": "made", "b_tensor": "y"})
@@ -185,7 +185,7 @@ def test_a_rounding_is_kept_between_two_sums() -> None:
 
 
 def test_broadcast_reads_are_fused_where_they_are_read() -> None:
-    """A producer of a row that a consumer reads for every row of its own."""
+    """The producer of a row that its consumer reads for each of its own rows."""
     row, matrix = TensorDesc(F32, (7,)), TensorDesc(F32, (5, 7))
     first = nest_of(desc_of("ELEMENT_WISE_EXP", row, input_tensor=row), {"input_tensor": "x"})
     broadcast = TensorDesc(F32, (5, 7), strides=(0, 1))
@@ -226,7 +226,7 @@ def test_what_is_not_fused_has_a_reason() -> None:
 
 
 def test_the_reference_gives_the_same() -> None:
-    """The fused statement evaluated exactly, as another reader of it."""
+    """The exact evaluation of the fused statement, which is independent of kernels."""
     t = TensorDesc(I32, (6,))
     first = nest_of(desc_of("ELEMENT_WISE_ADD", t, a_tensor=t, b_tensor=t), {"a_tensor": "x", "b_tensor": "y"})
     second = nest_of(desc_of("ELEMENT_WISE_ABS", t, input_tensor=t), {"input_tensor": "made"})

@@ -1,4 +1,4 @@
-"""Compiling graphs: layers that are alike once, and nothing again for another batch size."""
+"""Compiling graphs: equal layers are compiled once, and another batch size compiles nothing."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_layers_are_compiled_once_and_for_every_batch_size(monkeypatch: pytest.M
 
 
 def test_descs_that_are_equal_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Layers that are alike: one check for all; and what is wrong is said of each."""
+    """Equal layers are checked once; a fault is reported for each of them."""
     asked: list[Any] = []
 
     def noting(desc: Any, level: Any) -> Any:
@@ -89,7 +89,7 @@ def test_descs_that_are_equal_are_checked_once(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_equal_descs_stay_equal_elsewhere() -> None:
-    """A copy that another process would get: without the hash that is kept here, which strings there do not have."""
+    """A copy as another process gets it: without the cached hash, since hashes of strings differ between processes."""
     t = TensorDesc("FLOAT32", (2, 3))
     desc = dml.ActivationRelu(input_tensor=t, output_tensor=t)
     known = {desc: 1}

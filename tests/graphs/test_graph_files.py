@@ -1,4 +1,4 @@
-"""Graphs looked at and kept: as text, HTML and DOT, every tensor of a run, the time of each call, and files."""
+"""Graphs shown and stored: as text, HTML and DOT, every tensor of a run, the time of each call, and files."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_graph_is_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_every_operator_s_desc_is_kept(tmp_path: Path) -> None:
-    """The descs of all examples, as nodes that no edge leads to: what files hold is not judged."""
+    """The descs of all examples as nodes without edges, since files are not checked."""
     descs = [operator(**example.fields) for operator in operators.every() for example in operator.spec.examples]
     graph_files.write(tmp_path, GraphDesc((*map(OperatorNode, descs), ConstantNode(W, "w"))), "output", ["x"])
     found, form, scalars = graph_files.read(tmp_path)

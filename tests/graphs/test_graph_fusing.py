@@ -1,4 +1,4 @@
-"""Fusion in graphs: which works become one, which do not and why, and the bits of the operators one after another."""
+"""Fusion in graphs: which operators become one call, which do not and why; results have the bits of single operators."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ ALONE: dict[str, tuple[Callable[..., Any], list[str]]] = {
 
 @pytest.mark.parametrize("case", [*FUSED, *PRODUCTS, *ALONE])
 def test_the_bits_are_those_of_the_operators(case: str) -> None:
-    """Fused, unfused, and as eager calls, on numbers that hurt: 300 elements of each kind."""
+    """Fused, unfused, and as eager calls, on 300 elements of each kind of hostile data."""
     function, titles = {**FUSED, **PRODUCTS, **ALONE}[case]
     made = dml.graph(function, x=T, y=T)
     found = operators(made.desc)
@@ -90,7 +90,7 @@ def test_the_bits_are_those_of_the_operators(case: str) -> None:
 
 
 def test_a_tensor_that_is_read_as_it_does_not_lie_stays() -> None:
-    """The reader sees the six rows of 50 as 50 rows of 6, and adds them to others."""
+    """The reader uses six rows of 50 as 50 rows of 6, and adds them to others."""
     turned = TensorDesc("FLOAT32", (50, 6))
     nodes = (
         OperatorNode(dml.ActivationRelu(input_tensor=T, output_tensor=T), "relu"),
@@ -110,14 +110,14 @@ def test_a_tensor_that_is_read_as_it_does_not_lie_stays() -> None:
 
 
 def test_a_rounding_is_kept_between_two_sums() -> None:
-    """(1 + 2^-24) + 2^-24 in FLOAT32 is 1, and 1 + 2^-23 without the rounding between."""
+    """In FLOAT32, (1 + 2^-24) + 2^-24 is 1; without the rounding in between it would be 1 + 2^-23."""
     made = dml.graph(lambda x, y: add(add(x, y), y), x=TensorDesc("FLOAT32", (1,)), y=TensorDesc("FLOAT32", (1,)))
     assert len(operators(made.desc)) == 1
     assert made(x=np.ones(1, np.float32), y=np.full(1, 2.0**-24, np.float32))[0] == 1
 
 
 def test_long_chains_are_cut() -> None:
-    """A hundred operators are several kernels: each keeps what it computes in registers."""
+    """A hundred operators become several kernels, since each keeps its values in registers."""
 
     def chain(x: Any, y: Any) -> Any:
         for _ in range(100):
@@ -132,7 +132,7 @@ def test_long_chains_are_cut() -> None:
 
 
 def test_maps_work_in_the_place_of_what_they_read_last() -> None:
-    """Unfused, a chain takes one buffer; where a tensor is read again later, two. The scratch is a line's multiple."""
+    """Unfused, a chain takes one buffer of whole cache lines; if a tensor is read again later, it takes two."""
 
     def chain(x: Any, y: Any) -> Any:
         x = exp(relu(add(x, y)))
@@ -154,7 +154,7 @@ def test_maps_work_in_the_place_of_what_they_read_last() -> None:
 
 @pytest.mark.parametrize("fuse", [True, False])
 def test_layers_of_one_kind_take_turns_in_one_scratch(fuse: bool) -> None:
-    """Six convolutions with an activation each take hardly more scratch than two, and have the bits of eager calls."""
+    """Six convolutions with activations need little more scratch than two, and have the bits of eager calls."""
     rng = np.random.default_rng(2)
     filters = (rng.normal(size=(8, 8, 3, 3)) / 8).astype(np.float32)
     x = rng.normal(size=(1, 8, 12, 13)).astype(np.float32)
@@ -179,7 +179,7 @@ def test_layers_of_one_kind_take_turns_in_one_scratch(fuse: bool) -> None:
 
 
 def test_weights_that_are_owned_are_packed_once() -> None:
-    """Behind a product: initialize takes the weights, which may change afterwards; so do constants, at compile."""
+    """After a product: initialize takes the weights, which may change afterwards; constants are taken at compile."""
     x, w = (np.random.default_rng(k).normal(size=(40, 40)).astype(np.float32) for k in (3, 4))
     t = TensorDesc("FLOAT32", (40, 40))
     wanted = relu(dml.gemm(x, w))
@@ -193,6 +193,6 @@ def test_weights_that_are_owned_are_packed_once() -> None:
     output = np.empty((40, 40), np.float32)
     compiled.bind(x=x, output=output).execute()
     np.testing.assert_array_equal(output, wanted)
-    assert compiled.binding_properties.persistent_resource_size > 2 * w.nbytes  # itself, and packed
+    assert compiled.binding_properties.persistent_resource_size > 2 * w.nbytes  # itself, and a packed copy
     w[:] = 0
     np.testing.assert_array_equal(constant(x=x), wanted)

@@ -1,4 +1,4 @@
-"""Layouts of graphs: moves that are left out since others read or write at their places, and those that are not."""
+"""Layouts of graphs: moves that are left out because other calls read or write their elements in place, and others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def halves(x: Any, axis: int) -> tuple[Any, Any]:
 
 
 def dense(x: Any) -> Any:
-    """Each layer reads what all before it have made."""
+    """Each layer reads the results of all layers before it."""
     for _ in range(3):
         x = join([x, exp(x)], axis=0)
     return absolute(x)
@@ -75,7 +75,7 @@ def slices_of_slices(x: Any) -> Any:
     return dml.element_wise_multiply(b, 3.0)
 
 
-# the function, and how many of its moves are left out
+# the function, and the number of its moves that are left out
 LEFT_OUT: dict[str, tuple[Callable[[Any], Any], int]] = {
     "slices of the first dimension, which anything reads": (summed_parts(0), 2),
     "slices of channels, which maps read": (both_halves(1), 2),
@@ -127,7 +127,7 @@ def test_moves_are_left_out_or_stay(case: str) -> None:
 
 
 def test_bytes_are_read_as_another_tensor() -> None:
-    """The second half of 64 floats, read as 32 integers of 16 bits in the middle of it: bytes that lie side by side."""
+    """The second half of 64 floats, read as 32 integers of 16 bits in its middle: contiguous bytes."""
     whole, half = TensorDesc("FLOAT32", (64,)), TensorDesc("FLOAT32", (32,))
     words = TensorDesc("INT16", (8, 8))
     nodes = (
@@ -145,7 +145,7 @@ def test_bytes_are_read_as_another_tensor() -> None:
 
 
 def test_every_tensor_over_a_slice_is_where_numpy_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random strides over a packed buffer whose elements lie elsewhere: the same elements, or none."""
+    """Random strides over a packed buffer whose elements are elsewhere: the result has the same elements, or there is none."""
     monkeypatch.setattr(layouts, "RUN", 1)
     rng = np.random.default_rng(5)
     found = refused = 0
@@ -192,7 +192,7 @@ def test_what_has_no_place_there(use: Use, why: str) -> None:
 
 
 def test_no_buffer_that_is_begun_takes_the_place_of_another() -> None:
-    """The second half of a join is there when the first one is written over what it is computed of, of as many bytes."""
+    """The second half of a join exists while the first one overwrites its input, which has as many bytes."""
     half = TensorDesc("FLOAT32", (8,)).spelled_out()
     operators = [
         Work((0,), {"x": Use(0, half)}, {"y": Use(2, half, 32)}),

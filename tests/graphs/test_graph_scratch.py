@@ -1,4 +1,4 @@
-"""The scratch of networks: hardly more than the tensors that are needed at once."""
+"""The scratch of networks: little more than the tensors that are needed at the same time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.dequantised import graphs
 from benchmarks.network_layers import NETWORKS, Floats, Integers, Weights
 
-PART = 8  # a divisor of the channels, which every tensor but the image has
+PART = 8  # a divisor of the number of channels of all tensors but the image
 
 
 def may_share_memory(work: Work) -> list[str]:
@@ -32,7 +32,7 @@ def may_share_memory(work: Work) -> list[str]:
 @pytest.mark.parametrize("writer", [Floats, Integers])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_take_what_is_alive_at_once(name: str, writer: type[Floats] | type[Integers]) -> None:
-    """Images of 224 x 224. Nothing in place: what is alive at once is the tensors that a call reads and writes, and others."""
+    """Images of 224 x 224. Little more than the most memory of buffers that are in use at the same time."""
     weights = Weights()
     image = TensorDesc("FLOAT32", (1, 3, 224, 224))
     graph = dml.graph(lambda x: NETWORKS[name](writer(weights), x, 224, PART), x=image)
@@ -47,7 +47,7 @@ def test_networks_take_what_is_alive_at_once(name: str, writer: type[Floats] | t
 
 
 def test_kernels_take_turns_in_what_they_leave_nothing_in() -> None:
-    """The int32 sums of layers that are dequantised, convolved and quantised again: there is room for those of one."""
+    """The int32 sums of layers that are dequantised, convolved and quantised again: scratch has space for one layer's."""
     compiled = graphs("ResNet-18", size=64, part=8)["dequantised"].compile(dml.Device(threads=1))
     assert isinstance(compiled, CompiledGraph)
     every = [part.built.passing for part in compiled.call.parts]
@@ -59,7 +59,7 @@ def test_kernels_take_turns_in_what_they_leave_nothing_in() -> None:
 
 
 def test_what_is_left_open_is_read_before_it_is_written_over() -> None:
-    """Elements whose bias leaves next to nothing of them, standardised where they lie: as a detector of faces has them."""
+    """Biases that nearly cancel the elements, which are standardised in place, as in a detector of faces."""
     random = np.random.default_rng(0)
     channels, values = 16, random.normal(size=16).astype(np.float32)
     x = random.choice(values, (1, channels, 24, 40)).astype(np.float32)
@@ -79,7 +79,7 @@ def test_what_is_left_open_is_read_before_it_is_written_over() -> None:
     (part,) = (part for part in compiled.call.parts if part.kernel_name == "elementwise:compiled")
     offsets = [compiled.call.layout.offsets[part.work.reads["t0"].buffer]]
     offsets += [compiled.call.layout.offsets[use.buffer] for use in part.work.writes.values()]
-    assert len(set(offsets)) == 1  # it works in place
+    assert len(set(offsets)) == 1  # in place
     made, wanted = np.empty_like(x), np.empty_like(x)
     for one, out in ((compiled, made), (graph.compile(fuse=False), wanted)):
         one.bind(x=x, **dict.fromkeys(graph.outputs, out)).execute()

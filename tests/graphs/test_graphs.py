@@ -1,4 +1,4 @@
-"""Graphs by their descs: every rule with a graph that breaks it, and results of the operators one after another."""
+"""Graphs given by descs: every rule with a graph that breaks it, and results with the bits of single operators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def relu(t: TensorDesc = T, name: str = "") -> OperatorNode:
     return OperatorNode(dml.ActivationRelu(input_tensor=t, output_tensor=t), name)
 
 
-# x + y, then relu of it, called z
+# x + y and its RELU, called z
 CHAIN = GraphDesc(
     nodes=(add(name="sum"), relu()),
     input_edges=(InputEdge(0, 0, 0, "x"), InputEdge(1, 0, 1, "y")),
@@ -172,7 +172,7 @@ def test_a_broken_rule_is_named(rule: str) -> None:
 
 
 def test_any_graph_is_compiled_or_refused() -> None:
-    """Legal graphs with nodes and numbers of edges changed, none to two of them: 600, of which some are still legal."""
+    """600 legal graphs with up to two changes of nodes and edges, some of which are still legal."""
     rng = random.Random(3)
     no_operator: Any = T
     others = (relu(OWNED), ConstantNode(X), OperatorNode(dml.ActivationRelu()), OperatorNode(no_operator))
@@ -263,7 +263,7 @@ def test_binding_faults_name_edges() -> None:
 
 
 def test_owned_inputs_and_constants_are_used_at_initialize(device: dml.Device) -> None:
-    """w is owned, c constant: relu(w) + c is computed once; x + it, at each execute."""
+    """w is owned, c is constant: relu(w) + c is computed once, and x + it at each execute."""
     c = np.array([0.5, 1, 2, 3, 4, 5], np.float32)
     graph = GraphDesc(
         nodes=(
@@ -301,7 +301,7 @@ def test_one_output_twice_and_one_that_is_read_on(device: dml.Device) -> None:
 
 
 def test_an_edge_carries_bytes(device: dml.Device) -> None:
-    """3 halves, and 8 bytes of their total as UINT8, of which the last two are padding."""
+    """3 halves, and their 8 bytes as UINT8, the last two of which are padding."""
     halves, whole = TensorDesc("FLOAT16", (1, 3)), TensorDesc("UINT8", (1, 8))
     flipped = TensorDesc("FLOAT16", (3, 1), strides=(1, 1), total_tensor_size_in_bytes=8)
     graph = GraphDesc(
@@ -323,7 +323,7 @@ def test_an_edge_carries_bytes(device: dml.Device) -> None:
 
 
 def test_arrays_of_other_sizes_are_bound(device: dml.Device) -> None:
-    """The caller's tensors have two dimensions where the nodes' have four."""
+    """The caller's tensors have two dimensions, the nodes' four."""
     four = TensorDesc("FLOAT32", (1, 1, 2, 3))
     graph = GraphDesc(
         nodes=(relu(four),),
@@ -371,7 +371,7 @@ def test_a_graph_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_bound_graphs_run_side_by_side() -> None:
-    """Four threads with arrays of their own, and two with the same: each result is that of one alone."""
+    """Four threads with their own arrays, and two with shared ones: each result is the same as alone."""
     compiled = dml.Device("cpu").compile(CHAIN, fuse=False)
     results = [np.empty((2, 3), np.float32) for _ in range(4)]
     bound = [compiled.bind(x=X + k, y=Y, z=z) for k, z in enumerate(results)]

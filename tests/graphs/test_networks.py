@@ -1,4 +1,4 @@
-"""Whole networks, of few channels and small images: fused, unfused, and operator by operator, to the last bit."""
+"""Whole networks with few channels and small images: the same bits fused, unfused, and operator by operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions of a graph that dequantise, multiply and quantise, with weights that are owned inputs: packed by `initialize`."""
+"""Regions of a graph that dequantise, multiply and quantise, with weights that are owned inputs: `initialize` packs them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def product(dtype: Any, rng: np.random.Generator) -> tuple[Callable[..., Any], A
 
 
 def result(layer: Callable[..., Any], x: Array, w: Array, *, fuse: bool = True, **how: Any) -> Array:
-    """The output. The weights are gone when it is computed."""
+    """The output. The caller's weights are overwritten before it is computed."""
     graph = dml.graph(layer, x=TensorDesc.of(x), w=TensorDesc.of(w, flags=dml.TensorFlags.OWNED_BY_DML))
     (t,) = graph.outputs.values()
     compiled = dml.Device("cpu", **how).compile(graph.desc, fuse=fuse)
@@ -84,7 +84,7 @@ def test_bits_are_those_of_floats(draw: Callable[..., Any], dtype: Any) -> None:
 def test_what_is_open_is_decided_with_the_weights_themselves(
     draw: Callable[..., Any], in_python: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An estimate that is sure of nothing: by machine code, and by Python."""
+    """With an estimate that decides nothing, all outputs are decided by machine code, or by Python."""
     sure_of_nothing(monkeypatch)
     if in_python:
         monkeypatch.setitem(cast(dict[str, Any], BETWEEN), NAME, lambda: partial(family.lower, slack=1.0))

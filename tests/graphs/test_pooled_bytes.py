@@ -44,7 +44,7 @@ def graph_of(x: Array, scales: tuple[Any, Any], zeros: tuple[Any, Any], averaged
 
 
 def executed(graph: Any, x: Array, *, fuse: bool, isa: str | None = None, threads: int = 1) -> tuple[list[str], Array]:
-    """The kernels of a graph and its output, of two calls that agree."""
+    """The kernels of a graph and its output, after two calls that agree."""
     (t,) = graph.outputs.values()
     compiled = dml.Device("cpu", isa=isa, threads=threads).compile(graph.desc, fuse=fuse)
     assert isinstance(compiled, CompiledGraph)
@@ -65,7 +65,7 @@ def same(graph: Any, x: Array, isa: str | None = None, threads: int = 1) -> Arra
 
 
 def pooled(clamp: float | None = None, **fields: Any) -> Averaged:
-    """The mean of windows, perhaps clamped."""
+    """The mean of windows; clamped, if `clamp` is given."""
 
     def averaged(x: Any) -> Any:
         made = dml.average_pooling1(x, **fields)
@@ -86,7 +86,7 @@ def bytes_of(sizes: tuple[int, ...], dtype: Any = np.uint8, seed: int = 1) -> Ar
 
 @pytest.fixture
 def kinds(monkeypatch: pytest.MonkeyPatch) -> list[estimate.Numbers]:
-    """The numbers of the kernels that are made."""
+    """The numbers of all kernels that are made."""
     found: list[estimate.Numbers] = []
     numbers = estimate.numbers
 
@@ -101,7 +101,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> list[estimate.Numbers]:
 
 
 def asked_for(monkeypatch: pytest.MonkeyPatch, kind: str, slack: float = 0.0) -> None:
-    """Sums of that kind; slack: is added to the bound of estimates."""
+    """Use this kind of sums; slack: an addition to the bounds of estimates."""
 
     def numbers(p: Any, x: Any, y: Any, counts: Any, _: float) -> Any:
         made = estimate.numbers(p, x, y, counts, slack)
@@ -122,7 +122,7 @@ SHAPES: Mapping[str, tuple[tuple[int, ...], Averaged]] = {
 
 
 def left_undecided(x: Array, window: int, made: estimate.Numbers) -> float:
-    """The share of squares side by side whose means an estimate leaves open; zero points are 3 and 9."""
+    """The share of adjacent squares whose means an estimate leaves undecided; zero points are 3 and 9."""
     n, c, h, w = (size // window if at > 1 else size for at, size in enumerate(x.shape))
     squares = x.reshape(n, c, h, window, w, window).astype(np.int32) - 3
     record = made.record.view(estimate.RECORD)[0]
@@ -134,7 +134,7 @@ def left_undecided(x: Array, window: int, made: estimate.Numbers) -> float:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("scales", [(0.1, 0.1), (1 / 255, 0.0047), (0.125, 0.125), (0.1, 0.025)])
 def test_many_outputs(shape: str, scales: tuple[float, float], kinds: list[estimate.Numbers], ran: Ran) -> None:
-    """Layers of ordinary data, with ties and without: fused as unfused in every output."""
+    """Layers of ordinary data, with ties and without: every output is the same fused and unfused."""
     sizes, averaged = SHAPES[shape]
     count = 0
     for seed in range(SOAK):
@@ -150,7 +150,7 @@ def test_many_outputs(shape: str, scales: tuple[float, float], kinds: list[estim
 
 
 def random_case(rng: random.Random, seed: int) -> tuple[Any, Array]:
-    """A small graph, drawn to hurt, and its input."""
+    """A small random graph with hostile data, and its input."""
     dimensions = rng.choice((2, 2, 2, 3))
     spatial = [rng.choice((1, 2, 3, 7, 8, 17, 33) if dimensions == 2 else (1, 2, 4, 6)) for _ in range(dimensions)]
     given, taken = (rng.choice((np.uint8, np.int8)) for _ in range(2))
@@ -182,7 +182,7 @@ def test_windows_of_all_kinds(isa: str, monkeypatch: pytest.MonkeyPatch, ran: Ra
 
 
 def stated(x: Array, scales: tuple[float, float], zeros: tuple[int, int], window: int) -> Array:
-    """Squares side by side, averaged in fractions; each rounding of the float operators."""
+    """Adjacent squares, averaged in fractions, with every rounding of the float operators."""
     s, y = (np.float32(scale) for scale in scales)
     floats = round_to_float32((x.astype(np.float64) - zeros[0]) * np.float64(s))
     n, c, h, w = (m // k for m, k in zip(x.shape, (1, 1, window, window), strict=True))
@@ -190,7 +190,7 @@ def stated(x: Array, scales: tuple[float, float], zeros: tuple[int, int], window
     for at in np.ndindex(n, c, h, w):
         rows, columns = (slice(window * k, window * (k + 1)) for k in at[2:])
         total = sum(map(Fraction, floats[at[0], at[1], rows, columns].astype(float).ravel().tolist()), Fraction(0))
-        # a sum of so few elements is a float64, and so near to no half that a quotient of it is rounded to the wrong side
+        # in float64, the sum of so few elements is never so close to a half that its quotient is rounded to the wrong side
         mean = round_to_float32(np.array([float(total) / window**2]))
         made[at] = int(np.clip(np.rint(mean / y)[0] + zeros[1], 0, 255))
     return made
@@ -199,7 +199,7 @@ def stated(x: Array, scales: tuple[float, float], zeros: tuple[int, int], window
 @pytest.mark.parametrize("kind", [ESTIMATED, DEQUANTIZED])
 @pytest.mark.parametrize("slack", [0.0, 0.75])
 def test_each_way_gives_what_is_stated(kind: str, slack: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both kinds of sums, and estimates that are sure of nothing: windows along lines, of few and of many elements."""
+    """Both kinds of sums, and estimates that decide nothing: windows along lines, with few and many elements."""
     asked_for(monkeypatch, kind, slack)
     scales, zeros = (0.1, 0.1), (np.uint8(3), np.uint8(9))
     for window in (2, 12):
@@ -208,7 +208,7 @@ def test_each_way_gives_what_is_stated(kind: str, slack: float, monkeypatch: pyt
         np.testing.assert_array_equal(same(graph_of(x, scales, zeros, averaged), x), stated(x, scales, (3, 9), window))
     for x, averaged in (
         (bytes_of((2, 9, 5, 5)), over_all(2, 3)),  # whole images
-        (bytes_of((2, 9, 5, 40), np.int8), over_all(1, 2)),  # lines that nothing slides along
+        (bytes_of((2, 9, 5, 40), np.int8), over_all(1, 2)),  # lines along which no window slides
         (
             bytes_of((1, 1, 3, 5, 6)),
             pooled(strides=(1,) * 3, window_size=(2,) * 3, start_padding=(1,) * 3, end_padding=(1,) * 3),
@@ -229,7 +229,7 @@ def test_each_way_gives_what_is_stated(kind: str, slack: float, monkeypatch: pyt
     ids=["flattened", "channels last", "other sizes"],
 )
 def test_tensors_that_are_read_otherwise(averaged: Averaged) -> None:
-    """Means whose elements lie side by side, with other sizes; and dequantised tensors transposed."""
+    """Means with contiguous elements and other sizes; and transposed dequantised tensors."""
     x = bytes_of((2, 9, 7, 8))
     graph = graph_of(x, (0.1, 0.1), (np.uint8(3), np.uint8(9)), averaged)
     names, fused = executed(graph, x, fuse=True)
@@ -239,7 +239,7 @@ def test_tensors_that_are_read_otherwise(averaged: Averaged) -> None:
 
 
 def test_tensors_of_few_dimensions(ran: Ran) -> None:
-    """Means along any dimensions of a tensor that has one to three, each of which lies in another way."""
+    """Means along any dimensions of tensors with one to three dimensions and different layouts."""
     count = 0
     for sizes in ((3, 5), (7,), (1, 9), (4, 2, 6)):
         for dtype in (np.int8, np.uint8):
@@ -255,7 +255,7 @@ def test_tensors_of_few_dimensions(ran: Ran) -> None:
 
 
 def pooling(x: tuple[float, int], rounding: tuple[float, int]) -> QuantisedMeans:
-    """A region of means over rows."""
+    """A region with means of rows."""
     t = Tensor("x", (1, 1, 4), DataType.FLOAT32)
     i = each((1, 1, 1))
     k = over(i, t.sizes, (2,))
@@ -263,7 +263,7 @@ def pooling(x: tuple[float, int], rounding: tuple[float, int]) -> QuantisedMeans
 
 
 def test_bounds_hold(ran: Ran) -> None:
-    """Elements whose roundings all go one way: quotients are as near to the estimate as the limit says."""
+    """Elements whose roundings have the same direction: quotients are no farther from the estimate than its limit allows."""
     count, most = 0, 0.0
     rng = np.random.default_rng(5)
     for scale in np.exp2(rng.uniform(-10, 3, 40)).astype(np.float32):
@@ -275,7 +275,7 @@ def test_bounds_hold(ran: Ran) -> None:
         record = made.record.view(estimate.RECORD)[0]
         d = np.arange(256)
         floats = round_to_float32(np.float64(scale) * d).astype(np.float64)
-        mean = round_to_float32(floats).astype(np.float64)  # of seven that are equal
+        mean = round_to_float32(floats).astype(np.float64)  # of seven equal elements
         quotient = (mean.astype(np.float32) / np.float32(y)).astype(np.float64)
         factor = np.float64(np.float32(record["ratio"] / 7))
         away = np.abs(quotient - (7 * d * factor).astype(np.float32))[quotient < 255].max()
@@ -301,7 +301,7 @@ def test_bounds_hold(ran: Ran) -> None:
     ],
 )
 def test_sums_that_are_exact_leave_nothing_open(scales: tuple[float, float], window: int, exact: bool) -> None:
-    """A fourth of these means are ties, and none is in doubt."""
+    """A quarter of these means are ties, and none is undecided."""
     region = pooling((float(np.float32(scales[0])), 7), (float(np.float32(scales[1])), 7))
     for all_of in (True, False):
         made = estimate.numbers(region, DataType.UINT8, DataType.UINT8, estimate.Counts({window: 1.0}, all_of, 1.0))
@@ -330,7 +330,7 @@ def test_nothing_beside_the_tensors_is_read_or_written(kind: str, at_end: bool, 
             np.testing.assert_array_equal(y, executed(graph, given, fuse=False)[1])
 
 
-# --- which regions there are ---
+# --- which regions exist ---
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_what_is_averaged_otherwise_stays(scales: tuple[Any, Any], averaged: Ave
 
 
 def test_floats_that_others_read_are_kept() -> None:
-    """The dequantised tensor is an output, and where means are one, nothing is fused."""
+    """The dequantised tensor is an output; if the means are one, nothing is fused."""
     x = bytes_of((1, 3, 6, 6))
     for kept in ("floats", "means"):
 

@@ -1,4 +1,4 @@
-"""Graphs that dequantise, multiply and quantise: regions of them run on integers, with the bits of their float operators."""
+"""Graphs that dequantise, multiply and quantise: their regions run on integers, with the bits of the float operators."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def kernels(desc: Any) -> list[str]:
 
 
 def outputs(case: Case, *, fuse: bool = True, isa: str | None = None, threads: int = 1) -> Array:
-    """The output, of two calls that agree."""
+    """The output, after two calls that agree."""
     made = compiled_of(case.desc, fuse=fuse, isa=isa, threads=threads)
     assert ([part.kernel_name for part in made.call.parts] == [NAME]) == fuse
     y, again = (np.full(case.sizes, 0x55, case.dtype) for _ in range(2))
@@ -55,7 +55,7 @@ def outputs(case: Case, *, fuse: bool = True, isa: str | None = None, threads: i
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of outputs that estimates leave open, call by call, as a call that cannot decide them reports."""
+    """The number of undecided outputs of each call, as reported by calls that cannot decide them."""
     found: list[int] = []
 
     def lowered(problem: Any, machine: Any) -> Any:
@@ -77,14 +77,14 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_layers_have_the_bits_of_their_operators(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """Layers drawn to hurt, on each instruction set and some threads: fused as unfused, in every output."""
-    monkeypatch.setattr(bounds, "SHARE", 1.0)  # regions of many ties, too
+    """Random layers with hostile data, on each instruction set and some threads: every output is the same fused and unfused."""
+    monkeypatch.setattr(bounds, "SHARE", 1.0)  # also regions with many ties
     rng, count, taken = random.Random(14), 0, 0
     for seed in range(8 * SOAK):
         recipe = random_recipe(rng)
         case = make(recipe, seed)
         if kernels(case.desc) != [NAME]:
-            continue  # what roundings may change is too much: seldom, and counted
+            continue  # rarely, roundings may change too much; these are counted
         taken += 1
         wanted = outputs(case, fuse=False)
         isa = rng.choice([target.name for target in targets()])
@@ -96,7 +96,8 @@ def test_layers_have_the_bits_of_their_operators(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("scales", ["any", "decimal"])
 def test_many_outputs(scales: str, listed: list[int], ran: Ran) -> None:
-    """A layer of ordinary data, of which the estimate leaves a part open: decided in Python, as an unfused graph has it."""
+    """A layer of ordinary data, with some outputs that the estimate leaves undecided: Python decides them as in unfused
+    graphs."""
     count = 0
     for seed in range(SOAK):
         layer = Recipe(UINT8, INT8, UINT8, (1, 16, 58, 58), (32, 3, 3), clamp="relu", scales=scales, by_channel=scales == "any")
@@ -120,21 +121,21 @@ SMALL = (
 
 @pytest.mark.parametrize("recipe", SMALL)
 def test_all_outputs_are_decided_as_stated(recipe: Recipe, listed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """An estimate that is sure of nothing: the list is as long as the output; and Python decides all of it, too."""
+    """With an estimate that decides nothing, the list is as long as the output; then Python decides all of it."""
     sure_of_nothing(monkeypatch)
     case = make(recipe, 3)
     wanted = outputs(case, fuse=False)
     for threads in (1, 2):
         np.testing.assert_array_equal(outputs(case, threads=threads), wanted)
     assert len(listed) == 4
-    assert min(listed) >= wanted.size  # where columns are computed twice, they are listed twice
+    assert min(listed) >= wanted.size  # columns that are computed twice are listed twice
     monkeypatch.setitem(cast(dict[str, Any], BETWEEN), NAME, lambda: family.lower)
     np.testing.assert_array_equal(outputs(case), wanted)
     assert len(np.unique(wanted)) > 5
 
 
 def test_bounds_hold_and_are_no_wider_than_that(ran: Ran) -> None:
-    """Data whose roundings all go one way: the quotient is as far from the estimate as a bound says at most."""
+    """Data whose roundings have the same direction: the quotient is as far from the estimate as its bound allows."""
     count, most = 0, 0.0
     for seed in range(4):
         recipe = Recipe(UINT8, INT8, UINT8, (1, 400), (8,), bias="int32", zero="any", spread=100.0)
@@ -167,7 +168,7 @@ def test_bounds_hold_and_are_no_wider_than_that(ran: Ran) -> None:
 
 
 def test_powers_of_two_leave_nothing_open(listed: list[int]) -> None:
-    """A fourth of these quotients are ties, and none is in doubt."""
+    """A quarter of these quotients are ties, and none is undecided."""
     recipe = Recipe(UINT8, INT8, UINT8, (1, 4, 20, 20), (8, 1, 1), scales="powers", by_channel=False, bias="none", spread=100.0)
     case = make(recipe, 1)
     np.testing.assert_array_equal(outputs(case), outputs(case, fuse=False))
@@ -190,11 +191,11 @@ def test_nothing_beside_the_tensors_is_read_or_written(at_end: bool) -> None:
             np.testing.assert_array_equal(y, wanted)
 
 
-# --- which regions there are ---
+# --- which regions exist ---
 
 
 def test_integers_of_floats(ran: Ran) -> None:
-    """Rows of dequantised integers give the same floats again, a row of zeros too; other numbers, and too large ones, none."""
+    """Rows of dequantised integers are recognised, also rows of zeros; other numbers and too large ones are not."""
     rng, count = np.random.default_rng(7), 0
     for columns in (1, 9, 300):
         rows = rng.integers(-128, 128, (40, columns))
@@ -215,7 +216,7 @@ def test_integers_of_floats(ran: Ran) -> None:
 
 
 def of_layers(change: Callable[[Building, int, int], None], *, sum_is_output: bool = False) -> Any:
-    """A product of dequantised tensors, and what follows from it."""
+    """A product of dequantised tensors, with the nodes that `change` adds."""
     made = Building()
     scale, zero = np.array([0.05], np.float32), np.array([3], np.uint8)
     x = made.dequantised("x", TensorDesc("UINT8", (5, 20)), scale, zero, "of x")
@@ -237,7 +238,7 @@ def read_twice(made: Building, x: int, sums: int) -> None:
 
 
 def another_reader(made: Building, x: int, sums: int) -> None:
-    """The dequantised tensor is read by a map, too."""
+    """A map also reads the dequantised tensor."""
     ends(made, x, sums)
     t = real((5, 20))
     made.output(made.call(dml.ActivationTanh(input_tensor=t, output_tensor=t), "tanh", x), "z")
@@ -264,7 +265,7 @@ def with_a_function(made: Building, x: int, sums: int) -> None:
     ids=["alone", "dequantised for two", "an output", "two readers", "a function", "negative", "infinite", "far", "ties"],
 )
 def test_regions(desc: Any, found: list[str]) -> None:
-    """The regions that are taken, by their nodes; with the bits of the graph unfused in any case."""
+    """The regions that are taken, by their nodes; the bits are those of the unfused graph in any case."""
     compiled = compiled_of(desc)
     assert [part.title for part in compiled.call.parts if part.kernel_name == NAME] == found
     x = np.random.default_rng(0).integers(0, 256, (5, 20)).astype(np.uint8)
@@ -278,7 +279,7 @@ def test_regions(desc: Any, found: list[str]) -> None:
 
 
 def test_a_chain_of_layers_has_no_float_between(ran: Ran) -> None:
-    """Two layers and what the first one made, added: three calls on bytes, and an input for two readers."""
+    """Two layers whose results are added: three calls on bytes, and an input with two readers."""
     made = Building()
     scale, zero = np.array([0.05], np.float32), np.array([120], np.uint8)
     rng = np.random.default_rng(2)

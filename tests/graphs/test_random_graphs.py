@@ -1,4 +1,4 @@
-"""Random graphs: fused, unfused and operator by operator the same bits, within guarded memory; and their scratch."""
+"""Random graphs: the same bits fused, unfused and operator by operator, in guarded memory; and their scratch."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ WIRINGS = {"cpu": 40, "reference": 80}
 # 10^4 graphs in `make soak-graphs`, and 500 on each other instruction set
 ISAS = [None, *(target.name for target in targets()[:-1] if SOAK > 1)]
 OTHERS = 500
-EACH = 5  # operators of a wiring, beside those that slice and join for them
+EACH = 5  # operators of a graph wired by bytes, besides those that slice and join for them
 
 
-TURN = 3  # operators of a graph that is made to fit, beside those before and behind them
-APART = 2  # how far apart they are in the list: so few graphs have operators of all kinds
+TURN = 3  # operators of a fitting graph, besides those before and after them
+APART = 2  # their distance in the list of operators, so that few graphs contain operators of all kinds
 
 
 def cases(count: int, isa: str | None) -> int:
@@ -42,7 +42,7 @@ def cases(count: int, isa: str | None) -> int:
 
 
 def apart(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:
-    """Each buffer of a scratch between unmapped pages, full of what no operator wrote."""
+    """Each buffer of a scratch between unmapped pages, filled with bytes that no operator wrote."""
     made = {}
     for buffer in layout.offsets:
         made[buffer] = guard_pages.guarded(sizes[buffer], at_end=buffer % 2 == 0)
@@ -51,7 +51,7 @@ def apart(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:
 
 
 def together(layout: Layout, sizes: Mapping[int, int]) -> dict[int, NDArray[Any]]:
-    """One scratch between unmapped pages, in which buffers lie over one another, full of what no operator wrote."""
+    """One scratch between unmapped pages, with overlapping buffers, filled with bytes that no operator wrote."""
     memory = guard_pages.guarded(max(layout.bytes, 1), at_end=True)
     memory[:] = 0xA5
     return {buffer: memory[at : at + sizes[buffer]] for buffer, at in layout.offsets.items()}
@@ -62,7 +62,7 @@ def bits_of(x: NDArray[Any]) -> bytes:
 
 
 def left(nbytes: int) -> NDArray[np.uint8]:
-    """Memory in which another kernel has left NaN, up to a page that cannot be touched."""
+    """Memory filled with NaN, as another kernel may leave it, up to an unmapped page."""
     made = guard_pages.guarded(nbytes, at_end=True)
     made[...] = 0xFF
     return made
@@ -74,7 +74,7 @@ needs_pages = pytest.mark.skipif(not guard_pages.AVAILABLE, reason="there is no 
 @needs_pages
 @pytest.mark.parametrize("isa", ISAS)
 def test_nets_of_functions(isa: str | None, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs that dml.graph makes: matrices and images, casts, moves, sums, products, shared inputs, several outputs."""
+    """Graphs made by dml.graph: matrices and images, casts, moves, sums, products, shared inputs, several outputs."""
     device = dml.Device("cpu", threads=1, isa=isa)
     monkeypatch.setattr(graph_call, "passing", left)
     fewer = 0
@@ -105,14 +105,14 @@ def test_any_operators_wired_by_bytes(
     record_property: Callable[[str, object], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Examples of all operators, each reading bytes of the others' results: what they are alone."""
+    """Examples of all operators, each of which reads bytes of others' results: outputs are those of operators alone."""
     device = dml.Device(name, threads=1, isa=isa)
     monkeypatch.setattr(graph_call, "passing", left)
     drawn: Counter[str] = Counter()
     wirings = 0
     for case in range(count := cases(WIRINGS[name], isa)):
         rng = random.Random(f"{name} {case}")
-        # in turn, so that each of them is in one of so few graphs
+        # in turn, so that each operator is in one of the few graphs
         names = rng.sample([*itertools.islice(itertools.cycle(EXAMPLES), case * EACH, (case + 1) * EACH)], EACH)
         if (wired := random_wiring(rng, device, names)) is None:
             continue
@@ -129,9 +129,10 @@ def test_any_operators_wired_by_bytes(
 def test_any_operators_that_fit(
     isa: str | None, ran: Ran, record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All operators on results of other sizes, types and layouts than their examples', between maps, sums and moves.
+    """All operators with sizes, types and layouts of other results than their examples', between maps, sums and moves.
 
-    Gaps, constants, owned inputs, fused activations. In `make soak`, each small node is what the reference says, too.
+    Also with gaps, constants, owned inputs and fused activations. In `make soak`, each small node is compared with the
+    reference, too.
     """
     devices = [dml.Device("cpu", threads=threads, isa=isa) for threads in (1, 3)]
     judge = dml.Device("reference") if SOAK > 1 else None
@@ -156,7 +157,7 @@ def test_any_operators_that_fit(
 @needs_pages
 @pytest.mark.parametrize("isa", ISAS)
 def test_chains_of_maps(isa: str | None, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any maps of any maps, of all types, with elements that hurt; most of them are one kernel."""
+    """Chains of any maps of all types, with hostile data; most are one kernel."""
     device = dml.Device("cpu", threads=1, isa=isa)
     monkeypatch.setattr(graph_call, "passing", left)
     fewer = 0
@@ -168,9 +169,9 @@ def test_chains_of_maps(isa: str | None, ran: Ran, monkeypatch: pytest.MonkeyPat
 
 
 def agrees(device: dml.Device, wired: Wired, case: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The calls that a graph makes less where it is fused, with the bits of its operators alone.
+    """Assert that outputs have the bits of operators alone; return the number of calls that fusion saves.
 
-    Fused and not, with its buffers apart and together.
+    Fused and unfused, with buffers apart and together.
     """
     fewer = 0
     for fuse in (True, False):
@@ -188,7 +189,7 @@ def agrees(device: dml.Device, wired: Wired, case: int, monkeypatch: pytest.Monk
 
 
 def every_operator(drawn: Counter[str], record_property: Callable[[str, object], None]) -> None:
-    """The times that operators were drawn, and that each of them was."""
+    """Assert that each operator was drawn, and record the counts."""
     least, most = min(drawn.values()), max(drawn.values())
     print(f"{len(drawn)} operators, each drawn {least} to {most} times")
     record_property("operators as nodes", sum(drawn.values()))
@@ -196,7 +197,7 @@ def every_operator(drawn: Counter[str], record_property: Callable[[str, object],
 
 
 def test_scratch_is_hardly_more_than_what_is_alive_and_never_shared() -> None:
-    """Random lives of up to 40 buffers, of sizes of all magnitudes: no two that overlap in time do in memory."""
+    """Up to 40 buffers of very different sizes with random lifetimes: buffers that overlap in time do not overlap in memory."""
     rng = random.Random(7)
     worst = 1.0
     for _ in range(LAYOUTS):

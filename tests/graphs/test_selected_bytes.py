@@ -1,4 +1,4 @@
-"""Graphs that dequantise, pick the largest of windows, and quantise again as it was: bytes are picked, with the same bits."""
+"""Graphs that dequantise, select the largest of windows, and quantise again: bytes are selected, with the same bits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pooled(x: Any, scales: tuple[Any, Any], zeros: tuple[Any, Any], **fields: An
 
 
 def results(x: Array, scales: tuple[Any, Any], zeros: tuple[Any, Any], **fields: Any) -> tuple[list[str], Array, Array]:
-    """The kernels of the graph, and its output, fused and not."""
+    """The kernels of the graph, and its outputs fused and unfused."""
     graph = dml.graph(lambda x: pooled(x, scales, zeros, **fields), x=TensorDesc.of(x))
     (t,) = graph.outputs.values()
     found = []
@@ -54,7 +54,7 @@ def test_bytes_are_picked(dtype: Any, scale: float) -> None:
 
 
 def test_every_byte_comes_back() -> None:
-    """Windows of one element: each byte, for each zero point of some, is what it was."""
+    """Windows of one element: every byte is unchanged, for several zero points."""
     x = np.arange(256, dtype=np.uint8).reshape(1, 1, 16, 16)
     for zero in (0, 1, 127, 128, 255):
         titles, fused, unfused = results(x, (0.3, 0.3), (np.uint8(zero), np.uint8(zero)), window_size=(1, 1))
@@ -91,7 +91,7 @@ def test_what_is_quantised_otherwise_stays(scales: tuple[Any, Any], zeros: tuple
 
 
 def test_floats_that_others_read_are_kept() -> None:
-    """The dequantised tensor is an output, too."""
+    """The dequantised tensor is also an output."""
     x = np.random.default_rng(4).integers(0, 256, (1, 2, 9, 9)).astype(np.uint8)
 
     def graph(x: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Thousands of tensors and nodes: what compiling takes grows by their number, and joins and splits of 15,000 run.
+"""Thousands of tensors and nodes: the cost of compiling is proportional to their number, and joins and splits of 15,000 run.
 
-Time is counted in calls, Python's own and those of C functions: four times as many nodes take about four times as many.
+Cost is counted in calls of Python and C functions: four times as many nodes need about four times as many calls.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def assert_linear(some: Callable[[], object], fourfold: Callable[[], object]) ->
 
 @pytest.mark.parametrize("of", GRAPHS, ids=lambda of: of.__name__)
 def test_graphs_take_time_by_their_nodes(of: Callable[[int], tuple[Function, dict[str, Any]]]) -> None:
-    computed(*of(100))  # with what is imported and compiled once
+    computed(*of(100))  # imports and first compilations
     assert_linear(lambda: computed(*of(200)), lambda: computed(*of(800)))
 
 
@@ -157,7 +157,7 @@ def test_joins_and_splits_take_time_by_their_tensors() -> None:
 
 def test_models_take_time_by_their_nodes() -> None:
     onnx = pytest.importorskip("onnx")
-    from anydml.onnx import load  # after what it needs is known to be there
+    from anydml.onnx import load  # imported after the check that it is installed
 
     def run(n: int) -> None:
         node, kind = onnx.helper.make_node, onnx.TensorProto.FLOAT
@@ -181,11 +181,11 @@ def test_models_take_time_by_their_nodes() -> None:
     assert_linear(lambda: run(80), lambda: run(320))
 
 
-# --- what makes that so ---
+# --- reasons for this ---
 
 
 def test_very_many_buffers_have_places_of_their_own(ran: Ran) -> None:
-    """No two that are alive at once overlap, within a tenth of the least memory; as the few, whose orders are tried."""
+    """Buffers that are needed at the same time do not overlap, and memory is within a tenth of the least possible."""
     rng, count = random.Random(3), 0
     for n in (1, 20, memory.MANY, memory.MANY + 1, 2000):
         for longest in (1, 30, n):
@@ -195,7 +195,7 @@ def test_very_many_buffers_have_places_of_their_own(ran: Ran) -> None:
             offsets, size = memory.laid_out(found)
             assert size <= 1.1 * memory.most_alive(found) + 6400
             assert all(at % memory.LINE == 0 and at + found[b].bytes <= size for b, at in offsets.items())
-            lines = np.zeros(size // memory.LINE, np.int64)  # from when on each is free
+            lines = np.zeros(size // memory.LINE, np.int64)  # the time from which each line is free
             for b in sorted(found, key=lambda b: found[b].first):
                 own = slice(offsets[b] // memory.LINE, (offsets[b] + found[b].bytes) // memory.LINE)
                 assert (lines[own] <= found[b].first).all()
@@ -225,7 +225,8 @@ def test_long_cycles_are_found() -> None:
 
 
 def test_compiling_pauses_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No collection while a graph is traced and compiled, and the collector as it was afterwards, after an error too."""
+    """No garbage collection while a graph is traced and compiled; afterwards the collector's state is restored, even after
+    errors."""
     enabled: list[bool] = []
 
     def checked(*_: object) -> None:
@@ -249,7 +250,7 @@ def test_compiling_pauses_the_collector(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_rounding_by_casts_is_rounding_by_integers(ran: Ran) -> None:
-    """Bits of any numbers, ties and what is next to them, at either end of the range."""
+    """Bits of any numbers, ties and their neighbours, at both ends of the range."""
     rng = np.random.default_rng(5)
     anything = rng.integers(0, 2**64, 100_000, dtype=np.uint64).view(np.float64)
     numbers = rng.integers(0, 2**32, 100_000, dtype=np.uint64).astype(np.uint32).view(np.float32)
@@ -270,8 +271,8 @@ def test_products_in_float32(ran: Ran) -> None:
         n = rng.integers(-(2**bits) + 1, 2**bits, 3000)
         x = rng.integers(0, 2**32, 3000, dtype=np.uint64).astype(np.uint32).view(np.float32)
         x = np.where(np.isfinite(x), x, np.float32(0.75))
-        x[::3] = np.exp2(rng.integers(-149, 100, 1000)).astype(np.float32)  # of which many a product is a tie
-        if bits == 8:  # as bytes less a zero point are
+        x[::3] = np.exp2(rng.integers(-149, 100, 1000)).astype(np.float32)  # many of their products are ties
+        if bits == 8:  # like bytes minus a zero point
             n, x = n.astype(np.int16), np.maximum(np.abs(x), np.float32(least))
         made = products_in_float32(n, x)
         for k, (whole, factor) in enumerate(zip(n.tolist(), x.tolist(), strict=True)):
