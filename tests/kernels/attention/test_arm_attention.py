@@ -1,4 +1,4 @@
-"""The kernels of attention for Arm, emulated: bit for bit the reference's results, in buffers between inaccessible pages."""
+"""The kernels of attention for Arm, emulated: the reference's bits, in buffers between unmapped pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from every_kernel import SOAK
 from tensors import laid_over
 
 pytestmark = emulated.needed
-GENERIC = ARM[0]  # there is nothing in attention that the other rows of the table do otherwise
+GENERIC = ARM[0]  # attention is the same for the other Arm targets
 
 
 def case_of(desc: Desc, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str, NDArray[Any]]) -> Case:
@@ -52,7 +52,7 @@ def case_of(desc: Desc, inputs: Mapping[str, NDArray[Any]], outputs: Mapping[str
 def judged(
     lowered: Lowered, tensors: Any, inputs: Any, wanted: Mapping[str, Bytes], status: int, written: Mapping[str, Bytes]
 ) -> None:
-    """Assert that the outputs are as they are wanted once what is left open has been decided, as after any call."""
+    """Assert that the outputs are exact after undecided elements have been decided, as after any call."""
     got = {name: written[name].copy() for name in wanted}
     if status:
         assert lowered.decide is not None

@@ -1,4 +1,4 @@
-"""Attention compiled, beside the exact reference and the oracle: forms, masks, layouts, ties, and what is left open."""
+"""Compiled attention, compared with the exact reference and the oracle: forms, masks, layouts, ties, undecided elements."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def same(have: NDArray[Any], want: NDArray[Any]) -> None:
 
 
 def agrees(made_: tuple[Arrays, Arrays, dict[str, Any]], isas: Any = (None,), **others: Any) -> Arrays:
-    """The outputs of each instruction set, all of which are the reference's."""
+    """The outputs, after a check that each instruction set has the reference's bits."""
     inputs, outputs, fields = made_
     desc = described(inputs, outputs, fields)
     want = evaluated(desc, inputs)
@@ -123,7 +123,7 @@ def agrees(made_: tuple[Arrays, Arrays, dict[str, Any]], isas: Any = (None,), **
 
 
 def drawn(rng: np.random.Generator, found: tuple[Arrays, Arrays, dict[str, Any]]) -> tuple[Arrays, Arrays, dict[str, Any]]:
-    """The same with elements that hurt, factors and filters of all kinds."""
+    """The same with hostile data, and with factors and filters of all kinds."""
     inputs, outputs, fields = found
     for x in inputs.values():
         kind = rng.choice([*hostile_data.KINDS, "ordinary", "ordinary", "zeros"])
@@ -137,7 +137,7 @@ def drawn(rng: np.random.Generator, found: tuple[Arrays, Arrays, dict[str, Any]]
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_input_gives_the_exact_result(form: str) -> None:
-    """With every mask and type in `make soak`, and instruction sets in turn."""
+    """In `make soak`, with every mask and type. Instruction sets take turns."""
     rng = np.random.default_rng(FORMS.index(form))
     for at, mask in enumerate(MASKS):
         if SOAK == 1 and at not in (FORMS.index(form) % 5, (FORMS.index(form) + 2) % 5):
@@ -181,14 +181,14 @@ def test_elements_that_hurt() -> None:
     ("queries", "keys", "size", "value_size"), [(1, 1, 1, 1), (9, 25, 3, 2), (2, 66, 17, 1), (35, 8, 1, 9)]
 )
 def test_sizes_beside_those_of_tiles(queries: int, keys: int, size: int, value_size: int) -> None:
-    """More queries than are taken together, keys beside a panel and a block, columns beside a vector."""
+    """More queries than are computed together; keys around a panel and a block; columns around a vector."""
     rng = np.random.default_rng(queries)
     found = made(rng, "apart", "NONE", batch=1, queries=queries, keys=keys, size=size, value_size=value_size, heads=1, groups=1)
     agrees(found, ISAS if SOAK > 1 else ISAS[-1:])
 
 
 def test_any_layout_and_no_byte_beside_it() -> None:
-    """Permuted, repeated and spread out, in buffers between inaccessible pages."""
+    """Permuted, repeated and spread dimensions, in buffers between unmapped pages."""
     rng = np.random.default_rng(7)
     inputs, outputs, fields = made(
         rng, "joined", "BOOLEAN", queries=3, size=5, value_size=10, term=True, bias=True, present=True
@@ -235,7 +235,7 @@ def left(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
 
 
 def test_the_second_stage_decides_what_float64_leaves_open(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
-    """Where float64 is said to decide nothing, of weights that differ and weights that are equal."""
+    """With a first stage that decides nothing: weights that differ, and equal weights."""
     monkeypatch.setattr(weights, "LINEAR", -1.0)
     count = 0
     for at, mask in enumerate(MASKS):
@@ -270,7 +270,7 @@ def test_every_phase_runs_where_the_first_leaves_elements_open(monkeypatch: pyte
 
 
 def test_biases_that_lose_digits(left: list[int]) -> None:
-    """The second stage counts what they lose."""
+    """The second stage's bounds include the errors of these sums."""
     count = 0
     for at in range(2 * SOAK):
         found = made(np.random.default_rng(at), "joined", "NONE", batch=1, queries=3, keys=6, value_size=30, bias=True)
@@ -280,7 +280,7 @@ def test_biases_that_lose_digits(left: list[int]) -> None:
 
 
 def test_attention_in_a_graph(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
-    """Two of one kind, both of which leave elements open."""
+    """Two operators of the same kind, both with undecided elements."""
     monkeypatch.setattr(weights, "LINEAR", -1.0)
     monkeypatch.setattr(doubled, "REL", 1.0)
     q, k, v = np.random.default_rng(3).standard_normal((3, 1, 4, 6)).astype(np.float32)
@@ -301,16 +301,16 @@ def test_ties_and_zeros_of_equal_weights_are_left_to_nobody(left: list[int]) -> 
     for at, dtype in enumerate((np.float32, np.float16)):
         rng = np.random.default_rng(at)
         found = made(rng, "apart", "KEY_SEQUENCE_LENGTH", dtype, batch=1, queries=2, keys=6, value_size=64, heads=1, groups=1)
-        found[2]["mask_filter_value"] = -math.inf  # what a finite one leaves of a term gives zeros their signs
+        found[2]["mask_filter_value"] = -math.inf  # with a finite one, a tiny rest of a term would decide the signs of zeros
         inputs, _, _ = found
         inputs["query_tensor"][...] = 0
         inputs["mask_tensor"][...] = 4
         digits = np.finfo(dtype).nmant
-        inputs["value_tensor"][...] = 1 + rng.integers(0, 4, (1, 6, 64)) * 2.0**-digits  # fourths of what is beside 1
+        inputs["value_tensor"][...] = 1 + rng.integers(0, 4, (1, 6, 64)) * 2.0**-digits  # quarters of a unit close to 1
         inputs["value_tensor"][..., ::3] = np.array([1, -1, 3, -3, 7, 9])[None, :, None]
         want = agrees(found)["output_tensor"]
         assert (want[..., ::3] == 0).all()
-    for at in range(2):  # and where all there is are zeros, or a query sees nothing
+    for at in range(2):  # also if all values are zeros, or a query sees no key
         found = made(np.random.default_rng(at), "lengths", "BOOLEAN", queries=3)
         for x in found[0].values():
             x[...] = 0
@@ -325,12 +325,12 @@ def test_the_largest_score_counts_however_it_is_rounded() -> None:
 
 
 def without_second_stage(target: Target, key: AttentionKey) -> Function:
-    """In the place of `finer.refined`: all that the first stage leaves open stays open."""
+    """Replaces `finer.refined`: all elements that the first stage leaves undecided remain so."""
     return Function(target, key, "refined", [*(f"i64 {x}" for x in "oprs")])
 
 
 def test_one_score_far_ahead_is_decided_at_once(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
-    """By the first stage, however large scores are, where no value is 0; also beside keys that a mask leaves out."""
+    """By the first stage for scores of any size, if no value is 0; also with keys that a mask excludes."""
     monkeypatch.setattr(finer, "refined", without_second_stage)
     count = 0
     for at, (factor, mask) in enumerate((f, m) for f in (1e14, 1e18) for m in ("NONE", "KEY_SEQUENCE_LENGTH", "BOOLEAN")):
@@ -345,7 +345,7 @@ def test_one_score_far_ahead_is_decided_at_once(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_small_means_of_large_values_are_decided_at_once(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
-    """Of integers, a column's largest value often has next to no weight: the sum of magnitudes is what counts."""
+    """Of integers, a column's largest value often has a tiny weight; so the bound must use the sum of magnitudes."""
     monkeypatch.setattr(finer, "refined", without_second_stage)
     count = 0
     for at, dtype in enumerate((np.float32, np.float16)):
@@ -360,13 +360,13 @@ def test_small_means_of_large_values_are_decided_at_once(monkeypatch: pytest.Mon
 
 
 def test_ties_but_for_scores_next_to_nothing(left: list[int]) -> None:
-    """Subnormal queries and keys make weights of 1 + 2^-265, which tell on which side of a tie a mean is."""
+    """Subnormal queries and keys make weights of 1 + 2^-265, which decide on which side of a tie a mean is."""
     for at, factor in enumerate((1e-40, 1e-40, 1e-20, 1e-30)):
         found = made(np.random.default_rng(at), "apart", "NONE", batch=1, queries=2, keys=4, size=8, value_size=48, heads=1)
         inputs, _, _ = found
         for name in ("query_tensor", "key_tensor"):
             inputs[name][...] = inputs[name] * factor
-        # fourths of what is beside 1, or of the least there is, and pairs that cancel
+        # quarters of a unit close to 1, or of the smallest numbers, and pairs that cancel
         inputs["value_tensor"][...] = 1 + np.random.default_rng(at).integers(0, 4, (1, 4, 48)) * 2.0**-23
         if at % 2:
             inputs["value_tensor"][...] = np.random.default_rng(at).integers(-9, 10, (1, 4, 48)) * 2.0**-149
@@ -380,7 +380,7 @@ def test_ties_but_for_scores_next_to_nothing(left: list[int]) -> None:
 
 @pytest.mark.parametrize("form", ["apart", "lengths", "past"])
 def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pytest.MonkeyPatch, own_code: None) -> None:
-    """By the second stage, where they see the same keys and nothing is added to their scores."""
+    """By the second stage, if they see the same keys and nothing is added to their scores."""
     counts: list[int] = []
     real = finer.sums_of_products
 
@@ -402,13 +402,13 @@ def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pyte
         found[0]["query_tensor"][:, 1:3] = found[0]["query_tensor"][:, :1]
         found[0]["query_tensor"][:, 5:] = 0
         agrees(found)
-        # with lengths, a query sees one key more than the one before, until it sees all; and the first one sees none
+        # with lengths, each query sees one key more than the one before, up to all; the first one sees none
         once, each = (6, 7) if form == "lengths" else (4, 8)
         assert counts[0] == (once if mask == "NONE" else each), mask
 
 
 def test_some_scores_far_ahead_and_values_that_are_no_numbers() -> None:
-    """Keys whose weights are 0 are left out by the second stage, but not what their values make of a sum or of a sign."""
+    """The second stage skips keys with weights of 0, but not their effect on a sum that is not finite, or on a sign."""
     rng, count = np.random.default_rng(12), 0
     for at in range(3 * SOAK):
         form, dtype = ("apart", "lengths")[at % 2], (np.float32, np.float16)[at // 2 % 2]
@@ -424,7 +424,7 @@ def test_some_scores_far_ahead_and_values_that_are_no_numbers() -> None:
 
 
 def test_values_that_cancel_beside_one_whose_weight_is_next_to_nothing(left: list[int]) -> None:
-    """Its sign is that of the zero."""
+    """The sign of the result is that of the zero."""
     inputs, outputs, fields = made(np.random.default_rng(0), "apart", batch=1, queries=1, keys=4, size=4, value_size=6, heads=1)
     inputs["query_tensor"][...] = 1000
     inputs["key_tensor"][...] = np.array([1000, 1000, 1000, -1000])[None, :, None]
@@ -453,7 +453,7 @@ def test_threads_and_parts_of_batches_change_nothing(monkeypatch: pytest.MonkeyP
 
 
 def test_other_statements_are_refused() -> None:
-    """Statements that look like it and are something else: another top, other scores, a weight without its sum."""
+    """Similar statements that are not attention: another maximum, other scores, a weight without its sum."""
     q, k, v = (Tensor(name, (4, 4), dml.DataType.FLOAT32) for name in "qkv")
     i, j = each((4, 4))
 
@@ -479,7 +479,7 @@ def test_other_statements_are_refused() -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_keys_whose_scores_differ_by_less_than_two_float64_tell(isa: str) -> None:
-    """Scores of 2^114 that are 2^-14 apart: the largest one's own tail is not left out."""
+    """Scores of 2^114 with differences of 2^-14: the tail of the largest one must be used."""
     inputs, outputs, fields = made(np.random.default_rng(0), "apart", batch=1, queries=1, keys=4, size=2, heads=1, groups=1)
     inputs["query_tensor"][...] = 2, 2.0**127 * (1 - 2.0**-24)
     significands = np.array([[5, -7], [6, 5], [6, -(2.0**22)], [-1, 5]])

@@ -1,8 +1,8 @@
-"""The error bounds of attention: what the kernel claims of each element, beside the exact result.
+"""The error bounds of attention: the kernel's bound of each element, compared with the exact result.
 
-A ratio above 1 is a wrong bound. Random data seldom show one, so the inputs come from a search that begins with hostile data.
-Each case has the largest ratios that it found when it was written; a ratio that is far from its record is a bound that was
-changed, and one that nothing approaches any more. `python tests/kernels/attention/test_attention_bounds.py` prints the table.
+A ratio above 1 is a wrong bound. Random data rarely show one, so inputs come from a search that begins with hostile data. The
+records are the largest ratios that the search found. If a ratio differs much from its record, the bound was changed, or errors
+no longer come close to it. `python tests/kernels/attention/test_attention_bounds.py` prints the table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Rng = np.random.RandomState
 
 
 def normal(rng: Rng, *sizes: int) -> Array:
-    """About normal, of uniform numbers alone."""
+    """Nearly normal numbers, made of uniform ones only."""
     found: Array = (rng.uniform(-1, 1, (3, CANDIDATES, *sizes)).sum(0)).astype(np.float32)
     return found
 
@@ -47,7 +47,7 @@ def signs(rng: Rng, *sizes: int) -> Array:
 
 
 class Case(NamedTuple):
-    """What a search begins with: candidates along the first axis. The scale is a factor of all scores."""
+    """The inputs of a search, with candidates along the first axis. scale: a factor of all scores."""
 
     queries: Callable[[Rng], Array]
     keys: Callable[[Rng], Array]
@@ -56,7 +56,7 @@ class Case(NamedTuple):
 
 
 def alike(rng: Rng, keys: int, size: int, apart: float) -> Array:
-    """Keys that differ little, so that the errors of large scores are not small beside the differences."""
+    """Keys with small differences, which are not large compared with the errors of large scores."""
     found: Array = (40 * normal(rng, 1, size) + apart * normal(rng, keys, size)).astype(np.float32)
     return found
 
@@ -101,7 +101,7 @@ CASES = {
 
 
 def exact_elements(inputs: Inputs, scale: float) -> list[Any]:
-    """The elements as fractions: exact scores, and exponentials of MPFR's."""
+    """The elements as fractions, with exact scores and MPFR's exponentials."""
     found = []
     factor = mpq(float(np.float32(scale)))
     with gmpy2.context(precision=PRECISION, emin=gmpy2.get_emin_min(), emax=gmpy2.get_emax_max()):
@@ -117,7 +117,7 @@ def exact_elements(inputs: Inputs, scale: float) -> list[Any]:
 
 
 class Form(NamedTuple):
-    """Attention in another form: how `made` makes it, the filter, and by input, x and y of elements between x - y and x + y."""
+    """Attention in another form. how: arguments of `made`; between: by input, x and y of elements from x - y to x + y."""
 
     how: dict[str, Any]
     between: dict[str, tuple[float, float]]
@@ -139,7 +139,7 @@ FORMS = {
 
 
 def rated(desc: Desc, inputs: Inputs, exact: list[Any], stage: str, isa: str) -> Array:
-    """The ratio of each element; the kernel has a record of all, and claims something of nearly all."""
+    """The ratio of each element, after a check that all have a record and nearly all a finite bound."""
     records = probed(desc, inputs, KERNEL, stage=stage, isa=isa)
     assert records.stored.all()
     found = ratios(records, exact)
@@ -152,7 +152,7 @@ def largest_of_form(name: str, stage: str, isa: str) -> float:
     inputs, outputs, fields = made(np.random.default_rng(5), batch=1, queries=3, keys=6, **form.how)
     for key, x in inputs.items():
         middle, width = form.between.get(key, (0, 2))
-        whole = x.dtype.kind == "i"  # truths, or lengths
+        whole = x.dtype.kind == "i"  # masks or lengths
         x[...] = rng.randint(0, 2, x.shape) if whole else middle + width * rng.uniform(-1, 1, x.shape)
     fields |= dict(mask_filter_value=form.filter_value, scale=0.625)
     sizes = {key: (x.shape, x.dtype) for key, x in outputs.items()}
@@ -178,8 +178,8 @@ def largest(name: str, stage: str, isa: str) -> float:
     return largest_of_form(name, stage, isa) if name in FORMS else largest_of_case(name, stage, isa)
 
 
-ISAS = {"generic": 0, "avx2": 1, "avx_vnni": 1, "avx512bw": 2, "avx512_vnni": 2}  # of x86: the column of the records
-CHANGED = 1.25  # a ratio that differs from its record by more belongs to another bound
+ISAS = {"generic": 0, "avx2": 1, "avx_vnni": 1, "avx512bw": 2, "avx512_vnni": 2}  # of x86: the column of each in the records
+CHANGED = 1.25  # if a ratio differs from its record by a larger factor, the bound has changed
 # by stage, the first and the second, in vectors of 2, 4 and 8 float64
 RECORDS = {
     "large scores": (0.155, 0.284, 0.442, 0.0232, 0.0225, 0.00583),
@@ -214,7 +214,7 @@ def judge(name: str, stage: str, isa: str, ratio: float) -> None:
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_no_error_exceeds_its_bound(name: str) -> None:
-    """Instruction sets by turns; all in `make soak`."""
+    """Instruction sets take turns; in `make soak`, all are tested."""
     rows = [row.name for row in without_dot_products()]
     turn = list(RECORDS).index(name)
     for n, stage in enumerate(STAGES):
@@ -230,7 +230,8 @@ def test_records_are_of_all_cases() -> None:
 
 @pytest.mark.parametrize("factor", [1 / 16, 16])
 def test_a_bound_that_is_changed_is_seen(factor: float, own_code: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the first stage a smaller one is exceeded, and at the second, where bounds are far from errors, the record tells."""
+    """A smaller bound is exceeded at the first stage. At the second, where bounds are far above errors, the ratio leaves its
+    record."""
     isa = without_dot_products()[-1].name
     monkeypatch.setattr(weights, "SLACK", weights.SLACK * factor)
     ratio = largest("large scores", "first", isa)

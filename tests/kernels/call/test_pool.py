@@ -1,4 +1,4 @@
-"""The pool that shares the pieces of calls: who helps when, many callers, forks, exits, more threads than processors."""
+"""The pool of threads that share the pieces of calls: which threads help and when, many callers, forks, exits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_workers_help_awake_or_asleep() -> None:
     for pause in [0.0] * 300 + [2e-4, 2e-3] * 20:
         counter[:] = 0
         time.sleep(pause)
-        helped[pause] += call() == 0  # not always: on a busy machine a worker comes late, and nobody waits for it
+        helped[pause] += call() == 0  # not always: on a busy machine a worker may be late, and the caller does not wait for it
     assert all(helped.values()), helped
 
 
@@ -59,9 +59,9 @@ def test_no_more_threads_than_allowed() -> None:
     call = prepared([phase(kernels.meet, words(*[(counter.ctypes.data, 2)] * 2))], TARGET, counter, threads=1)
     for _ in range(5):
         counter[:] = 0
-        adding(words([0]), 2)()  # there are workers, and they look for work
+        adding(words([0]), 2)()  # workers exist, and look for work
         assert call() == 1
-    # a worker whose number is none of those that may help claims nothing
+    # a worker with another number than those that may help takes no piece
     state = pool._lines(pool_emit.STATE_BYTES)
     piece = phase(kernels.add, words((counter.ctypes.data, 1, 5)))[0]
     table = words((piece.steps, piece.length))
@@ -77,7 +77,7 @@ def test_no_more_threads_than_allowed() -> None:
 
 
 def test_several_callers_at_once() -> None:
-    """Some share one call's table, most have their own; each sees its own pieces done when its call returns."""
+    """Some share a call's table, most have their own; all pieces of a call are done when it returns."""
     shared = words([0])
     together = adding(shared, 3, phases=2)
     failures: list[str] = []
@@ -112,14 +112,14 @@ def test_far_more_threads_than_processors() -> None:
     for _ in range(500):
         call()
     assert counter.item() == 500 * 64 * 3
-    assert time.perf_counter() - start < 30  # a second, if nothing else runs; it would be minutes if they spun for long
+    assert time.perf_counter() - start < 30  # about one second, if nothing else runs; minutes if threads waited busily
     x = np.arange(1 << 20, dtype=np.uint32).reshape(1024, 1024)
     got = dml.slice1(x, (0, 0), (1024, 1024), (1, -1), device=dml.Device(threads=64))
     np.testing.assert_array_equal(got, x[:, ::-1])
 
 
 @posix
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # a fork beside threads is what is tested
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forks with other threads running are tested
 def test_forks_while_workers_look_for_work_and_other_threads_call() -> None:
     counter, others, stop = words([0]), words([0]), threading.Event()
     call, other = adding(counter, 8, phases=4), adding(others, 8, phases=4)

@@ -1,4 +1,4 @@
-"""Long calls in rounds: signals are handled between them, and the bits are those of one call."""
+"""Long calls in rounds: signals are handled between rounds, and the bits are those of one call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from every_kernel import run
 
 def test_rounds_go_through_all_units_once() -> None:
     def units_of(first: int, end: int) -> Any:
-        return [[(first, end)]]  # in the place of steps
+        return [[(first, end)]]  # instead of steps
 
     for count in range(1, 40):
         for most in range(1, 12):
@@ -55,7 +55,7 @@ def test_rounds_go_through_all_units_once() -> None:
 
 @pytest.mark.parametrize("turns", [(), (7,), (5, 7), (3, 1, 11), (2, 30, 3), (101, 2)])
 def test_rounds_of_loops_keep_their_order(turns: tuple[int, ...]) -> None:
-    """Units that come twice come in order after the first time, so that of several updates the last one stays."""
+    """Units that run twice run in order the second time, so that the last of several updates remains."""
     strides = [int(np.prod(turns[k + 1 :])) for k in range(len(turns))]
     loops = [Loop(n, (s,)) for n, s in zip(turns, strides, strict=True)]
     for most in range(1, 120):
@@ -147,7 +147,7 @@ INPUTS = {
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", CASES)
 def test_long_calls_are_cut(monkeypatch: pytest.MonkeyPatch, name: str, threads: int) -> None:
-    """In rounds that the steps say, or by kernels that stop; both give the bits of one call, again and again."""
+    """In rounds of steps, or by kernels that stop; both repeatedly give the bits of one call."""
     family, made = CASES[name]
     desc = made().as_newest()
     inputs = {"input_tensor": X, **INPUTS.get(name, {})}
@@ -183,7 +183,7 @@ def again_and_again(sizes: tuple[int, ...], value: Any = 1, dtype: Any = np.floa
 
 
 def mean(*sizes: int) -> tuple[Any, dict[str, Any]]:
-    """The means of rows of one number, which take long."""
+    """The means of rows of equal elements, which take long."""
     x, y = again_and_again(sizes), np.empty((*sizes[:-1], 1), np.float32)
     desc = dml.Reduce(input_tensor=TensorDesc.of(x), output_tensor=TensorDesc.of(y), axes=(1,), function=ReduceFunction.AVERAGE)
     return desc, {"input_tensor": x, "output_tensor": y}
@@ -205,7 +205,7 @@ def updated() -> tuple[Any, dict[str, Any]]:
 def test_a_signal_ends_a_long_call(
     kernel: str, made: Callable[[], tuple[Any, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "LONGEST", 1 << 25)  # so that the longest are nests
+    monkeypatch.setattr(rows, "LONGEST", 1 << 25)  # longer rows are nests
     desc, arrays = made()
     compiled = dml.Device().compile(desc)
     assert compiled.kernel_name == f"{kernel}:compiled"

@@ -1,4 +1,4 @@
-"""A kernel's arguments by name: loaded in the order in which a step has them, and each given exactly once."""
+"""A kernel's arguments by name: loaded in the order of the step's arguments, each of them given exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of steps: order, statuses, barriers, signals, floating-point state, and what is compiled for them."""
+"""Tables of steps: order, statuses, barriers, signals, floating-point state, and the code that runs them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from anydml.kernels.code import engine, targets
 from anydml.kernels.code.engine import Uncompilable
 from step_kernels import TARGET, UNUSED, adding, phase, two_processors, words
 
-DEFAULT, OTHER = 0x1F80, 0x1F80 | 0x8040 | 0x2000  # nearest; down, with subnormals 0
+DEFAULT, OTHER = 0x1F80, 0x1F80 | 0x8040 | 0x2000  # round to nearest; round down, with subnormal numbers flushed to 0
 x86 = pytest.mark.skipif(TARGET.architecture != "x86", reason="MXCSR is a register of x86")
 
 
@@ -31,7 +31,7 @@ def test_the_steps_of_a_piece_run_in_order_until_one_fails() -> None:
             counter = words([0])
             rows = words(*[(counter.ctypes.data, i, i) for i in range(length)])
             code = engine.compiled(kernels.within, TARGET)
-            rows[failing:, 1:] = -2, -1  # from there on the counter is above what is allowed
+            rows[failing:, 1:] = -2, -1  # from this row on, the counter is above its limit
             steps = words(*[(code.address, row.ctypes.data) for row in rows])
             call = prepared([[StepTable(steps.ctypes.data, length, (code, rows, steps))]], TARGET, counter)
             assert (call(), counter.item()) == ((0, length) if failing == length else (1, failing + 1))
@@ -109,7 +109,7 @@ def test_an_interruptible_call_honours_a_signal_between_phases() -> None:
 def test_every_thread_works_under_the_default_floating_point_state() -> None:
     counter = words([0])
     rows = words(*[(counter.ctypes.data, 2, 0, OTHER)] * 2)
-    call = prepared([phase(kernels.swap_state, rows)], TARGET, counter)  # where the caller and a worker meet
+    call = prepared([phase(kernels.swap_state, rows)], TARGET, counter)  # a caller and a worker are needed at the same time
     own = words((counter.ctypes.data, 0, 0, OTHER))
     swap = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(engine.compiled(kernels.swap_state, TARGET).address)
     count = 0
@@ -132,7 +132,8 @@ TRIPLES = {"x86": ("x86_64-pc-linux-gnu", "x86_64-pc-windows-msvc", "x86_64-appl
 
 
 def test_no_code_calls_a_symbol() -> None:
-    """It would crash: nothing is there to link with. An atomic operation is one where the instructions lack it."""
+    """A call would crash, since code is not linked. An atomic operation is a call if the processor has no instruction for
+    it."""
     count = 0
     for target in (targets.X86[0], targets.ARM[0], targets.OTHER[0]):
         emitters = [runner, pool_emit.call, *([pool_emit.serve] if pool_emit.pooled(target) else [])]
@@ -164,6 +165,6 @@ def test_what_cannot_be_compiled_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_code_that_this_llvm_does_not_take_is_refused() -> None:
-    """With a warning, at which other tests fail."""
+    """With a warning, which is an error in other tests."""
     with pytest.warns(OptimizationWarning, match="report"), pytest.raises(Uncompilable, match="does not take the code"):
         engine.compiled(lambda target: "define i64 @kernel(ptr %arguments) { ret i64 %nothing }", TARGET)

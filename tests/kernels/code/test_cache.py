@@ -1,4 +1,4 @@
-"""Machine code kept on disk: found again by other processes, never used where it is torn or others could have written it."""
+"""Machine code on disk: other processes find it; it is not used if it is damaged, or if other users could have written it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAME = store.name_of(b"a key")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where code is kept during a test."""
+    """The folder of the cache during a test."""
     monkeypatch.setenv("ANYDML_CACHE", str(tmp_path / "kept"))
     return tmp_path / "kept"
 
@@ -84,7 +84,7 @@ print(len(made), len(texts), hashlib.sha256(y.tobytes() + z.tobytes() + w.tobyte
 
 
 def fresh(folder: Path | str, **environment: str) -> list[str]:
-    """The numbers of kernels compiled and of texts made by a process of its own, and the digest of its results."""
+    """The numbers of compiled kernels and of emitted texts in a new process, and the digest of its results."""
     environment = {**os.environ, "ANYDML_CACHE": str(folder), **environment}
     done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
@@ -95,16 +95,16 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "kept"
     made, texts, results = fresh(folder)
     assert int(made) >= 5
-    assert texts == "0" or time.time() - newest_file() < 60  # files that were just written may be others than those that run
+    assert texts == "0" or time.time() - newest_file() < 60  # new files may differ from the modules that run
     again, _, same = fresh(folder, PYTHONHASHSEED="1")
     assert (again, same) == ("0", results)
-    for file in files(folder):  # all of them torn
+    for file in files(folder):  # all of them damaged
         file.write_bytes(file.read_bytes()[:-1])
     assert fresh(folder)[::2] == fresh("0")[::2] == [made, results]
 
 
 def newest_file() -> float:
-    """When the newest of the files that texts are made of was written."""
+    """The time at which the newest file that emits texts was written."""
     root = Path(dml.__file__).parent
     return max(
         file.stat().st_mtime for folder in sources._FOLDERS for file in (root / folder).glob("**/*.py" if folder else "*.py")
@@ -158,12 +158,12 @@ def test_other_versions_targets_and_arguments_have_other_code(
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A module of the kernels whose emitter counts its calls."""
+    """A module of kernels whose emitter counts its calls."""
     module = ModuleType("anydml.kernels.counting")
     exec("calls = []\ndef emit(target, value):\n calls.append(value)\n return text(value)", module.__dict__)
     module.__dict__["text"] = lambda value: returning(int(value))(targets.targets()[0])
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(sources, "BEGAN", time.time() + 10)  # sources that were just written count as well
+    monkeypatch.setattr(sources, "BEGAN", time.time() + 10)  # also for new sources
     sources._files.cache_clear()
     return module
 
@@ -175,7 +175,7 @@ def test_the_text_of_code_that_is_kept_is_not_made(folder: Path, counting: Any, 
     monkeypatch.setattr(sources, "_files", lambda: "other files")
     assert run(counting.emit, 1) == 1
     assert len(counting.calls) == 5
-    monkeypatch.setattr(sources, "_files", lambda: None)  # it is not known which: then the text is
+    monkeypatch.setattr(sources, "_files", lambda: None)  # if the files are unknown, the text identifies a kernel
     assert run(counting.emit, 1) == run(counting.emit, 1) == 1
     assert len(counting.calls) == 7
 
@@ -200,7 +200,7 @@ def test_identities_tell_values_apart(counting: Any) -> None:
     values += ["INT8", Fraction(1, 3), 1 / 3, "a,b", ("a", "b"), "('a','b')", DataType.UINT8]
     found = [sources.identity(counting.emit, value if type(value) is tuple else (value,)) for value in values]
     found.append(sources.identity(pool_emit.call, (0,)))
-    same = {(): [()], (0,): [0, (0,)]}  # the arguments that these are
+    same = {(): [()], (0,): [0, (0,)]}  # the arguments that are equal to these
     assert None not in found
     assert len(set(found)) == len(found) - len(same) + 1
 
@@ -210,7 +210,7 @@ def test_what_is_not_described_has_no_identity(counting: Any, monkeypatch: pytes
     for value in (float("nan"), np.int64(1), object(), [1], {1: 2}, np.zeros(1), (1, (2, [3]))):
         assert sources.identity(counting.emit, (value,)) is None
     assert sources.identity(returning(1), ()) is None
-    monkeypatch.setattr(counting, "emit", returning(1))  # another function stands under the name
+    monkeypatch.setattr(counting, "emit", returning(1))  # another function with the same name
     assert sources.identity(pool_emit.call, ()) is not None
     monkeypatch.setattr(pool_emit, "call", returning(1))
     assert sources.identity(pool_emit.call, ()) is None
@@ -227,7 +227,7 @@ def test_files_that_changed_since_the_process_began_identify_nothing(counting: A
 
 
 def test_equal_identities_are_of_equal_texts(counting: Any, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the kernels of operators' examples: texts depend on what identifies them alone, and differ where they do."""
+    """For the kernels of operators' examples: a text depends on its identity only, and texts are equal if identities are."""
     texts: dict[str, str] = {}
     emitted = 0
 
@@ -263,7 +263,7 @@ def test_code_with_too_large_a_frame_is_refused_from_the_disk_too(folder: Path, 
 
 
 def test_code_that_llvm_does_not_take_is_not_kept(folder: Path) -> None:
-    """With a warning, at which other tests fail."""
+    """With a warning, which is an error in other tests."""
     with pytest.warns(OptimizationWarning, match="report"), pytest.raises(Uncompilable, match="does not take"):
         run(lambda target: "define i64 @kernel(ptr %arguments) { ret i64 %nothing }")
     assert not folder.exists()
@@ -317,7 +317,7 @@ def test_the_folder_is_the_platform_s_or_the_one_that_is_asked_for(tmp_path: Pat
 
 @posix
 def test_in_another_user_s_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With sudo, it may be that of who called it; and there may be none."""
+    """With sudo, the folder may belong to the user who called it; it may also not exist."""
     monkeypatch.delenv("ANYDML_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
@@ -332,7 +332,7 @@ def test_in_another_user_s_home_nothing_is_kept(tmp_path: Path, monkeypatch: pyt
 
 
 def shut(folder: Path) -> None:
-    """A kernel can be had, nothing is kept, and `anydml info` says why."""
+    """Assert that a kernel compiles, that nothing is kept, and that `anydml info` gives the reason."""
     before = files(folder) if folder.is_dir() else []
     assert run(returning(7)) == run(returning(7)) == 7
     assert not folder.is_dir() or files(folder) == before
@@ -399,7 +399,7 @@ def test_what_is_no_file_of_the_user_s_alone_is_not_read(tmp_path: Path) -> None
     assert store.read(folder, NAME) is None
     path.unlink()
     os.mkfifo(path, 0o600)
-    assert store.read(folder, NAME) is None  # and nobody waits for a writer
+    assert store.read(folder, NAME) is None  # without waiting for a writer
     path.unlink()
     path.mkdir()
     before = len(os.listdir("/dev/fd"))
@@ -461,9 +461,9 @@ def test_files_together_stay_near_the_bound(tmp_path: Path) -> None:
         fill(tmp_path / "kept", range(first, first + 50), 7000)
         count, taken = store.held(tmp_path / "kept")
         most_seen = max(most_seen, taken)
-    assert taken == count * 8192  # as a disk counts
+    assert taken == count * 8192  # as the disk counts
     assert MOST // 2 < most_seen < 4 * MOST
-    assert taken < 3 * MOST  # without a bound, they would be over 9
+    assert taken < 3 * MOST  # without a limit, over 9
 
 
 def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
@@ -474,7 +474,7 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     for age, name in enumerate(names):
         (folder / name).write_bytes(store._signature(name, bytes(4000)) + bytes(4000))
         os.utime(folder / name, (now - 7200 - age,) * 2)
-    assert store.read(folder, names[-1]) == bytes(4000)  # the oldest, which is used now
+    assert store.read(folder, names[-1]) == bytes(4000)  # the oldest file, which has been used since
     (folder / "another.file").write_bytes(bytes(1 << 21))
     unfinished = [folder / ("0" * 64 + store.UNFINISHED), folder / ("1" * 64 + store.UNFINISHED)]
     for path in unfinished:
@@ -525,12 +525,12 @@ def test_processes_read_and_write_at_once(tmp_path: Path, ran: Ran) -> None:
     assert all(path.suffix == store.SUFFIX for path in files(tmp_path / "kept"))
     looks = next(name for name in (store.name_of(b"%d" % key) for key in range(1000)) if int(name[:2], 16) < 4)
     store.write(tmp_path / "kept", looks, b"the one of 64 that has the others looked through", 200_000)
-    assert store.held(tmp_path / "kept")[1] <= 200_000  # without a bound, over 2 million
+    assert store.held(tmp_path / "kept")[1] <= 200_000  # without a limit, over 2 million
     ran(sum(found), 500)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # a fork beside threads is what is tested
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forks with other threads running are tested
 def test_children_of_forks_keep_and_find_code(folder: Path) -> None:
     stop: list[bool] = []
 

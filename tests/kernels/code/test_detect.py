@@ -1,4 +1,4 @@
-"""Which rows a processor gets: each source of the answer is asked through a stand-in that answers as some machine would."""
+"""The instruction sets of a processor: each source of the answer is replaced by a stand-in that answers like some machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AVX512 = (*AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Sets what this machine says it is; the answers that were kept are dropped before and after."""
+    """A function that sets the machine's answers; cached ones are cleared before and after."""
 
     def forget() -> None:
         detect.features.cache_clear()
@@ -101,7 +101,7 @@ def test_where_nothing_can_be_learned_generic_code_runs(machine: Any) -> None:
 
 
 def test_where_code_would_be_wrong_or_call_a_library_nothing_is_compiled(machine: Any) -> None:
-    assert machine("i686-pc-windows-msvc", "win32") == []  # floats wider than they say
+    assert machine("i686-pc-windows-msvc", "win32") == []  # floating-point operations have more precision than their type
     assert machine("riscv64-unknown-linux-gnu") == []  # multiplication is an extension
 
 

@@ -1,7 +1,7 @@
-"""LLVM makes of every kernel, for every row and system, the instructions that are meant, and none that the row lacks.
+"""LLVM compiles every kernel to the expected instructions for every target and system, and to none that the target lacks.
 
-Only the assembly is read, so that rows of other processors are looked at too. What is forbidden is typed in by hand, as
-patterns of mnemonics and registers: LLVM's own idea of a row's features is what made the assembly.
+Only the assembly is read, so other processors' targets are tested too. Forbidden instructions are listed by hand as patterns of
+mnemonics and registers, since LLVM's own list of a target's features has made the assembly.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ TRIPLES = {
     "x86": ("x86_64-unknown-linux-gnu", "x86_64-apple-macosx", "x86_64-pc-windows-msvc"),
     "aarch64": ("aarch64-unknown-linux-gnu", "arm64-apple-macosx", "aarch64-pc-windows-msvc"),
 }
-# on one system by turns, in `make soak` on all; what a row's kernels are assembled to is looked at by one process
+# systems take turns, in `make soak` all are tested; one process tests all of a target's kernels
 EVERY = [
     pytest.param(row, triple, id=f"{row.name}-{triple}", marks=pytest.mark.xdist_group(f"{row.architecture}-{row.name}"))
     for k, row in enumerate(X86 + ARM)
     for triple in (TRIPLES[row.architecture] if SOAK > 1 else TRIPLES[row.architecture][k % 3 :][:1])
 ]
 EVERY_ROW = X86 + ARM + OTHER
-AHEAD = (None, Prefetch(2, 3072, 16384))  # how copies prefetch, if they do
-EACH = 2  # kernels of an emitter that are looked at for other processors
-PAGE = 4096  # a larger frame would have to be probed page by page, on Windows by a function that is not there
+AHEAD = (None, Prefetch(2, 3072, 16384))  # the ways in which copies prefetch
+EACH = 2  # kernels of an emitter that are tested for other processors
+PAGE = 4096  # larger frames need a check of every page, on Windows by a function that is not linked
 
-# --- what LLVM may use in a row: patterns over "mnemonic operands" ---
+# --- the instructions that a target may have: patterns over "mnemonic operands" ---
 
 SSE3_ON = (
     r"(addsub|hadd|hsub)p[sd]|lddqu|mov(ddup|shdup|sldup)|monitor|mwait"  # SSE3
@@ -97,7 +97,7 @@ FORBIDDEN: dict[tuple[str, str], tuple[str, ...]] = {
     ("x86", "avx512bw"): (BYTES_ON,),
     ("x86", "avx512_vnni"): (r"\{vex\}", r"vpdpw[su]|vpdpb(ss|su|uu)"),
 }
-# arithmetic of half and bfloat16, of vectors of any length, and whatever else came after the first AArch64
+# arithmetic of half and bfloat16, of scalable vectors, and other additions after the first AArch64
 NEWER_ARM = r"bf(dot|mmla|mlal[bt]|cvt)|f[a-z]+(\.[48]h|\s+v\d+\.[48]h)|sq(rd)?ml[as]h|.*\b[zp]\d+\.[bhsdq]\b"
 NEWER_ARM += r"|fcmla|fcadd|(cas|swp|ld(add|clr|eor|set))[alhb]*\s|ldapr|frint(32|64)|smstart|.*\bh\d+\b.*fcvt"
 DOTS_ON, MATRICES_ON = r"[su]dot\b", r"(us|su)dot\b|(us|s|u)mmla\b"
@@ -107,7 +107,7 @@ FORBIDDEN |= {
     ("aarch64", "i8mm"): (NEWER_ARM,),
 }
 
-# --- what tiles are to be made of: for A and B of one sign, and of two ---
+# --- the instructions expected in tiles: for A and B of equal signs, and of two signs ---
 
 MEANT: dict[tuple[str, str], tuple[str, ...]] = {
     ("x86", "generic"): (r"pmaddwd\s.*%xmm",),
@@ -121,21 +121,18 @@ MEANT: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-OWN = r"\b_?(rule|list|row|sort|moved|group\d+)\b"  # functions that kernels have in their modules
+OWN = r"\b_?(rule|list|row|sort|moved|group\d+)\b"  # functions that kernels define in their own modules
 
 
 def heights(row: Target) -> list[int]:
-    """One row, two, an odd number, and as many as there can be."""
+    """One row, two, an odd number, and the largest height."""
     return sorted({1, 2, 3, dot_of(row).rows})
 
 
 @cache
 def kernels(row: Target, some: bool) -> dict[str, str]:
-    """The text of every kind of kernel.
-
-    some: tiles of the smallest and the largest height alone; of what has more than two variants every other one, by turns;
-    and rows that differ in dot products alone take turns with what has none.
-    """
+    """The text of every kind of kernel. some: only tiles of the smallest and the largest height; of other kernels with more
+    than two variants, every second one; targets that differ only in dot products share the kernels without any."""
     signs = [(a, b) for a in (False, True) for b in (False, True)]
     packed = dict.fromkeys((a, dot_of(row).b_signed(a, b)) for a, b in signs)
     alike = [r for r in EVERY_ROW if r.architecture == row.architecture and without_dots(r) == without_dots(row)]
@@ -256,7 +253,7 @@ def without_dots(row: Target) -> frozenset[str]:
 
 
 def nest_of(name: str, row: Target) -> NestKey:
-    """The shape of the kernel of an operator's first example."""
+    """The key of the kernel of an operator's first example."""
     operator = operators.find(name)
     assert operator is not None
     desc = example_desc(operator)
@@ -269,7 +266,7 @@ def nest_of(name: str, row: Target) -> NestKey:
 
 
 def instructions(assembly: str) -> list[str]:
-    """The instructions, one a line, without comments, labels and directives."""
+    """The instructions, one per line, without comments, labels and directives."""
     lines = (re.split(r"\s*(?:##|//|;|#APP|#NO_APP)|\s#\s", line)[0].strip() for line in assembly.splitlines())
     return [re.sub(r"\s+", " ", line) for line in lines if line and not line.startswith((".", "#")) and not line.endswith(":")]
 
@@ -281,7 +278,7 @@ def assembled(row: Target, triple: str) -> dict[str, list[str]]:
 
 
 def frame(code: list[str]) -> int:
-    """The bytes that a function takes of the stack, at most."""
+    """The largest number of bytes that a function needs on the stack."""
     taken = 0
     for line in code:
         if found := re.fullmatch(r"(?:subq \$(\d+), %rsp|sub sp, sp, #(\d+)(?:, lsl #(\d+))?|.*\[sp, #-(\d+)\]!)", line):
@@ -294,7 +291,7 @@ def frame(code: list[str]) -> int:
 @pytest.mark.parametrize(("row", "triple"), EVERY)
 def test_no_kernel_uses_what_its_row_lacks(row: Target, triple: str) -> None:
     forbidden = re.compile("|".join(f"(?:{x})" for x in FORBIDDEN[row.architecture, row.name]))
-    # by address: kernels from the runner, pieces from the pool; others from their own modules
+    # called by address: kernels by the runner, pieces by the pool; others in their own modules
     calls = re.compile(r"(callq?|jmpq?) (?!\*)(?!\.?LBB)|bl? (?!\.?LBB)")
     count = 0
     for name, code in assembled(row, triple).items():
@@ -324,14 +321,14 @@ def test_tiles_are_made_of_what_is_meant(row: Target, triple: str) -> None:
 
 @pytest.mark.parametrize(("row", "triple"), EVERY)
 def test_loops_keep_their_sums_in_registers(row: Target, triple: str) -> None:
-    """Between two products of the largest tile nothing goes to the stack."""
+    """No stack memory is used between two products of the largest tile."""
     product = re.compile(r"(\{vex\} )?(vpdpbusd|v?pmaddwd|[su]dot|smlal2?|(us|s|u)mmla)\b")
     stack, framed = (re.compile(rf".*\((?:{base})[,)]|.*\[sp\b") for base in ("%rsp", "%rsp|%rbp"))
     for name, code in assembled(row, triple).items():
         if name.startswith("multiply ") and name.endswith(f", {dot_of(row).rows})"):
             places = [i for i, line in enumerate(code) if product.match(line)]
             assert places, name
-            where = framed if "movq %rsp, %rbp" in code else stack  # elsewhere %rbp is a register like others
+            where = framed if "movq %rsp, %rbp" in code else stack  # otherwise %rbp is a general register
             spilled = [line for line in code[places[0] : places[-1]] if where.match(line)]
             assert not spilled, f"{name}: {spilled[:5]}"
 
@@ -344,7 +341,7 @@ def test_elsewhere_no_kernel_calls_a_library(processor: str) -> None:
     for name, text in kernels(row, True).items():
         emitter = name.split()[0]
         looked_at[emitter] = looked_at.get(emitter, 0) + 1
-        if emitter != "serve" and (SOAK > 1 or looked_at[emitter] <= EACH):  # nor do threads share work
+        if emitter != "serve" and (SOAK > 1 or looked_at[emitter] <= EACH):  # and threads do not share the work
             called = {
                 line
                 for line in instructions(engine.assembly(text, row, f"{processor}-unknown-linux-gnu"))
@@ -354,7 +351,7 @@ def test_elsewhere_no_kernel_calls_a_library(processor: str) -> None:
 
 
 def test_the_patterns_recognise_what_they_forbid() -> None:
-    """Each is shown instructions that it has to catch, and some that it must leave alone."""
+    """Each pattern is tried on instructions that it must match, and on some that it must not."""
     shown = {
         ("x86", "generic"): ("pshufb %xmm0, %xmm1", "vpaddd %xmm0, %xmm1, %xmm2", "pmulld %xmm0, %xmm1", "ptest %xmm0, %xmm0",
                              "roundpd $9, %xmm0, %xmm1", "pinsrd $1, %eax, %xmm0", "vfmadd213ps %xmm0, %xmm1, %xmm2",

@@ -1,4 +1,4 @@
-"""The texts of kernels are compared between versions: what is written of them depends on the texts alone."""
+"""`tools/kernel_texts.py`, which compares the texts of kernels between versions: its lines depend on the texts only."""
 
 from __future__ import annotations
 

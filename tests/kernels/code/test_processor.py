@@ -1,4 +1,4 @@
-"""Sizes of caches as systems report them, what stands in where they do not, and what follows for copies and matmuls."""
+"""Sizes of caches as systems report them, defaults if they do not, and the resulting plans of copies and matmuls."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def test_the_caches_here_are_of_a_size_that_caches_have() -> None:
     assert 3 * last // 4 == copies.STREAM
 
 
-# --- what follows for copies ---
+# --- results for copies ---
 
 FLOAT = 4
 
 
 def _plan(sizes: Sequence[int], source: Sequence[int]) -> CopyPlan:
-    """The plan of a copy of float32 to a packed output, from strides in elements."""
+    """The plan of a copy of float32 to a packed output; strides are in elements."""
     packed = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
     return plan(canonical(sizes, [FLOAT * s for s in source], [FLOAT * s for s in packed]), FLOAT)
 

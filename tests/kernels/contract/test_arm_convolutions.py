@@ -1,4 +1,4 @@
-"""The kernels of integer convolutions for Arm, emulated: bit for bit the oracle's results on every row of the table."""
+"""The kernels of integer convolutions for Arm, emulated: the oracle's bits for every target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels for Arm, emulated: bit for bit the oracle's results on every row, in buffers between inaccessible pages."""
+"""The integer kernels for Arm, emulated: the oracle's bits for every target, in buffers between unmapped pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from every_kernel import SOAK, plan_of
 from strategies import arrays_for, descs
 from tensors import SETTINGS, laid_over
 
-# the oldest processor of each row: what a row does not allow ends the program there
+# the oldest processor of each target: an instruction that it lacks ends the program
 PROCESSORS = {"generic": "cortex-a72", "dotprod": "cortex-a76", "i8mm": "max"}
 ROWS = [pytest.param(row, id=row.name) for row in ARM]
 Inputs = dict[str, NDArray[Any]]
@@ -56,7 +56,7 @@ def memory_of(t: TensorDesc, x: NDArray[Any]) -> emulated.Bytes:
 
 
 def case_of(name: str, target: Target, desc: Any, inputs: Inputs, status: int = 0) -> Case:
-    """The case of a desc: its buffers, its steps, and the output's bytes as they have to be."""
+    """The case of a desc: its buffers, its steps, and the expected bytes of the output."""
     tensors = {x: getattr(desc, x) for x in inputs}
     buffers = {x: memory_of(tensors[x], value) for x, value in inputs.items()}
     output = np.full(desc.output_tensor.element_bytes, 0xA5, np.uint8)
@@ -83,7 +83,7 @@ def case_of(name: str, target: Target, desc: Any, inputs: Inputs, status: int = 
 
 
 def one_by_one(step: Step | Repeat) -> Iterator[Step]:
-    """A step, or those that a repetition comes to."""
+    """A step, or all steps of a repetition."""
     if isinstance(step, Step):
         yield step
         return
@@ -93,7 +93,7 @@ def one_by_one(step: Step | Repeat) -> Iterator[Step]:
 
 
 def moved(a: Step | Repeat, b: Step | Repeat, times: int) -> Step | Repeat:
-    """A step moved so many times as it moves from `a` to `b`."""
+    """A step with the difference of `a` and `b` added this many times."""
     if isinstance(a, Repeat):
         assert isinstance(b, Repeat)
         first, second = ([moved(x, y, times) for x, y in zip(*pair, strict=True)] for pair in zip(a[2:], b[2:], strict=True))
@@ -111,7 +111,7 @@ def moved(a: Step | Repeat, b: Step | Repeat, times: int) -> Step | Repeat:
 
 
 def _copy_steps(target: Target, d: Slice1) -> Iterator[Step]:
-    """The pieces of a copy, those for one thread or more, past the cache or not."""
+    """The steps of a copy, with one thread or more, with stores past the cache or not."""
     rng = random.Random(str(d))
     itemsize = d.input_tensor.data_type.dtype.itemsize
     strides = d.input_tensor.explicit_strides
@@ -123,7 +123,7 @@ def _copy_steps(target: Target, d: Slice1) -> Iterator[Step]:
     for step in made.steps(At("input_tensor", start), At("output_tensor"), At("scratch")):
         output = step.arguments[1]
         assert isinstance(output, At)
-        # at either end of its pages the output lies at a multiple of that
+        # the output's address is a multiple of this
         boundary = step.aligned.boundary if step.aligned else 1
         aligned = output.offset % boundary == 0 and d.output_tensor.element_bytes % boundary == 0
         yield Step(step.aligned.code if step.aligned and aligned else step.code, step.arguments)
@@ -144,7 +144,7 @@ def drawn(operator: type[Desc], count: int) -> list[tuple[Desc, Inputs]]:
 
 
 def products(rng: random.Random, count: int) -> Iterator[tuple[Desc, Inputs]]:
-    """Matmuls large enough for whole tiles and panels, with every remainder; strides, batches and owned B among them."""
+    """Matmuls that have whole tiles and panels, with every remainder; some with strides, batches and owned B."""
     for i in range(count):
         signs = [np.dtype((np.uint8, np.int8)[i >> bit & 1]) for bit in range(3)]
         m = rng.choice((1, 1, 5, 12, 25))  # heights of tiles: these and 9 and 8
@@ -184,7 +184,7 @@ def products(rng: random.Random, count: int) -> Iterator[tuple[Desc, Inputs]]:
 
 
 def _tensor(rng: random.Random, sizes: tuple[int, ...], data_type: DataType, often: float = 0.15) -> TensorDesc:
-    """Packed, or with gaps and in another order of the dimensions, which costs the test a kernel of its own."""
+    """A packed tensor, or with gaps and another order of dimensions, for which the test needs another kernel."""
     strides = None
     if rng.random() < often:
         order = list(range(len(sizes)))
@@ -218,7 +218,7 @@ def windows(rng: random.Random, count: int) -> Iterator[tuple[Desc, Inputs]]:
 
 
 def large_windows(rng: random.Random) -> Iterator[tuple[Desc, Inputs]]:
-    """Copies of each kind whose stores go past the cache: long rows, short ones close together, transpositions in blocks."""
+    """Copies of each kind with stores past the cache: long rows, short ones close together, transpositions in blocks."""
     for dtype in map(np.dtype, ("uint8", "float16", "float32", "int64")):
         for (rows, columns), taken, transposed in (
             ((5, 3000), 2900, False),
@@ -272,12 +272,12 @@ HARD: tuple[tuple[Callable[[], Iterator[hard_cases.QuantizedCase]], int], ...] =
 
 @pytest.mark.parametrize("row", ROWS)
 def test_hard_products_are_exact(row: Target, recorder: Recorder, tmp_path: Path) -> None:
-    """Every third case on one row or another; in `make soak` each on every one."""
+    """Targets take turns with the cases; in `make soak`, each has all of them."""
     turn, turns = (ARM.index(row), 3 * len(ARM)) if SOAK == 1 else (0, 1)
     every = [case for generate, step in HARD for case in islice(generate(), 0, None, step)]
     chosen = every[turn::turns]
     cases = [case_of(case.name, row, *_quantized(case)) for case in chosen]
-    for bad in (0.0, -0.0, np.inf, -np.inf, np.nan):  # the call ends before anything is written
+    for bad in (0.0, -0.0, np.inf, -np.inf, np.nan):  # the call ends before it writes anything
         desc, inputs = _quantized(chosen[0])
         for name in ("a_scale_tensor", "b_scale_tensor", "output_scale_tensor"):
             wrong = {**inputs, name: np.full_like(inputs[name], bad)}
@@ -287,7 +287,7 @@ def test_hard_products_are_exact(row: Target, recorder: Recorder, tmp_path: Path
     _run(recorder, row, cases, tmp_path)
 
 
-@pytest.mark.parametrize("row", ROWS[:1])  # there is nothing in a copy that the others do otherwise
+@pytest.mark.parametrize("row", ROWS[:1])  # copies are the same for the other targets
 def test_copies_are_exact(row: Target, recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, value in {"STREAM": 0, "STREAM_TILES": 0, "LONG_ROW": 512}.items():
         monkeypatch.setattr(copies, limit, value)

@@ -1,4 +1,4 @@
-"""Dequantised layers whose tiles make bytes: estimates that are off, and what they list decided instead."""
+"""Dequantised layers whose tiles are stored as bytes: with wrong estimates, the listed outputs must still be decided."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from quantised_graphs import INT8, UINT8, Array, Case, Recipe, make, problems_of
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 OFF = 0.04
 KINDS: dict[str, Recipe] = {
-    # channels by fours and filters: a line of places, lines of few, panels that overlap, groups
+    # channels in fours and filters: a line of positions, lines of few, panels that overlap, groups
     "places": Recipe(UINT8, INT8, UINT8, (1, 16, 19, 19), (60, 3, 3), padding=1, clamp="relu"),
     "few places": Recipe(INT8, INT8, INT8, (2, 8, 9, 5), (57, 3, 3), clamp="clip", bias="float"),
     "groups": Recipe(UINT8, UINT8, UINT8, (1, 16, 7, 7), (64, 1, 1), groups=2, by_channel=False),
-    # a channel with its filter: lines, two lines side by side, every second place
+    # one channel with its filter: lines, two lines in one vector, every second column
     "lines": Recipe(UINT8, INT8, UINT8, (1, 8, 9, 40), (8, 3, 3), groups=8, padding=1, clamp="relu"),
     "narrow lines": Recipe(INT8, INT8, UINT8, (2, 8, 15, 13), (8, 3, 3), groups=8, clamp="clip"),
     "strided lines": Recipe(UINT8, UINT8, INT8, (1, 8, 21, 41), (8, 5, 5), groups=8, stride=2, padding=2),
-    # rows of filters by columns of places
+    # rows of filters by columns of positions
     "rows": Recipe(UINT8, INT8, UINT8, (2, 3, 12, 12), (9, 3, 3), padding=1, stride=1, clamp="relu"),
     "rows of groups": Recipe(INT8, INT8, INT8, (1, 6, 21, 9), (6, 3, 3), groups=2, by_channel=False, zero="none"),
-    # matrices, of many rows and of few
+    # matrices with many rows and with few
     "columns": Recipe(UINT8, INT8, UINT8, (20, 64), (70,), clamp="relu"),
     "one for all": Recipe(INT8, INT8, INT8, (9, 33), (64,), by_channel=False, transposed=True, bias="none", zero="none"),
     "few rows": Recipe(UINT8, INT8, INT8, (2, 200), (97,), transposed=True, clamp="clip", bias="float", zero="none"),
@@ -45,7 +45,7 @@ KINDS: dict[str, Recipe] = {
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether the tiles of the regions that were lowered make bytes."""
+    """For each region that is lowered, whether its tiles are stored as bytes."""
     found: list[bool] = []
 
     def noted(*arguments: Any) -> Any:
@@ -59,7 +59,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def estimates_off(monkeypatch: pytest.MonkeyPatch, off: float) -> None:
-    """Make every estimate wrong by so much, and its limit lower: bytes are wrong unless all that are listed are decided."""
+    """Make every estimate wrong by `off`, and its limit lower: bytes are wrong unless all listed ones are decided."""
     estimate = bounds.estimate
 
     def wrong(*arguments: Any) -> Any:
@@ -73,7 +73,7 @@ def estimates_off(monkeypatch: pytest.MonkeyPatch, off: float) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_listed_is_decided(kind: str, taken: list[bool], monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """Estimates that are off by 0.04, which makes one byte in 25 wrong, on every instruction set."""
+    """Estimates that are wrong by 0.04, so that one byte in 25 would be wrong, on every instruction set."""
     recipe, rng, count = KINDS[kind], random.Random(kind), 0
     case, wanted = make(recipe, 7), stated()[kind]
     estimates_off(monkeypatch, OFF)
@@ -81,7 +81,7 @@ def test_what_is_listed_is_decided(kind: str, taken: list[bool], monkeypatch: py
     for row in rows:
         taken.clear()
         np.testing.assert_array_equal(outputs(case, isa=row.name, threads=rng.choice((1, 2, 3))), wanted, row.name)
-        # a channel with its filter is summed in pairs of 16 bits without 512-bit vectors, and those sums are stored
+        # without 512-bit vectors, one channel is summed in pairs of 16 bits, and sums are stored
         own = DOT_PRODUCTS - {"avxvnni"} if "lines" in kind else DOT_PRODUCTS
         assert taken == [True] or (taken == [False] and own.isdisjoint(row.features))
         count += wanted.size
@@ -91,7 +91,8 @@ def test_what_is_listed_is_decided(kind: str, taken: list[bool], monkeypatch: py
 
 @pytest.mark.parametrize("scales", [np.float32(0.0053), np.linspace(0.002, 0.009, 12, dtype=np.float32)[:, None]])
 def test_weights_that_come_first(scales: Any, taken: list[bool], monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """A product of weights with a dequantised tensor, whose channels are rows: one scale for all, and one for each."""
+    """A product of weights with a dequantised tensor, whose rows are channels: with one scale, and with a scale for each
+    row."""
     rng = np.random.default_rng(3)
     w, x = rng.integers(-99, 99, (12, 40)).astype(np.int8), rng.integers(0, 256, (40, 70)).astype(np.uint8)
 
@@ -111,7 +112,7 @@ def test_weights_that_come_first(scales: Any, taken: list[bool], monkeypatch: py
 
 
 def test_lists_that_are_too_short(taken: list[bool], monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """Estimates that are off by 0.4: more outputs than lists have room for, so that all are decided."""
+    """Estimates that are wrong by 0.4: more outputs than lists can hold, so that all are decided."""
     case = make(Recipe(UINT8, INT8, UINT8, (1, 4, 20, 40), (8, 1, 1), clamp="relu"), 1)
     wanted = outputs(case, fuse=False)
     estimates_off(monkeypatch, 0.4)
@@ -124,14 +125,14 @@ def test_lists_that_are_too_short(taken: list[bool], monkeypatch: pytest.MonkeyP
 
 @cache
 def stated() -> dict[str, Array]:
-    """The outputs of all kinds, unfused."""
+    """The outputs of all kinds in unfused graphs."""
     return {kind: outputs(make(recipe, 7), fuse=False) for kind, recipe in KINDS.items()}
 
 
 @emulated.needed
 @pytest.mark.parametrize("row", ARM)
 def test_arm(row: Target, taken: list[bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The same, on emulated processors."""
+    """The same on emulated processors."""
     wanted = stated()
     recorder = emulated.recording(monkeypatch, row, family)
     estimates_off(monkeypatch, OFF)

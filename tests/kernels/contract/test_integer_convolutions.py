@@ -1,4 +1,4 @@
-"""Convolutions of 8-bit integers by compiled tiles: beside the oracle, to the last bit."""
+"""Convolutions of 8-bit integers by compiled tiles, compared with the oracle bit by bit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def desc_of(case: Case, owned: frozenset[str] = frozenset()) -> Desc:
 
 
 def judge(case: Case, isa: str | None = None, threads: int = 1, owned: frozenset[str] = frozenset()) -> CompiledOperator:
-    """The case, compiled: the output is right to the last bit, and no byte beside it, nor any input, is written."""
+    """Compile and execute a case: every output is exact, and neither bytes beside it nor inputs are written."""
     operator = Device(isa=isa, threads=threads).compile(desc_of(case, owned))
     assert operator.kernel_name == "contract:compiled"
     before = {name: x.memory.copy() for name, x in case.inputs.items()}
@@ -92,7 +92,7 @@ def test_drawn_recipes_are_of_every_kind() -> None:
 
 
 def test_every_window_of_a_line() -> None:
-    """Strides, dilations, paddings and sizes, with every number of columns about those of a panel."""
+    """Strides, dilations, paddings and sizes, with every number of columns around that of a panel."""
     for size, taps, stride, dilation, padding in product(
         (1, 7, 33, 66), (1, 2, 3), (1, 2, 3), (1, 2, 3), ((0, 0), (2, 1), (0, 9))
     ):
@@ -102,7 +102,8 @@ def test_every_window_of_a_line() -> None:
 
 
 def test_rows_shorter_than_a_panel() -> None:
-    """A panel's columns are rows of the output, or parts of them; the last panel is moved back, where there are more."""
+    """Columns of a panel are whole rows of the output, or parts of them; the last panel overlaps the one before, if there is
+    one."""
     for height, width in (
         (40, 1),
         (1, 40),
@@ -124,7 +125,7 @@ def test_rows_shorter_than_a_panel() -> None:
 
 @pytest.mark.parametrize("bias", ["any", "ends"])
 def test_a_bias_may_be_more_than_int32_has_room_for(bias: str) -> None:
-    """Then the sums stay without it until they are rounded, which no int32 is part of any more."""
+    """Then sums are kept without the bias until they are rounded, in wider numbers."""
     for seed, (zero_point, scale) in enumerate(product((False, True), repeat=2)):
         judge(make(replace(PLAIN, bias=bias, by_channel=(zero_point, scale), seed=seed)))
 
@@ -183,7 +184,7 @@ def test_first_examples_are_compiled(operator: Any) -> None:
 
 
 def test_what_looks_like_a_convolution() -> None:
-    """Sums of products of the same elements, read at other places."""
+    """Sums of products of the same elements with other indices."""
     checked = check(
         desc_of(
             make(replace(PLAIN, quantized=False, absent=frozenset(("input_zero_point_tensor", "filter_zero_point_tensor"))))
@@ -216,7 +217,7 @@ def test_what_looks_like_a_convolution() -> None:
 
 
 def test_three_spatial_dimensions() -> None:
-    """No operator of integers has them, but a statement may."""
+    """No integer operator has them, but a statement may."""
     rng = random.Random(5)
     for at in range(12):
         windows = tuple(
@@ -270,7 +271,7 @@ def test_no_desc_takes_more_to_lay_out_than_another(name: str) -> None:
         strides=strides, dilations=dilations, start_padding=padding, end_padding=padding, group_count=of.get("groups", 1),
     )  # fmt: skip
     device = Device(threads=2)
-    device.compile(desc)  # and the machine code is made
+    device.compile(desc)  # compiles the machine code
     tracemalloc.start()
     operator = device.compile(desc)
     _, peak = tracemalloc.get_traced_memory()

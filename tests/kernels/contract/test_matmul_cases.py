@@ -1,4 +1,4 @@
-"""The generated products are shown to be hard: otherwise a kernel that is nearly exact would pass them."""
+"""The generated products are hard: formulas that are not exact get some of them wrong."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Formula = Callable[[Array, Array, Array, Array], Array]
 
 
 def single(q: Array, a: Array, b: Array, y: Array) -> Array:
-    """As onnxruntime and others compute it."""
+    """The formula of onnxruntime and others."""
     q, a, b, y = (x.astype(np.float32) for x in (q, a, b, y))
     return (q * (a * b / y)).astype(np.float64)
 
@@ -101,7 +101,7 @@ def test_a_recipe_makes_the_same_case_again() -> None:
 
 
 def test_the_oracles_agree_on_generated_cases() -> None:
-    """On what the literal oracle can do in a short time."""
+    """In cases that the literal oracle can compute in a short time."""
     rng = random.Random(3)
     for _ in range(60):
         recipe = random_recipe(rng, quantized=True)

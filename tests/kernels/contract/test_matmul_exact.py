@@ -1,7 +1,7 @@
-"""Every matmul kernel gives the oracle's bits: over sizes, types, scales and layouts chosen to hurt, by the million.
+"""Every matmul kernel has the oracle's bits, for millions of outputs with hostile sizes, types, scales and layouts.
 
-ANYDML_MATMUL_OUTPUTS says how many outputs of each kernel are compared in generated products, 60,000 by default;
-`make soak` raises it.
+ANYDML_MATMUL_OUTPUTS is the number of outputs of each kernel that are compared in generated products, 60,000 by default; `make
+soak` sets a higher one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from matmul_judge import (
 from matmul_scales import KINDS
 from tensors import SETTINGS
 
-SLOWER = 80  # times as many outputs are asked of other kernels than of the reference
+SLOWER = 80  # other kernels have this many times as many outputs as the reference
 
 # Hypothesis shows a failing case together with its operator's whole specification, and then warns that this is long.
 pytestmark = [
@@ -48,7 +48,7 @@ pytestmark = [
 def test_generated_products(kernel: Kernel, machine: Machine, ran: Ran) -> None:
     rng = random.Random(f"{kernel.name} {machine.isa}")
     outputs = cases = taken = 0
-    # the widest instruction set computes as many as are promised, the others more of them
+    # the widest instruction set computes the required number, the others together more
     further = machine != machines_for(kernel)[-1] and not SOAKING
     wanted, least = (OUTPUTS // SLOWER, 15) if is_slow(kernel) else (OUTPUTS // 4, 8) if further else (OUTPUTS, 25)
     large_share = 0 if is_slow(kernel) else min(0.5, 0.1 + OUTPUTS / 2e8)
@@ -65,7 +65,7 @@ def test_generated_products(kernel: Kernel, machine: Machine, ran: Ran) -> None:
 
 @by_any_kernel
 def test_products_of_any_kind(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """The generated products' twin: smaller, but it shrinks."""
+    """Like the generated products, but smaller, and examples shrink."""
     outputs = 0
 
     @settings(SETTINGS, max_examples=some(60, kernel))
@@ -80,7 +80,7 @@ def test_products_of_any_kind(kernel: Kernel, machine: Machine, ran: Ran) -> Non
 
 @by_any_kernel
 def test_every_height_and_width(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """Every remainder of a tile in either direction, against the other's full tiles, remainders and single ones."""
+    """Every remainder of a tile in either direction, with full tiles, remainders and single rows or columns in the other."""
 
     def sizes() -> Iterator[Recipe]:
         heights = [(m, n) for m in range(1, 43) for n in (1, 15, 31, 32, 33, 65)]
@@ -103,12 +103,13 @@ def test_every_height_and_width(kernel: Kernel, machine: Machine, ran: Ran) -> N
 
 @by_any_kernel
 def test_every_length(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """Every remainder of K, and K about where blocks end; with data at the ends of its types, which sums up the fastest."""
+    """Every remainder of K, and K around the ends of blocks, with data at the ends of their types, whose sums are the
+    largest."""
 
     def lengths() -> Iterator[Recipe]:
         ks = [*range(1, 301), *range(509, 516), *range(1020, 1030), 2047, 2048, 2049, 4095, 4096, 4097, 8191, 16_385]
         every = enumerate(product(ks, ("ends", "corners", "any")))
-        # one kind of data for each K, and in a longer run all of them
+        # one kind of data for each K; in a longer run, all kinds
         for at, (k, data) in every if SOAK > 1 else (x for x in every if x[0] % 3 == (x[0] // 3 + x[0] // 24) % 3):
             yield Recipe(
                 is_quantized(kernel),
@@ -129,7 +130,8 @@ def test_every_length(kernel: Kernel, machine: Machine, ran: Ran) -> None:
 
 @by_any_kernel
 def test_sums_beyond_32_bits(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """K on both sides of where int32 and uint32 wrap, for each pair of types, from full scale down to what cancels."""
+    """K around the values at which int32 and uint32 wrap, for each pair of types, with sums from the largest to those that
+    cancel."""
 
     def long() -> Iterator[Recipe]:
         for at, (k, types, ends) in enumerate(product(LONG, TYPE_COMBINATIONS, (False, True))):
@@ -170,7 +172,7 @@ def test_every_kind_of_scales_with_every_granularity(kernel: Kernel, machine: Ma
 
 @by_quantized_kernel
 def test_rows_of_ties(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """Long rows of which every output must be decided exactly, and rows of which none need be, in turn."""
+    """Long rows in which every output must be decided exactly, alternating with rows in which none must."""
 
     def rows() -> Iterator[Recipe]:
         for at, kind in enumerate(("odd", "near tie", "powers", "mixed", "close") * 4):
@@ -183,8 +185,8 @@ def test_rows_of_ties(kernel: Kernel, machine: Machine, ran: Ran) -> None:
 
 @by_quantized_kernel
 def test_sums_one_apart_around_ties(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """Each row has a tie among sums one apart, of up to 28 bits: an estimate with too small a bound for its error, however
-    little, takes the wrong side of some."""
+    """Each row has a tie and sums of up to 28 bits that differ by one. An estimate with a bound that is slightly too small
+    rounds some of them to the wrong side."""
 
     def sweeps() -> Iterator[Recipe]:
         for at, (k, types, fine) in enumerate(product((9, 257, 1025, 4096), TYPE_COMBINATIONS, range(3))):

@@ -1,7 +1,7 @@
-"""The epilogues of the compiled tile, handed sums and scales at which an estimate in float32 is least sure of itself.
+"""The epilogues of the compiled tile, with sums and scales for which estimates in float32 have the largest errors.
 
-The proof is docs/decisions/0005-exact-rounding-in-the-tile.md; here the machine code that rounds is run by itself: sums
-come in as the terms of columns, beside an A of zeros, so that any int32 can be asked for.
+The proof is docs/decisions/0005-exact-rounding-in-the-tile.md. Here the machine code that rounds is run by itself: A is zero,
+and the sums are given as terms of columns, so that they can be any int32.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEIGHTS = (1, 3, 4)
 def run(
     target: Target, kind: TileKey, height: int, q: Array, a_scale: Array, b_scale: Array, y_scale: Array, zero_point: int
 ) -> tuple[Array, float, int]:
-    """The outputs of `height` rows that all have the sums q; a_scale and y_scale by row. Then the modes that were chosen."""
+    """The outputs of `height` rows with the same sums q, with a_scale and y_scale by row; then the modes that were chosen."""
     columns, dot = panel_columns(target), dot_of(target)
     panels, lanes = len(q) // columns, columns // dot.vectors
     records, modes = np.zeros(height * ROW, np.uint8), np.zeros(2, np.uint32)
@@ -76,7 +76,7 @@ def expected(q: Array, a: Array, b: Array, y: Array, zero_point: int, output: np
 
 
 def sums(rng: np.random.Generator, count: int, low: float = 0, high: float = 31) -> Array:
-    """Of magnitudes from 2^low to 2^high, and where those are large, many that float32 rounds by half a unit or nearly."""
+    """Sums of magnitudes from 2^low to 2^high; many of the large ones are ties of float32, or close to that."""
     q = np.exp2(rng.uniform(low, high, count)).astype(np.int64)
     if high > 24:
         exponent = rng.integers(24, int(high), count)
@@ -88,7 +88,7 @@ def sums(rng: np.random.Generator, count: int, low: float = 0, high: float = 31)
 
 
 def awkward(rng: np.random.Generator) -> tuple[Array, Array]:
-    """An AScale and an OutputScale, the rounding of whose quotient loses as much as it can."""
+    """An AScale and an OutputScale whose quotient has nearly the largest rounding error."""
     a, y = ((np.exp2(rng.uniform(-20, 20, 500)) * rng.choice((-1, 1), 500)).astype(np.float32) for _ in range(2))
     exact = a.astype(np.float64) / y
     worst = np.abs((a / y).astype(np.float64) / exact - 1).argmax()
@@ -96,9 +96,10 @@ def awkward(rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def near_halves(rng: np.random.Generator, q: Array, a: Array, y: Array, every: int = 1) -> Array:
-    """BScales for which the quotients of the first row are as near to half-integers as float32 lets them be.
+    """BScales with which the quotients of the first row are as close to half-integers as float32 allows.
 
-    every: only one in so many; the others are far from any, so that the machine code has no second reason to look again.
+    every: one in this many; the others are far from half-integers, so that the machine code has no other reason to decide
+    exactly.
     """
     wanted = np.where(rng.random(len(q)) < 0.7, 258 - rng.integers(1, 20, len(q)), rng.integers(1, 258, len(q))) - 0.5
     wanted[(np.arange(len(q)) + rng.integers(0, every)) % every != 0] += 0.5
@@ -177,7 +178,7 @@ def test_the_rule_decides_at_the_ends_of_float32(target: Target, output: str) ->
 
 @parametrized
 def test_ties_go_to_the_even_side(target: Target, output: str) -> None:
-    """Every half-integer in reach, exactly, from both ways of deciding it."""
+    """Every half-integer in range, by both ways of deciding it."""
     q = np.resize(np.arange(-519, 520, 2) * 3 * 5, 1024)
     one = np.ones(len(q), np.float32)
     for at, zero_point in ((1.0, 0), (2.0**70, 3), (2.0**-140, 100)):

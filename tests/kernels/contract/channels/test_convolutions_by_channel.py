@@ -1,4 +1,4 @@
-"""Convolutions of 8-bit integers in groups of one channel and one filter: beside the oracle, to the last bit."""
+"""Convolutions of 8-bit integers with one channel and one filter in each group, compared with the oracle bit by bit."""
 
 from __future__ import annotations
 
@@ -36,10 +36,8 @@ def is_served(case: Case, target: Target) -> bool:
 
 
 def judge_by_channel(case: Case, threads: int = 1, turn: int = 0) -> None:
-    """On one of the instruction sets, by turns; those with dot products of bytes go by lines, and the others by taps.
-
-    All but the image is owned in every second turn: its records and weights are made once.
-    """
+    """Judge a case on one of the instruction sets, which take turns. Those with dot products of bytes compute lines, the others
+    elements of the filter. In every second turn, all inputs but the image are owned: records and weights are made once."""
     target = SERVED[-1 - turn % len(SERVED)]
     assert is_served(case, target), case.recipe
     owned = frozenset(name for name in case.inputs if name != "input_tensor" and turn % 2)
@@ -48,7 +46,7 @@ def judge_by_channel(case: Case, threads: int = 1, turn: int = 0) -> None:
 
 
 def drawn(rng: random.Random) -> Recipe:
-    """Any recipe of one channel and one filter a group."""
+    """A recipe with one channel and one filter in each group."""
     r = random_recipe(rng)
     layouts = dict(r.layouts, output_tensor=rng.choice(("packed", "padded")))
     return replace(r, read=1, written=1, groups=rng.randint(2, 9), layouts=layouts)
@@ -65,7 +63,7 @@ def test_drawn_convolutions() -> None:
 
 @pytest.mark.parametrize("quantized", [False, True])
 def test_lines_of_every_width(quantized: bool) -> None:
-    """Short lines lie two by two in a tile; the last places of a line are masked; the last line may be alone."""
+    """Two short lines share a tile; the last positions of a line are masked; the last line may be alone."""
     for turn, (width, height) in enumerate(product((1, 2, 7, 15, 16, 17, 31, 32, 33, 70), (1, 3, 8, 9))):
         windows = (height, 3, 1, 1, 1, 1), (width, 3, 1, 1, 1, 1)
         judge_by_channel(make(replace(PLAIN, windows=windows, quantized=quantized, seed=width)), turn=turn)
@@ -78,7 +76,7 @@ def test_filters_of_every_width_and_pace() -> None:
 
 
 def test_weights_of_more_than_eight_bits() -> None:
-    """Elements less their zero points, to the ends of what their types hold: a pass, two, and three."""
+    """Elements minus zero points over their whole range: one, two and three passes."""
     for of_x, of_filters in product(EIGHT_BIT, repeat=2):
         low, high = (int(n) for n in (np.iinfo(of_filters).min, np.iinfo(of_filters).max))
         for seed, zero_point in enumerate((low, low + 1, low + 128, high)):
@@ -101,7 +99,7 @@ def test_biases_that_int32_has_no_room_for() -> None:
 
 @pytest.mark.parametrize(("width", "turn"), [(12, 0), (40, 1), (40, 2)])
 def test_ties(width: int, turn: int) -> None:
-    """Data that consist of them, so that the rule decides nearly everything; 1 / 82 in float32 is not half of 1 / 41."""
+    """All data are ties, so that the exact rule decides nearly everything; 1 / 82 in float32 is not half of 1 / 41."""
     r = replace(PLAIN, windows=((9, 1, 1, 1, 0, 0), (width, 1, 1, 1, 0, 0)), absent=frozenset(("bias_tensor",)))
     case = make(replace(r, by_channel=(False, True)))
     for name, scale in (("filter", 1.0), ("input", 41.0), ("output", 82.0)):
@@ -128,7 +126,7 @@ def test_channels_that_are_made_in_chunks_and_in_rounds(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("places", [8, 16, 32])
 def test_sums_are_put_in_the_order_of_places(places: int) -> None:
-    """Of vectors of every length, those too that this processor may not have."""
+    """With vectors of every length, also those that this processor does not have."""
     apart = [x for half in (0, 1) for x in taps.side_by_side(places, half)[::2]]
     assert [apart[i] for half in (0, 1) for i in taps.in_order(places, half)] == [*range(places)]
 

@@ -1,4 +1,4 @@
-"""The contractions of floats for Arm, emulated: bit for bit the oracle's results, in buffers between inaccessible pages."""
+"""The contractions of floats for Arm, emulated: the oracle's bits, in buffers between unmapped pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = [
     emulated.needed,
     pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:underflow"),
 ]
-GENERIC = ARM[0]  # there is nothing in a contraction that the other rows of the table do otherwise
+GENERIC = ARM[0]  # contractions are the same for the other Arm targets
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def case_of(desc: Any, rng: Rng, kind: str, seen: Open) -> Case:
-    """The case of a desc with some data: the steps of its one thread, one by one."""
+    """The case of a desc with some data, with the steps of a single thread."""
     made = family.lower(problem_of(check(desc)), Machine(None, 1))
     assert isinstance(made, Lowered), made
     inputs: dict[str, NDArray[Any]] = {}
@@ -52,11 +52,11 @@ def case_of(desc: Any, rng: Rng, kind: str, seen: Open) -> Case:
         x = np.zeros(t.sizes, t.data_type.dtype)
         fill(rng, x, kind)
         buffers[name] = memory_of(t, x)
-        inputs[name] = laid_over(t, buffers[name])  # where elements overlap, the last one is there
+        inputs[name] = laid_over(t, buffers[name])  # if elements overlap, the last one remains
     t = desc.output_tensor
     wanted: Bytes = np.full(t.element_bytes, 0xA5, np.uint8)
     buffers |= {"output_tensor": wanted.copy(), "scratch": np.zeros(made.scratch, np.uint8)}
-    buffers["passing"] = np.full(made.passing, 0xFF, np.uint8)  # which others have left
+    buffers["passing"] = np.full(made.passing, 0xFF, np.uint8)  # filled with what other kernels may leave
     assert made.constants is not None
     buffers["constants"] = made.constants
     given = {name: np.ascontiguousarray(x) for name, x in inputs.items()}
@@ -74,7 +74,7 @@ def judged(
     status: int,
     written: Mapping[str, Bytes],
 ) -> None:
-    """Assert that the output is as it is wanted once what is left open has been decided, as after any call."""
+    """Assert that the output is exact after undecided elements have been decided, as after any call."""
     got = written["output_tensor"].copy()
     seen.compared += desc.output_tensor.element_bytes // desc.output_tensor.data_type.dtype.itemsize
     if status:
@@ -115,7 +115,7 @@ def test_blocks(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_winograd(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows of 3 x 3 by Winograd's algorithm, with borders and sizes that 4 does not divide."""
+    """Windows of 3 x 3 by Winograd's algorithm, with borders and sizes that are not multiples of 4."""
     taken: list[WinogradPlan] = []
 
     def noted(*arguments: Any) -> WinogradPlan:
@@ -132,7 +132,7 @@ def test_winograd(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.Monkey
             dilations=(1, 1), start_padding=(1, 1), end_padding=(1, 1), output_padding=(0, 0), group_count=1,
         )  # fmt: skip
         cases += [case_of(desc, np.random.default_rng(2), kind, seen) for kind in ("ordinary", "cancelling", "specials")]
-        with monkeypatch.context() as patch:  # and where bounds leave all open, so that blocks are summed again
+        with monkeypatch.context() as patch:  # and with bounds that decide nothing, so that blocks are summed again
             patch.setattr(plan, "SLACK", 2.0**60)
             cases.append(case_of(desc, np.random.default_rng(2), "specials", seen))
     run(recorder, cases, tmp_path)

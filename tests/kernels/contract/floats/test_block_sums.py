@@ -27,7 +27,7 @@ NAMES = [t.name for t in TARGETS]
 
 
 class Block(NamedTuple):
-    """Two tiles of rows and two panels of columns, as the kernels see them, and what they write."""
+    """Two tiles of rows and two panels of columns in the kernels' layout, with the memory that kernels write."""
 
     target: Target
     a: Array  # rows and terms
@@ -39,7 +39,7 @@ class Block(NamedTuple):
         return self.memory["sums"]
 
     def number(self, at: int) -> float:
-        """A float of the counter."""
+        """A number of the counter, as a float."""
         return float(self.memory["counter"][at // 8])
 
     def run(self, emit: Callable[..., str], names: tuple[str, ...], most: int = 1) -> None:
@@ -57,7 +57,7 @@ class Block(NamedTuple):
 
 
 def block(target: Target, a: Array, b: Array) -> Block:
-    """Rows and columns that are packed; their norms are rounded up."""
+    """Packed rows and columns, with norms that are rounded up."""
     rows, columns = len(a) // 2, b.shape[1] // 2
     made = {
         "a": a.astype(np.float64).reshape(2, rows, -1).swapaxes(1, 2).copy(),
@@ -82,7 +82,7 @@ def drawn(target: Target, terms: int, kind: str, seed: int) -> Block:
 
 
 def summed(made: Block) -> float:
-    """The factor of the bounds of its sums."""
+    """Sum the block; return the factor of the bounds of its sums."""
     made.run(tile.sums, tile.ARGUMENTS)
     return made.number(tile.BOUND)
 
@@ -92,7 +92,7 @@ def summed(made: Block) -> float:
 
 @pytest.mark.parametrize("target", TARGETS, ids=NAMES)
 def test_exact_sums_are_known_as_such(target: Target) -> None:
-    """Integers; terms that cancel their neighbours; one term; powers of two far apart that do not meet; the same again."""
+    """Integers; terms that cancel their neighbours; one term; powers of two without common digits; and all of them again."""
     rng = np.random.default_rng(1)
     (m, k), (_, n) = sizes(target, 40)
     integers = [rng.integers(-4096, 4097, size).astype(np.float32) for size in ((m, k), (k, n))]
@@ -109,7 +109,7 @@ def test_exact_sums_are_known_as_such(target: Target) -> None:
 
 @pytest.mark.parametrize("target", TARGETS, ids=NAMES)
 def test_one_rounding_anywhere_is_noted(target: Target, ran: Ran) -> None:
-    """In each sum of the block, at any of its terms; and no longer afterwards."""
+    """In each sum of the block, at any of its terms; afterwards, the note is cleared."""
     (m, k), (_, n) = sizes(target, 12)
     rng, cases = np.random.default_rng(2), 0
     for row in range(m):
@@ -162,7 +162,7 @@ def test_magnitudes(target: Target, ran: Ran) -> None:
     compared = 0
     for kind in hostile_data.KINDS:
         made = drawn(target, 30, kind, 5)
-        made.sums[...] = 1e300  # none of which cancels
+        made.sums[...] = 1e300  # none of these sums cancels
         made.memory["counter"].view(np.int64)[0] = 2
         made.run(magnitudes.sums, magnitudes.ARGUMENTS)
         assert made.memory["counter"].view(np.int64)[magnitudes.DENSE // 8] == 1
@@ -185,7 +185,7 @@ def test_nothing_is_done_where_few_are_listed(emit: Callable[..., str], names: t
 @pytest.mark.parametrize("target", TARGETS, ids=NAMES)
 @pytest.mark.parametrize("share", [0, 1])
 def test_magnitudes_are_not_summed_where_most_of_what_is_listed_cancels(target: Target, share: int) -> None:
-    """A quarter of the sums, of which share + 1 quarters are listed."""
+    """A quarter of the sums is listed, and share + 1 quarters of these cancel."""
     made = drawn(target, 30, "ordinary", 5)
     made.sums[...] = 1
     made.sums[:, ::4] = 0
@@ -197,7 +197,7 @@ def test_magnitudes_are_not_summed_where_most_of_what_is_listed_cancels(target: 
 
 @pytest.mark.parametrize("target", TARGETS, ids=NAMES)
 def test_pairs_are_within_their_bound_and_zeros_are_known(target: Target, ran: Ran) -> None:
-    """Of every kind of data, zero rows and columns among it, and of terms that cancel others far from them."""
+    """With every kind of data, some zero rows and columns, and terms that cancel distant ones."""
     compared = zeros = exact = 0
     for case in range(8 * SOAK):
         kind, terms = [*hostile_data.KINDS, "far", "subnormal"][case % 8], (30, 7, 1)[case // 8 % 3]
@@ -212,7 +212,7 @@ def test_pairs_are_within_their_bound_and_zeros_are_known(target: Target, ran: R
         made.memory["counter"].view(np.int64)[0] = 2
         summed(made)
         made.memory["counter"][tile.BOUND // 8] = 1
-        made.memory["b_norms"] *= -1  # as where some terms do not count
+        made.memory["b_norms"] *= -1  # as if some terms were outside
         made.run(doubled.sums, doubled.ARGUMENTS)
         rows, columns = fractions(made)
         for i, row in enumerate(rows):
@@ -240,7 +240,7 @@ def test_pairs_are_within_their_bound_and_zeros_are_known(target: Target, ran: R
 
 @pytest.mark.parametrize("listed", [1, 17])
 def test_pairs_of_exact_sums_are_the_sums(listed: int) -> None:
-    """Where more are listed than a sixteenth of what would be too many of others."""
+    """Although more sums are listed than would be allowed if they were not exact."""
     made = drawn(TARGETS[-1], 30, "small", 5)
     assert summed(made) == 0
     before, words = made.sums.copy(), made.memory["counter"].view(np.int64)
@@ -257,7 +257,7 @@ def test_pairs_of_exact_sums_are_the_sums(listed: int) -> None:
 
 
 def test_least_digits() -> None:
-    """Powers of two that a row's and a column's elements are multiples of; infinity of zeros alone."""
+    """Powers of two that divide all elements of a row and of a column; infinity for zeros only."""
     target = TARGETS[-1]
     made = drawn(target, 60, "wide", 3)
     made.a[0], made.b[:, 0], made.a[1, 5] = 0, 0, 2.0**-149

@@ -1,6 +1,6 @@
-"""Compiled contractions of floats, beside the oracle: drawn descs, hostile data, every edge of a plan, memory and threads.
+"""Compiled contractions of floats, compared with the oracle: random descs, hostile data, edges of plans, memory and threads.
 
-Every tensor lies beside a page that cannot be touched, and all bytes of the output's memory are compared, gaps included.
+Every tensor is next to an unmapped page, and all bytes of the output's memory are compared, also in gaps.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ pytestmark = [
 ]
 ISAS = [t.name for t in without_dot_products()]
 F32 = DataType.FLOAT32
-PARTS = 2 if SOAK == 1 else 8  # in which as many outputs are compared
-DATA = hostile_data.KINDS * (1 if SOAK == 1 else 4)  # that a desc is executed with
+PARTS = 2 if SOAK == 1 else 8  # the number of parts, with as many outputs each
+DATA = hostile_data.KINDS * (1 if SOAK == 1 else 4)  # the data of each desc
 assert mxcsr  # a fixture
 
 
@@ -66,7 +66,7 @@ def test_generated(
 
 @pytest.mark.parametrize("part", range(PARTS // 2))
 def test_long_sums(part: int, ran: Ran, compared: Compared) -> None:
-    """Sums of up to 5,000 terms, and convolutions of many channels."""
+    """Sums of up to 5,000 terms, and convolutions with many channels."""
     wanted = (10_000 * SOAK if SOAK > 1 else 3_000) // (PARTS // 2)
     outputs = cases = 0
     while outputs < wanted:
@@ -80,7 +80,7 @@ def test_long_sums(part: int, ran: Ran, compared: Compared) -> None:
 
 @pytest.mark.parametrize("rows", [2, 17])
 def test_sums_that_are_less_than_their_bound(rows: int, ran: Ran) -> None:
-    """Beside a large term that cancels, those below it are lost: such sums have the other sign than the exact one."""
+    """With a large term that cancels, smaller ones are lost: such sums may have the wrong sign, and must be undecided."""
     terms = [2.0**70, *[0.4 * 2**18] * 100, -(2.0**70), -20 * 2.0**18]
     assert np.sum(terms, dtype=np.float64) > 0 > terms[0] + terms[1] + terms[-2] + terms[-1]
     compared = 0
@@ -97,7 +97,7 @@ def test_sums_that_are_less_than_their_bound(rows: int, ran: Ran) -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_rests_that_are_lost_beside_a_large_term(isa: str) -> None:
-    """All sums of a block cancel but for -1.09 * 2^90 + 2.4, so that twice as much and 1 is next to a tie."""
+    """All sums of a block cancel except for -1.09 * 2^90 + 2.4, so that twice that plus 1 is close to a tie."""
     a = [2.0**4, -(2.0**-20), -4, 1.5 * 2**-20, 1.5 * 2**-20, 28, 28, -(2.0**-20), 2.0**-21]
     b = "1.832f84p-35 1.d64d0ep-14 -1.2a8776p88 -1.51e516p12 -1.813526p110 1.ea3a08p-9 1.11372cp-127 -1.40c89cp-2 1.299f46p22"
     function = named("ACTIVATION_LINEAR")(alpha=-2.0, beta=1.0)
@@ -138,7 +138,7 @@ def test_sizes_around_every_edge(isa: str, monkeypatch: pytest.MonkeyPatch, ran:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every loop of a plan runs on small tensors, and all have several threads."""
+    """Blocks so small that every loop of a plan runs, and all tensors use several threads."""
     small = {"group": 48, "depth": 7, "chunk": 1 << 12, "block": 1 << 11, "strip": 40, "rows_of_matrix": 4}
     tuned(monkeypatch, tuning, alone=0, long=1 << 16, **small)  # long: several phases
 
@@ -148,7 +148,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     ("threads", "far"), [pair for k, pair in enumerate(product((1, 3, 4), (0, 1 << 13, 1 << 20))) if SOAK > 1 or k % 4 == 0]
 )
 def test_blocks_of_every_kind(threads: int, far: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """far: bytes of columns that are packed at once where rows are packed again for them, and of these rows."""
+    """far: bytes of columns that are packed together if rows are packed again for them, and bytes of these rows."""
     tuned(monkeypatch, tuning, far_columns=far)
     compared = 0
     for case in range(2 * SOAK):
@@ -163,7 +163,7 @@ def test_blocks_of_every_kind(threads: int, far: int, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("names", [("a_tensor",), ("b_tensor",), ("a_tensor", "b_tensor")])
 def test_owned_factors_are_packed_once(names: tuple[str, ...], threads: int, ran: Ran) -> None:
-    """Of any layout, in several batches, some of which have the same: they are packed at `initialize`."""
+    """With any layout, in several batches, some of which share a factor: they are packed by `initialize`."""
     compared = 0
     for case in range(4 * SOAK):
         rng = np.random.default_rng((12, case))
@@ -181,7 +181,7 @@ def test_owned_factors_are_packed_once(names: tuple[str, ...], threads: int, ran
             for array in arrays.values():
                 fill(rng, array, kind)
             for name, _, t in desc.tensors():
-                if name in arrays:  # along strides of 0 lies one element
+                if name in arrays:  # of an array with strides of 0, one element is stored
                     arrays[name][...] = arrays[name][tuple(slice(None) if s else slice(1) for s in strides(t))]
             compiled.initialize(**{name: laid_out(arrays[name], getattr(desc, name)) for name in names})
             output = place(desc.output_tensor.sizes, strides(desc.output_tensor), arrays["a_tensor"].dtype, at_end=True)[0]
@@ -194,7 +194,7 @@ def test_owned_factors_are_packed_once(names: tuple[str, ...], threads: int, ran
 
 
 def laid_out(x: Any, t: TensorDesc) -> Any:
-    """An array as a tensor lies."""
+    """An array with the layout of a tensor."""
     array = place(t.sizes, strides(t), x.dtype, at_end=True)[0]
     array[...] = x
     return array
@@ -202,7 +202,7 @@ def laid_out(x: Any, t: TensorDesc) -> Any:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_memory_of_owned_factors(threads: int) -> None:
-    """Threads share what is packed, and batches that lie in one place have it once."""
+    """Threads share packed factors, and batches with the same factor have one copy."""
     flags = TensorFlags.OWNED_BY_DML
     for batches, step in ((1, 0), (5, 0), (5, 6000)):
         b = TensorDesc(F32, (batches, 1, 60, 100), strides=(step, 6000, 100, 1), flags=flags)
@@ -216,7 +216,7 @@ def test_memory_of_owned_factors(threads: int) -> None:
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("most", [0, 17])
 def test_few_rows_with_packing_and_without(most: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """most: rows that are summed without packing, in strips of columns."""
+    """most: the most rows that are summed without packing, in strips of columns."""
     tuned(monkeypatch, tuning, rows=most, rows_of_matrix=most)
     compared = 0
     for case in range(4 * SOAK):
@@ -229,7 +229,7 @@ def test_few_rows_with_packing_and_without(most: int, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_winograd_between_unmapped_pages(threads: int, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """Of any layout and any padding, where it pays and where it does not."""
+    """With any layout and padding, whether or not the algorithm would be chosen."""
     made: list[object] = []
 
     class Noted(WinogradPlan):
@@ -252,7 +252,7 @@ def test_winograd_between_unmapped_pages(threads: int, monkeypatch: pytest.Monke
 
 @pytest.mark.usefixtures("small_blocks")
 def test_a_list_that_holds_few(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """The entries of a list bound the rows of a block."""
+    """A list with few entries limits the rows of a block."""
     tuned(monkeypatch, tuning, listed=48, block=1 << 20)
     compared = 0
     for m, k, n in ((1, 3, 200), (8, 9, 49), (17, 30, 100), (40, 20, 200)):
@@ -266,7 +266,7 @@ def test_a_list_that_holds_few(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> Non
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("threads", [2, 3])
 def test_batches_are_shared_among_threads(threads: int, ran: Ran) -> None:
-    """Any number of batches, in one dimension and in two, of which threads take parts."""
+    """Any number of batches, in one and in two dimensions, which threads share."""
     compared = 0
     for batch in ((5, 1), (1, 7), (3, 5), (4, 3), (7, 2), (2, 11)):
         tensors = [TensorDesc(F32, (*batch, *sizes)) for sizes in ((3, 5), (5, 4), (3, 4))]
@@ -282,7 +282,7 @@ def test_a_plan_does_not_grow_with_batches() -> None:
     for a, b, output in sizes:
         lowered = lower_of(named("GEMM")(a_tensor=a, b_tensor=b, output_tensor=output), threads=2)
         steps.append([len(piece) for phase in lowered.rounds[0].phases for piece in phase])
-    # more work has more phases, between which a caller can be interrupted
+    # longer calls have more phases, between which a caller can be interrupted
     assert set(steps[1]) == set(steps[0])
     assert len(steps[1]) < 10
 
@@ -294,9 +294,9 @@ def lower_of(desc: Desc, threads: int) -> Any:
 
 
 def test_dimensions_in_any_order() -> None:
-    """Three spatial dimensions with the batch innermost: four that columns vary along."""
+    """Three spatial dimensions with the batch innermost: columns vary along four dimensions."""
     sizes, out = (3, 2, 4, 5, 3), (3, 2, 4, 5, 3)
-    strides = (1, 3, 6, 24, 120)  # the batch lies innermost
+    strides = (1, 3, 6, 24, 120)  # the batch is innermost
     desc = named("CONVOLUTION")(
         input_tensor=TensorDesc(F32, sizes), filter_tensor=TensorDesc(F32, (2, 2, 3, 3, 3)),
         output_tensor=TensorDesc(F32, out, strides=strides), strides=(1,) * 3, dilations=(1,) * 3, start_padding=(1,) * 3,
@@ -309,7 +309,7 @@ def test_dimensions_in_any_order() -> None:
 
 
 def test_a_call_leaves_nothing_behind() -> None:
-    """The same data give the same bits after any other data, many of which list all their elements."""
+    """The same data have the same bits after other data, many of which list all elements."""
     rng = np.random.default_rng(9)
     bound = Bound(rows_times_columns(20, 33, 50), Device(threads=1), at_end=True)
     for kind in (*hostile_data.KINDS, "ordinary", "cancelling", "ordinary", "specials", "ordinary"):
@@ -320,7 +320,7 @@ def test_a_call_leaves_nothing_behind() -> None:
 
 
 def test_several_calls_at_once(ran: Ran) -> None:
-    """Threads with operators of their own, each with a pool's help or without."""
+    """Threads with their own operators, each with and without the pool."""
     failures: list[BaseException] = []
     done: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Sums that a fused function limits: zeros of either sign, what underflows, and rows whose norms float32 does not hold."""
+"""Sums that a fused function limits: zeros of either sign, underflow, and rows with norms beyond float32."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDS = {4: (2.0**-80, 2.0**-149, 0.0, 3e38, 1.0), 2: (2.0**-24, 0.0, 6e4, 1.0)} 
 
 
 def drawn(rng: Rng, case: int) -> Bound:
-    """A product or convolution with limits."""
+    """A product or convolution with such data."""
     limits = [named("ELEMENT_WISE_CLIP")(min=low, max=high) for low, high in LIMITS]
     function = [named("ACTIVATION_RELU")(), *limits][case % (len(limits) + 1)]
     makes = (
@@ -62,7 +62,7 @@ def test_limited_sums(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
 
 @pytest.mark.parametrize("rows", [1, 15])
 def test_zeros_beside_norms_that_float32_does_not_hold(rows: int) -> None:
-    """The bound of such a sum is NaN, which is none, limited or not."""
+    """The bound of such a sum is NaN, and decides nothing, with and without a limit."""
     for limits in LIMITS:
         clip = named("ELEMENT_WISE_CLIP")(min=limits[0], max=limits[1])
         bound = Bound(rows_times_columns(rows, 3, 5, fused_activation=clip), Device(threads=1), at_end=True)

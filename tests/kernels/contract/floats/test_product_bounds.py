@@ -1,4 +1,4 @@
-"""The error bounds of products of floats: what kernels claim of each element, beside the exact result.
+"""The error bounds of products of floats: kernels' bounds of each element, compared with the exact result.
 
 `python tests/kernels/contract/floats/test_product_bounds.py` prints the table of records.
 """
@@ -22,7 +22,7 @@ Rows = Callable[..., Array]
 
 
 def product(a: Rows, b: Rows, rows: int, terms: int, columns: int, *, bias: bool = False, alpha: float = 1.0) -> Case:
-    """Rows of all candidates by one matrix; the shape decides in which way it is computed."""
+    """Products of the candidates' rows with one matrix; the sizes determine which kernel computes them."""
 
     def inputs(rng: Rng) -> Inputs:
         found = {"a_tensor": a(rng, 1, rows, terms), "b_tensor": b(rng, 1, columns, terms).transpose(0, 1, 3, 2)}

@@ -1,4 +1,4 @@
-"""Products of 8-bit integers whose sums become floats: beside the oracle, to the last bit."""
+"""Products of 8-bit integers whose sums become floats, compared with the oracle bit by bit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_sums_that_become_floats(isa: str, dtype: Any) -> None:
 
 
 def test_ties_of_floats_are_decided_once_the_sums_are_there() -> None:
-    """Every output is half a unit in the last place from two floats, or next to that; the list of them overflows."""
+    """Every output is a tie of floats or close to one; the list of them overflows."""
     m, n = 70, 300
     inputs = dict(
         a_tensor=np.full((m, 1), 1, np.uint8), a_scale_tensor=np.ones((1, 1), np.float32),

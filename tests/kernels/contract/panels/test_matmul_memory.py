@@ -1,4 +1,4 @@
-"""Where matmul kernels read and write: any layout, beside unmapped pages, anew at each call, and nothing on an error."""
+"""The memory that matmul kernels read and write: any layout, next to unmapped pages, new data in each call, errors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_every_layout_of_a_with_every_layout_of_b(kernel: Kernel, machine: Machi
 
 @by_any_kernel
 def test_every_layout_of_scales_and_zero_points(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """Between the elements lie zeros and what is not a number: read as a scale, it would be refused, or spoil an output."""
+    """Zeros and NaN are between the elements: if one were read as a scale, it would be refused, or change an output."""
 
     def layouts() -> Iterator[Recipe]:
         names = SCALES + ZERO_POINTS if is_quantized(kernel) else ZERO_POINTS[:2]
@@ -87,7 +87,7 @@ def test_every_layout_of_scales_and_zero_points(kernel: Kernel, machine: Machine
 
 @by_any_kernel
 def test_batches_that_are_repeated(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """A zero stride in a batch dimension is how broadcasting is spelled, of A, of B, of scales, or of all of them."""
+    """With zero strides in batch dimensions, as of broadcast tensors: of A, of B, of scales, or of all."""
 
     def batches() -> Iterator[Recipe]:
         repeated = ("a_tensor", "b_tensor", *SCALES, *ZERO_POINTS)
@@ -114,7 +114,7 @@ def test_batches_that_are_repeated(kernel: Kernel, machine: Machine, ran: Ran) -
 def test_batches_that_do_not_follow_one_another_evenly(
     kernel: Kernel, machine: Machine, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a desc may say of two batch dimensions, for every tensor another thing; in one round, and in many."""
+    """All layouts of two batch dimensions, different for every tensor; in one round, and in many."""
 
     def uneven() -> Iterator[Recipe]:
         names = ("a_tensor", "b_tensor", *SCALES, *ZERO_POINTS)
@@ -142,7 +142,7 @@ def test_batches_that_do_not_follow_one_another_evenly(
 @pytest.mark.skipif(not guard_pages.AVAILABLE, reason="guard pages are made with mprotect")
 @by_any_kernel
 def test_nothing_beside_a_buffer_is_read_or_written(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """An unmapped page right before and right behind every buffer, at every remainder of a tile and of a group of K."""
+    """An unmapped page directly before and after every buffer, with every remainder of a tile and of a group of K."""
 
     def sizes() -> Iterator[Recipe]:
         widths = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 96, 97)
@@ -172,7 +172,7 @@ def test_nothing_beside_a_buffer_is_read_or_written(kernel: Kernel, machine: Mac
 
 @by_any_kernel
 def test_what_is_owned_gives_the_same_bits_as_what_is_bound(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """Owned, an input is copied at initialize, and the caller's array is spoiled before the operator is executed."""
+    """`initialize` copies an owned input; the caller's array is overwritten before the operator is executed."""
 
     def owned() -> Iterator[Recipe]:
         names = ("a_tensor", "b_tensor", *SCALES, *ZERO_POINTS)
@@ -193,7 +193,7 @@ def test_what_is_owned_gives_the_same_bits_as_what_is_bound(kernel: Kernel, mach
 
 
 def again(case: Case, other: Case) -> None:
-    """Puts another case's numbers where this one's lie, and spoils the output."""
+    """Write another case's numbers into the arrays, and overwrite the output."""
     for name, placed in case.inputs.items():
         if name not in case.recipe.owned:
             placed.tensor[...] = other.inputs[name].tensor
@@ -219,7 +219,7 @@ def test_inputs_are_read_anew_at_each_execute(kernel: Kernel, machine: Machine, 
         if operator is None:
             continue
         ready = bound(operator, case)
-        # other numbers, and other kinds of scales: what was chosen for the first may not do for them
+        # other numbers and kinds of scales, for which choices made for the first ones may be wrong
         for other in (recipe, *(replace(recipe, scales=x, seed=at + 1) for x in ("wide", "ordinary", "odd", "powers")), recipe):
             wanted = make(other)
             again(case, wanted)
@@ -235,7 +235,10 @@ UNUSABLE = (0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F8000
 
 
 def spoilt(rng: random.Random, scale: NDArray[Any], bits: int) -> tuple[tuple[int, ...], NDArray[Any]]:
-    """Makes one element unusable; where it is, and what was there. A repeated element is told at its first index."""
+    """Write an invalid number into one scale; return the element's index and its old value.
+
+    For a repeated element, the first index is named.
+    """
     chosen = tuple(rng.randrange(n) for n in scale.shape)
     index = tuple(0 if stride == 0 else i for i, stride in zip(chosen, scale.strides, strict=True))
     before = scale[index].copy()
@@ -248,7 +251,7 @@ def test_an_unusable_scale_is_told_before_anything_is_written(kernel: Kernel, ma
     rng = random.Random(0)
     cases = 0
     layouts = ("packed", "padded", "stepped", "permuted", "one batch", "one row")
-    every = 1 if SOAKING else 13 if is_slow(kernel) else 7  # which is prime to the numbers of all that is combined
+    every = 1 if SOAKING else 13 if is_slow(kernel) else 7  # which has no common divisor with the numbers of combinations
     for at, (name, bits, layout) in list(enumerate(product(SCALES, UNUSABLE, layouts)))[::every]:
         owned = at % 4 == 1
         case = make(
@@ -271,7 +274,7 @@ def test_an_unusable_scale_is_told_before_anything_is_written(kernel: Kernel, ma
         if operator is None:
             continue
         scale = case.inputs[name].tensor
-        # an owned scale is looked at when it is owned, another one whenever it is read
+        # an owned scale is checked by initialize, another one at each execute
         keep = {x: case.inputs[x].tensor for x in case.recipe.owned}
         ready = None if owned else bound(operator, case)
         refuses = partial(operator.initialize, **keep) if ready is None else ready.execute
@@ -282,7 +285,7 @@ def test_an_unusable_scale_is_told_before_anything_is_written(kernel: Kernel, ma
         seen, value = np.float32(caught.value.value), scales_of(bits, (1,))[0]
         assert (np.isnan(seen) and np.isnan(value)) or seen == value
         assert (case.output.memory == 0xA5).all(), f"written before the error: {case}"
-        # put right, it works
+        # with a valid number, the call succeeds
         scale[index] = before
         (ready or bound(operator, case)).execute()
         assert_exact(case, {})

@@ -1,4 +1,4 @@
-"""A few rows of A and a B bound at execution: B is read where it lies, packed nowhere, and nothing beside it is touched."""
+"""Products with few rows of A and a B bound at execution: B is read without packing, and no other memory is used."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def test_a_bound_b_is_packed_for_many_rows_alone(
 @pytest.mark.parametrize("types", [("UINT8", "INT8"), ("INT8", "UINT8"), ("UINT8", "UINT8"), ("INT8", "INT8")])
 @pytest.mark.parametrize("m", [1, 2, 3, 4])
 def test_products_are_exact_and_nothing_else_is_touched(isa: str, m: int, types: tuple[str, str]) -> None:
-    """Sizes around panels and groups, rows that meet in a cache, more columns than are summed at once, one end or the other."""
+    """Sizes around panels and groups, rows that conflict in a cache, more columns than are summed together, both ends of
+    pages."""
     rng = np.random.default_rng(m)
     device = dml.Device(isa=isa, threads=1)
     target = targets.named(isa)
@@ -100,7 +101,7 @@ def test_products_are_exact_and_nothing_else_is_touched(isa: str, m: int, types:
 
 @isas
 def test_the_code_takes_steps_of_every_batch(isa: str) -> None:
-    """Two batches with a B each: both are read where they lie."""
+    """Two batches with a B each, both of which are read without packing."""
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 256, (3, 2, 50), np.uint8), rng.integers(-128, 128, (3, 50, 70), np.int8)
     got = dml.matrix_multiply_integer(a, b, 7, -3, device=dml.Device(isa=isa, threads=2))

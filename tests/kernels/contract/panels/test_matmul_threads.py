@@ -1,4 +1,4 @@
-"""However many threads work on a matrix product, and however many products are worked on, the bits are the same."""
+"""The bits are the same for any number of threads, and for any number of products at the same time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tuned import tuned
 
 pytestmark = pytest.mark.usefixtures("_any_size")
 
-SHAPES = (  # m, k, n, batch: one to be split in each direction, and some that have too little for everyone
+SHAPES = (  # m, k, n, batch: one shape is divided in each direction, and some have too little work for all threads
     *((200, 16, 20, ()), (9, 16, 700, ()), (130, 33, 170, ()), (3, 8, 5, (3, 3)), (20, 12, 40, (3, 2))),
     *((1, 4, 1, ()), (2, 5, 3, ()), (1, 300, 33, ()), (15, 7, 1, (2,)), (300, 5, 1, ()), (4, 1025, 65, ()), (57, 64, 97, ())),
 )
@@ -54,7 +54,7 @@ def test_any_number_of_threads_gives_the_same_bits(kernel: Kernel, machine: Mach
 def test_long_and_tall_products_are_cut_into_rounds(
     kernel: Kernel, machine: Machine, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Products that take a tenth of a second, or have more rows than there is memory for records, are made to be small."""
+    """Products that take a tenth of a second, or have more rows than there is memory for records; the limits are made small."""
     tuned(monkeypatch, tuning, long=1 << 9, most_rows=16)
 
     def cut() -> Iterator[Recipe]:
@@ -69,7 +69,7 @@ def test_long_and_tall_products_are_cut_into_rounds(
 
 @by_any_kernel
 def test_products_are_computed_side_by_side(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """Different bound operators, of different descs, from several Python threads, each with threads of its own."""
+    """Different bound operators of different descs, from several Python threads, each with its own threads."""
     rng = random.Random(0)
     work: list[tuple[BoundOperator, Case]] = []
     while len(work) < (8 if is_slow(kernel) else 24 if SOAK > 1 else 12):
@@ -103,7 +103,7 @@ def test_products_are_computed_side_by_side(kernel: Kernel, machine: Machine, ra
 
 @by_any_kernel
 def test_one_bound_operator_is_executed_by_one_thread_after_the_other(kernel: Kernel, machine: Machine, ran: Ran) -> None:
-    """Its scratch is its own: a second thread waits, and meets nothing half done."""
+    """Each has its own scratch: a second thread waits until the first call is done."""
     sizes = (6, 40, 7) if is_slow(kernel) else (60, 40, 70)
     case = make(Recipe(is_quantized(kernel), TYPE_COMBINATIONS[3], *sizes, finer=frozenset(SCALES), scales="odd", threads=2))
     operator = compiled(kernel, machine, case)

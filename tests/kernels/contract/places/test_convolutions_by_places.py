@@ -1,4 +1,5 @@
-"""Convolutions of 8-bit integers whose columns are filters and whose rows are places: beside the oracle, to the last bit."""
+"""Convolutions of 8-bit integers whose columns are filters and whose rows are positions, compared with the oracle bit by
+bit."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def is_served(case: Case, owned: frozenset[str] = OWNED) -> bool:
 
 
 def judge_by_places(case: Case, threads: int = 1, owned: frozenset[str] = OWNED) -> None:
-    """Where filters are owned, also with all else but the image: records are made once then."""
+    """Judge a case; if filters are owned, also with all inputs but the image owned, so that records are made once."""
     assert is_served(case, owned), case.recipe
     kept = [judge(case, SERVED[-1].name, threads, owned).built.persistent_resource_size]
     if owned:
@@ -50,7 +51,7 @@ def judge_by_places(case: Case, threads: int = 1, owned: frozenset[str] = OWNED)
 
 
 def drawn(rng: random.Random) -> Recipe:
-    """Any recipe of fours of channels and of whole panels of filters, or nearly."""
+    """A recipe with channels in multiples of four and filters that nearly fill panels."""
     r = random_recipe(rng)
     layouts = dict(r.layouts, output_tensor=rng.choice(("packed", "padded")))
     return replace(r, read=4 * rng.randint(1, 6), written=rng.choice((32, 54, 61, 64)), layouts=layouts)
@@ -67,7 +68,7 @@ def test_drawn_convolutions() -> None:
 
 @pytest.mark.parametrize("quantized", [False, True])
 def test_lines_of_every_width(quantized: bool) -> None:
-    """A tile has several short lines, and a long line has several tiles, of two heights."""
+    """A tile may have several short lines, and a long line several tiles, of two heights."""
     for width in (*range(1, 17), 27, 28, 29):
         windows = (7 if width < 5 else 3, 3, 1, 1, 1, 1), (width, 3, 1, 1, 1, 1)
         judge_by_places(make(replace(PLAIN, windows=windows, quantized=quantized, seed=width)))
@@ -81,7 +82,7 @@ def test_windows_that_read_the_input_as_it_lies() -> None:
 
 
 def test_images_in_strips(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of strides and dilations, whose phases of lines are those of a strip; the last one may be shorter."""
+    """With strides and dilations, lines of a strip are separated into phases; the last strip may be shorter."""
     tuned(monkeypatch, tuning, strip=1 << 10)
     for taps, stride, dilation, padding in ((3, 1, 1, 1), (3, 2, 1, 1), (3, 2, 3, 4), (1, 1, 1, 0), (2, 3, 2, 0)):
         windows = ((31, taps, stride, dilation, padding, padding),) * 2
@@ -104,7 +105,7 @@ def test_biases_that_int32_has_no_room_for() -> None:
 
 
 def test_ties() -> None:
-    """Data that consist of them, so that the rule decides nearly everything; 1 / 82 in float32 is not half of 1 / 41."""
+    """All data are ties, so that the exact rule decides nearly everything; 1 / 82 in float32 is not half of 1 / 41."""
     case = make(replace(PLAIN, by_channel=(True, True), absent=frozenset(("bias_tensor",))))
     for name, scale in (("filter", 41.0), ("input", 1.0), ("output", 82.0)):
         case.inputs[f"{name}_scale_tensor"].tensor[...] = scale
@@ -124,7 +125,7 @@ def test_ties() -> None:
 
 
 def test_filters_bound_at_execution() -> None:
-    """They are packed at each call, where there are places enough; else rows are filters."""
+    """They are packed at each call, if there are enough positions; otherwise rows are filters."""
     windows = ((25, 3, 1, 1, 1, 1),) * 2
     for layout in ("packed", "permuted"):
         judge_by_places(make(replace(PLAIN, windows=windows, layouts={"filter_tensor": layout})), owned=frozenset())

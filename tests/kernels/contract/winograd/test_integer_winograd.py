@@ -1,4 +1,4 @@
-"""Convolutions of 8-bit integers by Winograd's algorithm: beside the oracle, to the last bit."""
+"""Convolutions of 8-bit integers by Winograd's algorithm, compared with the oracle bit by bit."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def is_served(case: Case, target: Target) -> bool:
 
 
 def judged(case: Case, turn: int = 0, threads: int = 1) -> None:
-    """On one of the instruction sets, by turns."""
+    """Judge a case on one of the instruction sets, which take turns."""
     target = SERVED[-1 - turn % len(SERVED)]
     assert is_served(case, target), case.recipe
     judge(case, target.name, threads, OWNED)
 
 
 def drawn(rng: random.Random) -> Recipe:
-    """Windows of 3 x 3 in any layout: an even number of channels, and outputs that fill their tiles."""
+    """Windows of 3 x 3 with any layout, an even number of channels, and outputs that fill their tiles."""
     layouts = {
         x: rng.choice(("packed", "padded", "stepped", "permuted")) for x in ("input_tensor", "filter_tensor", "output_tensor")
     }
@@ -81,7 +81,7 @@ def test_drawn_convolutions(ran: Callable[[int, int], None]) -> None:
 
 
 def test_the_largest_elements() -> None:
-    """All of one sign, or in the signs of a transform's row, in as many channels as there may be."""
+    """All of one sign, or with the signs of a row of the transform, with the largest number of channels."""
     signs = np.array([1, -1, 1])
     for turn, (x_type, f_type) in enumerate((x, f) for x in EIGHT_BIT for f in EIGHT_BIT):
         case = make(
@@ -114,7 +114,7 @@ def test_the_largest_elements() -> None:
 
 
 def test_rows_of_tiles_that_are_made_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One row after the other, one tile of filters after the other, in rounds, by several threads; a last line alone."""
+    """Rows one after another, tiles of filters one after another, in rounds, by several threads; and a single last line."""
     tuned(monkeypatch, tuning, tiles=1, products=1, alone=0)
     r = replace(PLAIN, batch=2, written=19)
     for threads in (1, 2, 3):
@@ -125,7 +125,7 @@ def test_rows_of_tiles_that_are_made_in_chunks(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_ties() -> None:
-    """Every output is half between two: the rule decides; 1 / 82 in float32 is not half of 1 / 41."""
+    """Every output is a tie, which the exact rule decides; 1 / 82 in float32 is not half of 1 / 41."""
     case = make(replace(PLAIN, by_channel=(False, True), absent=NO_ZERO_POINT | {"bias_tensor"}))
     for name, scale in (("filter", 1.0), ("input", 41.0), ("output", 82.0)):
         case.inputs[f"{name}_scale_tensor"].tensor[...] = scale
@@ -148,7 +148,7 @@ def test_what_goes_another_way() -> None:
         assert is_served(make(replace(PLAIN, absent=frozenset())), target)
         for window in ((9, 3, 2, 1, 1, 1), (9, 3, 1, 2, 2, 2), (9, 5, 1, 1, 2, 2), (3, 3, 1, 1, 0, 0)):
             assert not is_served(make(replace(PLAIN, windows=(window, window))), target)
-    for owned in ((), ("filter_tensor",)):  # filters, or their zero points, that are bound at execution
+    for owned in ((), ("filter_tensor",)):  # filters or their zero points are bound at execution
         checked = check(desc_of(make(replace(PLAIN, absent=frozenset())), frozenset(owned)))
         matched = convolution(problem_of(checked))
         assert isinstance(matched, Convolution)
@@ -156,7 +156,7 @@ def test_what_goes_another_way() -> None:
 
 
 def test_filters_of_every_height_are_packed() -> None:
-    """Tiles of two heights: each number of filters has its own."""
+    """Tiles have two heights: each number of filters has its own tiles."""
     for written in (16, 17, 24, 25):
         case = make(replace(PLAIN, written=written, seed=written))
         checked = check(desc_of(case, OWNED))

@@ -1,4 +1,4 @@
-"""Sums of few rows and of small windows, without packing, beside the oracle: every way in which a window slides."""
+"""Sums of few rows and of small windows, without packing, compared with the oracle: every way in which a window slides."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ F32 = DataType.FLOAT32
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether the windows of each plan slide over planes."""
+    """For each plan, whether its windows slide over planes."""
     found: list[bool] = []
     of = family._plan
 
@@ -49,9 +49,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def windows(rng: Rng, wide: int = 40, second: bool = False, **given: Any) -> Desc:
-    """A convolution with one filter for each plane, or a few: any filter, stride, dilation and padding, lines of any width.
+    """A convolution with one filter or a few for each plane: any filter, stride, dilation and padding, lines of any width.
 
-    second: whether every second column is an output's.
+    second: whether outputs use every second column.
     """
     data_type, groups, several = pick(rng, (F32, F32, DataType.FLOAT16)), int(rng.integers(1, 5)), pick(rng, (1, 1, 1, 2))
     taps = pick(rng, ((3, 3), (3, 3), some(rng, 1, 5, 2)))
@@ -92,7 +92,7 @@ def test_windows_that_slide_over_planes(isa: str, made: list[bool], ran: Ran) ->
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_windows_of_every_second_column(isa: str, made: list[bool], ran: Ran) -> None:
-    """Lines of so many columns that some strips of them lie within."""
+    """Lines with so many columns that some strips are inside of them."""
     compared = 0
     for case in range(2 * SOAK):
         rng = np.random.default_rng((6, case))
@@ -104,7 +104,7 @@ def test_windows_of_every_second_column(isa: str, made: list[bool], ran: Ran) ->
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_windows_over_narrow_planes(isa: str, made: list[bool], ran: Ran) -> None:
-    """Lines that half a strip holds, and some that are little longer."""
+    """Lines that fill half a strip, and some that are a little longer."""
     compared = 0
     for case in range(7 * SOAK):
         rng = np.random.default_rng((7, case))
@@ -127,7 +127,7 @@ def test_planes_in_bands_and_steps(monkeypatch: pytest.MonkeyPatch, made: list[b
 
 
 def test_planes_of_zeros_and_of_what_is_far_apart(made: list[bool], ran: Ran) -> None:
-    """Where the largest element of a band says nothing of others, and where sums are zeros of either sign."""
+    """Planes in which a band's largest element does not bound the others, and sums that are zeros of either sign."""
     rng, compared = np.random.default_rng(3), 0
     for bias in (None, TensorDesc(F32, (1, 3, 1, 1))):
         x, f = TensorDesc(F32, (1, 3, 30, 40)), TensorDesc(F32, (3, 1, 3, 3))
@@ -164,16 +164,16 @@ def careful(monkeypatch: pytest.MonkeyPatch) -> NDArray[np.int64]:
             return super().vector(y, x)
 
     monkeypatch.setattr(planes, "Careful", Counted)
-    monkeypatch.setattr(engine, "compiled", engine.compiled.__wrapped__)  # none that does not count
+    monkeypatch.setattr(engine, "compiled", engine.compiled.__wrapped__)  # no cached code, which would not count
     return count
 
 
-MOST_AGAIN = {"zeros": 0.0, "ones": 0.25, "infinities": 0.4}  # of all vectors: ties, and what sees an infinity
+MOST_AGAIN = {"zeros": 0.0, "ones": 0.25, "infinities": 0.4}  # of all vectors: ties, and sums with an infinity
 
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_planes_of_layers_are_decided_by_one_bound(isa: str, made: list[bool], careful: NDArray[np.int64], ran: Ran) -> None:
-    """Windows of zeros have sums of zeros, of either sign, and infinities spoil the sums alone that see them."""
+    """Windows of zeros have sums of zeros, of either sign; an infinity only affects the sums that contain it."""
     compared = 0
     lanes = next(t.vector_bytes for t in targets.targets() if t.name == isa) // 4
     cases = ((F32, 1, None, False), (F32, 2, "zeros", False), (DataType.FLOAT16, 1, "any", True), (F32, 1, "zeros", True))
@@ -214,7 +214,7 @@ def test_planes_of_layers_are_decided_by_one_bound(isa: str, made: list[bool], c
 
 
 def test_rows_beyond_those_that_are_summed_in_place(monkeypatch: pytest.MonkeyPatch, made: list[bool]) -> None:
-    """The rows that are summed without packing bound those of what slides, too."""
+    """The rows that are summed without packing have bounds for windows that slide, too."""
     x, f = TensorDesc(F32, (1, 2, 9, 9)), TensorDesc(F32, (6, 1, 3, 3))
     for most in (3, 2):
         tuned(monkeypatch, tuning, rows=most)
@@ -231,7 +231,7 @@ def test_rows_beyond_those_that_are_summed_in_place(monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def along(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each kernel that reads a matrix where it lies: whether it does along the terms."""
+    """For each kernel that reads a matrix without packing: whether it reads along the terms."""
     found: list[bool] = []
     of = FewRowsPlan._matrix
 
@@ -245,7 +245,8 @@ def along(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_few_rows_of_a_matrix(isa: str, along: list[bool], monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """Rows and columns around every number that is summed at once, of matrices that lie either way, in blocks and strips."""
+    """Numbers of rows and columns around those that are summed together, with both orders of dimensions, in blocks and
+    strips."""
     compared, usual = 0, tuning.TUNING
     for case in range(12 * SOAK if SOAK > 1 else 5):
         rng = np.random.default_rng((5, case))
@@ -261,7 +262,7 @@ def test_few_rows_of_a_matrix(isa: str, along: list[bool], monkeypatch: pytest.M
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_sums_that_a_largest_element_bounds(transposed: bool, along: list[bool], ran: Ran) -> None:
-    """Elements beside which all others are small, that are no numbers, or zeros, in a few columns."""
+    """In a few columns, elements that are far larger than all others, not finite, or zeros."""
     rng = np.random.default_rng(6)
     a, b = TensorDesc(F32, (3, 300)), TensorDesc(F32, (70, 300) if transposed else (300, 70))
     desc = named("GEMM")(

@@ -1,4 +1,4 @@
-"""Contractions whose tiles are stored from registers: beside the oracle, with what follows them in a graph."""
+"""Contractions that store tiles from registers, compared with the oracle, also with maps that follow in a graph."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TYPES = (DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT16)
 
 @pytest.fixture
 def emitted(monkeypatch: pytest.MonkeyPatch) -> list[EpilogueKey]:
-    """The shapes of the kernels that store tiles from registers."""
+    """The keys of the kernels that store tiles from registers."""
     found: list[EpilogueKey] = []
     real: Callable[..., Any] = engine.compiled
 
@@ -46,7 +46,7 @@ def emitted(monkeypatch: pytest.MonkeyPatch) -> list[EpilogueKey]:
 
 
 def product(rng: Rng) -> Desc:
-    """A matrix of 17 rows or more; C, if there is one, is the same along each row. Seldom are there many terms."""
+    """A product with 17 rows or more. C, if present, is equal for all elements of a row. There are rarely many terms."""
     t, m, k = (
         pick(rng, TYPES),
         int(rng.integers(17, 24)),
@@ -61,7 +61,8 @@ def product(rng: Rng) -> Desc:
 
 
 def convolution(rng: Rng) -> Desc:
-    """5 filters or more, of 1 x 1 or 3 x 3, with a padding and strides or none; 48 or 49 places."""
+    """A convolution with 5 filters or more, of 1 x 1 or 3 x 3, with and without padding and strides, and 48 or 49 outputs per
+    plane."""
     t, taps, stride = pick(rng, TYPES), pick(rng, (1, 3)), pick(rng, (1, 2))
     read, written = int(rng.integers(1, 49 if taps == 1 else 6)), int(rng.integers(17 if taps == 1 else 5, 24))
     high, wide = pick(rng, ((6, 8), (7, 7)))
@@ -82,7 +83,7 @@ def following(rng: Rng) -> dict[str, Any]:
     return {"fused_activation": pick(rng, made)}
 
 
-@pytest.mark.parametrize("few", [tuning.TUNING.at_once_listed, tuning.TUNING.many])  # the longest lists that there may be
+@pytest.mark.parametrize("few", [tuning.TUNING.at_once_listed, tuning.TUNING.many])  # the longest lists
 @pytest.mark.parametrize("isa", ISAS)
 def test_generated(isa: str, few: int, emitted: list[EpilogueKey], compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned(monkeypatch, tuning, at_once_listed=few)
@@ -100,7 +101,7 @@ def test_generated(isa: str, few: int, emitted: list[EpilogueKey], compared: Com
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_columns_that_are_packed_several_panels_at_a_time(isa: str, emitted: list[EpilogueKey]) -> None:
-    """Whole groups of panels, a group that the next image begins in, and panels that are left over."""
+    """Whole groups of panels, a group in which the next image begins, and remaining panels."""
     for images, read, sizes in ((1, 5, (1, 230)), (2, 2, (4, 29)), (2, 1, (4, 24))):
         rng = np.random.default_rng(images)
         x, f, y = (TensorDesc(DataType.FLOAT32, (*outer, *inner)) for outer, inner in (
@@ -117,7 +118,7 @@ def test_columns_that_are_packed_several_panels_at_a_time(isa: str, emitted: lis
 
 @pytest.mark.parametrize("kind", hostile_data.KINDS)
 def test_maps_that_follow_round_once_more(kind: str, emitted: list[EpilogueKey]) -> None:
-    """A clip, and a product with a scalar, behind the rounded sum; special values in all factors."""
+    """A clip, and a product with a scalar, after the rounded sum; with special values in all factors."""
     rng = np.random.default_rng(5)
     x, f, b = (hostile_data.values("FLOAT32", sizes, rng, kind) for sizes in ((1, 3, 12, 16), (9, 3, 3, 3), (1, 9, 1, 1)))
     for special in (False, True):
@@ -144,7 +145,8 @@ def test_maps_that_follow_round_once_more(kind: str, emitted: list[EpilogueKey])
 def test_sums_of_few_terms_beside_the_edge_keep_their_sign(
     isa: str, emitted: list[EpilogueKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A corner of -0 and a filter above 0: the only terms that count are -0, and so is the sum, though zeros are packed."""
+    """In a corner of -0, with positive filters, all terms inside of the image are -0. So is the sum, although zeros are
+    packed."""
     tuned(monkeypatch, tuning, at_once_listed=tuning.TUNING.many)
     rng = np.random.default_rng(8)
     x, f = (rng.standard_normal(sizes).astype(np.float32) for sizes in ((1, 3, 12, 16), (9, 3, 3, 3)))
@@ -153,7 +155,7 @@ def test_sums_of_few_terms_beside_the_edge_keep_their_sign(
     found = []
     for device in (Device(isa=isa, threads=1), Device("reference")):
         read, made = x.copy(), np.full((1, 9, 12, 16), 7, np.float32)
-        read[0, 0, -1, -1] = np.inf  # leaves sums in memory, which are no zeros
+        read[0, 0, -1, -1] = np.inf  # leaves sums in memory that are not zeros
         bound = device.compile(desc).bind(x=read, output=made)
         if device.name != "reference":
             bound.execute()

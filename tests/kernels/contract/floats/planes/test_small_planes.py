@@ -1,4 +1,4 @@
-"""Small planes beside the oracle: convolutions whose lines are shorter than a vector, and windows that tile narrow lines."""
+"""Small planes, compared with the oracle: convolutions with lines shorter than a vector, and windows that tile narrow lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ F32 = DataType.FLOAT32
 
 @pytest.fixture
 def flat(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether the columns of each plan are small planes."""
+    """For each plan, whether its columns are small planes."""
     found: list[bool] = []
     serves = flat_panels.serves
 
@@ -44,7 +44,7 @@ def flat(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def planes(rng: Rng, **given: Any) -> Any:
-    """A convolution of small planes that keeps their sizes: any odd filter, several images and channels, with gaps between."""
+    """A convolution of small planes that keeps their sizes: any odd filter, several images and channels, with gaps."""
     data_type, batches = pick(rng, (F32, F32, DataType.FLOAT16)), int(rng.integers(1, 7))
     inner, taps = some(rng, 2, pick(rng, (4, 9, 20)), 2), pick(rng, ((3, 3), (3, 3), (1, 3), (5, 5), (3, 1)))
     read, written = int(rng.integers(1, 4)), int(rng.integers(5, 19))
@@ -75,7 +75,7 @@ def test_planes_as_columns(isa: str, flat: list[bool], ran: Ran, monkeypatch: py
 
 
 def test_planes_one_behind_another(flat: list[bool], ran: Ran) -> None:
-    """Of three dimensions: a position counts for some of the planes alone."""
+    """In three dimensions, a position of the filter is inside for some planes only."""
     compared = 0
     for case, taps in enumerate(((3, 3, 1), (3, 1, 3), (2, 3, 3), (1, 3, 3))):
         rng = np.random.default_rng((22, case))
@@ -94,7 +94,7 @@ def test_planes_one_behind_another(flat: list[bool], ran: Ran) -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_exact_sums_with_a_bias(isa: str, flat: list[bool], ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such sums are often halfway between two floats, and a padded one that is 0 has no sign beside a bias."""
+    """Such sums are often halfway between two floats; with a bias, a sum of 0 has no sign."""
     rng, relu = np.random.default_rng(5), named("ACTIVATION_RELU")()
     x, filters = TensorDesc(F32, (3, 1, 8, 8)), TensorDesc(F32, (8, 1, 3, 3))
     desc = planes(
@@ -134,7 +134,7 @@ TILES = [  # sizes and windows: lines of one element and of a whole vector, one 
 
 @pytest.fixture
 def tiled(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each window is compiled for narrow lines."""
+    """For each window, whether it is compiled for narrow lines."""
     found: list[bool] = []
     real = narrow.narrow
 
@@ -166,7 +166,7 @@ def test_windows_that_tile_narrow_lines(isa: str, tiled: list[bool], ran: Ran) -
 
 
 def test_windows_that_do_not_tile(tiled: list[bool]) -> None:
-    """Padding, overlaps, gaps, lines that are left out or cut: these are reduced in the usual way."""
+    """Padding, overlaps, gaps, and lines that are left out or cut: these use the usual kernel."""
     sizes = (2, 3, 4, 8)
     for fields in (
         dict(window=(2, 2), strides=(2, 2), start=(1, 1)),

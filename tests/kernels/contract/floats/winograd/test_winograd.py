@@ -1,4 +1,4 @@
-"""Convolutions by Winograd's algorithm: the same bits as sums as they are written, whatever is convolved."""
+"""Convolutions by Winograd's algorithm have the bits of direct sums, for all data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tensors import array_for
 from tuned import tuned
 
 Array = NDArray[Any]
-# one for each size of vectors: others differ in what integers need
+# one for each size of vectors: the others differ only in integer instructions
 ISAS = list({t.vector_bytes: t.name for t in reversed(targets.targets())}.values())
 KINDS = (*hostile_data.KINDS, "spoilt", "zeros", "edges", "signs")
 
@@ -52,8 +52,10 @@ def convolution(x: Array, f: Array, padding: Sequence[int], groups: int = 1, **m
 
 
 def drawn(rng: np.random.Generator, dtype: str, sizes: tuple[int, ...], kind: str) -> Array:
-    """Elements of a kind; spoilt: some infinities and NaN; zeros: lines of zeros of both signs; edges: from tiny to huge;
-    signs: 1 and -1."""
+    """Elements of a kind.
+
+    spoilt: some infinities and NaN; zeros: lines of zeros of both signs; edges: from tiny to huge; signs: 1 and -1.
+    """
     if kind in hostile_data.KINDS:
         return hostile_data.values(dtype.upper(), sizes, rng, kind)
     made = rng.standard_normal(sizes)
@@ -72,7 +74,7 @@ def drawn(rng: np.random.Generator, dtype: str, sizes: tuple[int, ...], kind: st
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[WinogradPlan]:
-    """The plans that are made, of all layouts that can be so computed, were it worth it or not."""
+    """The plans of all layouts for which the algorithm is possible, whether or not it would be chosen."""
     made: list[WinogradPlan] = []
 
     class Noted(WinogradPlan):
@@ -94,7 +96,7 @@ def executed(desc: Desc, inputs: dict[str, Array], isa: str, threads: int = 1) -
 
 
 def both(desc: Desc, inputs: dict[str, Array], isa: str, plans: list[WinogradPlan], threads: int = 1) -> Array:
-    """The output by Winograd's algorithm, which is that without it."""
+    """The output of Winograd's algorithm, after a comparison with the direct sums."""
     plans.clear()
     found = executed(desc, inputs, isa, threads)
     assert len(plans) == 1, "another algorithm was taken"
@@ -108,7 +110,7 @@ def both(desc: Desc, inputs: dict[str, Array], isa: str, plans: list[WinogradPla
 
 
 def test_the_transforms_multiply_polynomials() -> None:
-    """A ((G g) * (B d)) is what a filter makes of windows, in fractions; the points' own G is rounded."""
+    """A ((G g) * (B d)) is the filter's result for each window, in fractions; the points' own G is rounded."""
     a, b = Fraction(winograd.A), Fraction(winograd.B)
     points = [Fraction(0), a, -a, b, -b]
     scales = []
@@ -133,12 +135,13 @@ def test_the_transforms_multiply_polynomials() -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_random_and_hostile_data(isa: str, plans: list[WinogradPlan]) -> None:
-    """Borders, sizes that 4 does not divide, images, groups and both types, against sums as they are written."""
+    """Borders, sizes that are not multiples of 4, images, groups and both types, compared with direct sums."""
     for n in range(len(KINDS) * SOAK):
         rng = np.random.default_rng(n)
         kind, dtype = KINDS[n % len(KINDS)], "float16" if rng.random() < 0.25 else "float32"
         images, groups = (int(k) for k in rng.integers(1, 3, 2))
-        channels, filters = int(rng.integers(4, 20)), int(rng.integers(8, 10))  # fewer channels are taken for places
+        # with fewer channels, the kernel of small planes is chosen
+        channels, filters = int(rng.integers(4, 20)), int(rng.integers(8, 10))
         height, width = (int(k) for k in rng.integers(4, 22, 2))
         padding = [int(k) for k in rng.integers(0, 3, 4)]
         x = drawn(rng, dtype, (images, groups * channels, height, width), kind)
@@ -155,14 +158,14 @@ def test_random_and_hostile_data(isa: str, plans: list[WinogradPlan]) -> None:
 
 
 def spread(rng: np.random.Generator, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a tensor whose lines, channels and images may lie apart; its channels are planes, lines or innermost."""
+    """Strides of a tensor with gaps between lines, channels and images; channels are planes, lines or innermost."""
     _, channels, height, width = sizes
     gaps = [int(n) for n in rng.integers(0, 4, 3)]
     kind = rng.random()
-    if kind < 0.2:  # a line of one channel after that of the other
+    if kind < 0.2:  # lines of the channels alternate
         line = channels * width + gaps[0]
         return line * height + gaps[1], width, line, 1
-    if kind < 0.6:  # all channels of a place, and perhaps in steps
+    if kind < 0.6:  # all channels of a position, with or without steps
         channel = 1 + int(kind < 0.3)
         place = channel * channels + gaps[0]
         line = place * width + gaps[1]
@@ -176,14 +179,14 @@ def spread(rng: np.random.Generator, sizes: tuple[int, ...]) -> tuple[int, ...]:
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value", "ignore:underflow")
 @pytest.mark.parametrize("isa", ISAS)
 def test_the_oracle_has_the_same_bits(isa: str, plans: list[WinogradPlan]) -> None:
-    """Of tensors beside pages that cannot be touched, whose lines lie apart; nothing else is written."""
+    """Tensors next to unmapped pages, with gaps between lines; nothing else is written."""
     compared = 0
     for n in range(5 * SOAK):
         rng = np.random.default_rng((11, n))
         data_type, groups = (DataType.FLOAT16 if n % 4 == 3 else DataType.FLOAT32), 1 + n % 2
         height, width = (int(k) for k in rng.integers(4, 10, 2))
         padding = [0] * 4 if n % 5 == 0 else [int(k) for k in rng.integers(0, 4, 4)]
-        sizes = [(2, 4 * groups, height, width), (2 * groups, 4, 3, 3)]  # as many channels as tell them from places
+        sizes = [(2, 4 * groups, height, width), (2 * groups, 4, 3, 3)]  # enough channels to distinguish them from positions
         sizes.append((2, 2 * groups, height + padding[0] + padding[2] - 2, width + padding[1] + padding[3] - 2))
         x, f, y = (TensorDesc(data_type, s, strides=spread(rng, s)) for s in sizes)
         desc = described(x, f, y, padding, groups)
@@ -195,7 +198,7 @@ def test_the_oracle_has_the_same_bits(isa: str, plans: list[WinogradPlan]) -> No
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_zeros_keep_their_signs_and_infinities_their_windows(isa: str, plans: list[WinogradPlan]) -> None:
-    """Where all terms are -0 the sum is, at the borders, too; and what no window holds spoils no output."""
+    """The sum is -0 if all terms are, also at the borders; elements that no window contains affect no output."""
     rng = np.random.default_rng(3)
     x, f = np.zeros((1, 3, 10, 11), np.float32), -np.abs(rng.standard_normal((8, 3, 3, 3))).astype(np.float32)
     f[0] = -f[0]
@@ -224,8 +227,11 @@ def test_zeros_keep_their_signs_and_infinities_their_windows(isa: str, plans: li
 def test_layers_of_zeros_and_ones_are_decided_in_sums(
     isa: str, plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside a bias, a zero needs no sign: of zeros none is summed as it is written. Sums of a few elements of the filter,
-    often ties, are exact, and so are signs of zeros: of these, whole blocks are summed, and none in three float64."""
+    """With a bias, a zero needs no sign, and no sum of zeros is computed directly.
+
+    Sums of a few elements of the filter are often ties; they are exact, with signs of zeros. For these, whole blocks are
+    summed, and no sum needs three float64.
+    """
     counts, stored = np.zeros(3, np.int64), WinogradPlan._stored
 
     def counted(self: WinogradPlan, *where: Any) -> Iterator[Step]:
@@ -260,7 +266,7 @@ def test_layers_of_zeros_and_ones_are_decided_in_sums(
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_blocks_that_are_summed_again(isa: str, plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them, for the bounds leave everything open: at edges, of few filters, of lines that lie apart."""
+    """All of them, because the bounds decide nothing: at edges, with few filters, with gaps between lines."""
     monkeypatch.setattr(plan, "SLACK", 2.0**60)
     for n, kind in enumerate(("ordinary", "spoilt", "zeros", "signs", "specials", "edges") * SOAK):
         rng = np.random.default_rng((2, n))
@@ -277,7 +283,7 @@ def test_blocks_that_are_summed_again(isa: str, plans: list[WinogradPlan], monke
 
 
 def test_long_calls_are_cut(plans: list[WinogradPlan], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between phases a caller can be interrupted."""
+    """A caller can be interrupted between phases."""
     tuned(monkeypatch, tuning, long=1 << 16)
     rng = np.random.default_rng(9)
     for images, groups in ((3, 1), (1, 5)):
@@ -301,7 +307,7 @@ def test_many_channels_and_tiles(isa: str, plans: list[WinogradPlan]) -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_owned_filters_are_packed_once(isa: str, plans: list[WinogradPlan]) -> None:
-    """Of every group, for all threads; they take as much memory again as they are large, and their norms."""
+    """In every group, for all threads; packed filters take about as much memory as the filters, plus their norms."""
     rng = np.random.default_rng(5)
     for dtype, images, groups, threads in (("float32", 1, 1, 1), ("float32", 3, 2, 2), ("float16", 1, 3, 3)):
         x = drawn(rng, dtype, (images, groups * 40, 9, 10), "ordinary")
@@ -313,7 +319,7 @@ def test_owned_filters_are_packed_once(isa: str, plans: list[WinogradPlan]) -> N
         compiled = Device(isa=isa, threads=threads).compile(dataclasses.replace(desc, **change))
         assert len(plans) == 2
         compiled.initialize(filter_tensor=f)
-        f[...] = 0  # which nobody reads again
+        f[...] = 0  # not read again
         found = np.empty_like(expected)
         for _ in range(2):
             compiled.bind(input_tensor=x, output_tensor=found).execute()
@@ -323,7 +329,7 @@ def test_owned_filters_are_packed_once(isa: str, plans: list[WinogradPlan]) -> N
 
 
 def test_channels_may_be_innermost(plans: list[WinogradPlan]) -> None:
-    """With a padding and without one, in the input, the filter and the output."""
+    """With and without padding, in the input, the filter and the output."""
     rng = np.random.default_rng(12)
     x, f = drawn(rng, "float32", (2, 6, 9, 11), "ordinary"), drawn(rng, "float32", (10, 6, 3, 3), "ordinary")
     for padding in ((1, 1, 1, 1), (0, 0, 0, 0)):
@@ -342,7 +348,7 @@ def test_channels_may_be_innermost(plans: list[WinogradPlan]) -> None:
 
 
 def test_images_of_planes_share_owned_filters(plans: list[WinogradPlan]) -> None:
-    """Five dimensions and a filter of one plane: images are batches, whose filters are packed once for all."""
+    """Five dimensions and a filter of one plane: planes are batches with the same filters, which are packed once."""
     rng = np.random.default_rng(8)
     x, f = drawn(rng, "float32", (3, 5, 4, 9, 8), "ordinary"), drawn(rng, "float32", (9, 5, 1, 3, 3), "ordinary")
     y = TensorDesc(DataType.FLOAT32, (3, 9, 4, 9, 8))
@@ -367,7 +373,7 @@ def test_images_of_planes_share_owned_filters(plans: list[WinogradPlan]) -> None
 
 
 def test_which_convolutions_are_transformed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those with channels, filters and outputs enough."""
+    """Those with enough channels, filters and outputs."""
     made = []
 
     class Noted(WinogradPlan):

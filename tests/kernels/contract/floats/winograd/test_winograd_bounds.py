@@ -1,4 +1,4 @@
-"""The bounds of Winograd's sums, and of those made again, beside exact fractions: what a block is, before it is stored."""
+"""The bounds of Winograd's sums, and of sums that are computed again, compared with exact fractions before they are stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 
 def noted(target: Target, shape: EpilogueKey, sums: int, errors: int) -> str:
-    """In place of `epilogue.block`: the sums and their bounds, to arrays of rows and columns. Nothing is listed."""
+    """Replaces `epilogue.block`: stores the sums and their bounds in arrays of rows and columns. Nothing is listed."""
     assert shape.mixed or shape.again == epilogue.ERRORS
     body = Body(target)
     arguments(body, epilogue.argument_names(shape), epilogue.POINTERS)
@@ -67,7 +67,7 @@ def exact(x: Array, f: Array) -> list[Fraction]:
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("isa", ISAS)
 def test_sums_are_within_their_bounds(isa: str, again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """again: those of blocks of which all is listed, and so made again."""
+    """again: also for blocks in which all sums are listed, and so computed again."""
     sums, errors = (np.zeros(FILTERS * HEIGHT * WIDTH) for _ in range(2))
     real: Callable[..., Any] = engine.compiled
 
@@ -98,4 +98,4 @@ def test_sums_are_within_their_bounds(isa: str, again: bool, monkeypatch: pytest
             if error:
                 closest = max(closest, float(off / Fraction(error)))
     print(f"the largest error is {closest:.3f} of its bound")
-    assert closest > 0.005  # they are bounds of this
+    assert closest > 0.005  # the bounds are not too large
