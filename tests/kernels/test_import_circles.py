@@ -1,4 +1,4 @@
-"""No modules of the kernels import one another in a circle, not even within a folder, in a function or for types alone."""
+"""No modules of the kernels import each other in a circle, also not within a folder, in a function, or for types only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sources() -> dict[str, str]:
 
 
 def imports(texts: Mapping[str, str]) -> Imports:
-    """The modules that each module imports, wherever it does."""
+    """The modules that each module imports, anywhere in its text."""
     return {name: set(imported(ast.parse(text), texts)) for name, text in texts.items()}
 
 
@@ -42,7 +42,7 @@ def imported(tree: ast.Module, texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def circle(graph: Imports) -> list[str]:
-    """The modules of a circle; none if there is none."""
+    """The modules of a circle; none if there is no circle."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

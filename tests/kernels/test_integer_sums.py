@@ -1,4 +1,4 @@
-"""Sums that NumPy's integers are enough for, beside the same sums in Python's."""
+"""Sums that are computed in NumPy's integers, compared with the same sums in Python's."""
 
 from __future__ import annotations
 

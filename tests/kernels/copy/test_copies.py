@@ -1,4 +1,4 @@
-"""The compiled copies: the reference's bits for every shape, within guard pages, on every instruction set of this machine."""
+"""The compiled copies: the reference's bits for every shape, between guard pages, on every instruction set of this machine."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from anydml.kernels.copy.plan import plan as planned
 from anydml.schema.enumerations import PaddingMode
 from every_kernel import SOAK
 
-# one row for each width of vectors: rows of one width differ in instructions that no copy uses (test_instructions.py)
+# one for each width of vectors: the others differ in instructions that no copy uses (test_instructions.py)
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 Array = NDArray[Any]
 
 
 @pytest.fixture(autouse=True)
 def _compile_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "SMALL", 0)  # or small outputs, which find most mistakes, would be left to NumPy
+    monkeypatch.setattr(kernels, "SMALL", 0)  # otherwise NumPy would copy small outputs, which find most defects
     monkeypatch.setattr(kernels, "ALONE", 64)
 
 
 def _run(made: copies.Copy, target: targets.Target, source: Array, out: Array) -> int:
-    """The number of pieces it took."""
+    """The number of pieces of the copy, after it was run."""
     steps = made.steps(At("source"), At("out"), At("scratch"))
     scratch = np.zeros(len(steps) * made.scratch, np.uint8)
     sheet = Sheet([[[step] for step in steps]])
@@ -56,7 +56,7 @@ def _window(desc: dml.Slice1, source: NDArray[Any]) -> NDArray[Any]:
 
 
 def _case(rng: random.Random, dtype: np.dtype[Any]) -> tuple[dml.Slice1, Array, Array, Array]:
-    """A desc with a permuted, perhaps padded input and a permuted, perhaps gappy output, in guarded memory."""
+    """A desc with a permuted, perhaps padded input and a permuted output, perhaps with gaps, in guarded memory."""
     rank = rng.randint(1, 5)
     sizes = [rng.choice((1, 2, 3, rng.randint(1, (0, 300, 40, 14, 8, 6)[rank]))) for _ in range(rank)]
     windows = []
@@ -91,7 +91,7 @@ def _kind(desc: dml.Slice1) -> str:
 
 
 def _strides(rng: random.Random, sizes: list[int]) -> list[int]:
-    """Nested strides: a permutation of the dimensions, here and there with a gap."""
+    """Nested strides: a permutation of the dimensions, sometimes with a gap."""
     order = list(range(len(sizes)))
     if rng.random() < 0.4:
         rng.shuffle(order)
@@ -158,7 +158,7 @@ def test_transpositions_of_every_size_around_a_tile(isa: str, dtype: str) -> Non
                     input_window_strides=(backwards, 1),
                 )
                 in_tiles = _kind(desc) == "tiles"
-                if SOAK == 1 and not in_tiles and (row + column) % 3:  # each of which has code of its own
+                if SOAK == 1 and not in_tiles and (row + column) % 3:  # each of these has its own code
                     continue
                 operator = dml.Device(isa=isa, threads=1 + count % 2).compile(desc)
                 assert operator.kernel_name == "copy:compiled"
@@ -196,7 +196,7 @@ def test_streaming_stores_give_the_same_bits(isa: str, monkeypatch: pytest.Monke
 
 
 def _first(columns: slice, n: int, shift: int, size: int) -> int:
-    """The lowest column that x[:, columns][:, shift:] takes."""
+    """The first column that x[:, columns][:, shift:] selects."""
     taken = range(n)[columns][shift:]
     assert len(taken) == size
     return min(taken)
@@ -212,7 +212,7 @@ def test_not_a_number_keeps_its_payload() -> None:
 def test_a_further_shape_of_a_known_kind_compiles_nothing() -> None:
     device = dml.Device(threads=1)
     x = np.zeros((100, 100), np.float32)
-    for n in (100, 45):  # rows that follow one another, and rows that do not: prefetching may differ
+    for n in (100, 45):  # contiguous rows and others, for which prefetching may differ
         dml.slice1(x, (0, 0), (n, n), (1, 2), device=device)
     before = engine.compiled.cache_info().misses
     for n in range(50, 90):
@@ -264,7 +264,7 @@ def test_threads_compile_and_copy_side_by_side(isa: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # a fork beside threads is what is tested
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forks with other threads running are tested
 def test_a_fork_after_use_can_compile_and_copy() -> None:
     x = np.arange(1 << 16, dtype=np.uint16).reshape(256, 256)
     device = dml.Device(threads=2)
@@ -286,7 +286,7 @@ def test_transpositions_past_the_cache(isa: str, dtype: str, monkeypatch: pytest
     assert target is not None
     block = 128 // kind.itemsize, 256 // kind.itemsize
     streamed = 0
-    for rows in (block[0], 2 * block[0], 4 * block[0] - 64 // kind.itemsize):  # output rows are whole cache lines long
+    for rows in (block[0], 2 * block[0], 4 * block[0] - 64 // kind.itemsize):  # output rows are whole cache lines
         for columns in (block[1], block[1] + 1, 2 * block[1] - 3, 3 * block[1]):
             for at_end, threads in ((True, 1), (False, 2)):
                 source, _ = guard_pages.place((rows, columns), (columns, 1), kind, at_end=at_end)
@@ -316,7 +316,7 @@ def test_a_copy_serves_any_two_addresses(isa: str, stream: bool) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 16])
 def test_pieces_of_short_rows_leave_past_the_cache_where_they_belong(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too few rows for the threads are cut within rows: pieces then do not follow one another in the output."""
+    """If there are fewer rows than threads, rows are divided: then pieces are not contiguous in the output."""
     monkeypatch.setattr(copies, "STREAM", 0)
     target = targets.targets()[-1]
     for sizes in ((10, 40), (3, 4, 200), (5, 2, 64), (2, 100, 40)):
@@ -328,7 +328,7 @@ def test_pieces_of_short_rows_leave_past_the_cache_where_they_belong(threads: in
 
 
 def _guarded(x: Array, *, at_end: bool) -> Array:
-    """A copy beside an unmapped page."""
+    """A copy next to an unmapped page."""
     made, _ = guard_pages.place(x.shape, [step // x.itemsize for step in x.strides], x.dtype, at_end=at_end)
     made[...] = x
     return made
@@ -336,7 +336,8 @@ def _guarded(x: Array, *, at_end: bool) -> Array:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_more_dimensions_than_a_kernel_walks(isa: str) -> None:
-    """Each repeated dimension is two: of sixteen, eight are walked by pieces, or by NumPy where these would be too many."""
+    """Each repeated dimension counts twice: of sixteen, eight are divided into pieces, or left to NumPy if these are too
+    many."""
     for threads, sizes, repeats in ((1, (3,) * 8, (2,) * 8), (2, (2, 3, 2, 3, 2, 3, 2, 3), (3, 1, 2, 2, 1, 2, 2, 2))):
         x = np.arange(np.prod(sizes), dtype=np.int16).reshape(sizes)
         y = np.empty([a * b for a, b in zip(sizes, repeats, strict=True)], np.int16)
@@ -357,7 +358,7 @@ def test_more_dimensions_than_a_kernel_walks(isa: str) -> None:
 @pytest.mark.skipif(not guard_pages.AVAILABLE, reason="guard pages are made with mprotect")
 @pytest.mark.parametrize("isa", ISAS)
 def test_compiled_padding_is_numpy_s_and_touches_nothing_else(isa: str, ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strided, "NEAR", 1 << 8)  # so that nearly all outputs are written part by part
+    monkeypatch.setattr(strided, "NEAR", 1 << 8)  # so that nearly all outputs are written in parts
     modes = {"CONSTANT": "constant", "EDGE": "edge", "REFLECTION": "reflect", "SYMMETRIC": "symmetric", "WRAP": "wrap"}
     for case in range(25 * SOAK):
         rng = random.Random(case)
@@ -366,7 +367,7 @@ def test_compiled_padding_is_numpy_s_and_touches_nothing_else(isa: str, ran: Any
         before, after = ([rng.choice((0, 0, 1, 3, 9)) for _ in sizes] for _ in range(2))
         x = _guarded(np.arange(np.prod(sizes)).astype(dtype).reshape(sizes), at_end=rng.random() < 0.5)
         every = list(zip(before, after, strict=True))
-        pad: Any = np.pad  # whose types want one mode at a time
+        pad: Any = np.pad  # typed for one mode at a time
         wanted = pad(x, every, mode=modes[mode], **({"constant_values": 7} if mode == "CONSTANT" else {}))
         y = _guarded(np.zeros_like(wanted), at_end=rng.random() < 0.5)
         x_desc, y_desc = dml.TensorDesc.of(x), dml.TensorDesc.of(y)
@@ -389,7 +390,7 @@ def test_compiled_padding_is_numpy_s_and_touches_nothing_else(isa: str, ran: Any
 @pytest.mark.skipif(not guard_pages.AVAILABLE, reason="guard pages are made with mprotect")
 @pytest.mark.parametrize("isa", ISAS)
 def test_rows_that_take_turns_are_interleaved(isa: str, ran: Any) -> None:
-    """Blocks of an image from channels that are far apart: of every length around a vector, and shorter."""
+    """Blocks of an image from channels that are far apart, with lengths around that of a vector, and shorter."""
     kinds: dict[str, int] = {}
     for case in range(48 * SOAK):
         rng = random.Random(case)

@@ -1,4 +1,4 @@
-"""Elements that are put apart in a constant: a copy after another, on both sides of where copies are compiled."""
+"""Elements that are spread in a constant: one copy after another, with outputs that are compiled and others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CANARY = 0xA5
 
 
 def desc_of(rng: np.random.Generator, data_type: str, sizes: tuple[int, ...]) -> Any:
-    """A slice's gradient, with windows that do not fill the output, and strides of both signs."""
+    """The gradient of a slice, with windows that do not fill the output, and strides of both signs."""
     offsets, windows, strides, given = [], [], [], []
     for n in sizes:
         window = int(rng.integers(max(1, n // 2), n + 1))
@@ -80,10 +80,10 @@ def test_elements_apart_are_matched_by_their_mathematics() -> None:
     ]
     others = (
         select(apart, x.or_else([(i - 1) // 4, j], 7), 8),  # two constants
-        select(apart, x.or_else([(i - 1) // 3, j], 7), 7),  # a quotient by another number
+        select(apart, x.or_else([(i - 1) // 3, j], 7), 7),  # a quotient with another divisor
         select(equal(i % 4, 0), x.or_else([(i - 1) // 4, j], 7), 7),  # a remainder of another index
-        select(both(apart, equal(j % 2, 0)), x.or_else([(i - 1) // 4, j], 7), 7),  # a condition more
-        select(apart, x.or_else([(i - 1) // 4, 0], 7), 7),  # an index that stays
+        select(both(apart, equal(j % 2, 0)), x.or_else([(i - 1) // 4, j], 7), 7),  # a further condition
+        select(apart, x.or_else([(i - 1) // 4, 0], 7), 7),  # an index that does not change
         select(equal((i - 1) % 4, 1), x.or_else([(i - 1) // 4, j], 7), 7),
     )
     for body in others:

@@ -1,4 +1,4 @@
-"""The maps' kernels for Arm, emulated: bit for bit the reference's results, in buffers between inaccessible pages."""
+"""The kernels of maps for Arm, emulated: the reference's bits, in buffers between unmapped pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from map_operators import MAPPED, drawn_for, variants
 from tensors import laid_over
 
 pytestmark = emulated.needed
-GENERIC = ARM[0]  # there is nothing in a map that the other rows do otherwise
+GENERIC = ARM[0]  # maps are the same for the other Arm targets
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -42,7 +42,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def case_of(desc: Desc, inputs: Arrays, seen: Open) -> Case | None:
-    """The case of a desc; None where it is not compiled."""
+    """The case of a desc; None if it is not compiled."""
     (output,) = desc.spec.outputs
     t: TensorDesc = getattr(desc, output.name)
     newest = newest_of(check(desc))
@@ -74,7 +74,7 @@ def judged(
     status: int,
     written: Mapping[str, Bytes],
 ) -> None:
-    """Assert that the output is as it is wanted, but for elements that are listed; these are known by their inputs."""
+    """Assert that all outputs are exact, except for listed elements, which are identified by their inputs."""
     t: TensorDesc = getattr(desc, output)
     left_undecided = np.zeros(t.sizes, bool)
     if pieces:
@@ -103,14 +103,14 @@ def run(recorder: Recorder, cases: list[Case | None], directory: Path) -> None:
 
 
 def test_every_operator(recorder: Recorder, tmp_path: Path) -> None:
-    """One data type of each; in `make soak` all of them."""
+    """One data type of each; in `make soak`, all of them."""
     rng, seen = np.random.default_rng(40), Open()
     cases = []
     for at, operator in enumerate(MAPPED):
         every = [v.desc for v in variants(operator, (3, 1, 1, 23))]
         chosen = every if SOAK > 1 else every[at % len(every) :] + every
         for desc in chosen:
-            # of equal inputs, an element that is listed could not be told from one that is not
+            # if inputs were equal, a listed element could not be distinguished from others
             cases.append(case_of(desc, drawn_for(desc, rng), seen))
             if SOAK == 1 and cases[-1] is not None:
                 break
@@ -134,7 +134,7 @@ def test_layouts(recorder: Recorder, tmp_path: Path) -> None:
             tensors[found.name] = TensorDesc(found.desc.data_type, tuple(sizes), strides=tuple(strides))
         desc: Desc = replace(example, **tensors)
         inputs = drawn_for(desc, np.random.default_rng(case))
-        for name, x in inputs.items():  # as what is repeated reads
+        for name, x in inputs.items():  # as repeated elements are read
             bits_of(x)[...] = bits_of(laid_over(tensors[name], memory_of(tensors[name], x)))
         cases.append(case_of(desc, inputs, seen))
     assert None not in cases

@@ -1,4 +1,4 @@
-"""Compiled casts next to their limits, against the reference, on every instruction set."""
+"""Compiled casts of numbers close to limits, compared with the reference, on every instruction set."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def test_all_halves_widen(isa: str) -> None:
 
 @by_isa
 def test_floats_narrow_to_halves(isa: str) -> None:
-    """Every half, what lies halfway to the next one, and the neighbours of both."""
+    """Every half, the numbers in the middle of two, and the neighbours of both."""
     halves = np.arange(0x7C01, dtype=np.uint16).view(np.float16).astype(np.float32)
-    halves[-1] = 65536  # where the next one would be
+    halves[-1] = 65536  # the number after the largest half
     middle = (halves[:-1] + halves[1:]) / 2
     x = np.concatenate([halves, middle])
     x = np.concatenate([x, np.nextafter(x, np.float32(np.inf)), np.nextafter(x, np.float32(0)), [np.nan, np.inf]]).astype(

@@ -1,4 +1,4 @@
-"""Maps by machine code: the oracle's bits, for every operator and data type, on every instruction set of this machine."""
+"""Maps in machine code: the oracle's bits for every operator and data type, on every instruction set of this machine."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from map_operators import (
 )
 
 COMPILED = "elementwise:compiled"
-# outputs that are compared, of all operators together
+# the number of compared outputs of all operators together
 TRANSCENDENTAL, RATIONAL = (100_000, 1_000_000) if SOAK > 1 else (40_000, 300_000)
-MOST = 40_000  # of a desc at a time
+MOST = 40_000  # the most elements of a desc at a time
 ISAS = [t.name for t in without_dot_products()]
 WITH_INPUTS = {o: any(map(is_transcendental, descs_of_examples(o))) for o in MAPPED if o.spec.inputs}
-"""Whether the values of those that compute something are irrational."""
+"""By operator that computes: whether its values are irrational."""
 
 pytestmark = pytest.mark.skipif(not ISAS, reason="no code is emitted for this processor")
 
@@ -49,7 +49,7 @@ def compiled_on(on: Device, desc: Desc) -> CompiledOperator:
 
 
 def share_of(operator: type[Desc]) -> int:
-    """The outputs of an operator that are to be compared."""
+    """The number of an operator's outputs that are to be compared."""
     if operator not in WITH_INPUTS:
         return 0
     alike = [o for o in WITH_INPUTS if WITH_INPUTS[o] == WITH_INPUTS[operator]]
@@ -58,15 +58,15 @@ def share_of(operator: type[Desc]) -> int:
 
 @pytest.mark.parametrize("operator", MAPPED, ids=lambda operator: operator.spec.name)
 def test_every_operator_and_data_type(operator: type[Desc], ran: Ran, compared: Compared) -> None:
-    """The oracle's bits of every data type, with the examples' attributes and, in `make soak`, with others.
+    """The oracle's bits for every data type, with the examples' attributes and, in `make soak`, with others.
 
-    On one instruction set or another, by turns; in `make soak` on each.
+    Instruction sets take turns; in `make soak`, all are tested.
     """
     rng = np.random.default_rng(33)
     descs = sum(excused(v.desc) is None for v in variants(operator, (1, 3, 1, 67)))
     share = -(-share_of(operator) // max(descs, 1))  # of each desc
     rounds = -(-share // MOST) or 1
-    elements = max(67, -(-share // rounds // 3)) | 1  # in a line, the last vector of which is not full
+    elements = max(67, -(-share // rounds // 3)) | 1  # in a line, whose last vector is not full
     cases = outputs = 0
     turn = MAPPED.index(operator)
     seen: dict[str, set[DataType]] = {}
@@ -79,7 +79,7 @@ def test_every_operator_and_data_type(operator: type[Desc], ran: Ran, compared: 
             continue
         for at in range(rounds):
             drawn = with_other_numbers(v, rng) if at else v
-            if drawn is None or not is_compiled(drawn.desc, isas):  # of a steep function, few numbers are compiled
+            if drawn is None or not is_compiled(drawn.desc, isas):  # steep functions are compiled for few numbers
                 drawn = v
             inputs = drawn_for(drawn.desc, rng)
             outputs += agrees(drawn, inputs, isas, wanted=expected(drawn.desc, inputs))
@@ -96,7 +96,7 @@ def is_compiled(desc: Desc, isas: Sequence[str] = ISAS) -> bool:
 
 
 def agrees(v: Variant, inputs: dict[str, Any], isas: Sequence[str] = ISAS, wanted: dict[str, Array] | None = None) -> int:
-    """Assert that code for instruction sets gives the outputs that are wanted, or else the reference's; their number."""
+    """Assert that code for these instruction sets has the expected outputs, by default the reference's; return their number."""
     (output,) = v.desc.spec.outputs
     want = (wanted or evaluated(v.desc.as_newest(), inputs))[output.name]
     for isa in isas:

@@ -1,4 +1,4 @@
-"""Maps by machine code whose attributes are infinities, NaN, zeros and extreme numbers: the reference's bits."""
+"""Maps in machine code with attributes that are infinities, NaN, zeros and extreme numbers: the reference's bits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not targets(), reason="no code is emitted for th
 
 
 def real(operator: type[Desc]) -> dict[str, list[Any]]:
-    """The attributes of an operator that are real numbers or pairs of them, each with what it may be."""
+    """The attributes of an operator that are real numbers or pairs of them, each with its possible values."""
     pairs = [ScaleBias(a, b) for a, b in product(EXTREME, repeat=2)]
     fields = operator.spec.attributes
     return {f.name: [*EXTREME] for f in fields if f.kind is field.FLOAT or isinstance(f.kind, Scalar)} | {
@@ -39,12 +39,12 @@ def real(operator: type[Desc]) -> dict[str, list[Any]]:
     }
 
 
-# fillings have no elements, and VALUE_SCALE_2D has an attribute for each channel
+# FILL operators have no elements, and VALUE_SCALE_2D has an attribute for each channel
 WITH_NUMBERS = [o for o in MAPPED if real(o) and o.spec.inputs and not any(f.sized_by for f in o.spec.attributes)]
 
 
 def elements(data_type: DataType, inputs: int) -> list[Array]:
-    """Every element beside every other one in up to two inputs, and beside some in further ones."""
+    """Every pair of elements in up to two inputs, with some elements in further ones."""
     one = [s * x for x in ELEMENTS + MORE[data_type] for s in (1.0, -1.0)]
     first, second = np.array(list(product(one, repeat=min(inputs, 2)))).T[[0, -1]].astype(data_type.dtype)
     return [first, second, *(np.roll(first, k) for k in range(1, inputs))][:inputs]
@@ -73,4 +73,4 @@ def test_extreme_attributes(operator: type[Desc], ran: Ran) -> None:
             if legal(made.desc) and {device(isa).cached(compiled_on, made.desc).kernel_name for isa in isas} == {COMPILED}:
                 agrees(made, {t.name: x.reshape(1, 1, 1, -1) for t, x in zip(inputs, columns, strict=True)}, isas)
                 cases += 1
-    ran(cases, SOAK)  # of a steep function, few pairs are compiled
+    ran(cases, SOAK)  # steep functions are compiled for few pairs

@@ -1,4 +1,4 @@
-"""Numbers in machine code: what is said of them holds, against exact fractions, in formulas of every shape."""
+"""Numbers in machine code: their stated properties hold for exact fractions, in formulas of every shape."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ COMMON = ("add", "sub", "mul", "div")
 
 
 def nearest(t: Fraction, precision: int, least: int) -> Fraction:
-    """t rounded half to even to so many bits, multiples of 2^least; a number too large is left."""
+    """t rounded half to even to `precision` bits and multiples of 2^least; a number that is too large is unchanged."""
     if t == 0:
         return t
     exponent = math.floor(abs(t)).bit_length() if abs(t) >= 1 else -(math.ceil(1 / abs(t)).bit_length()) + 1
@@ -93,7 +93,7 @@ def as_half(t: Fraction) -> Fraction | float:
 
 
 def a_formula(rng: random.Random) -> tuple[Formula, tuple[DataType, ...]]:
-    """Some operations of some streams and constants; the last one is what is looked at."""
+    """Some operations on streams and constants; the last one is tested."""
     types = tuple(rng.choice(TYPES) for _ in range(rng.randint(1, 3)))
     nodes = [Node("stream", (), (k, t)) for k, t in enumerate(types)]
     for _ in range(rng.randint(0, 2)):
@@ -119,7 +119,7 @@ def a_formula(rng: random.Random) -> tuple[Formula, tuple[DataType, ...]]:
 
 
 def exact(formula: Formula, inputs: list[Fraction]) -> Fraction | None:
-    """The formula of numbers; None where something in it is no number."""
+    """The exact value of a formula; None if a part of it is not finite."""
     found: list[Any] = []
     for op, args, data in formula:
         x = [found[a] for a in args]
@@ -220,11 +220,11 @@ def judge(
 
 
 def rounded_to_odd(y: float, t: Fraction) -> bool:
-    """Whether y is t, or the odd one of the two float64 about it."""
+    """Whether y is t, or the odd one of the two float64 around t."""
     if Fraction(y) == t:
         return True
     if abs(t) >= Fraction(FAR) or abs(t) <= 1 / Fraction(FAR):
-        return True  # nothing is said
+        return True  # nothing is claimed
     beside = math.nextafter(y, math.inf if t > Fraction(y) else -math.inf)
     between = min(Fraction(y), Fraction(beside)) < t < max(Fraction(y), Fraction(beside))
     return between and int(np.float64(y).view(np.uint64)) & 1 == 1

@@ -1,4 +1,5 @@
-"""Functions of twice float64's precision beside MPFR, and the first stage judged by them on samples of all float32."""
+"""Functions in twice float64's precision, compared with MPFR; and the first stage compared with them on samples of all
+float32."""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ from function_kernels import Doubles, Function, applied, emitted
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 import prove_float64 as prove
 
-BLOCKS, LENGTH = 24, 1 << 10  # consecutive float32 that are judged
+BLOCKS, LENGTH = 24, 1 << 10  # blocks of consecutive float32
 
 
-@cache  # one function, which is compiled once for all arguments
+@cache  # one function object, so that it is compiled once for all arguments
 def part(name: str, tail: bool) -> Function:
-    """The heads or the tails of a function of pairs, of x + x y."""
+    """The head or the tail of a function of pairs, at x + x y."""
 
     def apply(x: Value, y: Value) -> Approximate:
         found = doubled.UNARY[name](x, x * y)
@@ -77,7 +78,7 @@ def test_the_bound_of_a_function_of_pairs_holds(name: str, target: Target) -> No
 
 @cache
 def part_of_two(name: str, tail: bool) -> Function:
-    """The heads or the tails of a function of two pairs, of x + x t and of y + y t."""
+    """The head or the tail of a function of two pairs, at x + x t and y + y t."""
 
     def apply(x: Value, y: Value, t: Value) -> Approximate:
         found = doubled.BINARY[name](Pair(x, x * t), Pair(y, y * t))
@@ -145,13 +146,13 @@ def test_a_bound_that_does_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) ->
     prove.bound.cache_clear()
 
 
-# in `make soak` on all, otherwise on those that differ in more than dot products, of which there are none here
+# in `make soak` all; otherwise those that differ in more than dot products, which functions do not have
 ROWS = X86 + ARM if SOAK > 1 else tuple({(r.architecture, frozenset(r.features) - DOT_PRODUCTS): r for r in X86 + ARM}.values())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.architecture}-{row.name}")
 def test_functions_call_nothing_and_use_what_their_row_has(row: Target) -> None:
-    """Some of LLVM's intrinsics become calls of functions that are not there."""
+    """LLVM would compile some intrinsics to calls of functions that do not exist."""
     forbidden = re.compile("|".join(f"(?:{x})" for x in FORBIDDEN[row.architecture, row.name]))
     calls = re.compile(r"(callq?|jmpq?) (?!\.?LBB)|bl? (?!\.?LBB)")
     kernels = [(f, 1) for f in wide.UNARY.values()] + [(f, 2) for f in wide.BINARY.values()]

@@ -1,4 +1,4 @@
-"""The compiled elementary functions beside MPFR: bounds, limits, zeros; and their polynomials, proven again."""
+"""The compiled elementary functions, compared with MPFR: bounds, limits, zeros; and new proofs of their polynomials."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ import approximations
 
 INF, NAN = math.inf, math.nan
 MPFR = gmpy2.context(precision=150, emax=1 << 40, emin=-(1 << 40))
-PARTS = 600  # arguments of each kind of `arguments`
+PARTS = 600  # the number of arguments of each kind
 every_target = pytest.mark.parametrize("target", without_dot_products(), ids=lambda t: t.name)
 
 
 def by_turns(names: Iterable[str]) -> pytest.MarkDecorator:
-    """Each function on the widest instruction set and on another one, by turns; in `make soak` on all."""
+    """Each function on the widest instruction set and on another one, which take turns; in `make soak` on all."""
     every = without_dot_products()
     others = len(every) - 1
     chosen = [
@@ -80,7 +80,7 @@ def exactly(name: str) -> Callable[..., Any]:
 
 
 def arguments(seed: int) -> Doubles:
-    """Arguments over the whole range, beside zeros, and beside the borders of every reduction."""
+    """Arguments over the whole range, close to zeros, and close to the borders of every range reduction."""
     random = np.random.default_rng(seed)
     n = PARTS
     sign = random.choice([-1.0, 1.0], n)
@@ -109,7 +109,7 @@ def bound(name: str) -> float:
 
 
 def check(name: str, x: tuple[float, ...], value: float, rel: float) -> bool:
-    """Whether a value is compared with its bound; it has to be on the right side where it is not."""
+    """Whether a value has a bound that is compared. A value beyond the range must be on the right side."""
     with gmpy2.context(MPFR):
         exact = exactly(name)(*map(mpfr, x))
         if gmpy2.is_nan(exact):
@@ -158,7 +158,7 @@ def test_limits_and_zeros_are_exact(name: str, target: Target) -> None:
 
 
 def pairs(name: str, seed: int) -> tuple[Doubles, Doubles]:
-    """Pairs of arguments: of any sizes, close to one another, with results of every size, and floats and small integers."""
+    """Pairs of arguments: of all magnitudes, close to each other, with results of all magnitudes, floats and small integers."""
     random = np.random.default_rng(seed)
     a, b = (x[np.abs(x) < 1e290] for x in (arguments(seed), arguments(seed + 1)))
     a, b = a[: min(len(a), len(b))], b[: min(len(a), len(b))]
@@ -204,7 +204,7 @@ def test_limits_of_a_function_of_two_are_those_of_c(name: str, target: Target) -
     with np.errstate(all="ignore"):
         wanted = (np.power if name == "pow" else np.arctan2)(xs, ys)
     if name == "pow":
-        wanted[(xs == 1) | (ys == 0)] = 1  # C makes a NaN of a signaling one
+        wanted[(xs == 1) | (ys == 0)] = 1  # in C, a signaling NaN gives NaN
     within = np.isfinite(wanted) & (np.abs(wanted) > 2.0**-1000) & (np.abs(wanted) < 2.0**1000)
     assert (np.isnan(found) == np.isnan(wanted)).all()
     exact = np.isin(wanted, (0, 1, -1, INF, -INF)) & ~guards
@@ -219,7 +219,7 @@ def test_limits_of_a_function_of_two_are_those_of_c(name: str, target: Target) -
 def test_a_polynomial_is_the_one_that_is_proven(name: str) -> None:
     wanted = approximations.WANTED[name]
     made: Polynomial = getattr(coefficients, name)
-    # of a first stage, which leaves to others what it does not decide
+    # a first stage, which leaves some elements to the second
     least = {"LOG2_NEAR": 2.0**-45, "EXP2_NEAR": 2.0**-38.5}.get(name, 2.0**-46)
     assert approximations.proved(wanted, made.coefficients) <= made.rel < least
     assert (made.low, made.high) == (wanted.low**wanted.step, wanted.high**wanted.step)

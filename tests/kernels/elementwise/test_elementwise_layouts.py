@@ -1,4 +1,4 @@
-"""Maps by machine code in every layout: the reference's bits, between unmapped pages, and nothing else written."""
+"""Maps in machine code with every layout: the reference's bits, between unmapped pages, and nothing else is written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ F32, F16, F64 = DataType.FLOAT32, DataType.FLOAT16, DataType.FLOAT64
 
 pytestmark = pytest.mark.skipif(not ISAS, reason="no code is emitted for this processor")
 every_isa = pytest.mark.parametrize("isa", ISAS)
-# operators and the types of their tensors: of every width, of one to three inputs, with and without a list
+# operators with the types of their tensors: of every width, with one to three inputs, with and without lists
 SAMPLES: tuple[tuple[str, tuple[DataType, ...]], ...] = (
     ("ELEMENT_WISE_ADD", (F32, F32, F32)),
     ("ELEMENT_WISE_POW", (F32, F32, F32)),
@@ -72,7 +72,7 @@ def named(name: str) -> Any:
 
 
 def example_with(name: str, types: tuple[DataType, ...]) -> Desc:
-    """The first example of an operator that has so many tensors, with tensors of these types and one element."""
+    """The first example of an operator that has this many tensors, with tensors of these types and one element."""
     operator = named(name)
     for e in operator.spec.examples:
         example = operator(**e.fields)
@@ -91,7 +91,7 @@ def sizes_of(rng: random.Random) -> list[int]:
 
 
 def nested(rng: random.Random, sizes: list[int]) -> list[int]:
-    """Strides in any order of the dimensions, here and there with a gap."""
+    """Strides in any order of the dimensions, sometimes with a gap."""
     order = list(range(len(sizes)))
     if rng.random() < 0.5:
         rng.shuffle(order)
@@ -112,7 +112,7 @@ def loose(rng: random.Random, sizes: list[int]) -> list[int]:
 
 
 def layout(rng: random.Random, example: Desc) -> Layout:
-    """The desc with sizes and strides drawn, its inputs drawn to hurt, all in buffers of their own between unmapped pages."""
+    """A desc with random sizes and strides, with hostile data, in buffers of their own between unmapped pages."""
     sizes, at_end = sizes_of(rng), rng.random() < 0.5
     generator = np.random.default_rng(rng.randrange(1 << 30))
     (output,) = example.spec.outputs
@@ -185,7 +185,7 @@ def test_any_layout(isa: str, past_cache: bool, ran: Ran, monkeypatch: pytest.Mo
 
 
 def test_outputs_of_any_length_at_any_place(ran: Ran) -> None:
-    """Packed tensors of every length about the width of vectors, at every offset from a cache line's start."""
+    """Packed tensors of every length around the width of vectors, at every offset from the beginning of a cache line."""
     rng, add = np.random.default_rng(5), named("ELEMENT_WISE_ADD")
     cases = 0
     for data_type in (DataType.UINT8, F16, F32):

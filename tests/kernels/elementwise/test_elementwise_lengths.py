@@ -1,4 +1,4 @@
-"""Maps of every length: nothing behind the last element is written, by the stages for what is left open either."""
+"""Maps of every length: nothing after the last element is written, also by the stages for undecided elements."""
 
 from __future__ import annotations
 

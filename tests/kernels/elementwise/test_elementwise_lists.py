@@ -1,4 +1,4 @@
-"""Elements that a compiled map leaves open are listed, decided exactly, and taken up again: no wrong bit, no state left."""
+"""Undecided elements of a compiled map are listed, decided exactly, and stored: results are exact, and no state remains."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ SIZES = (3, 501)
 
 pytestmark = [
     pytest.mark.skipif(not ISAS, reason="no code is emitted for this processor"),
-    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),  # a fork beside threads
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),  # forks with other threads running
 ]
 every_isa = pytest.mark.parametrize("isa", ISAS)
 
 
 class Decided:
-    """Stands in for `undecided.exactly`: it says how many elements came, and may do something before."""
+    """Replaces `undecided.exactly`: counts the elements, and may call a function first."""
 
     def __init__(self) -> None:
         self.real = undecided.exactly
@@ -57,7 +57,7 @@ class Decided:
 
 @pytest.fixture
 def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
-    """The listed elements come to Python, without the finer stage between."""
+    """Listed elements reach Python directly, without the finer stage."""
     made = Decided()
     monkeypatch.setattr(undecided, "exactly", made)
     monkeypatch.setattr(undecided.UndecidedElements, "_finer", lambda self, entries, count: count)
@@ -66,7 +66,7 @@ def decided(monkeypatch: pytest.MonkeyPatch) -> Decided:
 
 @every_isa
 def test_cubes_are_decided_without_python(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ties of FLOAT32, all of which float64 leaves open, come to the stage of twice its precision and no further."""
+    """Ties of FLOAT32, which float64 leaves undecided, reach the stage of twice its precision and no further one."""
     made = Decided()
     monkeypatch.setattr(undecided, "exactly", made)
     inputs, wanted = cubes(np.random.default_rng(8), SIZES)
@@ -77,9 +77,9 @@ def test_cubes_are_decided_without_python(isa: str, monkeypatch: pytest.MonkeyPa
 
 
 def cubes(rng: np.random.Generator, sizes: tuple[int, ...], data_type: DataType = F32) -> tuple[dict[str, Array], Array]:
-    """Numbers and exponents 3, whose powers are all ties between two elements, and these powers half to even."""
+    """Numbers and exponents 3, whose powers are all ties of two elements, and these powers rounded half to even."""
     precision = np.finfo(data_type.dtype).nmant + 1
-    # odd, of so many bits that the cube has one more than the precision
+    # odd, with so many bits that the cube has one more than the precision
     x = rng.choice([k for k in range(1, 999, 2) if k**3 >> precision == 1], sizes)
     wanted = (x.astype(np.float64) ** 3).astype(data_type.dtype)
     arrays = {"input_tensor": x.astype(data_type.dtype), "exponent_tensor": np.full(sizes, 3, data_type.dtype)}
@@ -127,7 +127,7 @@ def test_lists_that_are_full_are_emptied(
 def test_elements_are_listed_with_what_they_are_made_of(
     layout: str, data_type: DataType, isa: str, decided: Decided, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ties here and there among what needs no list, in rows with ends that are no whole vectors."""
+    """Ties among elements that need no list, in rows with ends that do not fill a vector."""
     monkeypatch.setattr(family, "ALONE", 0)
     monkeypatch.setattr(family, "ROOM", 50)
     rng = np.random.default_rng(2)
@@ -254,11 +254,11 @@ def test_a_fork_while_another_thread_decides(decided: Decided, monkeypatch: pyte
             assert (bits(found) == bits(wanted)).all()
 
     assert beside(slow, ready.execute, lambda: in_child(child)) == 0
-    np.testing.assert_array_equal(bits(found), bits(wanted))  # what the parent's thread went on to
+    np.testing.assert_array_equal(bits(found), bits(wanted))  # the result that the parent's thread computed
 
 
 def test_ordinary_numbers_need_no_list(decided: Decided, ran: Ran) -> None:
-    """Of the exponentials of random numbers of FLOAT32, float64 with its bound leaves hardly any open."""
+    """For the exponentials of random FLOAT32, float64 with its bound leaves hardly any element undecided."""
     x = np.random.default_rng(6).standard_normal(200_000).astype(np.float32)
     out, t = np.zeros_like(x), TensorDesc.of(x)
     compiled = Device(threads=1).compile(EXP(input_tensor=t, output_tensor=t))

@@ -1,4 +1,4 @@
-"""Maps are told from what only looks like one, and every element is visited once."""
+"""Which statements are maps and which are not; and every element is visited once."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ def test_a_move_is_a_map_that_stores_bits() -> None:
 
 
 def test_formulas_written_in_two_ways_are_equal() -> None:
-    """Which is what code is kept by."""
+    """They share compiled code."""
     j = each(SIZES)
     assert the_map(nest(I, exp(X[I]) + 1.0)) == the_map(nest(j, exp(X[j]) + 1.0))
     assert hash(the_map(nest(I, exp(X[I]) + 1.0)).formula) == hash(the_map(nest(j, exp(X[j]) + 1.0)).formula)
 
 
 def test_what_is_stored_comes_last() -> None:
-    """Of a formula that ends in a node that others use, too."""
+    """Also if other nodes use the last node of a formula."""
     found = the_map(nest(I, X[I]))
     assert found.formula[-1].op in ("stream", "same")
 
@@ -126,7 +126,7 @@ def test_what_is_no_map(made: Nest, reason: str) -> None:
 
 
 def test_what_is_not_chosen_is_inside_too() -> None:
-    """A joined tensor: of its two halves, one lies outside at every index."""
+    """A joined tensor: at every index, one of its two halves is outside."""
     halves = [Tensor(name, (2, 5), DataType.FLOAT32) for name in "ab"]
     i = each((4, 5))
     joined = nest(i, select(i[0] < 2, halves[0][i], halves[1][i[0] - 2, i[1]]))
@@ -215,7 +215,7 @@ ROUNDED = half_to_even(rounded(X[I] / Y[I], F32))
     (minimum(ROUNDED + Z[I], 255), None),
 ])  # fmt: skip
 def test_what_is_clamped_behind_a_small_integer_is_clamped_before_it(body: Any, bounds: tuple[int, int] | None) -> None:
-    """The same numbers, of any quotient, and no sum that leaves the range in which float32 has all integers."""
+    """The numbers are equal for every quotient, if sums stay in the range in which float32 has all integers."""
     found = the_map(nest(I, body))
     made = combined(found.formula)
     if bounds is None:
@@ -231,7 +231,7 @@ def test_what_is_clamped_behind_a_small_integer_is_clamped_before_it(body: Any, 
 
 
 def clamped(formula: Any, x: float, z: float) -> float:
-    """A formula of this kind in Python, where rounding has given x."""
+    """A formula of this kind in Python; x is the rounded quotient."""
     found: list[float] = []
     for op, args, data in formula:
         a = [found[k] for k in args]

@@ -1,4 +1,4 @@
-"""The second stage of maps: by itself it decides what lies beside a tie by next to nothing, ties, integers, ends of domains."""
+"""The second stage of maps alone decides elements very close to ties, ties, integers, and the ends of domains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from anydml.schema.types import EIGHT
 from every_kernel import SOAK, Ran, without_dot_products
 
 N = 400 * SOAK
-ISAS = [t.name for t in without_dot_products() if t.name != "generic"]  # without fused operations, some quotients stay open
+# without fused operations, some quotients remain undecided
+ISAS = [t.name for t in without_dot_products() if t.name != "generic"]
 INTEGERS = [t for t in EIGHT if t.dtype.kind in "iu"]
 Array = NDArray[Any]
 
@@ -32,7 +33,7 @@ def tensor(data_type: DataType, count: int = N) -> TensorDesc:
 
 
 def decided(desc: Desc, inputs: dict[str, Array], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Assert that code for every instruction set gives the reference's bits, and asks for no element in Python."""
+    """Assert that code for every instruction set has the reference's bits, and leaves no element to Python."""
     (output,) = desc.spec.outputs
     wanted = evaluated(desc.as_newest(), inputs)[output.name]
 
@@ -49,7 +50,7 @@ def decided(desc: Desc, inputs: dict[str, Array], monkeypatch: pytest.MonkeyPatc
 
 
 def tiny(seed: int) -> Array:
-    """Subnormal numbers and those next to them, odd and even, of both signs."""
+    """Subnormal numbers and others close to them, odd and even, of both signs."""
     random = np.random.default_rng(seed)
     words = random.integers(1, 1 << random.integers(2, 25, N)).astype(np.uint32)
     words[: N // 4] = 0x00800000 + random.integers(-3, 4, N // 4).astype(np.uint32)
@@ -111,7 +112,7 @@ def test_quotients_that_are_ties(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> N
 
 @pytest.mark.parametrize("data_type", INTEGERS)
 def test_powers_of_integers(data_type: DataType, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """Beside Python's: modulo the bits; and, of a base with a ScaleBias, as far as the type goes."""
+    """Compared with Python's powers: modulo 2^bits; of a base with a ScaleBias, within the type's range."""
     random = np.random.default_rng(8)
     info = np.iinfo(data_type.dtype)
     x = random.integers(info.min, info.max, N, data_type.dtype, endpoint=True)
@@ -146,7 +147,7 @@ def test_powers_of_integers(data_type: DataType, monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_powers_that_are_exact(data_type: DataType, scale: ScaleBias | None, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """Ties of FLOAT16 and integers, with exponents of eighths, and those that are negative."""
+    """Ties of FLOAT16 and integers, with exponents that are multiples of an eighth, also negative ones."""
     random = np.random.default_rng(9)
     roots = random.integers(1, 24, N)
     eighths = random.choice([1, 2, 4, 8], N)
@@ -171,7 +172,7 @@ STEEP: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", STEEP)
 def test_ends_of_a_domain(name: str, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """Arguments that differ from 1 or -1 by anything down to 2^-149, on both sides, and those that are 1 or -1."""
+    """Arguments at distances of 2^-149 and more from 1 or -1, on both sides, and 1 and -1 themselves."""
     random = np.random.default_rng(10)
     x = (random.standard_normal(N) * 2.0 ** random.integers(-140, 1, N)).astype(np.float32)
     x[::7] = 0
@@ -184,7 +185,7 @@ def test_ends_of_a_domain(name: str, monkeypatch: pytest.MonkeyPatch, ran: Ran) 
 
 
 def test_large_powers_of_numbers_beside_1(monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
-    """e^(x y) for x that float64 does not see beside 1, and y of any size."""
+    """(1 + x)^y, which is about e^(x y), for x so small that float64 loses it beside 1, and y of any magnitude."""
     random = np.random.default_rng(12)
     x = (random.standard_normal(N) * 2.0 ** random.integers(-120, -20, N)).astype(np.float32)
     y = (random.standard_normal(N) * 2.0 ** random.integers(-10, 120, N)).astype(np.float32)

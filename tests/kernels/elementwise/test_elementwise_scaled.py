@@ -1,4 +1,4 @@
-"""FLOAT64 with a ScaleBias, and SHRINK of integers: by machine code, beside exact fractions."""
+"""FLOAT64 with a ScaleBias, and SHRINK of integers: machine code, compared with exact fractions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(isa: str, desc: Desc, x: Array) -> Array:
 
 
 def about(scale: float, bias: float, random: np.random.Generator) -> Array:
-    """Elements of every kind, and those where the sum cancels, lies beside the bias, beside a tie, or at the limits."""
+    """Elements of every kind, and those for which the sum cancels, is close to the bias or to a tie, or is at the limits."""
     x = drawn(random, DataType.FLOAT64, N)
     part, unit = N // 6, bias / scale if math.isfinite(bias) and math.isfinite(scale) and scale else 1.0
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Elements of every type in machine code: halves, all of them; integers beside Python's; and what numbers are stored as."""
+"""Elements of every type in machine code: all halves; integers, compared with Python's; and conversions of results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(not without_dot_products(), reason="no code is e
 
 
 def same_or_nan(found: Array, wanted: Array) -> None:
-    """Equal bits, but for NaN, which may be any."""
+    """Assert equal bits, except for NaN."""
     nan = np.isnan(wanted)
     assert np.isnan(found[nan]).all()
     unsigned = f"u{wanted.itemsize}"
@@ -53,9 +53,9 @@ def test_every_half_is_widened_exactly(target: Target) -> None:
 
 
 def about_halves() -> Array:
-    """Every half as a float32, every middle between two, what lies beside these, and numbers far from all of them."""
+    """Every half as a float32, the numbers in the middle of two, numbers close to these, and distant numbers."""
     positive = np.arange(0x7C01, dtype=np.uint16).view(np.float16).astype(np.float64)
-    positive[-1] = 65536.0  # where the next one would be
+    positive[-1] = 65536.0  # the number after the largest half
     middles = ((positive[1:] + positive[:-1]) / 2).astype(np.float32)
     exact_ones = positive.astype(np.float32)
     about = [exact_ones, middles]
@@ -79,7 +79,7 @@ def test_singles_are_narrowed_half_to_even(target: Target) -> None:
 
 @every_target
 def test_doubles_are_narrowed_by_way_of_odd_singles(target: Target) -> None:
-    """One rounding in all: of what is beside a middle by less than a float32 sees, too."""
+    """Together one rounding, also for numbers whose distance from a middle is lost in float32."""
     with np.errstate(invalid="ignore", over="ignore"):
         singles = about_halves()[::7].astype(np.float64)
         x = np.concatenate([singles, np.nextafter(singles, np.inf), np.nextafter(singles, -np.inf), singles * (1 + 2.0**-30)])
@@ -90,7 +90,7 @@ def test_doubles_are_narrowed_by_way_of_odd_singles(target: Target) -> None:
 
     found = applied(target, half_of, ("double", "i16"), x).view(np.float16).astype(np.float64)
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(found, x.astype(np.float16).astype(np.float64))  # NumPy rounds float64 once
+        np.testing.assert_array_equal(found, x.astype(np.float16).astype(np.float64))  # NumPy rounds float64 directly
     some = np.random.default_rng(0).integers(0, len(x), 2000)
     assert [float(v) for v in found[some]] == [float(as_half(Fraction(float(v)))) for v in x[some]]
 
@@ -183,7 +183,7 @@ def test_integers_are_python_s_modulo_their_type(target: Target, ran: Ran) -> No
     ran(compared, 2000)
 
 
-# --- what numbers are stored as ---
+# --- conversions of results ---
 
 
 @every_target
@@ -224,13 +224,13 @@ def as_stored(t: Fraction, data_type: DataType) -> float:
 
 
 def test_an_infinite_alpha_of_scaled_elu_gives_nan() -> None:
-    """inf * exp(x) - inf, which no rewriting makes anything else."""
+    """inf * exp(x) - inf must not be rewritten."""
     found = dml.activation_scaled_elu(np.array([-2, 1], np.float32), alpha=np.inf, gamma=1)
     assert bits_of_floats(found) == [0x7FC00000, 0x3F800000]
 
 
 def test_zero_and_infinity_times_a_number_that_is_nearly_zero() -> None:
-    """0 and infinity times exp(x) - 1 at an x whose power float64 cannot tell from 1."""
+    """0 and infinity times exp(x) - 1, for x so small that float64 computes exp(x) as 1."""
     found = dml.activation_scaled_elu(np.array([-1e-30, -1], np.float32), alpha=1, gamma=0)
     assert bits_of_floats(found) == [0x80000000, 0x80000000]
     found = dml.activation_scaled_elu(np.array([-1e-30, -1], np.float32), alpha=1, gamma=np.inf)
@@ -244,7 +244,7 @@ def bits_of_floats(x: NDArray[np.float32]) -> list[int]:
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**63 - 512, 2**53 + 1])
 def test_constants_of_64_bits_that_float64_does_not_hold(value: int) -> None:
     output = TensorDesc(DataType.INT64, (64, 64))
-    desc = dml.DiagonalMatrix1(  # a band, of which there would be many copies
+    desc = dml.DiagonalMatrix1(  # a band, whose constants would be copied
         output_tensor=output, value_data_type=DataType.INT64, value=value, diagonal_fill_begin=-30, diagonal_fill_end=31
     )
     compiled = dml.Device("cpu").compile(desc)

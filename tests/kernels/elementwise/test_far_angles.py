@@ -1,4 +1,4 @@
-"""Sines, cosines and tangents of large float32: correctly rounded on every instruction set, nearly all in the first stage."""
+"""Sines, cosines and tangents of large float32: correctly rounded on every instruction set, nearly all by the first stage."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from every_kernel import without_dot_products
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="without LLVM there are no kernels that could be wrong")
 
 Singles = NDArray[np.float32]
-LEAST, MOST = 21, 128  # exponents: float64 reduces smaller arguments, and float32 has no larger ones
-EACH = 60 if SOAK == 1 else 10_000  # arguments of an exponent
+LEAST, MOST = 21, 128  # exponents: smaller arguments are reduced in float64, and float32 has no larger ones
+EACH = 60 if SOAK == 1 else 10_000  # the number of arguments for each exponent
 OPERATORS = {"sin": dml.ElementWiseSin, "cos": dml.ElementWiseCos, "tan": dml.ElementWiseTan}
 
 
 @cache
 def nearest() -> list[float]:
-    """Float32 of every exponent that are nearest to multiples of pi / 2: m 2^s, by the continued fraction of 2^s 2 / pi."""
+    """For every exponent, float32 that are closest to multiples of pi / 2: m 2^s, by the continued fraction of 2^s 2 / pi."""
     with gmpy2.context(precision=600):
         two_over_pi = Fraction(gmpy2.mpq(2 / gmpy2.const_pi()))
     found = set()
@@ -97,7 +97,7 @@ def test_large_angles_are_rounded_once(name: str, isa: str, monkeypatch: pytest.
     exact = np.concatenate([once, once[: x.size - once.size]])
     same = (bits(made[0]) == bits(exact)) | (np.isnan(made[0]) & np.isnan(exact))
     assert same.all(), x[0, ~same][:5]
-    # those next to a multiple, and of the others less than a hundredth
+    # the arguments closest to multiples, and less than a hundredth of the others
     assert sum(left) < 6 * len(nearest()) + x.size // 100
 
 

@@ -1,4 +1,4 @@
-"""FILL_VALUE_SEQUENCE by machine code, whatever its start and its step are: the oracle's bits."""
+"""FILL_VALUE_SEQUENCE in machine code, for any start and step: the oracle's bits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def extremes(data_type: DataType) -> list[float]:
 
 @pytest.mark.parametrize("data_type", TEN, ids=str)
 def test_any_start_and_any_step(data_type: DataType, ran: Ran) -> None:
-    """64-bit integers wrap on the way, which no position may."""
+    """64-bit integers wrap along the sequence, while the positions must not."""
     values = extremes(data_type)
     pairs = list(product(values, values))[:: 1 if SOAK > 1 else 2]
     for k, (start, delta) in enumerate(pairs):

@@ -1,4 +1,4 @@
-"""The order in which the element-wise kernels visit elements: each once, whatever strides."""
+"""The order in which the element-wise kernels visit elements: each once, for any strides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tensors import SETTINGS
 
 @st.composite
 def boxes(draw: st.DrawFn) -> tuple[list[int], list[list[int]]]:
-    """Sizes, and the strides of an input and of an output that is packed but for the order of its dimensions."""
+    """Sizes, and the strides of an input and of an output without gaps, in any order of dimensions."""
     sizes = draw(
         st.lists(st.sampled_from([1, 2, 3, 7, 16, 65, 130, 700]), min_size=1, max_size=4).filter(lambda s: prod(s) < 20000)
     )

@@ -1,4 +1,4 @@
-"""Maps of 4-bit tensors by machine code in every layout: the oracle's bits, and nothing else written."""
+"""Maps of 4-bit tensors in machine code with every layout: the oracle's bits, and nothing else is written."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def called(target: Target, emitter: Any, source: Array, to: Array, first: int, e
 @pytest.mark.skipif(not guard_pages.AVAILABLE, reason="guard pages are made with mprotect")
 @every_target
 def test_any_run_of_bytes_is_unpacked_and_packed(target: Target) -> None:
-    """Of any length and parity, from any byte on: what lies before and behind it stays."""
+    """Of any length and parity, beginning at any byte: bytes before and after it are unchanged."""
     rng = random.Random(3)
     for count in (1, 2, 3, 63, 64, 127, 128, 129, 255, 256, 300, 1001):
         nbytes = -(-count // 2)
@@ -92,7 +92,7 @@ def test_any_run_of_bytes_is_unpacked_and_packed(target: Target) -> None:
         back[:] = 0xA5
         called(target, int4.packed, bytes_, back, first, end, count)
         wanted = source.copy()
-        wanted[count // 2 :] &= 15  # a half that no element is left for
+        wanted[count // 2 :] &= 15  # an unused half byte
         assert (back[first:end] == wanted[first:end]).all()
         assert (back[:first] == 0xA5).all()
         assert (back[end:] == 0xA5).all()
@@ -106,7 +106,7 @@ def divisor(rng: random.Random, n: int) -> int:
 
 
 def buffered(rng: random.Random, t: TensorDesc, elements: Array | None) -> tuple[Array, Array]:
-    """A tensor in a buffer of its own between unmapped pages, and the buffer; of 4 bits, the buffer is what is bound."""
+    """A tensor in a buffer of its own between unmapped pages, and the buffer; if elements have 4 bits, the buffer is bound."""
     at_end = rng.random() < 0.5
     if t.data_type in FOUR_BITS:
         buffer = guard_pages.guarded(t.element_bytes, at_end=at_end)
@@ -224,7 +224,7 @@ def test_what_bytes_do_not_serve_is_refused() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_is_left_open_is_decided_between_the_bytes(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cubes are ties, which fill the lists again and again: the call goes on with what is unpacked anew."""
+    """Cubes are ties, which fill the lists repeatedly: the call continues after it unpacks the elements again."""
     monkeypatch.setattr(family, "ALONE", 0)
     monkeypatch.setattr(family, "ROOM", 1)
     x, y = Tensor("x", SIZES, DataType.INT4), Tensor("y", SIZES, F32)

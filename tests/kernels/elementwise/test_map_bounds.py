@@ -1,7 +1,7 @@
-"""The error bounds of maps: what kernels claim of each element, beside the exact result.
+"""The error bounds of maps: kernels' bounds of each element, compared with the exact result.
 
-Functions are proven over all of their arguments by `tools/prove.py`; these are what formulas make of them.
-`python tests/kernels/elementwise/test_map_bounds.py` prints the table of records.
+Functions alone are proven for all of their arguments by `tools/prove.py`; these are formulas with several operations. `python
+tests/kernels/elementwise/test_map_bounds.py` prints the table of records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Maps of maps: two operators as one kernel have the bits of both, where the first one leaves elements open, too."""
+"""Maps of maps: two operators in one kernel have the bits of both, also if the first one has undecided elements."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from wired_graphs import tensor_of
 
 COUNT = 1024
 KINDS = ("ordinary", "specials", "ties", "wide", "wide", "wide", "small", "wide")
-# beyond 2^21, angles are left open, with any number in their place; and what is undefined, or has limits
+# angles above 2^21, which are undecided, with any value instead; and functions that are undefined or have limits
 ANGLES = ("ELEMENT_WISE_TAN", "ELEMENT_WISE_COS")
 SENSITIVE = (
     *("ACTIVATION_SWISH", "ACTIVATION_GELU", "ACTIVATION_SOFTSIGN", "ACTIVATION_SOFTPLUS", "ELEMENT_WISE_CONSTANT_POW"),
     *("ELEMENT_WISE_LOG", "ELEMENT_WISE_SQRT", "ELEMENT_WISE_ACOSH", "ELEMENT_WISE_ATANH", "ELEMENT_WISE_ASIN"),
 )
-SOME = 24  # pairs of all; in `make soak` 100 times as many
+SOME = 24  # pairs of operators; in `make soak`, 100 times as many
 
 
 def maps(data_type: DataType) -> Iterator[Desc]:
-    """Operators that compute every element from one element of one or two inputs, all of the type; attributes of examples."""
+    """Operators that compute every element from one element of one or two inputs of the type, with attributes of examples."""
     for operator in operators.every():
         name = operator.spec.name
         if not name.startswith(("ELEMENT_WISE", "ACTIVATION", "CAST")) or "SOFTMAX" in name or "HARDMAX" in name:
@@ -61,7 +61,7 @@ def outputs_of(desc: Desc) -> list[str]:
 
 
 def pairs(data_type: DataType) -> Iterator[tuple[Desc, Desc]]:
-    """Operators of the type, each with one that reads it: those with open elements first, then any."""
+    """Operators of the type, each with one that reads it: first those with undecided elements, then any."""
     every = list(maps(data_type))
     first = [d for d in every if tensor_of(d, outputs_of(d)[0]).data_type == data_type]
     angles = [d for name in ANGLES for d in first if d.spec.name == name]
@@ -96,7 +96,7 @@ FOUND: dict[str, tuple[Callable[..., Any], list[list[float]]]] = {
         [[2.0**-23, 2.0**-23, 2.0**-23, 2.0**-23], [2.0**-20, -(2.0**-21), 1.5 * 2.0**-20, 0.125]],
     ),
 }
-"""Functions that gave other bits once they were fused, each with its arguments."""
+"""Functions that had other bits after a fusion, each with its arguments."""
 
 
 @pytest.mark.parametrize("name", FOUND)

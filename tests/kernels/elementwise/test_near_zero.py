@@ -1,4 +1,4 @@
-"""HARD_SWISH and SCALED_TANH of tiny arguments, half of which are next to a tie: decided where they are computed."""
+"""HARD_SWISH and SCALED_TANH of tiny arguments, half of which are close to ties: decided by the first stage."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CASES = {
 
 
 def tiny(seed: int) -> NDArray[np.float32]:
-    """Subnormal numbers, those of all small exponents with few digits and with many, and the ends of what counts as tiny."""
+    """Subnormal numbers, numbers with small exponents and few or many digits, and the largest ones that count as tiny."""
     rng = np.random.default_rng(seed)
     exponents = rng.integers(-149, -20, 600)
     x = np.concatenate(
@@ -93,7 +93,7 @@ def test_tiny_arguments_are_rounded_once(name: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_hard_swish_of_integers_is_decided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fifth of them are ties, which float64 holds."""
+    """A fifth of them are ties, which float64 represents exactly."""
     left: list[int] = []
 
     def counting(_: UndecidedElements, entries: NDArray[np.int64], count: int) -> int:

@@ -1,4 +1,4 @@
-"""Functions in pairs of float32: they decide what float64 decides, with the same result, and too small margins are seen."""
+"""Functions in pairs of float32: results are those of float64, and margins that are too small are found."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ every_target = pytest.mark.parametrize("target", SERVED, ids=lambda t: t.name)
 
 
 def arguments(seed: int) -> prove_pairs.Words:
-    """The bits of all kinds of arguments: any, of size one, beside multiples of a 64th of log 2, and special ones."""
+    """The bits of all kinds of arguments: any, of magnitude one, close to multiples of log 2 / 64, and special ones."""
     random = np.random.default_rng(seed)
     n = 1 << 15
     near = random.integers(-4400, 4400, n) * (np.log(2) / 64) * (1 + random.integers(-4, 5, n) * 2.0**-24)
     edges = [77, 78, 87.3, 88.7, 103.9, 104, 126, 0, 1, np.inf, np.nan, 2**-149, 2**-126, 2**-60, 2**-9, 9.1, 20]
-    edges += [2**-90, 3.9375, 5.625]  # of erf and GELU
+    edges += [2**-90, 3.9375, 5.625]  # limits of erf and GELU
     steps = np.concatenate([s * np.array(edges) * (1 + k * 2.0**-23) for k in range(-40, 41) for s in (1, -1)])
     values = [random.standard_normal(n) * s for s in (0.01, 1, 8)] + [near, 1 + near * 2.0**-10, steps]
     with np.errstate(all="ignore"):
@@ -148,7 +148,7 @@ def test_an_operator_in_pairs_gives_the_bits_of_the_reference(name: str, n: int)
 
 @every_function
 def test_code_for_wide_vectors_calls_nothing_but_its_stages(name: str) -> None:
-    """Every row of the table, on a machine that lacks it as well."""
+    """For every target of the table, also those that this machine does not have."""
     for target in X86[1:]:
         lanes = lanes_in_pairs(target)
         layouts = (CONTIGUOUS, CONTIGUOUS)

@@ -1,4 +1,4 @@
-"""Powers of float32 in pairs: what they decide is MPFR's power, rounded once; that is nearly all of usual data."""
+"""Powers of float32 in pairs: the decided ones are MPFR's power rounded once, and of usual data nearly all are decided."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ F32 = DataType.FLOAT32
 POW = maps.formula((Node("stream", (), (0, F32)), Node("stream", (), (1, F32)), Node("pow", (0, 1), None)))
 SERVED = [t for t in without_dot_products() if paired_powers.serves(Body(t))]
 NEAREST = gmpy2.context(precision=24)
-COUNT = 4096  # of each kind
+COUNT = 4096  # the number of elements of each kind
 Floats = NDArray[np.float32]
 
 
@@ -39,7 +39,7 @@ def kinds() -> dict[str, tuple[Floats, Floats]]:
     made = {
         "usual": (np.exp(normal()), normal()),
         "beside one": (1 + normal() * 2.0 ** -random.integers(1, 22, COUNT), normal() * 2.0 ** random.integers(0, 22, COUNT)),
-        # beside the borders of the table's cells
+        # close to the borders of the table's cells
         "borders": (
             (np.arange(COUNT) % 64 + 1) / 64 * (1 + random.integers(-3, 4, COUNT) * 2.0**-24),
             normal() * 2.0 ** random.integers(-9, 6, COUNT),
@@ -58,7 +58,7 @@ def kinds() -> dict[str, tuple[Floats, Floats]]:
 
 
 def decided(target: Target, x: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """The elements that pairs store, and the lanes in which these are decided."""
+    """The elements that pairs store, and the lanes in which they are decided."""
     layouts = (CONTIGUOUS,) * 3
     key = MapKey(POW, False, False, (F32,) * 3, layouts, 0, lanes_in_pairs(target), False, ("paired",), True)
     code = engine.compiled(emit.emitted, target, key)
@@ -72,7 +72,7 @@ def decided(target: Target, x: Floats, y: Floats) -> tuple[Floats, NDArray[np.bo
 
 
 def wrong(target: Target, x: Floats, y: Floats) -> tuple[int, int]:
-    """Counts of the powers that are decided, and of those among them that are not the nearest float32."""
+    """The number of decided powers, and the number of those that are not the nearest float32."""
     out, sure = decided(target, x, y)
     with NEAREST:
         exact = [float(gmpy2.mpfr(float(a)) ** gmpy2.mpfr(float(b))) for a, b in zip(x[sure], y[sure], strict=True)]

@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_QUANTIZED_LINEAR_ADD: sums of scaled bytes that float32 estimates, against integers and the reference."""
+"""ELEMENT_WISE_QUANTIZED_LINEAR_ADD: sums of scaled bytes, estimated in float32, compared with integers and the reference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 PAIRS = np.stack(np.meshgrid(np.arange(256), np.arange(256), indexing="ij")).reshape(2, 1, 1, 256, 256).astype(np.uint8)
 SMALLEST, LARGEST = 2.0**-149, 3.4e38
 SCALES = (
-    (1 / 16, 6 / 255, 6 / 255),  # every 32nd quotient is next to a tie
+    (1 / 16, 6 / 255, 6 / 255),  # every 32nd quotient is close to a tie
     (0.1, 0.1, 0.2),  # every second one is a tie
     (1.0, 1.0, 2.0),
     (8.0, 0.125, 1.0),
@@ -56,7 +56,7 @@ def desc_of(inputs: dict[str, Array], output: TensorDesc) -> dml.ElementWiseQuan
 
 
 def summed(inputs: dict[str, Array], dtype: Any, **how: Any) -> Array:
-    """The output, of which every byte was something else before."""
+    """The output, whose bytes were all different before."""
     output = np.full(inputs["a_tensor"].shape, 0x55, dtype)
     compiled = dml.Device("cpu", **how).compile(desc_of(inputs, TensorDesc.of(output)))
     assert compiled.kernel_name == "elementwise:compiled"

@@ -1,4 +1,5 @@
-"""Results that are known without being computed: whole groups of special, tiny and far arguments, and of integers far out."""
+"""Results that are known without being computed: for whole groups of special, tiny and large arguments, and of large
+integers."""
 
 from __future__ import annotations
 
@@ -37,19 +38,20 @@ OPERATORS: dict[str, type[Desc]] = {
 
 
 def of(words: NDArray[np.uint32]) -> Floats:
-    """The numbers of these bits, and those with the other sign."""
+    """The numbers with these bits, and their negatives."""
     return np.concatenate([words, words | np.uint32(1 << 31)]).astype(np.uint32).view(np.float32)
 
 
 def arguments() -> Floats:
-    """Groups that are all special, subnormal, tiny, beside ties, or at the ends from which results are limits."""
+    """Groups of numbers that are all special, subnormal, tiny, close to ties, or around the arguments from which results are
+    limits."""
     random = np.random.default_rng(7)
     near = np.arange(-32, 32)
     ends = [x for e in settled.ENDS.values() for x in (e.low, e.high) if np.isfinite(x)]
     ends += [settled.TINY, settled.NEAR, settled.QUADRATIC, settled.ERF_TINY, 2.0**-126, 2.0**-125]
     groups: list[NDArray[Any]] = [np.repeat(np.array([0, 0x7F800000, 0x7FC00000, 0x7F800001], np.uint32), 32)]
     groups += [np.float32(abs(end)).view(np.uint32) + near for end in ends]
-    groups += [random.integers(1, 1 << 25, 256), random.integers(0, 1 << 31, 1024)]  # the least ones, and any
+    groups += [random.integers(1, 1 << 25, 256), random.integers(0, 1 << 31, 1024)]  # the smallest ones, and any
     few = random.integers(1, 64, 512) * 2.0 ** -random.integers(20, 30, 512).astype(float)
     groups.append(few.astype(np.float32).view(np.uint32))
     return of(np.concatenate([np.maximum(g, 1) if i else g for i, g in enumerate(groups)]).astype(np.uint32))
@@ -76,7 +78,7 @@ def formula_of(desc: Desc) -> Formula:
 
 
 def beside_others() -> Floats:
-    """The same among ordinary numbers, of which the next level decides as many as pairs leave open."""
+    """The same among ordinary numbers, of which the next level decides as many as pairs leave undecided."""
     random = np.random.default_rng(9)
     ordinary = random.standard_normal(3000).astype(np.float32) * 5
     return random.permutation(
@@ -100,7 +102,7 @@ def test_results_that_are_known(name: str, draw: Callable[[], Floats]) -> None:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_what_is_known_stays_where_its_group_is_computed_again(name: str) -> None:
-    """Known results that the next level leaves open, among arguments of any size that pairs leave open."""
+    """Known results that the next level leaves undecided, among arguments of any magnitude that pairs leave undecided."""
     random = np.random.default_rng(9)
     known = random.permutation(arguments())[:2000]
     others = np.where(random.integers(0, 2, 4000), random.uniform(-20, 20, 4000), 10 ** random.uniform(-12, 2, 4000))
@@ -120,7 +122,7 @@ def test_powers_that_are_known() -> None:
     x, y = (v.ravel() for v in np.meshgrid(one, one))
     bases = random.integers(0, 1 << 32, 4000, dtype=np.uint32).view(np.float32)
     steep = bases[np.abs(bases) > 0]
-    with np.errstate(all="ignore"):  # powers about 2^128 and 2^-150
+    with np.errstate(all="ignore"):  # powers around 2^128 and 2^-150
         sizes = np.log2(np.abs(steep).astype(float))
         about = random.choice([127.9, 128, 128.1, 129.9, 130.1, -149.5, -150, -150.5, -152.1], steep.size) / sizes
     far = random.integers(0, 1 << 32, bases.size, dtype=np.uint32).view(np.float32)
@@ -153,7 +155,7 @@ def test_formulas_that_are_something_else() -> None:
 
 @pytest.mark.parametrize("operator", [dml.ElementWiseFloor, dml.ElementWiseCeil])
 def test_integers_beside_what_is_half_between_two_floats(operator: type[Desc], monkeypatch: pytest.MonkeyPatch) -> None:
-    """4097 * 5001 has 25 bits; what is added lies within one."""
+    """4097 * 5001 has 25 bits; the added numbers are below one."""
 
     def asked(*given: object) -> Floats:
         raise AssertionError(f"{given} is left to Python")

@@ -1,4 +1,5 @@
-"""Subnormal elements, and others that Intel's processors are slow with: their groups go another way, to the same results."""
+"""Subnormal elements, and others with which Intel's processors are slow: other code computes their groups, with equal
+results."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ SCALES: dict[str, NDArray[Any]] = {
     "scale_tensor": np.full((1, COUNT), 0.1, np.float32),
     "zero_point_tensor": np.zeros((1, COUNT), np.int8),
 }
-Case = tuple[Desc, str, dict[str, NDArray[Any]]]  # the name of the input with slow elements, and other inputs
+Case = tuple[Desc, str, dict[str, NDArray[Any]]]  # a desc, the name of its input with slow elements, and other inputs
 OPERATIONS: dict[str, Case] = {
     "leaky relu": (dml.ActivationLeakyRelu(input_tensor=T, output_tensor=T, alpha=0.3), "input_tensor", {}),
     "recip": (dml.ElementWiseRecip(input_tensor=T, output_tensor=T), "input_tensor", {}),
@@ -74,7 +75,7 @@ def run(isa: str, desc: Desc, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
 
 
 def slow_data() -> list[Floats]:
-    """Elements that are subnormal, or make subnormal results: all, some, few, and beside zeros and infinities."""
+    """Elements that are subnormal, or have subnormal results: all, some, few, and among zeros and infinities."""
     random = np.random.default_rng(3)
     tiny = (random.standard_normal((1, COUNT)) * 10.0 ** random.integers(-45, -18, (1, COUNT))).astype(np.float32)
     far = (random.standard_normal((1, COUNT)) * 10.0 ** random.integers(1, 39, (1, COUNT))).astype(np.float32)
@@ -100,7 +101,7 @@ def test_results_are_rounded_once(name: str) -> None:
 @pytest.mark.usefixtures("own_code")
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operations_on_slow_elements_are_those_of_float64(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is stored instead of a group that is computed in float64 shows which ones are."""
+    """The bits that are stored instead of a group in float64 show which groups these are."""
 
     def mark(target: Target, key: MapKey) -> tuple[str, list[str]]:
         key = key._replace(lanes=target.vector_bytes // 4)
@@ -126,7 +127,7 @@ def test_operations_on_slow_elements_are_those_of_float64(name: str, monkeypatch
         group = int(marked(x).sum())
         assert marked(x)[:group].all()
         assert 16 <= group <= 64
-        # after a group with some, all of the next one is looked at, and then a few elements again
+        # after a group with slow elements, all of the next one is checked, and later only a few elements
         x[0, [group + 3, 3 * group + 3]] = SUBNORMAL
         assert marked(x)[: 2 * group].all()
         assert not marked(x)[2 * group :].any()
@@ -136,7 +137,7 @@ def test_operations_on_slow_elements_are_those_of_float64(name: str, monkeypatch
 @pytest.mark.usefixtures("own_code")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_slow_elements_are_settled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of subnormal arguments, and those so far out that a tail is subnormal, pairs of float32 decide nothing."""
+    """For subnormal arguments, and those so large that a tail is subnormal, pairs of float32 decide nothing."""
 
     def mark(_: str, streams: list[Value]) -> tuple[Value, Value]:
         (x,) = streams

@@ -1,4 +1,4 @@
-"""Elements at places that data name: NumPy's results, within guard pages, and nothing written where an index names no place."""
+"""Elements at indices that are data: NumPy's results, between guard pages, and nothing is written if an index is invalid."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 Rng = random.Random
 CANARY = 0xA5
 Case = tuple[str, dict[str, Any], dict[str, Any], Callable[..., Array]]
-"""An operator, the sizes of its tensors, its attributes with the indices, and NumPy's result of the other inputs and these."""
+"""An operator, the sizes of its tensors, its attributes with the indices, and a function with NumPy's result."""
 
 pytestmark = pytest.mark.skipif(not guard_pages.AVAILABLE, reason="guard pages are made with mprotect")
 
@@ -49,7 +49,7 @@ def desc_of(name: str, sizes: dict[str, tuple[int, ...]], element: str, index: s
 
 
 def strides_of(sizes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Here and there with a gap behind a row, as the sizes have it."""
+    """Strides with a gap after each row; None, so packed ones, for some sizes."""
     if math.prod(sizes) % 3:
         return None
     found, step = [], 1
@@ -60,7 +60,7 @@ def strides_of(sizes: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def indices(rng: Rng, sizes: tuple[int, ...], limits: tuple[int, ...] | int, index: str) -> Array:
-    """Indices of axes, of which the last dimension may hold several; signed ones from both ends."""
+    """Indices of axes, several of them in the last dimension if it is a tuple; signed ones may count from the end."""
     most = np.broadcast_to(np.array(limits), sizes)
     least = -most if index.startswith("I") else np.zeros_like(most)
     values = np.random.default_rng(rng.getrandbits(32)).integers(least, most)
@@ -204,7 +204,7 @@ def test_elements_are_those_that_indices_name(
 
 
 def indexed(name: str, desc: Any) -> Any:
-    """The sizes that indices are below: one, or one for each of a tuple's."""
+    """The limits of the indices: one size, or one for each index of a tuple."""
     if name == "MAX_UNPOOLING":
         return math.prod(desc.output_tensor.sizes)
     sizes = desc.input_tensor.sizes
@@ -212,7 +212,7 @@ def indexed(name: str, desc: Any) -> Any:
 
 
 def refuses(operator: Any, inputs: dict[str, Array], output: Array, buffer: Array, limits: Array, rng: Rng) -> None:
-    """An index that names no place is an error, and nothing is written."""
+    """An invalid index is an error, and nothing is written."""
     named = inputs["indices_tensor"]
     at = tuple(rng.randrange(n) for n in named.shape)
     limit = int(np.broadcast_to(limits, named.shape)[at])
@@ -227,7 +227,7 @@ def refuses(operator: Any, inputs: dict[str, Array], output: Array, buffer: Arra
 
 
 def test_positions_in_sorted_lines_are_those_of_a_stable_sort(ran: Any) -> None:
-    """NumPy's sort of keys and positions in one number, beside Python's of the numbers, NaN above infinity."""
+    """NumPy's sort of keys and positions in one integer, compared with Python's sort of the numbers; NaN is above infinity."""
     count = 0
     for case in range(60 * SOAK):
         rng = np.random.default_rng(case)
@@ -251,7 +251,7 @@ def test_positions_in_sorted_lines_are_those_of_a_stable_sort(ran: Any) -> None:
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_random_words_are_compiled(isa: str, threads: int) -> None:
-    """More words than a thread's share, from counters that carry, in order and otherwise; and the state afterwards."""
+    """More words than one thread's share, from counters with carries, in order and otherwise; and the state afterwards."""
     operator: Any = operators.find("RANDOM_GENERATOR")
     low = (2**32 - 9, 2**32 - 1, 2**32 - 1, 2**32 - 1)
     for case, sizes in enumerate(((1,), (3, 7), (1, 2, 5, 13), (5, 40_000))):
@@ -284,7 +284,7 @@ def test_random_words_follow_any_counter() -> None:
 
 
 def test_without_a_rule_about_data_indices_are_left_to_others() -> None:
-    """An index that is out of range leaves ONE_HOT's line without On, and is no error."""
+    """With an index that is out of range, a line of ONE_HOT has no On; this is not an error."""
     operator: Any = operators.find("ONE_HOT")
     desc = operator(
         indices_tensor=TensorDesc(DataType.UINT64, (3, 1)),
@@ -301,7 +301,7 @@ def test_without_a_rule_about_data_indices_are_left_to_others() -> None:
 
 
 def test_indices_that_may_name_no_place_are_left_to_others() -> None:
-    """ONE_HOT sets an element where an index names it, and no rule says that indices lie within the axis."""
+    """ONE_HOT sets an element if its index is valid, and no rule requires that indices are within the axis."""
     indices, values, output = (TensorDesc(t, n) for t, n in (("UINT32", (3, 1)), ("FLOAT32", (1, 2)), ("FLOAT32", (3, 4))))
     desc = dml.OneHot(indices_tensor=indices, values_tensor=values, output_tensor=output, axis=1)
     assert not isinstance(displaced(stated(desc)), str)

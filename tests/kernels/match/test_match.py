@@ -1,4 +1,4 @@
-"""Patterns of statements: what is an affine index, a move, a product, and what looks like one and is none."""
+"""Patterns of statements: affine indices, moves and products, and statements that resemble them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MACHINE = Machine(None, 1)
 
 
 def value(e: Expr, at: dict[Variable, int]) -> int:
-    """An index, by another way than the one that is tested."""
+    """The value of an index, computed independently of the tested code."""
     if e.op == "variable":
         return at[e.data]
     if e.op == "constant":
@@ -62,7 +62,7 @@ INDICES = each((7, 5, 3))
 EXPRESSIONS = st.recursive(
     st.sampled_from(list(INDICES)),
     lambda inner: st.one_of(
-        st.tuples(inner, st.integers(-4, 4).filter(bool)).map(lambda p: p[0] * p[1]),  # 0 * i is the number 0, and no index
+        st.tuples(inner, st.integers(-4, 4).filter(bool)).map(lambda p: p[0] * p[1]),  # 0 * i is the number 0, and not an index
         st.tuples(inner, inner | st.integers(-9, 9)).map(lambda p: p[0] + p[1]),
         st.tuples(st.integers(-9, 9), inner).map(lambda p: p[0] - p[1]),
         inner.map(lambda e: -e),
@@ -127,7 +127,7 @@ def names_of(families: Any, desc: Any) -> dict[str, Lowered | Built | Refused]:
 
 
 def moved(found: list[Move], inputs: dict[str, np.ndarray[Any, Any]], outputs: dict[str, Any]) -> None:
-    """Element by element."""
+    """Compare the moves with the operator's outputs, element by element."""
     for m in found:
         for at in np.ndindex(*m.sizes):
             place = tuple(f + i for f, i in zip(m.first, at, strict=True)) if not m.places else reached(m.first, m.places, at)
@@ -141,7 +141,7 @@ def moved(found: list[Move], inputs: dict[str, np.ndarray[Any, Any]], outputs: d
 
 
 def reached(first: Sequence[int], steps: Sequence[Sequence[int]], at: Sequence[int]) -> tuple[int, ...]:
-    """The index that a box's index leads to."""
+    """The index of a tensor for an index of a box."""
     return tuple(s + sum(i * step[d] for i, step in zip(at, steps, strict=True)) for d, s in enumerate(first))
 
 
@@ -191,7 +191,7 @@ def test_an_index_that_is_divided_is_cut() -> None:
         Move("x", "y", (0,), (3, 1), (0, 0, 0), ((1, 0, 0), (0, 0, 0)), ((4,), (1,))),
         Move("x", "y", (1,), (3, 3), (0, 0, 0), ((0, 0, 0), (0, 0, 0)), ((4,), (1,))),
     ]
-    # divisors beyond the size, and 1, cut nothing
+    # a divisor above the size, or 1, divides nothing
     assert moves({"y": move((i,), x[[i // 12, i // 13, i % 1]])}) == [
         Move("x", "y", (0,), (12,), (0, 0, 0), ((0, 0, 0),)),
     ]
@@ -267,7 +267,7 @@ def test_sums_up_to_a_place_are_no_rows() -> None:
         operator = named(name)
         for example in operator.spec.examples:
             assert rows(stated(operator(**example.fields))) == "the condition on a row's elements depends on the row's index"
-    logarithm = named("ACTIVATION_LOG_SOFTMAX1")  # which leaves out the largest element, wherever it is
+    logarithm = named("ACTIVATION_LOG_SOFTMAX1")  # which skips the largest element, wherever it is
     assert not isinstance(rows(stated(logarithm(**logarithm.spec.examples[0].fields))), str)
 
 
@@ -305,7 +305,7 @@ def test_roles_are_found_by_structure(name: str, index: int) -> None:
 
 
 def rewritten(change: Any) -> tuple[Statement, Any]:
-    """The quantised example with another body, made by `change` of (i, k, read), where `read` takes a name and indices."""
+    """The quantised example with another body, which `change` makes from (i, k, read); `read` takes a name and indices."""
     checked = checked_of("QUANTIZED_LINEAR_MATRIX_MULTIPLY", 1)
     tensors = {name: Tensor(name, t.sizes, t.data_type) for name, t in checked.tensors.items()}
     m, n = each(checked.desc.output_tensor.sizes)
@@ -336,7 +336,7 @@ def test_the_same_mathematics_in_another_order_is_the_same_product() -> None:
         statement, checked = rewritten(lambda *given_parts, form=form: form(*parts(*given_parts)))
         found.append(product(problem_of(checked, statement)))
     assert not isinstance(found[0], str)
-    # scales of one element each: by structure, either may be A's
+    # of two scales with one element, either may be A's
     assert {x.scale_names for x in found if not isinstance(x, str)} == {found[0].scale_names}
     assert len([x for x in found if not isinstance(x, str)]) == len(forms)
 
@@ -368,7 +368,7 @@ def test_factors_that_do_not_lie_as_a_product_s_are_refused() -> None:
 
 
 def test_scales_that_no_data_rule_is_about_are_left_to_the_reference() -> None:
-    """The kernel looks at its scales and calls what is 0 unfit, which only a data rule can explain."""
+    """The kernel treats scales of 0 as invalid, which needs a data rule."""
     checked = checked_of("QUANTIZED_LINEAR_MATRIX_MULTIPLY")
     statement = stated(checked.desc)
 
@@ -380,7 +380,7 @@ def test_scales_that_no_data_rule_is_about_are_left_to_the_reference() -> None:
     assert product(Problem(statement, checked.tensors)) == "no data rule says that scales are finite and not 0"
 
 
-# --- who takes what ---
+# --- which kernel takes what ---
 
 
 def test_every_table_ends_with_the_reference_and_gives_each_family_by_its_name() -> None:

@@ -1,4 +1,4 @@
-"""Nests of reductions: compiled, beside the oracle, in layouts of any kind and within guard pages, on data drawn to hurt."""
+"""Compiled nests of reductions, compared with the oracle: any layout, guard pages, hostile data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_nests_are_exact_and_write_nothing_else(name: str, ran: Any) -> None:
         rng = np.random.default_rng([at, *name.encode()])
         desc, inputs = nest_cases.case(name, rng, hostile_data.KINDS[at % len(hostile_data.KINDS)])
         made = dml.Device("cpu", isa=ISAS[at % len(ISAS)], threads=1 + at % 2).compile(desc)
-        if made.kernel_name != NAME:  # of one place, or one element, some are of other families
+        if made.kernel_name != NAME:  # descs with one position or one element may belong to other families
             continue
         compiled_ += 1
         wanted = expected(desc, inputs)
@@ -102,7 +102,7 @@ def run(desc: Any, x: Array, **device: Any) -> Array:
 def test_all_threads_give_the_same_bits_where_many_elements_are_open(
     monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf
 ) -> None:
-    """An image of large and small magnitudes, whose sums are left open, on lists that are soon full."""
+    """An image of large and small magnitudes, whose sums are undecided, with lists that are soon full."""
     monkeypatch.setattr(family, "ROOM", 4)
     monkeypatch.setattr(family, "ALONE", 1)
     decided = calls_of(undecided, "_decide")
@@ -125,7 +125,7 @@ def test_a_long_call_is_taken_up_where_it_paused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf) -> None:
-    """Rows between pauses are counted by the turns of the loops whose ends are found within the call."""
+    """The number of rows between pauses follows from the turns of loops, whose ends are known in the call only."""
     pauses = calls_of(undecided, "_decide")
     monkeypatch.setattr(family, "BUDGET", 4000)
     x = np.random.default_rng(3).standard_normal((1, 40, 5, 5)).astype(np.float32)
@@ -147,11 +147,11 @@ def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, calls_of
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_calls_pause_within_a_row(monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf, isa: str, threads: int) -> None:
-    """Elements of many terms each: a vector of them is computed, and the next call goes on behind it."""
+    """Elements with many terms: one vector of them is computed, and the next call continues after it."""
     pauses = calls_of(undecided, "_decide")
     monkeypatch.setattr(family, "BUDGET", 100)
     monkeypatch.setattr(family, "ALONE", 1)
-    monkeypatch.setattr(rows, "LONGEST", 4)  # of longer ones, this family has the sums
+    monkeypatch.setattr(rows, "LONGEST", 4)  # longer sums belong to other families
     x = np.random.default_rng(3).standard_normal((2, 45, 70)).astype(np.float32)
     x[1, 3:9, 2] = np.inf, -np.inf, np.nan, 1e30, 2.0**-149, -0.0
     desc = dml.Reduce(
@@ -169,7 +169,7 @@ def test_calls_pause_within_a_row(monkeypatch: pytest.MonkeyPatch, calls_of: Cal
         y[...] = 85
         bound.execute()
         np.testing.assert_array_equal(bits(y), bits(expected(desc, {"input_tensor": x})["output_tensor"]))
-        assert len(pauses) >= 4  # rows of 45 elements, of which at most eight are computed side by side
+        assert len(pauses) >= 4  # rows of 45 elements, of which at most eight are computed together
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -177,7 +177,7 @@ def test_calls_pause_within_a_row(monkeypatch: pytest.MonkeyPatch, calls_of: Cal
     ("bias", "beta"), [(2, -2000), (0.5, 1999), (-2, 2001), (-0.5, 1999), (1e30, -37.5), (3, 700), (0, 0.75)]
 )
 def test_what_is_divided_by_a_power_beyond_float64(isa: str, bias: float, beta: float) -> None:
-    """A power that float64 has as 0 is none: 0 / 2^-2000 is 0, and infinity / 2^2000 is infinite."""
+    """A power that is 0 in float64 is not 0: 0 / 2^-2000 is 0, and infinity / 2^2000 is infinite."""
     x = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, -3, 0], np.float32).reshape(8, 1, 1, 1)
     t = TensorDesc.of(x)
     desc = dml.LocalResponseNormalization(
@@ -191,7 +191,7 @@ def test_what_is_divided_by_a_power_beyond_float64(isa: str, bias: float, beta: 
 
 
 def test_ties_of_bytes_are_decided_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights in twelfths: every seventh output or so is halfway between integers, and exactly so."""
+    """Weights in twelfths: about every seventh output is exactly halfway between integers."""
     monkeypatch.setattr(undecided, "_decide", lambda *_: pytest.fail("an element was left open"))
     x = np.random.default_rng(2).integers(0, 256, (1, 1, 12, 12)).astype(np.uint8)
     desc = resized(x, 6.0)
@@ -225,7 +225,7 @@ def test_integers_of_64_bits_are_compared_as_what_they_are(data_type: str, how: 
 
 @pytest.mark.parametrize("kind", hostile_data.KINDS)
 def test_outputs_in_the_place_of_any_input(kind: str) -> None:
-    """Elements that bounds leave open are decided of those that were there before."""
+    """Undecided elements are decided with the inputs that were there before."""
     rng = np.random.default_rng(hostile_data.KINDS.index(kind))
     inputs = {name: hostile_data.values("FLOAT32", (5, 13), rng, kind) for name in nest_cases.MOMENTS}
     outputs = ["output_parameters_tensor", "output_first_moment_tensor", "output_second_moment_tensor"]
@@ -245,7 +245,7 @@ def test_outputs_in_the_place_of_any_input(kind: str) -> None:
 
 
 def frame(assembly: str) -> int:
-    """The bytes that the code takes of the stack, in frames of 128 bytes or more."""
+    """The bytes of the stack that the code uses, in frames of 128 bytes or more."""
     taken = re.findall(r"^\s+(?:subq\s+\$(\d+), %rsp|sub\s+sp, sp, #(\d+)(, lsl #12)?)", assembly, re.MULTILINE)
     sizes = [int(x or y) << (12 if shift else 0) for x, y, shift in taken]
     return sum(n for n in sizes if n >= 128) + ((1 << 32) if "chkstk" in assembly else 0)
@@ -253,7 +253,7 @@ def frame(assembly: str) -> int:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_no_kernel_takes_more_than_a_page_of_the_stack(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs of many operations are made anew, with loops for what was written out, and in fewer lanes."""
+    """Programs with many operations are compiled again, with loops instead of unrolled code, and in fewer lanes."""
     rng = np.random.default_rng(8)
     seen: list[bool] = []
     within = engine.within
@@ -271,7 +271,7 @@ def test_no_kernel_takes_more_than_a_page_of_the_stack(isa: str, monkeypatch: py
         assert dml.Device("cpu", isa=isa).compile(desc).kernel_name == NAME
         assert seen.pop()
     target = targets.targets()[-1]
-    if target.name == isa and target.vector_bytes > 16:  # of narrower registers, all fits a page at once
+    if target.name == isa and target.vector_bytes > 16:  # with narrower registers, everything fits in a page at once
         assert False in seen
 
 
@@ -284,7 +284,7 @@ def test_a_new_batch_compiles_nothing() -> None:
     assert counts[0] == counts[1] == counts[2]
 
 
-# --- what is taken, and what is not ---
+# --- what is taken, and what is refused ---
 
 
 def test_what_has_no_program_says_why() -> None:
@@ -302,7 +302,7 @@ def test_what_has_no_program_says_why() -> None:
 
 
 def test_sums_of_integers_under_conditions_that_may_be_open_are_refused() -> None:
-    """The end of a loop that is an element: of NaN, or of a number beyond all integers, nothing is known."""
+    """The end of a loop is an element: its integer is not known for NaN, or for a number beyond all integers."""
     tensors = {"x": TensorDesc("INT32", (4, 40)), "y": TensorDesc("FLOAT32", (4,)), "z": TensorDesc("INT32", (4,))}
     x, y = (Tensor(name, tensors[name].sizes, tensors[name].data_type) for name in "xy")
     (i,), k = each((4,)), each((40,), "k")

@@ -1,4 +1,5 @@
-"""Nests whose rows are added up first, and whose terms are listed: beside the oracle, on elements near and far apart."""
+"""Nests whose rows are summed first, and whose terms are listed, compared with the oracle, with elements of equal and very
+different magnitudes."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def bits(x: Array) -> Array:
 
 @pytest.fixture
 def shapes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The shapes of the kernels that are compiled, or found to have been."""
+    """The keys of the kernels that are compiled, or found in the cache."""
     seen: list[Any] = []
     within = engine.within
 
@@ -47,7 +48,7 @@ def elements(kind: str, sizes: tuple[int, ...], dtype: str, rng: np.random.Gener
         "near": x,
         "whole": np.round(x * 3),
         "above": np.maximum(x, 0),
-        "below": -np.maximum(x, 0),  # with many a -0
+        "below": -np.maximum(x, 0),  # with many -0
         "far": np.where(rng.random(sizes) < 0.1, x * 2.0**-60, x),
         "odd": np.where(rng.random(sizes) < 0.03, rng.choice([np.inf, -np.inf, np.nan, -0.0], sizes), x),
         "least": x * (2.0**-147 if dtype == "float32" else 2.0**-22),
@@ -99,7 +100,7 @@ def test_rows_are_added_up_exactly(isa: str, shapes: list[Any], ran: Any) -> Non
         desc = resized(x, (1.0, 1.0, scale, across))
         wanted = expected(desc, {"input_tensor": x})["output_tensor"]
         found = run(desc, x, isa=isa, threads=1 + at % 2)
-        # weights of many digits are none that integers are added up by
+        # weights with many digits cannot be summed as integers
         assert shapes[-1].separable is not None or (x.dtype.kind != "f" and scale * 2 % 1)
         np.testing.assert_array_equal(bits(found), bits(wanted), err_msg=f"case {at}: {desc}")
         outputs += found.size
@@ -107,7 +108,7 @@ def test_rows_are_added_up_exactly(isa: str, shapes: list[Any], ran: Any) -> Non
 
 
 def test_rows_of_channels_in_the_last_dimension_are_added_up(shapes: list[Any]) -> None:
-    """NHWC, as strides say it: the elements of a vector are channels, and each is read in one place of a sum of rows."""
+    """NHWC, by strides: a vector has the elements of channels, each of which is read at one position of a sum of rows."""
     rng = np.random.default_rng(3)
     x = np.ascontiguousarray(rng.standard_normal((1, 5, 6, 19)).astype(np.float32)).transpose(0, 3, 1, 2)
     desc = resized(x, (1.0, 1.0, 2.0, 1.5), strides=(10 * 9 * 19, 1, 9 * 19, 19))
@@ -121,7 +122,7 @@ def test_rows_of_channels_in_the_last_dimension_are_added_up(shapes: list[Any]) 
 
 
 def test_columns_that_lie_further_apart_than_was_expected(monkeypatch: pytest.MonkeyPatch, shapes: list[Any]) -> None:
-    """They are not in the vectors that are permuted, and computed term by term."""
+    """Columns outside of the permuted vectors are computed term by term."""
     monkeypatch.setattr(family, "NEAR", 100)
     x = np.random.default_rng(4).standard_normal((3, 40)).astype(np.float32)
     desc = resized(x, (2.0, 0.35))
@@ -130,7 +131,7 @@ def test_columns_that_lie_further_apart_than_was_expected(monkeypatch: pytest.Mo
 
 
 def test_no_element_of_rows_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every sixteenth sum or so is halfway between two floats, and known to be."""
+    """About every sixteenth sum is halfway between two floats, and known to be."""
     monkeypatch.setattr(undecided, "_decide", lambda *_: pytest.fail("an element was left open"))
     rng = np.random.default_rng(5)
     for kind in ("near", "whole"):
@@ -160,7 +161,7 @@ def test_ties_of_means_of_few_elements_are_known(dtype: str) -> None:
 
 
 def regions(rng: np.random.Generator, channels: int, kind: str, dtype: str) -> tuple[Any, dict[str, Array]]:
-    """Means of samples of regions, of which some lie on elements, some between them and some outside."""
+    """Means of samples of regions, some of which are at elements, some between them, and some outside."""
     image = elements(kind, (2, channels, 7, 9), dtype, rng)
     corners = rng.uniform(-3, 10, (5, 4))
     corners[::2] = np.round(corners[::2])
@@ -201,7 +202,7 @@ def test_listed_terms_are_added_up_exactly(isa: str, kind: str, shapes: list[Any
 
 
 def test_open_elements_are_decided_of_what_is_there_now(calls_of: CallsOf) -> None:
-    """The functions that decide them are made once, and keep nothing of the arrays that they read before."""
+    """The functions that decide them are made once, and do not keep arrays of an earlier call."""
     decided = calls_of(undecided, "_decide")
     rng = np.random.default_rng(6)
     x = np.empty((1, 1, 5, 7), np.float32)

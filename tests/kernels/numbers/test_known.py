@@ -1,4 +1,4 @@
-"""What is known of numbers holds for exact numbers: every rule of `Known`, on values that its operands allow."""
+"""The known properties of numbers hold for exact numbers: every rule of `Known`, with values that the operands allow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sample = tuple[Known, Fraction]
 
 @st.composite
 def samples(draw: st.DrawFn) -> Sample:
-    """A range whose ends are float64, some of what else is true of a value in it, and the value."""
+    """A range with float64 ends, some further properties of a value in it, and the value."""
     exponent = draw(EXPONENTS)
     t, *ends = sorted(draw(st.lists(MANTISSAS, min_size=3, max_size=3)), key=abs)
     ends = sorted([t, *ends]) if draw(st.booleans()) else sorted([t, t, ends[0]])
@@ -91,7 +91,7 @@ def test_roots_of_squares(root: Sample, known: bool) -> None:
 @given(a=samples(), data_type=st.sampled_from([DataType.FLOAT32, DataType.FLOAT16]))
 @settings(deadline=None, max_examples=200)
 def test_roundings(a: Sample, data_type: DataType) -> None:
-    """The number that a tensor holds is within what is known of it, or infinite."""
+    """The number that a tensor has is within its known range, or infinite."""
     with np.errstate(over="ignore"):
         made = float(data_type.dtype.type(float(a[1])))
     if math.isinf(made):

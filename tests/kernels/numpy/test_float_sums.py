@@ -1,4 +1,4 @@
-"""Sums of floats in NumPy, exactly, and squares about a mean that are multiplied out: beside fractions and the oracle."""
+"""Exact sums of floats in NumPy, and expanded squares of differences from a mean: compared with fractions and the oracle."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_squares_about_a_number_are_multiplied_out_where_it_is_the_same_for_all(
 
 @pytest.mark.parametrize("kind", hostile_data.KINDS)
 def test_a_normalisation_by_the_reference_is_the_oracle_s(kind: str, ran: Any) -> None:
-    """Rows that are long enough for sums in NumPy, with infinities and NaN in some, and of zeros alone."""
+    """Rows that are long enough for sums in NumPy, some with infinities and NaN, and rows of zeros."""
     operator: Any = operators.find("MEAN_VARIANCE_NORMALIZATION1")
     rng = np.random.default_rng(len(kind))
     t, one = TensorDesc(DataType.FLOAT32, (4, 90)), TensorDesc(DataType.FLOAT32, (1, 90))

@@ -1,4 +1,4 @@
-"""The kernels of running sums, of order and of reversed lines for Arm, emulated: bit for bit the oracle's results."""
+"""The kernels of running sums, sorting and reversed lines for Arm, emulated: the oracle's bits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from emulated import Bytes, Case, Recorder, steps_of
 from tensors import laid_over
 
 pytestmark = emulated.needed
-GENERIC = ARM[0]  # there is nothing in these that the other rows of the table do otherwise
+GENERIC = ARM[0]  # these kernels are the same for the other Arm targets
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def described(name: str) -> Any:
 
 
 def sums() -> list[Case]:
-    """Lines side by side and contiguous ones, from both ends, some of which turn to groups."""
+    """Lines in several columns and contiguous ones, from both ends, some of which are summed in groups."""
     cases = []
     for at, (sizes, axis) in enumerate((((3, 70), 1), ((70, 7), 0), ((2, 5, 33), 1), ((40, 3), 0)) * 2):
         rng = np.random.default_rng(at)
@@ -79,7 +79,7 @@ def sums() -> list[Case]:
 
 
 def orders() -> list[Case]:
-    """Lines that are sorted as a whole, and of which candidates are selected; and lists."""
+    """Lines that are sorted completely, and lines from which candidates are selected; and lists."""
     cases = []
     for at, (n, k) in enumerate(((130, 3), (60, 60), (20, 7))):
         rng = np.random.default_rng(at)

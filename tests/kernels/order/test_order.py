@@ -1,4 +1,5 @@
-"""The first elements of sorted lines, and lists of what is not 0: compiled, beside the oracle, within guard pages."""
+"""The first elements of sorted lines, and lists of nonzero elements: compiled, compared with the oracle, between guard
+pages."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def desc_of(rng: np.random.Generator, data_type: str, n: int, k: int) -> Any:
 @pytest.mark.skipif(not guard_pages.AVAILABLE, reason="guard pages are made with mprotect")
 @pytest.mark.parametrize("isa", ISAS)
 def test_the_first_of_sorted_lines_are_those_of_the_oracle(isa: str, ran: Any) -> None:
-    """Lines that are sorted as a whole, by insertion and by digits, and lines of which candidates are selected."""
+    """Lines that are sorted completely, by insertion and by digits, and lines from which candidates are selected."""
     outputs = 0
     lengths = ((1, 1), (7, 3), (40, 40), (41, 41), (70, 1), (130, 5), (257, 16), (300, 300), (531, 40), (96, 90))
     for case in range(40 * SOAK):

@@ -1,4 +1,4 @@
-"""Lines whose first elements are reversed: rows, contiguous lines and single elements, within guard pages."""
+"""Lines whose first elements are reversed: rows, contiguous lines and single elements, between guard pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anydml.schema.statement import move
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 CANARY = 0xA5
-# sizes, axis, and the order of the dimensions in memory; where lengths are the same for all features, they are broadcast
+# sizes, axis, and the order of the dimensions in memory; lengths that are equal for all features are broadcast
 CASES = [
     ((3, 40, 33), 1, (0, 1, 2), True),
     ((40, 3, 70), 0, (0, 1, 2), True),

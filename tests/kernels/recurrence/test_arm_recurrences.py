@@ -1,4 +1,4 @@
-"""The recurrences' kernels for Arm, emulated: bit for bit the reference's results, in buffers between inaccessible pages."""
+"""The kernels of recurrences for Arm, emulated: the reference's bits, in buffers between unmapped pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from anydml.kernels.reference import evaluated
 from emulated import Bytes, Case, Recorder, steps_of
 
 pytestmark = emulated.needed
-GENERIC = ARM[0]  # there is nothing in a row that the other rows of the table do otherwise
+GENERIC = ARM[0]  # recurrences are the same for the other Arm targets
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def bytes_of(array: Any) -> Bytes:
 
 
 def case_of(desc: Any, seed: int) -> Case:
-    """One of data that leave nothing open."""
+    """The case of a desc, with data that leave nothing undecided."""
     made = family.lower(problem_of(check(desc)), Machine(None, 1))
     assert isinstance(made, Lowered), made
     inputs, outputs = filled(desc, np.random.default_rng(seed))

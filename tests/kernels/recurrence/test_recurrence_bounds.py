@@ -1,4 +1,4 @@
-"""The bounds of a recurrence's sums: what the kernel has in its scratch after a step, beside exact sums."""
+"""The bounds of a recurrence's sums: the kernel's scratch after a step, compared with exact sums."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ Array = NDArray[Any]
 
 
 def of_place(place: SteppedElement, inputs: dict[str, Any], units: int, terms: int) -> Array:
-    """Weights, by unit and term."""
+    """The weights, by unit and term."""
     array = inputs[place.name]
     start, unit, term = (np.array(x) for x in (place.start, place.unit, place.term))
     return np.array([[array[tuple(start + j * unit + k * term)] for k in range(terms)] for j in range(units)], np.float64)
 
 
 def exactly(rows: Array, weights: Array) -> Array:
-    """Sums of products that float64 holds, rounded once."""
+    """Sums of products that float64 represents exactly, rounded once."""
     return np.array([[math.fsum((row * weight).tolist()) for weight in weights] for row in rows])
 
 
 class Step:
-    """The first step of a desc: a plan, and what its call has left in the scratch."""
+    """The first step of a desc: its plan, and the scratch after its call."""
 
     def __init__(self, desc: Any, inputs: dict[str, Any], outputs: dict[str, Any], isa: str) -> None:
         found, checked = recurrence(meaning(desc)), check(desc)
@@ -63,13 +63,13 @@ class Step:
         self.memory = memory[start : start + made.scratch // 8 * 8]
 
     def floats(self, name: str, count: int) -> Array:
-        """Numbers of the scratch from where an argument says."""
+        """Numbers of the scratch, beginning at the address of an argument."""
         first = self.numbers[name].offset
         found: Array = self.memory[first : first + 8 * count].view(np.float64)
         return found
 
     def source(self, n: int, blocks: int) -> tuple[Array, Array]:
-        """Sums of a source, by block, sequence and unit, and their bounds."""
+        """The sums of a source, by block, sequence and unit, and their bounds."""
         row, block = self.numbers[f"sums_row{n}"] // 8, self.numbers[f"block{n}"] // 8
         sums = self.floats(f"sums{n}", row * self.sequences).reshape(self.sequences, row)
         columns = self.floats(f"columns{n}", row)
@@ -90,14 +90,14 @@ def test_sums_are_within_their_bounds(name: str, isa: str, sequences: int, ran: 
     desc = plain(name, 1, sequences, width, hidden)
     rng = np.random.default_rng(sequences)
     inputs, outputs = filled(desc, rng)
-    for array in inputs.values():  # of magnitudes far apart, half of which cancel
+    for array in inputs.values():  # very different magnitudes, half of which cancel
         array *= np.ldexp(np.float32(1), rng.integers(-6, 3, array.shape))
         array.reshape(-1)[1::2] = -array.reshape(-1)[: array.size // 2 * 2 : 2]
     step = Step(desc, inputs, outputs, isa)
     read = inputs["input_tensor"][0, 0].astype(np.float64)
     before = inputs["hidden_init_tensor"][0, 0].astype(np.float64)
     compared, used = 0, 0.0
-    gate = np.zeros((sequences, hidden), WIDE)  # the second one of a GRU
+    gate = np.zeros((sequences, hidden), WIDE)  # the second gate of a GRU
     for n, (source, places) in enumerate(step.planner.blocks.items()):
         weights = [of_place(p, inputs, hidden, step.planner.terms[source]) for p in places]
         sums, bounds = step.source(n, len(places))
@@ -115,5 +115,5 @@ def test_sums_are_within_their_bounds(name: str, isa: str, sequences: int, ran: 
         assert (bounds < 2.0**-30 * (np.abs(rows).sum() + 1)).all()
         used = max(used, float((off / bounds).max()))
         compared += off.size
-    assert used > 2.0**-12  # they are not too large either
+    assert used > 2.0**-12  # the bounds are not too large
     ran(compared, sequences * hidden * 6)

@@ -1,7 +1,7 @@
-"""The error bounds of a recurrence's elements: what kernels claim of each element of a step, beside the exact result.
+"""The error bounds of a recurrence's elements: kernels' bounds of each element of a step, compared with the exact result.
 
-A step of LSTM makes its outputs of the states that it has stored, which are records in a probe: so these are of its states.
-`python tests/kernels/recurrence/test_recurrence_elements.py` prints the table of records.
+LSTM computes outputs from states that it has stored, which are records in a probe; so its bounds are of states. `python
+tests/kernels/recurrence/test_recurrence_elements.py` prints the table of records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ FUNCTIONS = {"RNN": ("TANH",), "GRU": ("SIGMOID", "TANH"), "LSTM": ("SIGMOID", "
 
 
 def step(name: str, make: Any = normal, size: float = 1.0, width: int = 9, *, hidden: int = 5, **how: Any) -> Case:
-    """One step of many sequences; size: a factor of the inputs. weights: how they are made."""
+    """One step of many sequences. make, weights: functions that make the inputs and the weights; size: a factor of the
+    inputs."""
     weights, functions = how.pop("weights", normal), how.pop("functions", FUNCTIONS[name])
     found: Any = operators.find
     descs = [found(f"ACTIVATION_{function}")() for function in functions]
@@ -50,7 +51,7 @@ def step(name: str, make: Any = normal, size: float = 1.0, width: int = 9, *, hi
         fields | dict(activation_descs=descs), inputs,
         lambda inputs: (1, 1, inputs["input_tensor"].shape[2], hidden),
         kept=("weight_tensor", "recurrence_tensor", "bias_tensor"),
-        open=0.8 if functions == ("RELU",) else 0.1,  # what is 0 is decided by its sign
+        open=0.8 if functions == ("RELU",) else 0.1,  # an element that is 0 is decided by its sign
         output="output_cell_single_tensor" if name == "LSTM" else "output_single_tensor", shaped=shaped,
         told=fields | dict(activation_descs=[(f"ACTIVATION_{function}", {}) for function in functions]),
     )  # fmt: skip

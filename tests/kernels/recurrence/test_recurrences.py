@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: compiled, beside the oracle, within guard pages, on data drawn to hurt, and taken up where they stop."""
+"""Compiled RNN, GRU and LSTM, compared with the oracle: guard pages, hostile data, and calls that continue after a stop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from drawn_contractions import activations, named, pick
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 COMPILED = "recurrence:compiled"
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
-GATES = {"RNN": (1, 1), "GRU": (3, 2), "LSTM": (4, 3)}  # in the weights, and functions
+GATES = {"RNN": (1, 1), "GRU": (3, 2), "LSTM": (4, 3)}  # gates in the weights, and functions
 NEEDED = ("input_tensor", "weight_tensor", "recurrence_tensor")
 CANARY = 0xA5
 Rng = np.random.Generator
@@ -72,7 +72,7 @@ def results(name: str, directions: int, steps: int, sequences: int, hidden: int)
 
 
 def laid_out(rng: Rng, data_type: DataType, sizes: tuple[int, ...], *, output: bool) -> TensorDesc:
-    """A tensor with gaps and with its dimensions in any order; an input perhaps with elements that repeat."""
+    """A tensor with gaps and any order of dimensions; elements of an input may repeat."""
     if rng.random() < 0.5:
         return TensorDesc(data_type, sizes)
     strides, step = [0] * len(sizes), 1
@@ -117,7 +117,7 @@ def drawn(name: str, rng: Rng) -> Any:
 
 
 def placed(desc: Any, rng: Rng, *, at_end: bool) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
-    """Inputs, and outputs with their buffers, that end or begin at a page that is not there."""
+    """Inputs, and outputs with their buffers, directly before or after an unmapped page."""
     inputs, outputs, buffers = {}, {}, []
     written = {f.name for f in desc.spec.outputs}
     for found in desc.tensors():
@@ -132,7 +132,7 @@ def placed(desc: Any, rng: Rng, *, at_end: bool) -> tuple[dict[str, Any], dict[s
 
 
 def fill(desc: Any, inputs: Arrays, rng: Rng, kind: str) -> None:
-    """Write data into inputs, where they lie."""
+    """Write data into the inputs."""
     for field, array in inputs.items():
         t = getattr(desc, field)
         lengths = t.data_type == DataType.UINT32
@@ -140,7 +140,7 @@ def fill(desc: Any, inputs: Arrays, rng: Rng, kind: str) -> None:
 
 
 def untouched(array: NDArray[Any], buffer: NDArray[np.uint8]) -> bool:
-    """Whether nothing but the elements was written."""
+    """Whether only elements were written."""
     array.view(f"u{array.itemsize}")[...] = int.from_bytes([CANARY] * array.itemsize, "little")
     return bool((buffer == CANARY).all())
 
@@ -173,7 +173,7 @@ def test_states_have_the_oracles_bits(isa: str, name: str, ran: Any) -> None:
 
 
 def plain(name: str, steps: int, sequences: int, width: int, hidden: int, direction: str = "FORWARD", **fields: Any) -> Any:
-    """A desc of packed FLOAT32 with all tensors, without lengths."""
+    """A desc of packed FLOAT32 with all tensors except lengths."""
     directions = 2 if direction == "BIDIRECTIONAL" else 1
     sizes = tensors(name, directions, steps, sequences, width, hidden) | results(name, directions, steps, sequences, hidden)
     made = {field: TensorDesc(DataType.FLOAT32, size) for field, size in sizes.items()}
@@ -192,7 +192,7 @@ def filled(desc: Any, rng: Rng, scale: float = 0.5) -> tuple[dict[str, Any], dic
 @needs_code
 @pytest.mark.parametrize("name", GATES)
 def test_many_sequences_and_steps_are_the_same_on_every_instruction_set(name: str) -> None:
-    """In tiles of all heights, cut into chunks of steps, and shared by threads."""
+    """In tiles of all heights, divided into chunks of steps, and shared by threads."""
     rng = np.random.default_rng(5)
     for sequences, hidden in ((1, 70), (3, 40), (18, 24))[:: 1 + (SOAK == 1)]:
         desc = plain(name, 40, sequences, 33, hidden, "BIDIRECTIONAL" if sequences == 3 else "BACKWARD")
@@ -210,7 +210,7 @@ def test_many_sequences_and_steps_are_the_same_on_every_instruction_set(name: st
 
 
 def linear(name: str) -> dict[str, Any]:
-    """Functions by which all is exact: of small integers, states are ties again and again."""
+    """Functions with which everything is exact: states of small integers are often ties."""
     half = named("ACTIVATION_LINEAR")(alpha=0.5, beta=0.25)
     return dict(activation_descs=[half] * GATES[name][1])
 
@@ -219,7 +219,7 @@ def linear(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("isa", dict.fromkeys((ISAS[0], ISAS[-1])) if ISAS else ())
 @pytest.mark.parametrize("name", ["GRU", "LSTM", "GRU with other functions"])
 def test_what_bounds_leave_open_is_decided_in_machine_code(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With bounds that are far too large, nearly all elements go there, and none to the reference."""
+    """With bounds that are far too large, nearly all elements reach the finer stage, and none the reference."""
     monkeypatch.setattr(plan, "ONE", 2.0**-30)
     left: list[int] = []
     monkeypatch.setattr(Deciding, "_exactly", lambda self, *arguments: left.append(len(arguments[3])))
@@ -246,7 +246,7 @@ def test_what_bounds_leave_open_is_decided_in_machine_code(name: str, isa: str, 
 @needs_code
 @pytest.mark.parametrize("name", GATES)
 def test_what_no_bound_decides_is_the_references(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the finer stage, and stopped after every operation besides, the same bits come."""
+    """Without the finer stage, and with stops after every operation, the bits are the same."""
     desc = plain(name, 4, 3, 3, 5, **linear(name))
     rng = np.random.default_rng(4)
     inputs, outputs = filled(desc, rng)
@@ -271,7 +271,7 @@ def test_a_call_that_was_broken_off_begins_anew(monkeypatch: pytest.MonkeyPatch)
     bound = dml.Device("cpu").compile(desc).bind(**inputs, **outputs)
     bound.execute()
     first = {field: bits(x).copy() for field, x in outputs.items()}
-    monkeypatch.setattr(plan, "MOST", 1)  # it stops after every operation
+    monkeypatch.setattr(plan, "MOST", 1)  # stops after every operation
     stopping = dml.Device("cpu").compile(desc).bind(**inputs, **outputs)
     decide, calls = Deciding.__call__, []
 
@@ -292,7 +292,7 @@ def test_a_call_that_was_broken_off_begins_anew(monkeypatch: pytest.MonkeyPatch)
         np.testing.assert_array_equal(bits(x), first[field])
 
 
-# in quick tests, where frames are the largest, and another processor's; other rows are like one of these
+# in quick tests, the target with the largest frames, and another processor's; the others resemble one of these
 NAMES = ("avx512bw", "dotprod") if SOAK == 1 else ("generic", "avx2", "avx512bw")
 ROWS = [row for row in X86 + ARM if row.name in NAMES]
 
@@ -327,7 +327,7 @@ def test_code_is_of_its_row_and_takes_less_than_a_page_of_the_stack(row: Target,
             assert called <= own
 
 
-# --- what is one, and what only looks like one ---
+# --- which statements are recurrences ---
 
 T, R, B, J = 3, 1, 2, 4
 F32 = DataType.FLOAT32
@@ -412,7 +412,7 @@ def test_what_is_no_recurrence_is_said_to_be_none() -> None:
 
 @needs_code
 def test_what_is_out_of_bounds_is_refused() -> None:
-    """A statement may read what a tensor does not have, if only a rule of its operator is missing."""
+    """A statement may read outside of a tensor if its operator lacks a rule."""
     from anydml.kernels.recurrence.family import lower
 
     desc = plain("RNN", 2, 1, 1, 1)

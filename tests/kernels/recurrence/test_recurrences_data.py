@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM on data as layers have them: the oracle's bits, from machine code alone."""
+"""RNN, GRU and LSTM on data that resemble those of layers: the oracle's bits, from machine code only."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def made(
     hidden: int = HIDDEN,
     **options: Any,
 ) -> Any:
-    """A desc of packed tensors with all inputs, or all but lengths."""
+    """A desc of packed tensors with all inputs, lengths only if `lengths`."""
     directions = 2 if options.get("direction") == "BIDIRECTIONAL" else 1
     shape = name, directions, STEPS, SEQUENCES
     sizes = tensors(*shape, WIDTH, hidden) | results(*shape, hidden)
@@ -61,7 +61,7 @@ def made(
 
 
 def agree(desc: Any, compiled: Any, rng: Rng, kind: str) -> int:
-    """Assert that all states have the oracle's bits; how many there are."""
+    """Assert that all states have the oracle's bits; return their number."""
     written = {f.name for f in desc.spec.outputs}
     inputs, outputs = {}, {}
     for found in desc.tensors():
@@ -109,7 +109,7 @@ def test_other_functions_agree_on_every_kind(name: str, ran: Ran) -> None:
     ran(compared, 10 * len(KINDS))
 
 
-# functions, and whether they are the gates' alone: states grow, cancel and become infinite
+# functions, and whether only gates have them: states grow, cancel and become infinite
 GIVEN: dict[str, tuple[str, bool, dict[str, Any]]] = {
     "RELU": ("GRU", True, dict(data_type=DataType.FLOAT32)),
     "ELU": ("GRU", False, dict(data_type=DataType.FLOAT32, direction="BACKWARD")),
@@ -121,7 +121,7 @@ GIVEN: dict[str, tuple[str, bool, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("function", GIVEN)
 def test_other_gates_are_hardly_ever_left_to_python(function: str, ran: Ran) -> None:
-    """One state in a hundred at most: of GELU, squares may be beyond 2^200."""
+    """At most one state in a hundred: squares of GELU may be above 2^200."""
     number, (name, alone, options) = list(GIVEN).index(function), GIVEN[function]
     rng = np.random.default_rng(number)
     given = named(f"ACTIVATION_{function}")()

@@ -1,4 +1,4 @@
-"""The rows' kernels for Arm, emulated: bit for bit the reference's results, in buffers between inaccessible pages."""
+"""The kernels of rows for Arm, emulated: the reference's bits, in buffers between unmapped pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from every_kernel import SOAK
 from tensors import laid_over
 
 pytestmark = emulated.needed
-GENERIC = ARM[0]  # there is nothing in a row that the other rows of the table do otherwise
+GENERIC = ARM[0]  # rows are the same for the other Arm targets
 F32 = DataType.FLOAT32
 
 
@@ -47,7 +47,7 @@ def case_of(desc: Any, x: NDArray[Any], seen: Open) -> Case:
     given, t = memory_of(desc.input_tensor, x), desc.output_tensor
     wanted: Bytes = np.full(t.element_bytes, 0xA5, np.uint8)
     buffers = {"input_tensor": given, "output_tensor": wanted.copy(), "scratch": np.zeros(made.scratch, np.uint8)}
-    x = laid_over(desc.input_tensor, given)  # where elements overlap, the last one is there
+    x = laid_over(desc.input_tensor, given)  # if elements overlap, the last one remains
     bits_of(laid_over(t, wanted))[...] = bits_of(evaluated(desc, {"input_tensor": x})["output_tensor"])
     ((phase,),) = (rounds.phases for rounds in made.rounds)
     steps = steps_of([phase])
@@ -58,7 +58,7 @@ def case_of(desc: Any, x: NDArray[Any], seen: Open) -> Case:
 def judged(
     made: Lowered, desc: Any, x: NDArray[Any], wanted: Bytes, seen: Open, status: int, written: Mapping[str, Bytes]
 ) -> None:
-    """Assert that the output is as it is wanted once what is listed has been decided, as after any call."""
+    """Assert that the output is exact after listed elements have been decided, as after any call."""
     t: TensorDesc = desc.output_tensor
     got, scratch = written["output_tensor"].copy(), written["scratch"].view(np.int64)
     count = int(scratch[2])
@@ -73,7 +73,7 @@ def judged(
 
 
 def of_kind(name: str, data_type: DataType, sizes: Sequence[int], axes: Sequence[int], *strides: Any) -> Desc | None:
-    """A desc of a layout, whose output strides are for outputs of the input's sizes."""
+    """A desc with this layout; the output's strides are given for the input's sizes."""
     given, out = strides or (None, None)
     return desc_of(name, data_type, sizes, axes, given, out if name in MAPPED else None)
 
@@ -83,7 +83,8 @@ def run(recorder: Recorder, cases: list[Case], directory: Path) -> None:
 
 
 def test_every_reduction(recorder: Recorder, tmp_path: Path) -> None:
-    """FLOAT32 and another data type of each, along rows, across them and over axes apart; in `make soak` every data type."""
+    """FLOAT32 and another data type of each, along rows, across them and over separate axes; in `make soak`, every data
+    type."""
     seen, cases = Open(), []
     kinds: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((3, 21), (1,)), ((21, 18), (0,)), ((3, 2, 19), (0, 2))]
     for at, name in enumerate(EVERY):
@@ -112,7 +113,7 @@ def test_layouts(name: str, recorder: Recorder, tmp_path: Path) -> None:
 
 
 def test_normalisation(recorder: Recorder, tmp_path: Path) -> None:
-    """By a row's own mean and variance, along rows, across them and over axes apart."""
+    """By a row's own mean and variance, along rows, across them and over separate axes."""
     normalise: Any = operators.find("MEAN_VARIANCE_NORMALIZATION2")
     seen, cases = Open(), []
     for sizes, axes in (((3, 21), (1,)), ((21, 18), (0,)), ((3, 2, 19), (0, 2))):

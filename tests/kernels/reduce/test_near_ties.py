@@ -1,4 +1,5 @@
-"""Every function of REDUCE on rows whose results lie beside ties, beside the oracle; and what other families make of them."""
+"""Every function of REDUCE on rows whose results are close to ties, compared with the oracle; and the same rows in other
+families."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ def test_most_rows_are_beside_ties(function: str) -> None:
         assert sum(d < CLOSE for d in found) > 20
 
 
-# --- the same rows by other families, which say in their own ways what is exact ---
+# --- the same rows in other families, which find exact sums in other ways ---
 
 WIDTH = 7
 
@@ -86,7 +87,7 @@ WINDOWS: dict[str, Any] = dict(strides=(1, 1), window_size=(1, WIDTH), start_pad
 
 
 def others(function: str, x: Any, isa: str) -> Iterator[tuple[str, str, Any]]:
-    """The families that are meant, those that were found, and their results."""
+    """The name of the intended kernel, that of the actual one, and its result."""
     one = (1, len(x), 1, WIDTH)
     if function in ("SUM", "MULTIPLY"):
         name, field = ("SUMMATION", "sum") if function == "SUM" else ("PRODUCT", "product")

@@ -1,4 +1,4 @@
-"""Normalisations: compiled, beside the oracle on data of every kind, and beside float64 where that is exact enough."""
+"""Compiled normalisations, compared with the oracle on data of every kind, and with float64 where that is exact enough."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pick(rng: Rng, values: Sequence[Any]) -> Any:
 
 
 def made(name: str, rng: Rng, data_type: str, sizes: tuple[int, ...], parameters: dict[str, Any], **others: Any) -> Any:
-    """A desc, and its inputs: parameters of the sizes given, None for those that are absent."""
+    """A desc and its inputs; parameters: their sizes, or None if absent."""
     x = TensorDesc(DataType[data_type], sizes)
     tensors = {f"{p}_tensor": None if n is None else TensorDesc(x.data_type, n) for p, n in parameters.items()}
     desc = named(name)(input_tensor=x, output_tensor=x, **tensors, **others)
@@ -56,7 +56,7 @@ def made(name: str, rng: Rng, data_type: str, sizes: tuple[int, ...], parameters
 
 
 def all_outputs_agree(desc: Any, inputs: dict[str, Any], kernel: str, **device: Any) -> int:
-    """Every output of a call beside the oracle's, bit by bit; how many elements these are."""
+    """Compare every output of a call with the oracle's; return the number of elements."""
     compiled = dml.Device("cpu", **device).compile(desc)
     assert compiled.kernel_name == kernel
     there = [f.name for f in desc.spec.outputs]
@@ -118,7 +118,7 @@ def test_given_means_and_variances_beside_the_oracle(data_type: str, ran: Any) -
 
 
 def test_lines_of_a_network_are_those_of_float64_rounded() -> None:
-    """Which no result here is so near to a tie that float64 would tell another side."""
+    """No result here is so close to a tie that float64 would be on the wrong side."""
     rng = np.random.default_rng(3)
     desc, _ = made("MEAN_VARIANCE_NORMALIZATION2", rng, "FLOAT32", (20, 300), {"scale": (1, 300), "bias": (1, 300)}, axes=(1,))
     x, scale, bias = (rng.standard_normal(n).astype(np.float32) for n in ((20, 300), (1, 300), (1, 300)))
@@ -150,11 +150,11 @@ def test_lines_by_their_norms_beside_the_oracle(data_type: str, ran: Any) -> Non
 
 # --- of training ---
 
-PER_CHANNEL = (((6, 3, 4, 5), (1, 3, 1, 1)), ((2, 37), (1, 37)), ((40, 3), (40, 1)))  # of images; down columns; along rows
+PER_CHANNEL = (((6, 3, 4, 5), (1, 3, 1, 1)), ((2, 37), (1, 37)), ((40, 3), (40, 1)))  # of images; of columns; of rows
 
 
 def training(operator: str, data_type: str, sizes: tuple[int, ...], per: tuple[int, ...]) -> Any:
-    """A desc of one of the operators of training, and the descs of its inputs."""
+    """A desc of a training operator, and the descs of its inputs."""
     x, p = TensorDesc(DataType[data_type], sizes), TensorDesc(DataType[data_type], per)
     if operator == "BATCH_NORMALIZATION_TRAINING":
         tensors = dict(input_tensor=x, scale_tensor=p, bias_tensor=p, fused_add_tensor=x)
@@ -197,12 +197,12 @@ ROOT = sqrt(V + 1e-5)
         (X[INDEX] * S / ROOT, [("a", "x")]),
         ((X[INDEX] - M) / ROOT * Y[INDEX] + B + Y[INDEX], [("mab", "xgb")]),
         (S * (X[INDEX] - M - (Y[INDEX] - B) * V / ROOT) / ROOT, [("mnca", "xz")]),
-        (S * X[INDEX] + B, []),  # which is exact, or rounded once
+        (S * X[INDEX] + B, []),  # exact, or rounded once
         ((X[INDEX] - M) * S, []),
         (X[INDEX] / V, []),
         ((X[INDEX] - Y[INDEX]) / ROOT, []),
         (X[INDEX] * Y[INDEX] * X[INDEX] / ROOT, []),
-        ((X[INDEX] - M) / ROOT * (Y[INDEX] - M) + B, [("ma", "x")]),  # a factor of it
+        ((X[INDEX] - M) / ROOT * (Y[INDEX] - M) + B, [("ma", "x")]),  # only its factor is standardised
     ],
 )
 def test_elements_that_are_standardised(body: Expr, roles: list[tuple[str, str]]) -> None:
@@ -215,7 +215,7 @@ def test_elements_that_are_standardised(body: Expr, roles: list[tuple[str, str]]
     assert [(formula[node.args[0]].data, node.data) for node in found] == roles
 
 
-# --- elements that a line standardises, by each of the ways to decide them ---
+# --- standardised elements, by each of the ways to decide them ---
 
 ISAS = [target.name for target in without_dot_products()]
 BOUNDS = {"at once": {}, "by ends": {"KNOWN": 2.0**-60}, "in pairs": {"ROUNDED": 2.0**-26}}
@@ -225,7 +225,7 @@ PARAMETERS = ("mean", "variance", "scale", "bias")
 
 
 def standardising(data_type: str) -> list[tuple[Any, str]]:
-    """Descs whose elements are (x - m) a g + b, with the names of their kernels."""
+    """Descs with elements (x - m) a g + b, and the names of their kernels."""
     t = DataType[data_type]
     lines, one = TensorDesc(t, (4, 37)), TensorDesc(t, (1, 37))
     planes, channel = TensorDesc(t, (2, 3, 5, 9)), TensorDesc(t, (1, 3, 1, 1))
@@ -265,7 +265,7 @@ def test_standardised_elements(isa: str, bounds: str, monkeypatch: pytest.Monkey
 
 
 def test_a_row_far_from_zero_is_one_pass() -> None:
-    """Its variance is that of what the elements are apart."""
+    """Its variance is computed from differences between elements."""
     x = (1e6 + np.arange(300) % 7 / 16).astype(np.float32)[None]
     (found,) = dml.mean_variance_normalization2(x, axes=(1,))
     exact = x.astype(float)[0] - x.astype(float).mean()
@@ -291,7 +291,7 @@ def test_the_signs_of_zeros_are_those_of_the_oracle(ran: Any) -> None:
 
 
 def test_long_rows_are_those_of_float64_rounded() -> None:
-    """Of many lines, and of many blocks: no result here is so near to a tie that float64 would tell another side."""
+    """Many lines and many blocks: no result here is so close to a tie that float64 would be on the wrong side."""
     for sizes in ((37, 2, 300), (1, 2, 9000)):
         desc, tensors = training("BATCH_NORMALIZATION_TRAINING", "FLOAT32", sizes, (1, 2, 1))
         rng = np.random.default_rng(7)
@@ -308,7 +308,8 @@ def test_long_rows_are_those_of_float64_rounded() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_outputs_that_take_turns(threads: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int]) -> None:
-    """Row by row, with calls that stop for what is left open: zeros that are differences, and no second stage; full lists."""
+    """Several outputs row by row, in calls that stop for undecided elements: differences of zero without a second stage, full
+    lists."""
     monkeypatch.setattr(emit, "FINE", ())
     for name, value in dict(TURNS=1, BLOCK=1, ALONE=1, ROOM_OF_BLOCK=2).items():
         monkeypatch.setattr(family, name, value)

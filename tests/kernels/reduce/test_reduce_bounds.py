@@ -1,4 +1,4 @@
-"""The error bounds of rows: what kernels claim of each element, beside the exact result.
+"""The error bounds of rows: kernels' bounds of each element, compared with the exact result.
 
 `python tests/kernels/reduce/test_reduce_bounds.py` prints the table of records.
 """
@@ -40,7 +40,7 @@ def positive(make: Rows) -> Rows:
 
 
 def reduced(function: str, make: Rows, width: int) -> Case:
-    """A row of each candidate that comes to one element."""
+    """A reduction to one element, with a row for each candidate."""
     return Case(
         "REDUCE", KERNEL, oracle.reduce, dict(function=function, axes=(1,)),
         lambda rng: {"input_tensor": make(rng, width)}, lambda inputs: (len(inputs["input_tensor"]), 1),
@@ -49,7 +49,7 @@ def reduced(function: str, make: Rows, width: int) -> Case:
 
 
 def down(function: str, make: Rows, height: int) -> Case:
-    """Columns: rows that lie beside each other, each in a lane of its own."""
+    """Columns: adjacent rows, each in its own lane."""
     return Case(
         "REDUCE", KERNEL, oracle.reduce, dict(function=function, axes=(1,)),
         lambda rng: {"input_tensor": make(rng, 8, height).transpose(0, 2, 1).copy()},
@@ -58,7 +58,7 @@ def down(function: str, make: Rows, height: int) -> Case:
 
 
 def adding_up(rng: Rng, width: int) -> Array:
-    """Rows whose sums are next to 1."""
+    """Rows whose sums are close to 1."""
     found = abs(about_one(rng, width)) / width
     found[:, -1] = 1 - found[:, :-1].sum(axis=1, dtype=np.float64) + 2.0**-26
     return found.astype(np.float32)
@@ -68,7 +68,7 @@ def softmax(name: str, make: Rows, width: int) -> Case:
     return Case(
         f"ACTIVATION_{name}1", KERNEL, oracle.rows, dict(axes=(1,)),
         lambda rng: {"input_tensor": make(rng, width)}, lambda inputs: inputs["input_tensor"].shape,
-        open=0.7,  # shares below 2^-420 are 0, and not known any nearer
+        open=0.7,  # shares below 2^-420 are 0, without a finer bound
     )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def normalised(make: Rows, width: int, *, affine: bool = False, epsilon: float =
 
 
 def cancelled() -> Case:
-    """Biases that leave little of what they are added to."""
+    """Biases that nearly cancel the elements that they are added to."""
     case = normalised(normal, 33, affine=True)
 
     def inputs(rng: Rng) -> dict[str, Array]:

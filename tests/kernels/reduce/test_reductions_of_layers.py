@@ -1,4 +1,4 @@
-"""REDUCE of rows as layers have them: everything is decided in machine code, and nothing element by element."""
+"""REDUCE of rows that resemble those of layers: everything is decided in machine code, and nothing element by element."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FUNCTIONS = tuple(near_ties.ROWS)
 
 
 def kinds(shape: tuple[int, int]) -> Iterator[tuple[str, Array]]:
-    """Rows by what they are like."""
+    """Rows of each kind."""
     rng = np.random.default_rng(shape[1])
     rows, width = shape
     normal = rng.standard_normal(shape).astype(np.float32)
@@ -126,27 +126,27 @@ def test_rows_beyond_a_million_elements(function: str, in_python: list[int]) -> 
 
 
 def test_products_of_very_many_factors(in_python: list[int]) -> None:
-    """They come back from far beyond float64, and are near ties in the end."""
+    """They return from magnitudes far beyond float64, and are nearly ties in the end."""
     x = near_ties.rows("MULTIPLY", 40, 7, 3)
     rng = np.random.default_rng(4)
     factors = np.ldexp(np.float32(1), rng.integers(-100, 100, (40, 15_000))).astype(np.float32)
     many = np.concatenate([factors, x, 1 / factors], axis=1)
     same(reduced("MULTIPLY", many, 1), exactly("MULTIPLY", x))
-    # out of any order, parts are far beyond
+    # in random order, parts are far beyond float64
     rng.shuffle(many, axis=1)
     same(reduced("MULTIPLY", many, 1), exactly("MULTIPLY", x))
     assert not in_python
 
 
 def test_what_pairs_leave_open_of_a_logarithm_is_decided_exactly(in_python: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(careful_rest, "REL", 2.0**-30)  # an honest bound, of much use to nobody
+    monkeypatch.setattr(careful_rest, "REL", 2.0**-30)  # a correct bound that decides little
     x = dict(kinds((20, 9)))["logarithms of probabilities"]
     same(reduced("LOG_SUM_EXP", x, 1), exactly("LOG_SUM_EXP", x))
     assert sum(in_python) > 10
 
 
 def test_long_softmax_is_decided_in_pairs(in_python: list[int]) -> None:
-    """Of rows so long that some elements are left open, and more than a short row's list would hold, none is left."""
+    """In rows so long that some elements are undecided, more than a short row's list would hold, none remains."""
     x = np.random.default_rng(2).standard_normal((1, LONG + 5)).astype(np.float32)
     kind: Any = operators.find("ACTIVATION_SOFTMAX1")
     tensor = TensorDesc(DataType.FLOAT32, x.shape)

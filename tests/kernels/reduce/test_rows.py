@@ -1,4 +1,5 @@
-"""Kernels of rows beside the exact reference: every operator, type and instruction set, any layout, what bounds leave open."""
+"""Kernels of rows, compared with the exact reference: every operator, type and instruction set, any layout, undecided
+elements."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def desc_of(
     name: str, data_type: DataType, sizes: Sequence[int], axes: Sequence[int], strides: Sequence[int] | None = None,
     out: Sequence[int] | None = None,
 ) -> Desc | None:  # fmt: skip
-    """The desc of an operator, or of a function of REDUCE; None where it does not take the data type."""
+    """The desc of an operator, or of a function of REDUCE; None if it does not take the data type."""
     x = TensorDesc(data_type, tuple(sizes), strides=strides)
     if name in MAPPED:
         fields: dict[str, Any] = {}
@@ -65,7 +66,7 @@ def desc_of(
 
 
 def drawn(data_type: DataType, sizes: Sequence[int], seed: int) -> Iterator[NDArray[Any]]:
-    """Inputs of every kind that hurts, and rows with large numbers, infinities and one element alone that counts."""
+    """Hostile data of every kind, and rows with large numbers, infinities, and a single element that matters."""
     rng = np.random.default_rng(seed)
     for kind in hostile_data.KINDS:
         yield hostile_data.values(data_type.name, tuple(sizes), rng, kind)
@@ -100,7 +101,7 @@ def same(have: NDArray[Any], want: NDArray[Any]) -> None:
 @pytest.mark.parametrize("strides", [(0, 5, 1), (0, 0, 1), (0, 1, 0), (5, 0, 1), (5, 1, 0), (0, 0, 0)])
 @pytest.mark.parametrize("axes", [(1, 2), (0, 1, 2), (0, 2)])
 def test_elements_that_rows_have_again_and_again(name: str, strides: tuple[int, ...], axes: tuple[int, ...]) -> None:
-    """They count in sums and in places, and make no difference to extremes."""
+    """They count in sums and positions, and have no effect on extremes."""
     desc = desc_of(name, F32, (3, 4, 5), axes, strides)
     for n, memory in enumerate(drawn(F32, (20,), 3)):
         if SOAK > 1 or n % 3 == axes[0]:
@@ -202,7 +203,7 @@ ACROSS = [  # sizes, axes, strides of the input and of the output
 
 @pytest.fixture
 def staged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The streams that go by way of memory, desc by desc."""
+    """The streams that are copied to memory first, for each desc."""
     found: list[tuple[int, ...]] = []
     choose = layout._staged
 
@@ -216,7 +217,7 @@ def staged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
 
 def turned(name: str, data_type: DataType, x: NDArray[Any]) -> NDArray[Any]:
-    """The result along the first axis by way of contiguous rows, which the tests above compare with the exact one."""
+    """The result along the first axis, computed from contiguous rows, which other tests compare with the exact one."""
     across = np.ascontiguousarray(np.moveaxis(x, 0, -1))
     desc = desc_of(name, data_type, across.shape, (x.ndim - 1,))
     return np.ascontiguousarray(np.moveaxis(executed(desc, across), -1, 0))
@@ -283,7 +284,7 @@ def test_rows_too_long_to_keep_their_powers() -> None:
     short = desc_of("ACTIVATION_SOFTMAX1", F32, (1, len(x[0, ::5000])), (1,))
     found = executed(long, x)
     assert np.count_nonzero(found) <= len(x[0, ::5000])
-    same(found[:, ::5000], exact(short, x[:, ::5000].copy()))  # the others, e^-200 each, do not count
+    same(found[:, ::5000], exact(short, x[:, ::5000].copy()))  # the other elements, with e^-200 each, have no effect
 
 
 def test_extremes_of_rows_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,12 +299,12 @@ def test_extremes_of_rows_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None
     assert dml.Device().compile(added).kernel_name == "nests:compiled"
 
 
-# --- what bounds leave open ---
+# --- undecided elements ---
 
 
 @pytest.mark.parametrize("room", [2, 8, 1 << 10])
 def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int]) -> None:
-    for name in ("EXP_REL", "PICKED_REL"):  # honest bounds, of much use to nobody
+    for name in ("EXP_REL", "PICKED_REL"):  # correct bounds that decide little
         monkeypatch.setattr(softmax, name, 2.0**-24)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
     monkeypatch.setattr(family, "ROOM", room)
@@ -319,8 +320,8 @@ def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.M
 def test_elements_left_open_across_are_decided_exactly(
     room: int, threads: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int], staged: list[tuple[int, ...]]
 ) -> None:
-    """A call that stops has put back the rows that it has done, and none that it has not."""
-    for name in ("EXP_REL", "PICKED_REL"):  # some of every row are left open, not all
+    """A call that stops has stored the rows that are done, and no others."""
+    for name in ("EXP_REL", "PICKED_REL"):  # some elements of every row are undecided
         monkeypatch.setattr(softmax, name, 2.0**-27)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-27)
     monkeypatch.setattr(family, "ROOM", room)
@@ -353,7 +354,7 @@ def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, in_python
 def test_what_float64_leaves_open_of_a_softmax_is_decided_in_pairs(
     isa: str, sizes: tuple[int, ...], axes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, in_python: list[int]
 ) -> None:
-    for name in ("EXP_REL", "PICKED_REL"):  # nearly all is open
+    for name in ("EXP_REL", "PICKED_REL"):  # nearly everything is undecided
         monkeypatch.setattr(softmax, name, 2.0**-20)
     rng = np.random.default_rng(8)
     for data_type in (F32, DataType.FLOAT16):
@@ -430,7 +431,7 @@ def test_the_sign_of_a_zero_sum() -> None:
     same(found, exact(desc, x))
 
 
-# --- the pattern ---
+# --- patterns ---
 
 
 def matched(sizes: Sequence[int], axes: Sequence[int], body: Any, moves: bool = False) -> Any:
@@ -441,7 +442,7 @@ def matched(sizes: Sequence[int], axes: Sequence[int], body: Any, moves: bool = 
 
 
 def test_rows_are_found_in_other_words() -> None:
-    """The same mathematics with reductions over variables of their own."""
+    """The same mathematics, with reductions over their own variables."""
 
     def apart(i: Any, k: Any, x: Any) -> Any:
         other = over(i, x.sizes, (1,))

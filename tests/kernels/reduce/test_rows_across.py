@@ -1,4 +1,4 @@
-"""Reductions along outer dimensions, whose rows are the lanes of vectors, beside the exact reference."""
+"""Reductions along outer dimensions, with rows as the lanes of vectors, compared with the exact reference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LAYOUTS = [  # sizes, axes, strides of the input and of the output
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether the rows of each desc are lanes."""
+    """For each desc, whether its rows are lanes."""
     found: list[bool] = []
     choose = across.key_across
 
@@ -55,7 +55,7 @@ def test_every_function(isa: str, taken: list[bool], ran: Ran) -> None:
             for n, x in enumerate(drawn(data_type, (5, 19), at)):
                 same(executed(desc, x, isa, 1 + n % 3), exact(desc, x))
                 outputs += 19
-    assert sum(taken) > 0.9 * len(taken)  # one row's largest element is not taken out of those of all
+    assert sum(taken) > 0.9 * len(taken)  # except for the largest element of a single row
     ran(outputs, 2_000)
 
 

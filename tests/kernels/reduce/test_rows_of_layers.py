@@ -1,4 +1,4 @@
-"""Softmax and normalisations of data as layers have them: bit by bit beside the oracle, and nothing of it decided in Python."""
+"""Softmax and normalisations of data that resemble those of layers: the oracle's bits, and no element is decided in Python."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 def kinds(sizes: tuple[int, ...], data_type: DataType, seed: int) -> Iterator[tuple[str, Array]]:
-    """Elements of each kind, whose last dimension is a row, or a part of one."""
+    """Elements of each kind; the last dimension is a row, or a part of one."""
     rng = np.random.default_rng(seed)
 
     def normal() -> Array:
@@ -60,7 +60,7 @@ def kinds(sizes: tuple[int, ...], data_type: DataType, seed: int) -> Iterator[tu
 
 
 def descs(data_type: DataType) -> dict[str, tuple[Any, str]]:
-    """Operators, each with the input whose elements are of a kind."""
+    """Operators, each with the input whose elements have the kind."""
     rows, images = TensorDesc(data_type, ROWS), TensorDesc(data_type, CHANNELS)
     row, channel = TensorDesc(data_type, (1, ROWS[1])), TensorDesc(data_type, (1, 2, 1, 1))
     both: dict[str, Any] = dict(input_tensor=rows, output_tensor=rows)
@@ -102,7 +102,7 @@ def descs(data_type: DataType) -> dict[str, tuple[Any, str]]:
 
 
 def agree(desc: Any, inputs: dict[str, Array], isa: str, kind: str) -> int:
-    """Every output of a call beside the oracle's; how many elements these are."""
+    """Compare every output of a call with the oracle's; return the number of elements."""
     compiled = dml.Device("cpu", isa=isa).compile(desc)
     assert compiled.kernel_name in ("reduce:compiled", "elementwise:compiled")
     wanted = expected(desc, inputs)
@@ -115,7 +115,7 @@ def agree(desc: Any, inputs: dict[str, Array], isa: str, kind: str) -> int:
 
 
 def inputs_of(desc: Any, which: str, x: Array) -> dict[str, Array]:
-    """Random inputs of a call, but for one."""
+    """Random inputs of a call, except for one that is given."""
     rng = np.random.default_rng(1)
     made = {}
     for t in desc.tensors():
@@ -140,7 +140,7 @@ def test_no_element_is_decided_in_python(name: str, left: list[int], ran: Any) -
 
 
 def test_means_of_gradients_that_are_far_from_zero(left: list[int], ran: Any) -> None:
-    """Differences from the first gradient are added up, as those of elements are."""
+    """Differences from the first gradient are summed, as those of elements are."""
     desc, which = descs(DataType.FLOAT32)["gradient of gradients"]
     rng, compared = np.random.default_rng(4), 0
     for far in (1.0, 1e4, 3e7):
@@ -151,10 +151,10 @@ def test_means_of_gradients_that_are_far_from_zero(left: list[int], ran: Any) ->
 
 
 def test_products_that_cancel(left: list[int], ran: Any) -> None:
-    """A gradient of the scale that is 0 because its products add up to 0: that is +0, and known without Python."""
+    """A gradient of the scale is +0 because its products cancel; this is known without Python."""
     desc, which = descs(DataType.FLOAT32)["gradient of elements"]
     place, compared = np.arange(22.0), 0
-    ahead, every = (place < 4).astype(float), (place % 2).astype(float)  # both are 1 in two places: 2 = 4 * 11 / 22
+    ahead, every = (place < 4).astype(float), (place % 2).astype(float)  # both are 1 at two positions: 2 = 4 * 11 / 22
     for x, g in ((ahead, every), (place - 7, np.abs(place - 10.5)), (np.zeros(22), every), (ahead, np.zeros(22))):
         for factor in (1.0, -1.0, 0.1):
             channels = [np.array([row * factor + 0.0, row], np.float32).reshape(2, 2, 1, 11).swapaxes(0, 1) for row in (x, g)]
@@ -165,16 +165,16 @@ def test_products_that_cancel(left: list[int], ran: Any) -> None:
     ran(compared, 12 * 48)
 
 
-# --- log-softmax: ties of x - m, by how far m is ahead of all others ---
+# --- log-softmax: ties of x - m, by the difference between m and all others ---
 
 AHEAD = (17.0, 25.0, 40.0, 61.5, 100.0, 299.0, 301.0, 600.0, 619.5, 640.0, 680.0, 697.0, 720.0, 760.0, 800.5, 5000.0, 3e19)
-NEAR_THE_LIMIT = (703.0, 706.0, 708.0, 709.5, 710.5, 712.0)  # e^-ahead beside 2^-1024 of a tie
+NEAR_THE_LIMIT = (703.0, 706.0, 708.0, 709.5, 710.5, 712.0)  # e^-ahead is close to 2^-1024 of a tie
 
 
 def rows_of_ties(ahead: float, data_type: DataType, rng: np.random.Generator, equal: int = 1) -> Array:
-    """Rows whose largest element is so far ahead, with elements whose differences from it are ties, exactly.
+    """Rows with one far larger element, and with elements whose differences from it are exact ties.
 
-    equal: how many elements are next to it.
+    equal: how many elements are closest to it.
     """
     digits = 11 if data_type == DataType.FLOAT16 else 24
     rows = []
@@ -191,7 +191,7 @@ def rows_of_ties(ahead: float, data_type: DataType, rng: np.random.Generator, eq
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_ties_of_log_softmax(isa: str, left: list[int], ran: Any) -> None:
-    """x - m is a tie, and what is subtracted beside it says to which side it goes, be it however little."""
+    """x - m is a tie, and the sum that is subtracted decides to which side it is rounded, however small it is."""
     rng, ties = np.random.default_rng(5), 0
     for data_type in TYPES:
         sizes = (3, ROWS[1] + 1)
@@ -214,7 +214,7 @@ def test_ties_of_log_softmax(isa: str, left: list[int], ran: Any) -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_log_softmax_by_wide_bounds(isa: str, monkeypatch: pytest.MonkeyPatch, in_python: list[int]) -> None:
-    """With bounds that decide little, the stage for ties and Python give the same elements."""
+    """With bounds that decide little, the stage for ties and Python have the same elements."""
     for name in ("EXP_REL", "PICKED_REL"):
         monkeypatch.setattr(softmax, name, 2.0**-25)
     desc, which = descs(DataType.FLOAT32)["log-softmax"]
@@ -227,7 +227,7 @@ def test_log_softmax_by_wide_bounds(isa: str, monkeypatch: pytest.MonkeyPatch, i
     "name", ["layer", "bare", "less the mean", "training", "gradient of elements", "gradient of gradients"]
 )
 def test_rows_in_twice_the_precision(name: str, monkeypatch: pytest.MonkeyPatch, in_python: list[int], ran: Any) -> None:
-    """With bounds that decide nothing, elements and the zeros among them are decided by the second stage, whole rows too."""
+    """With bounds that decide nothing, the second stage decides elements, zeros among them, and whole rows."""
     monkeypatch.setattr(standardised, "ROUNDED", 2.0**-26)
     compared = 0
     for turn, data_type in enumerate(TYPES if SOAK > 1 else TYPES[:1]):

@@ -1,4 +1,4 @@
-"""Outputs that depend on extremes of whole inputs, by machine code: quantisation by a tensor's own range, for one."""
+"""Outputs that depend on extremes of whole inputs in machine code, such as quantisation by a tensor's own range."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_every_example_is_compiled() -> None:
 
 
 def case(rng: random.Random, real: DataType, to: DataType) -> tuple[Any, dict[str, Array], dict[str, Array]]:
-    """A desc, its arrays, and the buffers that the outputs fill."""
+    """A desc, its arrays, and the buffers of the outputs."""
     sizes, generator = sizes_of(rng), np.random.default_rng(rng.randrange(1 << 30))
     steps = nested(rng, sizes) if rng.random() < 0.5 else loose(rng, sizes)
     ones = [1] * len(sizes)
@@ -172,7 +172,7 @@ def test_any_layout(real: DataType, ran: Ran, monkeypatch: pytest.MonkeyPatch) -
 @needs_code
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_range_of_many_elements(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the extremes are, in shares that are not of one size."""
+    """The extremes may be anywhere, in shares of different sizes."""
     monkeypatch.setattr(whole, "ALONE", 1 << 10)
     rng = np.random.default_rng(threads)
     for sizes, axes in (((20011,), (0,)), ((3, 7001), (1, 0)), ((151, 3, 41), (1, 2, 0))):
@@ -210,7 +210,7 @@ def lowered(statement: Statement, threads: int, in_place: frozenset[str] = froze
 @needs_code
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_a_stage_leaves_open_is_decided_before_the_next_begins(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cubes are ties: each of three maps stops again and again, with an exponent that is the largest element of an input."""
+    """Cubes are ties: each of three maps stops repeatedly, with an exponent that is the largest element of an input."""
     for module in (family, whole):
         monkeypatch.setattr(module, "ALONE", 0)
     monkeypatch.setattr(family, "ROOM", 1)

@@ -1,4 +1,4 @@
-"""Running sums and products: compiled, beside the oracle, in place and within guard pages, on data drawn to hurt."""
+"""Compiled running sums and products, compared with the oracle: in place, between guard pages, with hostile data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def desc_of(name: str, rng: np.random.Generator, data_type: str) -> Any:
     """Lines of any length along any axis, from either end, in tensors with gaps and with other orders of dimensions."""
     rank = int(rng.integers(1, 4))
     axis = int(rng.integers(rank))
-    # a line of one element is no running sum
+    # a line of one element has no sum
     sizes = tuple(int(rng.choice((2, 5, 9, 33)) if d == axis else rng.choice((1, 2, 5, 9, 33))) for d in range(rank))
     order = rng.permutation(rank) if rng.random() < 0.4 else np.arange(rank)
     strides, step = [0] * rank, 1
@@ -76,7 +76,8 @@ def test_running_sums_and_products_are_exact(isa: str, name: str, ran: Any, call
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long lines, contiguous and side by side, in more than one strip, with elements that spoil some of them at any place."""
+    """Long lines, contiguous and in several columns, in more than one strip, with elements that are not finite anywhere in some
+    of them."""
     begun: list[bool] = []
     decide = family._decide
 
@@ -117,13 +118,13 @@ def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: A
                 few = np.array(hard[int(rng.integers(len(hard)))]).astype(x.dtype)
             at = int(rng.integers(max(1, lines.shape[-1] - len(few))))
             lines[tuple(int(rng.integers(n)) for n in lines.shape[:-1])][at : at + len(few)] = few[: lines.shape[-1] - at]
-        lines[(0,) * (lines.ndim - 1)][:] = x.dtype.type(-0.0)  # a sum of which is -0
+        lines[(0,) * (lines.ndim - 1)][:] = x.dtype.type(-0.0)  # with a sum of -0
         wanted = expected(desc, {"input_tensor": x})["output_tensor"].view(f"u{x.itemsize}")
         monkeypatch.setattr(family, "ALONE", 1 << 17 if case % 3 else 0)
         monkeypatch.setattr(family, "APART", 5)
         compiled = dml.Device("cpu", isa=isa, threads=1 + case % 5).compile(desc)
         assert compiled.kernel_name == "scan:compiled"
-        # at any address, of which vectors of side by side lines make something
+        # at any address, which affects vectors of several lines
         found, there = (
             np.empty(x.size + 16, x.dtype)[first : first + x.size].reshape(sizes) for first in rng.integers(0, 17, 2)
         )
@@ -139,7 +140,8 @@ def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: A
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_sums_of_lines_that_fade_go_on_with_what_is_left_over(isa: str, ran: Any) -> None:
-    """Neighbours of about one size, and ends that are far apart, both ways; sums that come back to the smallest of them."""
+    """Neighbours of about one magnitude, with very different ends, in both directions; and sums that return to the smallest
+    ones."""
     outputs = 0
     for case in range(10 * SOAK):
         rng = np.random.default_rng(case)
@@ -148,7 +150,7 @@ def test_sums_of_lines_that_fade_go_on_with_what_is_left_over(isa: str, ran: Any
         x = (rng.standard_normal((3, n)) * fading).astype(np.float32)
         x[1] = np.abs(x[1])
         x[:, rng.integers(0, n, 9)] = 0
-        x[2, (n + 1) // 2 :] = -x[2, : n // 2][::-1]  # which cancel from the middle on
+        x[2, (n + 1) // 2 :] = -x[2, : n // 2][::-1]  # they cancel from the middle on
         t, direction = TensorDesc("FLOAT32", x.shape), ("INCREASING", "DECREASING")[int(rng.integers(2))]
         operator: Any = operators.find("CUMULATIVE_SUMMATION")
         desc = operator(
@@ -173,7 +175,7 @@ def test_what_is_left_over_decides_ties(isa: str) -> None:
 
 
 def test_lines_that_float64_leaves_open_are_decided() -> None:
-    """A sum of terms that are 2^200 apart, of which what is left in the end is a tie."""
+    """A sum of terms that differ by 2^200, the rest of which is a tie in the end."""
     far, half = np.float32(2.0**100), np.float32(2.0**-24)
     line = np.array([1, half, far, 2.0**-120, -far, -(2.0**-120), 2.0**-149], np.float32)
     beside = np.nextafter(np.float32(1), np.float32(2))
@@ -185,7 +187,7 @@ def test_lines_that_float64_leaves_open_are_decided() -> None:
 
 
 def test_a_sum_of_nothing_is_positive_in_a_line_that_is_left_open() -> None:
-    """The first sums are -0, those of zeros, but for that of nothing; what is behind them is decided exactly."""
+    """The first sums are -0, as sums of zeros, except for the empty sum; later ones are decided exactly."""
     far, half, small = 2.0**100, 2.0**-24, 2.0**-120
     line = np.array([-0.0] * 150 + [1, half, far, small, -far, -small, 2.0**-149], np.float32)
     beside = np.nextafter(np.float32(1), np.float32(2))

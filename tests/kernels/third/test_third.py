@@ -1,4 +1,4 @@
-"""The third compiled stage: its numbers contain the exact ones, and decide no element that they do not determine."""
+"""The third compiled stage: its numbers contain the exact ones, and it decides only elements that they determine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PRECISION = 700
 
 
 class Ball(NamedTuple):
-    """What a register holds: the interval of a finite number, or its kind."""
+    """The contents of a register: the interval of a finite number, or its kind."""
 
     kind: int
     middle: Fraction
@@ -43,7 +43,7 @@ class Ball(NamedTuple):
 
 
 def run(tape: Tape, isa: str | None = None) -> tuple[list[Ball], list[int], bool]:
-    """The registers of numbers and of integers after a tape without indices, and whether it came to its end."""
+    """The registers of numbers and of integers after a tape without indices, and whether it ran to its end."""
     target = targets.wanted(isa)
     assert isinstance(target, targets.Target)
     tape.do("end", 0, tape.fixed(0))
@@ -64,7 +64,7 @@ def run(tape: Tape, isa: str | None = None) -> tuple[list[Ball], list[int], bool
 
 
 def drawn(rng: np.random.Generator) -> tuple[bytes, Fraction, Fraction]:
-    """A finite number as a record, with the ends of its interval."""
+    """A finite number as a record, and the ends of its interval."""
     bits = int(rng.choice([1, 2, 24, 53, 100, 249, 250]))
     middle = int.from_bytes(rng.bytes(32), "little") >> (256 - bits)
     middle = (middle | 1 << bits - 1) * int(rng.choice([-1, 1]))
@@ -89,7 +89,7 @@ BINARY: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("name", BINARY)
 def test_results_of_two_numbers_contain_the_exact_ones(name: str, isa: str, ran: Ran) -> None:
-    """At all ends of the operands' intervals; results of exact numbers that fit are exact; bounds are near."""
+    """At all ends of the operands' intervals; results of exact numbers that fit are exact; bounds are close."""
     rng, count = np.random.default_rng(len(name)), 0
     for _ in range(60 * SOAK):
         (a, *ends_a), (b, *ends_b) = drawn(rng), drawn(rng)
@@ -99,7 +99,7 @@ def test_results_of_two_numbers_contain_the_exact_ones(name: str, isa: str, ran:
         if name == "divide" and ends_b[0] <= 0 <= ends_b[1]:
             assert found.kind == balls.UNKNOWN
             continue
-        if found.kind == balls.UNKNOWN:  # a divisor that its radius leaves almost open
+        if found.kind == balls.UNKNOWN:  # the divisor's interval is close to 0
             assert name == "divide"
             assert (ends_b[1] - ends_b[0]) * 2 >= abs(ends_b[0] + ends_b[1]) / 2
             continue
@@ -155,7 +155,7 @@ WHOLE: dict[int, Callable[[Fraction], int]] = {
 
 @pytest.mark.parametrize("how", WHOLE)
 def test_integers_near_numbers(how: int, ran: Ran) -> None:
-    """Known where all numbers of the interval have the same one, with its sign where it is zero."""
+    """Known if all numbers of the interval have the same integer, with its sign if it is zero."""
     rng, count = np.random.default_rng(how), 0
     for _ in range(200 * SOAK):
         eighths = int(rng.integers(-40, 40))
@@ -220,7 +220,7 @@ UNARY: dict[str, Any] = {
     "tanh": gmpy2.tanh, "asinh": gmpy2.asinh, "acosh": gmpy2.acosh, "atanh": gmpy2.atanh, "erf": gmpy2.erf, "erfc": gmpy2.erfc,
     "sqrt": gmpy2.sqrt, "absolute": abs, "neg": lambda x: -x,
 }  # fmt: skip
-WORST = {"erfc": 60.0}  # bits that remain at least, of 250: erfc(9) is 2^-120, and a difference from 1
+WORST = {"erfc": 60.0}  # the least number of bits that are exact, of 250: erfc(9) is 2^-120, and a difference from 1
 
 
 def test_every_function_is_tested() -> None:
@@ -229,7 +229,7 @@ def test_every_function_is_tested() -> None:
 
 @pytest.mark.parametrize("name", UNARY)
 def test_functions_contain_the_exact_values(name: str, ran: Ran) -> None:
-    """Numbers of all sizes, and near the zeros and ends of functions; of bounded width."""
+    """Numbers of all magnitudes, and close to the zeros and ends of functions; widths are bounded."""
     rng, count = np.random.default_rng(len(name)), 0
     arguments = [*rng.normal(size=12 * SOAK), *np.exp(rng.normal(size=8 * SOAK) * 12), 1e-40, -1e-30, 1.0, -1.0, 0.5, 2.0,
                  1 + 2.0**-23, 1 - 2.0**-24, math.pi, 88.0, -103.9, 700.0, 3.0, 9.0, -6.0]  # fmt: skip
@@ -244,22 +244,22 @@ def test_functions_contain_the_exact_values(name: str, ran: Ran) -> None:
         numbers, _, decided = run(tape)
         found = numbers[made]
         if gmpy2.is_nan(wanted) or gmpy2.is_infinite(wanted):
-            if decided and abs(x) < 3000:  # beyond, mpfr overflows
+            if decided and abs(x) < 3000:  # above, mpfr overflows
                 end = balls.INFINITE if wanted > 0 else balls.NEGATIVE_INFINITE
                 assert found.kind == (balls.NAN if gmpy2.is_nan(wanted) else end)
             continue
-        if not decided:  # e^x of what no format holds
+        if not decided:  # e^x beyond every format
             assert abs(x) > 1e9
             assert name in ("exp", "expm1", "sinh", "cosh", "sin", "cos", "tan")
             continue
         if found.kind == balls.NEGATIVE_ZERO or abs(x) > 3000:
             continue
         exact = Fraction(*map(int, wanted.as_integer_ratio()))
-        slack = abs(exact) * Fraction(1, 1 << PRECISION - 20)  # of the exact value itself, which is rounded
+        slack = abs(exact) * Fraction(1, 1 << PRECISION - 20)  # of the exact value, which is rounded itself
         assert abs(exact - found.middle) <= found.radius + slack, x
         if exact:
             kept = -math.log2(found.radius / abs(exact)) if found.radius else 250
-            # a small result of a difference of numbers near 1
+            # a small result of a difference of numbers close to 1
             assert kept >= min(WORST.get(name, 190.0), 230 + min(0.0, math.log2(abs(exact)))) - 10, (x, kept)
         count += 1
     ran(count, 4)
@@ -310,7 +310,7 @@ def test_rational_powers_are_exact_where_they_can_be(ran: Ran) -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_numbers_beside_a_boundary_are_decided_and_numbers_on_one_are_not(isa: str) -> None:
-    """A tie of FLOAT32 at 1 + 2^-24: exact, beside it by more than its radius, and around it."""
+    """A tie of FLOAT32 at 1 + 2^-24: exact, at a distance of more than its radius, and around it."""
     tie = (1 << 200) + (1 << 176)
     for middle, radius, wanted in [
         (tie, 0, 0x3F800000), (tie + 9, 8, 0x3F800001), (tie - 9, 8, 0x3F800000), (tie, 1, None), (tie + 5, 5, None),
@@ -326,7 +326,7 @@ def test_numbers_beside_a_boundary_are_decided_and_numbers_on_one_are_not(isa: s
 
 @pytest.mark.parametrize("data_type", [DataType.FLOAT32, DataType.FLOAT16])
 def test_elements_are_read_and_rounded(data_type: DataType, ran: Ran) -> None:
-    """All patterns of FLOAT16 and many of FLOAT32 come back; halves of neighbours round to even."""
+    """All patterns of FLOAT16 and many of FLOAT32 are unchanged; the middles of neighbours round to even."""
     bits = np.uint16 if data_type == DataType.FLOAT16 else np.uint32
     rng = np.random.default_rng(3)
     patterns = np.arange(1 << 16, dtype=bits)[:: 1 if SOAK > 1 else 37]
@@ -350,7 +350,7 @@ def test_elements_are_read_and_rounded(data_type: DataType, ran: Ran) -> None:
 
 
 def test_indices_outside_are_not_read() -> None:
-    """A statement that would read beside its tensor stays undecided there, whatever its indices are."""
+    """An element that would be read outside of its tensor remains undecided, for any index."""
     t = Tensor("X", (4,), DataType.FLOAT32)
     (i,) = each((9,))
     made = TapedElements(translated(nest((i,), t[[i - 2]] + 0), DataType.FLOAT32))

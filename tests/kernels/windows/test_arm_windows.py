@@ -1,4 +1,4 @@
-"""The kernels of windows for Arm, emulated: bit for bit the reference's results, in buffers between inaccessible pages."""
+"""The kernels of windows for Arm, emulated: the reference's bits, in buffers between unmapped pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from quantised_graphs import problems_of
 from tensors import laid_over
 
 pytestmark = emulated.needed
-GENERIC = ARM[0]  # there is nothing in windows that the other rows of the table do otherwise
+GENERIC = ARM[0]  # windows are the same for the other Arm targets
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def case_of(desc: Any, x: NDArray[Any], general: bool, monkeypatch: pytest.Monke
 def judged(
     made: Lowered, desc: Any, x: NDArray[Any], wanted: Mapping[str, Bytes], status: int, written: Mapping[str, Bytes]
 ) -> None:
-    """Assert that the outputs are as they are wanted once what is listed has been decided, as after any call."""
+    """Assert that the outputs are exact after listed elements have been decided, as after any call."""
     scratch = written["scratch"].view(np.int64)
     count = int(scratch[2])
     assert STATE_WORDS > 2
@@ -86,7 +86,7 @@ def test_every_kind(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_means_between_bytes(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regions of graphs: both kinds of sums, estimates that leave all open, whole images and lines of any kind."""
+    """Regions of graphs: both kinds of sums, estimates that decide nothing, whole images and lines of any kind."""
     monkeypatch.setattr(quantised, "wanted", lambda name, stage: GENERIC)
     cases = []
     for general, slack in ((False, 0.0), (False, 0.75), (True, 0.75)):

@@ -1,4 +1,4 @@
-"""Windows as large as a number of 32 bits over small tensors: legal, and not gone through element by element."""
+"""Windows with sizes up to 32 bits over small tensors: they are legal, and kernels must not visit their elements one by one."""
 
 import numpy as np
 import pytest

@@ -20,7 +20,7 @@ from anydml.kernels.windows.undecided import Order
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
-# of images: few and many of them, fewer elements than a vector has lanes, an end that does not fill one
+# sizes of images: few and many of them, fewer elements than a vector has lanes, an end that does not fill one
 IMAGES = [(2, 9, 7, 7), (1, 1, 4, 4), (3, 1, 1, 3), (1, 21, 5, 13), (1, 3, 3, 2, 5), (1, 2, 17, 16)]
 KINDS = ("ordinary", "specials", "ties")
 FAR = ("wide", "tiny", "cancelling", "infinite", "a little apart", "zeros")
@@ -57,7 +57,7 @@ def test_images(isa: str) -> None:
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_images_of_bytes(isa: str) -> None:
-    """Means that are quantised: bytes of all types, ties, zero points or none, and scales that make no number."""
+    """Means that are quantised: bytes of all types, ties, with and without zero points, and scales that are not valid."""
     compared, one = 0, np.float32
     for at, (x_scale, y_scale) in enumerate(
         [(0.5, 0.5), (0.1, 0.1), (-0.3, 0.2), (1e30, 1e-30), (np.inf, 1), (0, 1), (1, np.nan)]
@@ -99,10 +99,10 @@ def test_images_between_unmapped_pages() -> None:
 
 
 def test_images_whose_means_are_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More of them than there is room for on the list: sums that lose what decides a half."""
+    """More undecided images than the list has space for: the sums lose digits that decide a half."""
     monkeypatch.setattr(family, "LISTED", 2)
     x = np.zeros((2, 40, 2, 4), np.float32)
-    x[..., 0, :] = np.array([8, 2.0**-21, 2.0**-75, 2.0**-140])  # eight times 1 + 2^-24 and what is beyond that
+    x[..., 0, :] = np.array([8, 2.0**-21, 2.0**-75, 2.0**-140])  # eight times 1 + 2^-24 and smaller terms
     x[..., 1, 0] = -(2.0**-110)
     desc = pooling("AVERAGE_POOLING1", F32, x.shape, (2, 4))
     decided, place = set(), Order.place

@@ -1,7 +1,7 @@
-"""The error bounds of windows and of nests: what kernels claim of each element, beside the exact result.
+"""The error bounds of windows and of nests: kernels' bounds of each element, compared with the exact result.
 
-Sums that windows find to be exact are stored as they are, without a bound. `python tests/kernels/windows/test_window_bounds.py`
-prints the table of records.
+Sums that windows find to be exact are stored without a bound. `python tests/kernels/windows/test_window_bounds.py` prints the
+table of records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels of windows beside the exact reference: every kind and type, any layout, what sums leave open, and what is refused."""
+"""Kernels of windows, compared with the exact reference: every kind and type, any layout, undecided sums, and refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ F32, F16 = DataType.FLOAT32, DataType.FLOAT16
 
 @pytest.fixture
 def _written_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small windows are left to a kernel for any sizes; here they are not."""
+    """Let small windows have unrolled code too, instead of the kernel for any sizes."""
     monkeypatch.setattr(family, "GENERAL", 0)
     monkeypatch.setattr(family, "ALONE", 0)
 
@@ -92,7 +92,7 @@ def test_every_operator_is_compiled(name: str) -> None:
 @pytest.mark.parametrize("name", ["AVERAGE_POOLING1", "LP_POOLING1", "MAX_POOLING2", "QUANTIZED_LINEAR_AVERAGE_POOLING"])
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_windows_of_every_kind(name: str) -> None:
-    """Small ones, by the kernel for any sizes."""
+    """Small windows, by the kernel for any sizes."""
     rng = np.random.default_rng(8)
     compared = 0
     while compared < 8_000 * SOAK:
@@ -160,7 +160,7 @@ def test_channels_that_lie_side_by_side(sizes: tuple[int, ...], layout: tuple[in
     for name, fields in kinds:
         desc = pooling(name, F32, sizes, **window, **fields)
         y = desc.output_tensor.sizes
-        out = [1] * len(y)  # the channels first, then from the last dimension on
+        out = [1] * len(y)  # the channels first, then from the last dimension to the first
         step = y[1]
         for d in reversed(range(2, len(y))):
             out[d], step = step, step * y[d]
@@ -240,7 +240,7 @@ def test_all_threads_give_the_same_bits() -> None:
         assert executed(desc, x, threads=threads)["output_tensor"].tobytes() == one.tobytes()
 
 
-# --- what is taken, and what is not ---
+# --- what is taken, and what is refused ---
 
 
 def test_the_mean_of_all_is_one_of_rows() -> None:
@@ -263,9 +263,9 @@ def test_what_looks_like_windows_and_is_not() -> None:
     place = first_largest(k, inside)
     taken = x.or_else([n, c, i + place // 3, j * 2 + place % 3], -float("inf"))
     for body, moves in [
-        (Max(k, inside), False),  # which has no zeros of one sign
-        (Sum(k, inside) / 6, False),  # which counts what is not there
-        (taken, True),  # 2 * j is not j * 2, but that is for the pattern to know
+        (Max(k, inside), False),  # zeros of both signs
+        (Sum(k, inside) / 6, False),  # it counts elements outside
+        (taken, True),  # j * 2 is another expression than 2 * j
         (x.or_else([n, c, i + place // 3, 2 * j + place % 2], -float("inf")), True),
         (x.or_else([n, c, i + place // 3, 2 * j + place % 3], 0), True),
         (Sum(k, x.skipped([n, c, i + k[0] + k[1], 2 * j + k[1]]) * 1), False),

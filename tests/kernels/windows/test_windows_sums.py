@@ -1,4 +1,4 @@
-"""Sums over windows whose elements are far apart, and results that are half between two: what the kernel leaves open."""
+"""Sums over windows of very different elements, and results halfway between two floats: what the kernel leaves undecided."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is
 
 
 def far_apart(kind: str, sizes: tuple[int, ...]) -> NDArray[Any]:
-    """Elements whose sums need more than 53 bits, or are next to what is half between two results."""
+    """Elements whose sums need more than 53 bits, or are close to the middle of two results."""
     rng = np.random.default_rng(4)
     ordinary = rng.standard_normal(sizes)
     if kind == "wide":
@@ -31,7 +31,7 @@ def far_apart(kind: str, sizes: tuple[int, ...]) -> NDArray[Any]:
         )
     if kind == "infinite":
         return np.where(rng.random(sizes) < 0.05, np.inf * np.sign(ordinary), ordinary).astype(np.float32)
-    if kind == "halves":  # between two results, or next to that
+    if kind == "halves":  # the middle of two results, or close to it
         return (1 + rng.integers(0, 8, sizes) * 2.0**-23 + np.where(rng.random(sizes) < 0.2, 2.0**-40, 0)).astype(np.float32)
     if kind == "a little apart":
         return np.where(rng.random(sizes) < 0.1, 2.0**-24 * ordinary, ordinary).astype(np.float32)
@@ -55,7 +55,7 @@ def test_sums_that_need_more_bits_or_are_halves(kind: str, monkeypatch: pytest.M
 
 
 def test_what_is_left_open_goes_to_the_reference_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lengths that are half between two elements: 2048^2 + 64^2 + 1 = 2049^2."""
+    """Lengths halfway between two elements: 2048^2 + 64^2 + 1 = 2049^2."""
     monkeypatch.setattr(memory, "LISTED", 2)
     x = np.zeros((2, 3, 8, 80), np.float16)
     x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2] = 2048, 64, 1
@@ -78,7 +78,8 @@ def test_what_is_left_open_goes_to_the_reference_line_by_line(monkeypatch: pytes
 
 
 def halves(count: int) -> NDArray[Any]:
-    """Windows of 3 x 3 whose means are half between two elements, each in six of its elements; the other three are 0."""
+    """Windows of 3 x 3 whose means are halfway between two elements, which six elements of each determine; the other three are
+    0."""
     rng = np.random.default_rng(9)
     found = np.zeros((count, 9), np.float32)
     for window in found:
@@ -91,7 +92,7 @@ def halves(count: int) -> NDArray[Any]:
     return found
 
 
-ASIDE = {  # what the last three elements add, and how many bits sums then need: up to 47, up to 53, or more
+ASIDE = {  # the sum of the last three elements, so that sums need up to 47 bits, up to 53, or more
     "nothing": (0, 0, 0),
     "a little": (2.0**-20, -(2.0**-20), 2.0**-20),
     "a little less": (-(2.0**-20), 0, 0),
