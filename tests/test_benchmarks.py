@@ -1,4 +1,4 @@
-"""The benchmarks' parts that reach into kernels, which nothing else runs."""
+"""The parts of the benchmarks that use kernels directly, which nothing else tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(llvm.unavailable() is not None or not targets(),
 
 
 def test_the_limit_of_runs_copies_them() -> None:
-    """Of 64 rows with 128 bytes each, which lie apart."""
+    """Of 64 rows of 128 bytes with gaps."""
     calls, count = limits.runs(np.zeros((64, 64), np.float32)[:, :32])
     assert count == 64 * 128
     assert len(calls) == len(limits.AHEAD)
@@ -39,7 +39,7 @@ def test_the_limit_of_multiply_adds_is_nothing_else() -> None:
     inside = inside[: next(i for i, line in enumerate(inside) if line[0].startswith(("j", "b."))) + 1]
     multiplied = [line for line in inside if line[0].startswith(("vfmadd", "fmla"))]
     assert len(multiplied) == limits.chains(target)
-    assert len(inside) <= len(multiplied) + 3  # which count, compare and branch
+    assert len(inside) <= len(multiplied) + 3  # the others count, compare and branch
     assert not any("(" in " ".join(line) for line in inside), "the loop reads memory"
     made[0]()
 
@@ -59,11 +59,11 @@ def test_the_contractions_that_are_timed_are_the_same() -> None:
 
 
 def test_hard_data_are_of_their_kind() -> None:
-    """Sums of ties among them halfway between two elements, which is where their last place does not decide."""
+    """Sums of ties are often halfway between two elements, where the last bit does not decide."""
     add, log = (next(case.operator for case in map_hard.CASES if case.name == name) for name in ("add", "log"))
     draw = {kind: map_hard.drawn(kind, add, 4096) for kind in map_hard.KINDS}
     a, b = (x.astype(np.float64) for x in draw["ties"])
-    off = np.abs(a + b - (a + b).astype(np.float32))  # exact, as all have few bits
+    off = np.abs(a + b - (a + b).astype(np.float32))  # exact, because all have few bits
     halves = np.abs(np.spacing((a + b).astype(np.float32))).astype(np.float64) / 2
     assert 100 < np.count_nonzero(off == halves) < 2000
     tiny = np.finfo(np.float32).tiny
@@ -100,7 +100,7 @@ def _later(name: str) -> range:
 
 
 def test_the_table_of_cliffs_has_every_operator() -> None:
-    """In its newest version, each in a case or among those that compute with integers or move elements."""
+    """In its newest version, each in a case, or among those that compute with integers or move elements."""
     named = {name.split()[0].rstrip(",") for name in cliff_cases.CASES}
     versions = {desc.spec.name for desc in operators.every()}
     newest = {name for name in versions if not any(f"{name.rstrip('123')}{later}" in versions for later in _later(name))}
@@ -109,7 +109,7 @@ def test_the_table_of_cliffs_has_every_operator() -> None:
 
 
 def test_cliffs_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a case that takes ten times as long with zeros, and of one that is left off."""
+    """For a case that takes ten times as long with zeros, and for one that is ended early."""
     (row,) = cliffs.run((np.float32,), "ELEMENT_WISE_ABS")
     assert set(row["ratios"]) == set(cliff_cases.ALL_KINDS)
     assert row["kernel"] == "elementwise:compiled"

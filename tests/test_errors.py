@@ -1,4 +1,4 @@
-"""Errors say and carry what they should. The texts are typed in here in full: a change of wording is a change one sees."""
+"""Messages and attributes of errors. Texts are written in full here, so that a change of wording is visible."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_of_a_number_that_no_desc_can_carry_nothing_else_is_said() -> None:
 
 
 def test_where_what_would_fit_cannot_be_said_it_is_left_out() -> None:
-    """The window is empty, and of an input without dimensions nothing can be said."""
+    """If the window is empty or an input has no dimensions, the message names no valid value."""
     desc = Slice1(
         input_tensor=TensorDesc(DataType.FLOAT32, ()),
         output_tensor=TensorDesc(DataType.FLOAT32, (1,)),
@@ -161,7 +161,7 @@ def test_where_what_would_fit_cannot_be_said_it_is_left_out() -> None:
 
 
 def test_numbers_of_any_length_can_be_shown() -> None:
-    """Python refuses to print more than 4,300 digits."""
+    """Python refuses to print integers with more than 4,300 digits."""
     error = refused(window(input_window_offsets=(0, 0, 0, 10**5000)))
     assert [v.constraint for v in error.violations] == ["input_window_offsets_fits"]
     assert str(error)
@@ -204,7 +204,7 @@ def test_hresults() -> None:
     with pytest.raises(UnsupportedError) as caught:
         dml.Device("gpu")
     assert caught.value.hresult == 0x887A0004
-    for error in (BindingError, DataError, ProgramError):  # DirectML has no code: it would remove the device
+    for error in (BindingError, DataError, ProgramError):  # DirectML has no code for it, and would remove the device
         assert not hasattr(error, "hresult")
 
 
@@ -246,7 +246,7 @@ def test_compile_checks_against_the_device_s_level() -> None:
         dml.Device(feature_level="2_0").compile(window())
 
 
-# --- errors travel ---
+# --- errors in other processes ---
 
 
 def data_error() -> DataError:
@@ -318,12 +318,12 @@ def test_a_desc_error_can_be_pickled_with_its_desc() -> None:
     assert pickle.loads(pickle.dumps(desc)) == desc
     assert copy.deepcopy(desc) == desc
     assert hash(pickle.loads(pickle.dumps(desc))) == hash(desc)
-    check(desc)  # what was found out about a desc does not count in comparisons
+    check(desc)  # the result of a check does not count in comparisons
     assert desc == window()
     assert hash(desc) == hash(window())
 
 
-# --- construction converts, and judges nothing ---
+# --- construction converts, without any check ---
 
 
 def test_construction_converts() -> None:
@@ -406,7 +406,7 @@ def test_reprs_are_the_calls_that_make_descs() -> None:
 
 
 def test_reprs_can_be_pasted_back() -> None:
-    """Those of descs that break rules, too; legal ones are drawn in test_operators."""
+    """Also those of descs that break rules; test_operators has random legal ones."""
     every = dml.operators.every()
     names = {**vars(dml), **{operator.__name__: operator for operator in every}}
     for operator in every:

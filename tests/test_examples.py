@@ -1,4 +1,4 @@
-"""The demo says what it should, and what it says about others is true."""
+"""The demo's output, and the truth of its statements about other libraries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MODEL_CHECKSUMS = {
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """The text that the demo prints, and the folder it ran in."""
+    """The demo's output, and the folder in which it ran."""
     pytest.importorskip("sklearn")
     pytest.importorskip("PIL")
     pytest.importorskip("onnxruntime")
@@ -165,12 +165,12 @@ def test_digits_weights_are_small_and_of_the_promised_types() -> None:
         }
 
 
-# The demo's sentences about onnxruntime. Each case leaves everything else as onnxruntime takes it.
+# The demo's statements about onnxruntime. Each case changes one thing that onnxruntime then refuses.
 ACCEPTED = {"a": "int8", "b": "int8", "y": "int8", "a_scale": (), "y_scale": ()}
 
 
 def qlinearmatmul(case: dict[str, Any]) -> npt.NDArray[Any]:
-    """A 4 x 8 by 8 x 3 QLinearMatMul of ones by onnxruntime; zero points per tensor, scales as the case says."""
+    """A 4 x 8 by 8 x 3 QLinearMatMul of ones by onnxruntime; zero points per tensor, scales as given by the case."""
     onnx = pytest.importorskip("onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
     feeds = {
@@ -192,7 +192,7 @@ def qlinearmatmul(case: dict[str, Any]) -> npt.NDArray[Any]:
     graph = onnx.helper.make_graph([node], "matmul", inputs, [value_info("y", np.ones((4, 3), case["y"]))])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # the refusal is an exception; no need to log it too
+    options.log_severity_level = 4  # the refusal is an exception, and need not be logged
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     result: npt.NDArray[Any] = session.run(None, feeds)[0]
     return result

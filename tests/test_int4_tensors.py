@@ -1,4 +1,4 @@
-"""Elements of 4 bits through the whole stack: two to a byte where they are bound, ml_dtypes' int4 and uint4 in eager calls."""
+"""Elements of 4 bits through the whole library: two per byte in bound arrays, ml_dtypes' int4 and uint4 in eager calls."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_without_ml_dtypes_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
 
 @by_type
 def test_graphs_of_functions_are_their_calls(data_type: DataType, tmp_path: Path) -> None:
-    """An input, a constant and a tensor between two operators, each of an odd number of elements."""
+    """An input, a constant and an intermediate tensor, each with an odd number of elements."""
     low = -8 if data_type == DataType.INT4 else 0
     q, scale = four_bit(data_type, np.arange(15).reshape(3, 5) + low), np.full((3, 5), 0.5, np.float32)
     known = four_bit(data_type, [[3, 1, 2, 7, 4]] * 3)

@@ -1,4 +1,4 @@
-"""The proofs of `make prove`: they go on where they were, count what they did, and find what is wrong."""
+"""The proofs of `make prove`: they continue after an interruption, count their work, and find wrong results."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_name_that_nothing_is_known_of_is_told(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("name", prove_halves.EXPECTED)
 def test_pairs_of_float16(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few elements beside every other one; and another operator's results are told from them."""
+    """A few elements with every other one; and another operator's results are found to be wrong."""
     monkeypatch.setattr(prove_halves, "PARTS", prove_halves.COUNT // prove_halves.ROWS)
     isa = targets()[-1].name
     for at in (0, 490, 991):  # subnormal numbers, the largest and infinity, negative ones

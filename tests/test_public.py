@@ -1,4 +1,4 @@
-"""Tests of what the package shows: its names, and what it says of itself for a bug report, with llvmlite and without."""
+"""The public names of the package, and its description for bug reports, with llvmlite and without."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ PUBLIC = {
 
 
 def test_dir_lists_what_is_public_and_nothing_else() -> None:
-    """The object model, and of each operator that has a file its desc class and its function."""
+    """The object model, and each operator's desc class and function."""
     operators = {name for cls in dml.operators.every() for name in (cls.__name__, cls.spec.name.lower())}
     assert set(dir(dml)) == PUBLIC | operators
     assert set(dml.__all__) == (PUBLIC | operators) - {"__version__", "slice"}
@@ -105,7 +105,7 @@ def test_dir_lists_what_is_public_and_nothing_else() -> None:
 
 
 def test_the_public_names_are_written_out() -> None:
-    """For type checkers and editors, which read `__all__` and run nothing: lists of texts, and that of another module."""
+    """For type checkers and editors, which read `__all__` without running code: lists of strings, and another module's list."""
     found: list[str] = []
     for module, others in ((dml, ["catalog.__all__"]), (catalog, [])):
         tree = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
@@ -120,7 +120,7 @@ def test_the_public_names_are_written_out() -> None:
 
 
 def modules_after(code: str) -> set[str]:
-    """The modules of anydml that a fresh Python has imported after some code."""
+    """The modules of anydml that a new Python process has imported after some code."""
     code = f"import sys; {code}; print(*[name for name in sys.modules if name.startswith('anydml')])"
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
 

@@ -1,4 +1,4 @@
-"""The README: everything it shows happens, and everything it counts is there."""
+"""The README: its examples run, and its counts are right."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_operators_said_to_be_compiled_are_those_that_are() -> None:
     sentence = re.search(r"^- All (\d+) of them are compiled for the processor(.*?\.md.*?)\. ", TEXT, re.MULTILINE | re.DOTALL)
     assert sentence
     assert int(sentence[1]) == len(operators.every())
-    assert not NOT_COMPILED  # which another test compares with what compiles
+    assert not NOT_COMPILED  # another test compares this list with what compiles
     named = set(re.findall(r"`(\w+)`", sentence[2]))
     assert len(named) > 12
     assert named <= {o.spec.name for o in operators.every()}
@@ -102,7 +102,7 @@ FILES = [f"/{path.relative_to(ROOT).as_posix()}" for folder in ("src", "tests", 
 def test_files_that_are_named_are_there(page: Path) -> None:
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for name in re.findall(r"`((?:\w+/)*\w+\.(?:py|toml)|(?:\w+/)+)`", prose):
-        if name != "element_wise_atan_yx.py":  # the one that is to be added
+        if name != "element_wise_atan_yx.py":  # the file that the example adds
             assert any(path.endswith(f"/{name.rstrip('/')}") for path in FILES), name
 
 

@@ -1,4 +1,4 @@
-"""Names that unknown ones may mean: spellings, words of names, names of other libraries, and misspellings."""
+"""Suggestions for unknown names: spellings, words of names, names of other libraries, and misspellings."""
 
 import pytest
 

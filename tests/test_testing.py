@@ -1,4 +1,4 @@
-"""The assertions, and the page that shows them."""
+"""The assertions, and the page that describes them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_step_next_to_a_tie_is_near_and_one_farther_away_is_not() -> None:
     up = np.array([[1], [2], [3], [20]], np.int8)
     assert_near(up, *call(0.5))
     assert_near(up, *call(0.5), steps=1, within=0)
-    above = float(np.float32(0.5 + 2**-20))  # 5 of them lie 5 * 2^-20 above a tie
+    above = float(np.float32(0.5 + 2**-20))  # 5 of them are 5 * 2^-20 above a tie
     assert_near(np.array([[1], [2], [2], [20]], np.int8), *call(above))
     with pytest.raises(AssertionError, match=r"1 of 4 differs by 1, within 4.8e-6 of a tie.* The test allows .* within 1e-06"):
         assert_near(np.array([[1], [2], [2], [20]], np.int8), *call(above), within=1e-6)
@@ -124,7 +124,7 @@ def test_one_of_several_outputs_goes_by_either_name() -> None:
         assert_exact(np.array([1, 2], np.uint32), dml.top_k1, x, axis=0, k=2, axis_direction="DECREASING", output=name)
 
 
-# --- what rounding explains ---
+# --- differences that rounding explains ---
 
 X = np.random.default_rng(7).standard_normal((6, 200), np.float32)
 Y = np.random.default_rng(8).standard_normal((200, 5), np.float32)
@@ -141,7 +141,7 @@ def test_sums_and_functions_in_float32_are_explained_by_rounding() -> None:
     assert_rounding(product, dml.gemm, X, Y)
     assert_rounding(softmax(X), dml.activation_softmax, X)
     assert_rounding(dml.gemm(X, Y), dml.gemm, X, Y)
-    halves = np.array([0.5, 1.5, -0.5], np.float32)  # which way a tie goes
+    halves = np.array([0.5, 1.5, -0.5], np.float32)  # to which side a tie is rounded
     assert_rounding(np.array([1, 2, 0], np.uint8), dml.element_wise_quantize_linear, halves, np.float32(1), np.uint8(0))
 
 

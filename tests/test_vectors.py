@@ -1,6 +1,6 @@
-"""Public test vectors of other projects, mapped onto the operators: both devices agree with all but those that are wrong.
+"""Public test vectors of other projects, for the operators: both devices agree with all except those that are wrong.
 
-The vectors lie beside the project, not in it; where they do not, there is nothing to test.
+The vectors are in a folder beside the project; without it, nothing is tested.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not VECTORS.is_dir(), reason="the public vectors
 
 by_device = pytest.mark.parametrize("device", DEVICES)
 
-USABLE = {  # vectors of each file that can be mapped
+USABLE = {  # the number of usable vectors in each file
     "slice_baseline": 8,
     "slice_dxdispatch": 1,
     "slice_onnx_node": 7,
@@ -40,8 +40,8 @@ USABLE = {  # vectors of each file that can be mapped
     "quantizelinear_wpt": 14,
 }
 
-# 3 / 5 is 0.6, which is nearer to 1; the vector has 0 there. (A copy of onnxruntime's Slice1D_ReverseAllAxes_1, which
-# contradicts ONNX, comes unmapped.)
+# 3 / 5 is 0.6, which is closer to 1; the vector has 0 there. (A copy of onnxruntime's Slice1D_ReverseAllAxes_1, which
+# contradicts ONNX, is not usable.)
 WRONG = {"webnn-baseline/quantizeLinear 2D to uint8": {10: 1}}
 
 
@@ -80,7 +80,7 @@ def test_slices(name: str, device: str, record_property: Callable[[str, object],
         wanted = np.array(vector["expected"], vector["dtype"])
         np.testing.assert_array_equal(result.ravel(), wanted.ravel(), err_msg=vector["id"], strict=True)
         assert result.size == int(np.prod(vector["expected_shape"]))
-        if min(call["strides"]) > 0:  # the same in SLICE's words
+        if min(call["strides"]) > 0:  # the same as SLICE
             again = dml.slice(x, call["offsets"], call["output_sizes"], call["strides"], device=device)
             np.testing.assert_array_equal(again, result, err_msg=vector["id"], strict=True)
         used += 1
@@ -88,7 +88,7 @@ def test_slices(name: str, device: str, record_property: Callable[[str, object],
 
 
 def parameter(values: list[float] | None, dtype: Any, axis: int) -> NDArray[Any] | None:
-    """A scale or zero point of four dimensions; an entry per row (2) or column (3), or one for all."""
+    """A scale or zero point of four dimensions: an element per row (2) or column (3), or one for all."""
     if values is None:
         return None
     sizes = [1, 1, 1, 1]
@@ -133,7 +133,7 @@ def test_quantized_products(name: str, device: str, record_property: Callable[[s
 def scale(values: list[float], axis: int) -> NDArray[Any]:
     array = parameter(values, np.float64, axis)
     assert array is not None
-    return array  # rounded once to float32 by the function under test; the vectors hold float32 values
+    return array  # rounded once to float32 by the function under test; the vectors have float32 values
 
 
 @by_device

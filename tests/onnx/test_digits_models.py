@@ -1,4 +1,4 @@
-"""The digits' models: one result on every instruction set, by any number of threads, fused and operator by operator."""
+"""The digits' models: one result on every instruction set, for any number of threads, fused and operator by operator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_model_has_one_result(name: str) -> None:
     given = image.reshape(graph.inputs["image"].sizes)
     wanted = graph.run({"image": given}, "reference")["logits"]
     assert len(np.unique(wanted)) > IMAGES
-    # code is made anew for each instruction set, which takes long: the models share these out, and `make soak` has all of all
+    # code is compiled for each instruction set, which takes long: models share the sets; in `make soak` each has all
     sets, first = [row.name for row in targets()], NAMES.index(name)
     some = {(sets[-1], True), (sets[first % len(sets)], True), (sets[(first + 1) % len(sets)], False)}
     for at, (isa, fuse) in enumerate(product(sets, (True, False)) if SOAK > 1 else sorted(some)):

@@ -37,7 +37,7 @@ def node_of(model: ModelProto, name: str) -> onnx.NodeProto:
 
 
 def other_weight(model: ModelProto, name: str, random: np.random.Generator) -> ModelProto:
-    """The model with one weight of a node changed by a tenth of the largest at least."""
+    """The model with one weight of a node changed, by at least a tenth of the largest weight."""
     made = ModelProto()
     made.CopyFrom(model)
     tensor = next(t for t in made.graph.initializer if t.name == f"{name}.weight")
@@ -68,7 +68,8 @@ def test_injected_faults_are_located_and_named(fault: str, ran: Ran) -> None:
     wanted = min(100, 3 * SOAK)
     while cases < wanted and tried < 40 * wanted:
         tried += 1
-        model, inputs = network(random, 72 if fault == "weight" else 24)  # one output of a few, some weight or other explains
+        # with few images, a wrong weight may explain one output of them by chance
+        model, inputs = network(random, 72 if fault == "weight" else 24)
         name = str(random.choice(NODES))
         known = tensors(model, inputs)
         if fault == "weight":
@@ -100,7 +101,7 @@ def test_a_changed_weight_of_a_float_network_is_located(network: str, ran: Ran) 
         inputs = {"image": random.uniform(0, 1, (3, *(1, 8, 8)[-3 if network == "cnn" else -2 :])).astype(np.float32)}
         actual, exact = tensors(other_weight(model, weight, random), inputs), tensors(model, inputs)
         if all(np.array_equal(actual[name], exact[name]) for name in exact):
-            continue  # the weight of what is 0 in all images
+            continue  # the weight of an element that is 0 in all images
         found = compare(model, inputs, actual=actual)
         assert found.first is not None
         assert (found.first.name, found.first.deviation, found.first.verdict) == (node, "changed_weight", BEYOND), str(found)
@@ -148,7 +149,7 @@ X = np.linspace(-9, 9, 101, dtype=np.float32)
 
 
 def fusing(off: float = 0.0) -> Any:
-    """A runtime that computes `shift` in one step from x, unless `a` is asked for; it may be wrong there."""
+    """A runtime that computes `shift` from x in one step, unless `a` is requested, with an error of `off`."""
     calls: list[list[str]] = []
 
     def run(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -226,7 +227,7 @@ def test_a_number_that_a_branch_takes_from_around_it_has_no_dimensions() -> None
 
 def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     model = chain()
-    array: Any = X  # where names are due
+    array: Any = X  # instead of names
     with pytest.raises(TypeError, match="either run="):
         compare(model, {"x": X})
     with pytest.raises(dml.BindingError, match=r"y: is float64 \(101,\), and must be float32 \(101,\)"):
@@ -269,7 +270,7 @@ def test_rounding_explains_what_onnxruntime_computes_in_float32(name: str) -> No
 
 
 def test_what_departs_in_onnxruntime_s_integers_is_explained() -> None:
-    """Of a processor without 8-bit dot products, that is saturation in 16 bits."""
+    """On a processor without 8-bit dot products, the cause is saturation in 16 bits."""
     found = onnxruntime_on("cnn-qlinear")
     for row in found.nodes:
         if row.verdict == BEYOND:
@@ -354,7 +355,8 @@ def test_a_model_or_a_runtime_that_is_not_there_is_said(tmp_path: Path, monkeypa
 
 
 def test_a_folded_normalisation_is_rounding_and_named() -> None:
-    """A batch normalisation as scale and shift, as runtimes compute it; with another epsilon it is beyond rounding."""
+    """A batch normalisation as scale and shift, as runtimes compute it, is rounding; with another epsilon, it is beyond
+    rounding."""
     random = np.random.default_rng(3)
     x = (40 + random.standard_normal((1, 4, 6, 5))).astype(np.float32)
     parameters = [random.standard_normal(4), random.standard_normal(4), np.full(4, 40.5), random.uniform(0.5, 2, 4)]

@@ -1,4 +1,4 @@
-"""Nodes that a runtime fuses between DequantizeLinear and QuantizeLinear: the deviation of its integers is named."""
+"""Nodes that a runtime fuses between DequantizeLinear and QuantizeLinear: the fault of its integers is named."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEGMENT = ("product", "relu", "y")
 
 
 def qdq(product: str, scales: Scales, weight: Array, *, bias: bool, zero: int = 0, relu: bool = True) -> ModelProto:
-    """x, quantised, and a product with a weight, quantised again; bias: of a convolution."""
+    """A model that quantises x, multiplies it by a weight, and quantises the product; bias: of a convolution."""
     constants: dict[str, Any] = {
         **{name: F32(s) for name, s in zip(("xs", "ws", "ys"), scales, strict=True)},
         **dict(xz=np.uint8(3), wz=np.int8(0), yz=np.uint8(zero), w=weight),
@@ -53,7 +53,7 @@ def qdq(product: str, scales: Scales, weight: Array, *, bias: bool, zero: int = 
 
 
 def accumulators(model: ModelProto, x: Array) -> Array:
-    """The sums of integers: the segment with scales of 1, without RELU, in float32, which holds them."""
+    """The integer sums: the same model with scales of 1, without RELU, in float32, which represents them exactly."""
     weight = next(numpy_helper.to_array(t) for t in model.graph.initializer if t.name == "w")
     bias = any(t.name == "b" for t in model.graph.initializer)
     product = next(n.op_type for n in model.graph.node if n.name == "product")
@@ -72,7 +72,8 @@ def requantised(model: ModelProto, x: Array, scales: Scales, deviation: str) -> 
 @pytest.mark.parametrize(
     ("deviation", "scales"),
     [
-        ("exact_requantisation", (0.1, 0.5, 0.1)),  # ties, which the rounding of 0.1 x breaks
+        # ties in integers; the float operators have none, since they round 0.1 x first
+        ("exact_requantisation", (0.1, 0.5, 0.1)),
         ("half_away_from_zero", (0.1, 0.5, 0.1)),
         ("float32_requantisation", (0.3, 0.3, 0.2)),
     ],

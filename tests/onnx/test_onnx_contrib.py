@@ -1,4 +1,4 @@
-"""onnxruntime's own operators: each beside onnxruntime's CPU, or, where that has none, beside its formula in float64."""
+"""onnxruntime's own operators, compared with onnxruntime on CPU or, if it lacks one there, with its formula in float64."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = Any  # of NumPy
 
 
 class Case(NamedTuple):
-    """A node with its inputs, None where absent. given: the places of the model's inputs; the others are constants."""
+    """A node with its inputs, None if absent. given: the indices of the model's inputs; the others are constants."""
 
     operator: str
     inputs: tuple[Any, ...]
@@ -55,7 +55,7 @@ def model_of(case: Case, domain: str = MICROSOFT) -> onnx.ModelProto:
 
 
 def results(case: Case) -> tuple[list[Array], list[Array]]:
-    """Ours, and onnxruntime's or the formula's."""
+    """Our results, and onnxruntime's or the formula's."""
     proto = model_of(case, "" if case.operator == "SimplifiedLayerNormalization" else MICROSOFT)
     given = {f"x{i}": case.inputs[i] for i in case.given}
     if case.formula is None:
@@ -125,7 +125,7 @@ def group_norm(channels_last: bool, silu: bool, groups: int) -> Callable[..., Ar
 
 
 def packed_attention(n_heads: int) -> Callable[..., Array]:
-    """Attention of stacked queries, keys and values, {batch, length, heads, 3, size}, or of queries and stacked others."""
+    """Attention with packed queries, keys and values, {batch, length, heads, 3, size}, or with packed keys and values."""
 
     def formula(query: Array, key: Array | None = None) -> Array:
         x = query.astype(np.float64)
@@ -389,4 +389,4 @@ def test_beside_onnxruntime(case: Case) -> None:
         else:
             apart = np.abs(ours.astype(np.int64) - theirs.astype(np.int64))
             assert apart.max(initial=0) <= (1 if theirs.dtype.itemsize == 1 else 0)
-            assert np.count_nonzero(apart) <= 0.05 * apart.size + 1  # next to ties
+            assert np.count_nonzero(apart) <= 0.05 * apart.size + 1  # close to ties

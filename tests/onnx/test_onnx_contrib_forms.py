@@ -1,4 +1,5 @@
-"""Forms of onnxruntime's operators that its own tests have: masks, orders of rows, empty texts; each beside its CPU."""
+"""Forms of onnxruntime's operators that its own tests have: masks, orders of rows, empty texts; compared with its results on
+CPU."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ TURNS = (np.cos(ANGLES).astype(np.float32), np.sin(ANGLES).astype(np.float32))
 
 
 def grouped(a: Array, b: Array, scales: Array, zeros: Array, groups: Array) -> Array:
-    """MatMulNBits with g_idx; onnxruntime's CPU, which takes 4 bits alone, forgets the zero points there."""
+    """MatMulNBits with g_idx, for which onnxruntime on CPU takes only 4 bits, and ignores the zero points."""
     weights, zero = b.reshape(6, -1), zeros
     if b.shape[2] == 8:
         weights, zero = (np.stack([p & 15, p >> 4], -1).reshape(6, -1) for p in (weights, zeros))

@@ -1,4 +1,4 @@
-"""Einsum with diagonals and with terms that are alike: of integers, whose sums are exact, beside NumPy's."""
+"""Einsum with diagonals and with equal terms, of integers, whose sums are exact; compared with NumPy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models as onnxruntime takes them, though ONNX's checker does not: mended, with notes, and run as onnxruntime runs them."""
+"""Models that onnxruntime takes although ONNX's checker refuses them: repaired, with notes, with onnxruntime's results."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_files_that_onnxruntime_takes(name: str, tmp_path: Any) -> None:
 
 
 def test_old_images() -> None:
-    """Crop and ImageScaler, which onnxruntime has."""
+    """Crop and ImageScaler, which onnxruntime supports."""
     nodes = [
         helper.make_node("ImageScaler", ["x"], ["a"], scale=0.5, bias=[1.0, -1.0]),
         helper.make_node("Crop", ["a"], ["b"], border=[1, 0, 1, 2]),
@@ -146,7 +146,7 @@ def test_cycles_are_still_refused() -> None:
 
 
 def test_what_a_runtimes_operator_lacks_is_said() -> None:
-    """No schema says of these operators how many inputs they take."""
+    """No schema gives the number of inputs of these operators."""
     proto = no_import()
     del proto.graph.node[0].input[1:]
     (refusal,) = anydml.onnx.load(proto).check()

@@ -1,4 +1,4 @@
-"""Loop and Scan beside onnxruntime; their limit of turns, and what stops them."""
+"""Loop and Scan, compared with onnxruntime; the limit of iterations, and interruptions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def constant(name: str, x: Any) -> Any:
 
 
 def halving() -> ModelProto:
-    """x is halved until its sum is below a limit from around the loop, or M turns are over."""
+    """x is halved until its sum is below a limit outside of the loop, or for M iterations."""
     body = helper.make_graph(
         [
             helper.make_node("Add", ["v", "v_in"], ["half"]),
@@ -75,7 +75,7 @@ def test_loop(most: int, limit: float) -> None:
 
 
 def test_scan() -> None:
-    """Sums so far along the second axis, from its end on."""
+    """Running sums along the second axis, from its end."""
     body = helper.make_graph(
         [helper.make_node("Add", ["s_in", "e"], ["s_out"]), helper.make_node("Mul", ["s_out", "w"], ["each"])],
         "body",

@@ -1,4 +1,4 @@
-"""ONNX models: what `load` reads, how sizes are found, where graphs are cut, and what is refused."""
+"""ONNX models: what `load` supports, sizes, division into graphs, and refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLOAT, INT64, BOOL, DOUBLE = TensorProto.FLOAT, TensorProto.INT64, TensorProto.B
 
 
 def info(name: str, sizes: Sequence[int | str | None] | int, kind: int = FLOAT) -> Any:
-    """A tensor; sizes: a number for as many that are open."""
+    """A tensor; sizes: an int is a number of unknown sizes."""
     if isinstance(sizes, int):
         sizes = [None] * sizes
     return helper.make_tensor_value_info(name, kind, sizes)
@@ -40,7 +40,7 @@ def node(operator: str, inputs: str, outputs: str, **attributes: Any) -> Any:
 
 
 def cnn() -> Any:
-    """A small network whose batch is open, with arithmetic of sizes."""
+    """A small network with an unknown batch size, and arithmetic of sizes."""
     random = np.random.default_rng(0)
     nodes = [
         node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
@@ -150,7 +150,7 @@ def test_outputs_have_onnx_types_and_are_the_callers_own() -> None:
     assert found["truth"].tolist() == [False, False, True]
     assert found["sizes"].tolist() == [3]
     for y in found.values():
-        y[...] = 0  # neither the model's nor the caller's
+        y[...] = 0  # neither the model's array nor the caller's
     assert x.tolist() == [-1, 0, 1]
     assert model.run(x=x)["sizes"].tolist() == [3]
 
@@ -209,7 +209,7 @@ def test_functions_of_the_model_are_expanded() -> None:
 
 @pytest.mark.parametrize("opset", [7, 12, 17, onnx.defs.onnx_opset_version()])
 def test_operators_are_known_by_name_in_every_opset(opset: int) -> None:
-    """Axes as attributes or as inputs; Softmax along one axis, or over all that follow."""
+    """Axes as attributes or as inputs; Softmax along one axis, or over all axes from one on."""
     given = {} if opset >= 13 else {"axes": [1]}
     nodes = [node("Unsqueeze", "x axes" if opset >= 13 else "x", "u", **given), node("Softmax", "u", "y", axis=1)]
     constants = {"axes": [1]} if opset >= 13 else {}
@@ -296,7 +296,7 @@ def test_a_device_computes_what_follows_from_constants_too() -> None:
     device, other = dml.Device("reference"), dml.Device("reference")
 
     def computed(device: dml.Device) -> int:
-        """The kinds of calls that a device has computed."""
+        """The number of kinds of calls that a device has computed."""
         return int(device.cached.cache_info().misses)  # type: ignore[attr-defined]  # of functools.lru_cache
 
     usual = dml.devices.device.named("cpu")
@@ -311,7 +311,7 @@ def test_a_device_computes_what_follows_from_constants_too() -> None:
 
 
 def hostile(tmp_path: Path) -> dict[str, Any]:
-    """Models that are none, by what is wrong with them: a file's path or a ModelProto."""
+    """Invalid models by their fault: a file's path or a ModelProto."""
     whole = cnn().SerializeToString()
     (cut := tmp_path / "cut.onnx").write_bytes(whole[: len(whole) // 2])
     (noise := tmp_path / "noise.onnx").write_bytes(np.random.default_rng(0).bytes(4096))
@@ -410,7 +410,7 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_nodes_that_do_not_fit_are_refused(given: Any, x: list[int], constants: dict[str, Any], reason: str) -> None:
-    """Models that ONNX's checker takes, since it looks at no ranks and at no values."""
+    """Models that ONNX's checker accepts, since it does not check dimension counts and values."""
     model = anydml.onnx.load(model_of([given], [info("x", x)], [info("y", 3)], 18, **constants))
     (refusal,) = model.check()
     assert (refusal.node, refusal.kind, refusal.reason) == (f"the_{given.op_type}", INVALID, reason)
@@ -418,7 +418,7 @@ def test_nodes_that_do_not_fit_are_refused(given: Any, x: list[int], constants: 
 
 @pytest.mark.parametrize("scale", [0.0, -2.0, np.nan, np.inf, -np.inf])
 def test_scales_that_are_no_scales_are_refused(scale: float) -> None:
-    """Known before the run or not, inputs or attributes."""
+    """Scales that are inputs or attributes, known before the run or not."""
     x, s, reason = np.ones((1, 4), np.float32), np.array([1, scale], np.float32), "it must be above 0 and finite"
     models = [
         (model_of([node("Upsample", "x", "y", scales=[1.0, scale])], [info("x", [1, 4])], [info("y", 2)], 7), {}),
@@ -480,7 +480,7 @@ def test_huge_sizes_are_refused_where_they_arise() -> None:
 
 
 def test_models_of_too_many_nodes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes are counted where they are met: functions that call one another twice are many."""
+    """Nodes are counted during reading: functions that call each other twice have many."""
     functions = []
     for level in range(20):
         inner = ("Relu", "") if level == 0 else (f"F{level - 1}", "own")

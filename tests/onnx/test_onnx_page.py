@@ -1,4 +1,4 @@
-"""docs/onnx.md: its examples run, one after another, and print what it says."""
+"""docs/onnx.md: its examples run in order, and print what the page shows."""
 
 from __future__ import annotations
 

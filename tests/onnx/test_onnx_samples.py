@@ -1,4 +1,4 @@
-"""GridSample, Det and Unique: beside onnxruntime's CPU, exact values, and NumPy."""
+"""GridSample, Det and Unique, compared with onnxruntime on CPU, exact values, and NumPy."""
 
 from __future__ import annotations
 

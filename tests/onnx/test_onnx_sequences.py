@@ -1,4 +1,4 @@
-"""Sequences within models, beside onnxruntime: in one graph, and across a cut."""
+"""Sequences within models, compared with onnxruntime: within one graph, and between graphs."""
 
 from __future__ import annotations
 

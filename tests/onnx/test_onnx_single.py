@@ -1,4 +1,4 @@
-"""Nodes whose mathematics one operator of DirectML states are that operator: their results are exact, rounded once."""
+"""Nodes that are one operator of DirectML: their results are exact, rounded once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def drawn(*sizes: int, seed: int = 0, dtype: Any = FLOAT16) -> Array:
 
 
 def attended(q: Array, k: Array, v: Array, mask: Array | None, causal: bool) -> Array:
-    """Attention in float64, of {batch, heads, length, size}."""
+    """Attention in float64; arrays are {batch, heads, length, size}."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
     scores = q @ k.swapaxes(2, 3) / np.sqrt(q.shape[3])

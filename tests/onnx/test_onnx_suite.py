@@ -1,4 +1,4 @@
-"""ONNX's own tests: what is not refused has ONNX's results."""
+"""ONNX's own tests: everything that is not refused has ONNX's results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import onnx_suite
 
 SLOW = ("averagepool", "maxpool", "lppool", "attention", "flexattention", "convtranspose", "resize")  # to be made or to be run
 ROUNDED = ("test_attention_4d_causal_fp16_expanded", "test_dft_inverse", "test_dft_inverse_opset19")
-"""Tests whose results are further from the exact ones than ours: by sums in FLOAT16; by 2e-7 where the exact result is 0."""
+"""Tests whose results are less exact than ours: because of sums in FLOAT16, or by 2e-7 from an exact result of 0."""
 
 
 def checked(cases: list[Any]) -> dict[str, int]:
-    """The number of tests of each outcome; none may fail."""
+    """The number of tests with each outcome; none may fail."""
     counts = {onnx_suite.PASSED: 0, onnx_suite.REFUSED: 0}
     for case in cases:
         found = onnx_suite.outcome(case)
@@ -35,9 +35,9 @@ def checked(cases: list[Any]) -> dict[str, int]:
     return counts
 
 
-@pytest.mark.filterwarnings("ignore")  # of the tests' own arithmetic
+@pytest.mark.filterwarnings("ignore")  # warnings of the tests' own arithmetic
 def test_node_suite(ran: Ran) -> None:
-    """By default, the tests of a seventh of the operators; in make soak, all."""
+    """By default, the tests of a seventh of the operators; in `make soak`, all."""
     if SOAK > 1:
         cases = onnx_suite.cases("node")
     else:

@@ -59,7 +59,7 @@ def normalised(epsilon: float = 1e-5) -> ModelProto:
 
 
 def faulty(last: float = 0.0) -> dict[str, Array]:
-    """Tensors with a wrong epsilon in `norm`, behind a `shift` with one element that is off by 5e-07."""
+    """Tensors with a wrong epsilon in `norm`, after a `shift` with one element that is wrong by 5e-07."""
     exact = tensors(normalised(), {"x": X})
     b = exact["b"].copy()
     b[1, 2] += np.float32(5e-7)

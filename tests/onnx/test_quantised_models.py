@@ -1,4 +1,4 @@
-"""Models of onnxruntime's quantisers: all run, fused graphs have the bits of unfused ones, and results are near its own."""
+"""Models of onnxruntime's quantisers: all run, fused graphs have the bits of unfused ones, and results are close to its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = 4
 
 
 def unfused(model: Any, x: Any) -> Any:
-    """The output of a model's graph, every operator by itself."""
+    """The output of a model's graph, with one call for each operator."""
     graph = model.graph()
     (given,), ((name, made),) = graph.inputs.items(), graph.outputs.items()
     arrays = {given[0]: np.ascontiguousarray(x).reshape(given[1].sizes), name: np.empty(made.sizes, made.data_type.dtype)}
@@ -35,10 +35,10 @@ def theirs(proto: ModelProto, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.filterwarnings("ignore")  # of the quantisers' arithmetic
+@pytest.mark.filterwarnings("ignore")  # warnings of the quantisers' arithmetic
 def test_models_of_onnxruntimes_quantisers(part: int, ran: Ran) -> None:
     done = compared = 0
-    for title, proto, x in models(part * COUNT, COUNT // PARTS):  # of no network that another part has
+    for title, proto, x in models(part * COUNT, COUNT // PARTS):  # networks that no other part has
         model = anydml.onnx.load(proto)
         (y,) = model.run({"input": x}).values()
         assert unfused(model, x).tobytes() == y.tobytes(), title

@@ -1,4 +1,4 @@
-"""Sums of products, with what is done to them: the reference beside the oracle, on inputs drawn to hurt."""
+"""Sums of products with fused functions: the reference compared with the oracle, on hostile data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pick(rng: Rng, values: Sequence[Any]) -> Any:
 
 
 def drawn(rng: Rng, data_type: DataType, sizes: tuple[int, ...], kind: str) -> NDArray[Any]:
-    """Elements of one kind, some of them perhaps replaced by infinities, NaN and other ends."""
+    """Elements of one kind, some of them possibly replaced by infinities, NaN and other extremes."""
     with np.errstate(all="ignore"):
         made = hostile_data.values(data_type.name, sizes, rng, kind)
         if rng.random() < 0.2:
@@ -130,7 +130,7 @@ def windows(rng: Rng) -> tuple[dict[str, Any], dict[str, Any]]:
 def convolution_integer(rng: Rng) -> Case:
     attributes, inputs = windows(rng)
     output = TensorDesc(DataType.INT32, attributes.pop("sizes"))
-    if "input_zero_point_tensor" in inputs and "filter_zero_point_tensor" in inputs:  # as many dimensions as the other
+    if "input_zero_point_tensor" in inputs and "filter_zero_point_tensor" in inputs:  # with as many dimensions as the other
         there = inputs["filter_zero_point_tensor"]
         inputs["input_zero_point_tensor"] = inputs["input_zero_point_tensor"].reshape((1,) * there.ndim)
     tensors = {name: TensorDesc.of(array) for name, array in inputs.items()}
@@ -138,7 +138,7 @@ def convolution_integer(rng: Rng) -> Case:
 
 
 def quantized_linear_convolution(rng: Rng) -> Case:
-    """Scales whose quotients make ties, saturation, and any."""
+    """With scales whose quotients are ties, with saturation, and with any scales."""
     attributes, inputs = windows(rng)
     sizes, usual = attributes.pop("sizes"), rng.random() < 0.8
 
@@ -262,7 +262,7 @@ def test_the_oracle_quantises_a_convolution_as_the_formula_says() -> None:
 
 @pytest.mark.parametrize("case", [gemm, matrix_multiply_integer_to_float])
 def test_the_oracle_multiplies_matrices_as_the_formula_says(case: Callable[[Rng], Case]) -> None:
-    """Of finite numbers whose results are normal: no other number of the type is nearer to the exact fraction."""
+    """Of finite numbers whose results are normal: no other number of the type is closer to the exact fraction."""
     rng, compared = np.random.default_rng(7), 0
     while compared < 200:
         desc, inputs = case(rng)
@@ -292,7 +292,7 @@ def test_the_oracle_multiplies_matrices_as_the_formula_says(case: Callable[[Rng]
                 compared += 1
 
 
-# --- what small products do not show ---
+# --- large products ---
 
 
 def test_sums_that_int32_lacks_wrap() -> None:
@@ -322,7 +322,7 @@ def test_a_scale_that_cannot_be_used_is_an_error_before_anything_is_written(name
 
 
 def test_softmax_of_a_product_is_no_product_s_softmax() -> None:
-    """The fused activation sees exact sums: 2^24 and 2^24 + 1 are equal as float32 numbers, and e apart here."""
+    """The fused activation has exact sums: 2^24 and 2^24 + 1 would be equal in float32, but differ by 1 here."""
     desc = named("GEMM")(
         a_tensor=TensorDesc(FLOATS[0], (1, 2)), b_tensor=TensorDesc(FLOATS[0], (2, 2)),
         output_tensor=TensorDesc(FLOATS[0], (1, 2)), fused_activation=named("ACTIVATION_SOFTMAX")(),

@@ -1,4 +1,4 @@
-"""Element-wise operators of one input, powers and clipping: the reference beside the oracle, on inputs drawn to hurt."""
+"""Element-wise operators of one input, powers and clipping: the reference compared with the oracle, on hostile data."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from anydml.schema.operator import Desc
 from anydml.schema.types import EIGHT, ELEVEN, FLOATS, SIGNED, TEN, UNSIGNED
 
 Rng = np.random.Generator
-TRANSCENDENTAL, RATIONAL = 4_000, 6_000  # outputs of an operator
+TRANSCENDENTAL, RATIONAL = 4_000, 6_000  # outputs of an operator that are compared
 HALF_PI = math.pi / 2
 SIGNED_TYPES = (*FLOATS, *SIGNED, DataType.INT64)
 BOUNDS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 2.5, 3.7, 100.0, -128.5, 127.0, 255.0, 65504.0, 7e4, 3e9, -3e9, 1e19, 2.0**-149)
 
 
 class Case(NamedTuple):
-    """A way to draw an operator. near: arguments beside which something happens. attributes: others than ScaleBias."""
+    """The random cases of an operator. near: arguments close to which its formula changes. attributes: those besides
+    ScaleBias."""
 
     near: Sequence[float] = ()
     types: Sequence[DataType] = FLOATS
     outputs: int = TRANSCENDENTAL
     scale_bias: bool = True
     attributes: Callable[[Rng, DataType], dict[str, Any]] = lambda rng, data_type: {}
-    truths: Sequence[DataType] = ()  # the output's types, where they are not the input's
+    truths: Sequence[DataType] = ()  # the output's types, if they are not the input's
 
 
 def a_float(rng: Rng, usual: Sequence[float] = ATTRIBUTES) -> float:
@@ -126,7 +127,7 @@ def test_operators_of_one_input_give_the_oracles_bits(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CASES if CASES[name].types is FLOATS])
 def test_float16_elements_give_the_oracles_bits(name: str) -> None:
-    """A part of all 65536; in `make soak` all of them."""
+    """Some of the 65536 elements; in `make soak`, all of them."""
     every = np.arange(0, 2**16, 1 if SOAK > 1 else 61, dtype=np.uint16).view(np.float16)
     t = TensorDesc(DataType.FLOAT16, every.shape)
     output = TensorDesc(CASES[name].truths[-1], every.shape) if CASES[name].truths else t
@@ -153,7 +154,7 @@ OF_NUMPY: dict[str, Callable[..., NDArray[Any]]] = {
 
 @pytest.mark.parametrize("name", OF_NUMPY)
 def test_the_oracle_says_what_numpy_says(name: str) -> None:
-    """In float64, whose error is far below half a step of float32, so that hardly any result is rounded otherwise."""
+    """In float64, whose error is far below half a ULP of float32, so that hardly any result is rounded differently."""
     rng = np.random.default_rng(33)
     x = np.concatenate([drawn(rng, DataType.FLOAT32, 400, CASES[name].near), special(DataType.FLOAT32)])
     attributes = {"exponent": 0.75, "rounding_mode": "HALVES_TO_NEAREST_EVEN"}
@@ -171,7 +172,7 @@ def test_the_oracle_says_what_numpy_says(name: str) -> None:
 
 
 def special(data_type: DataType) -> NDArray[Any]:
-    """Numbers of every sort: for floats NaN, infinities, zeros, extremes and halves; for integers extremes and small ones."""
+    """Numbers of all kinds: for floats NaN, infinities, zeros, extremes and halves; for integers extremes and small ones."""
     dtype = data_type.dtype
     if dtype.kind == "f":
         info = np.finfo(dtype)
@@ -200,7 +201,7 @@ def test_powers_of_every_special_number_give_the_oracles_bits() -> None:
 
 
 def test_powers_give_the_oracles_bits() -> None:
-    """Exponents are often small integers and halves, so that powers are exact, on ties, or just beside them."""
+    """Exponents are often small integers and halves, so that powers are exact, ties, or close to ties."""
     rng, compared = np.random.default_rng(31), 0
     while compared < TRANSCENDENTAL * SOAK:
         for x_type in EIGHT:
@@ -230,7 +231,7 @@ def test_gradients_of_clipping_give_the_oracles_bits(name: str, bounds: Callable
     print(f"{name}: {compared} outputs")
 
 
-# --- what is said in words ---
+# --- descriptions in words ---
 
 
 def one(name: str, x: Any, dtype: Any = np.float32, **attributes: Any) -> NDArray[Any]:

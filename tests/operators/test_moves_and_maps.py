@@ -1,4 +1,4 @@
-"""Operators that move and map elements one by one: the reference beside the oracle, on inputs drawn to hurt."""
+"""Operators that move or map elements: the reference compared with the oracle, on hostile data."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def named(name: str) -> Any:
     return found
 
 
-# --- inputs that hurt ---
+# --- hostile inputs ---
 
 
 def drawn(rng: np.random.Generator, data_type: DataType, count: int, near: Iterable[float] = ()) -> NDArray[Any]:
-    """A row of hostile elements: of every kind of `hostile_data`, and neighbours of chosen numbers, at random."""
+    """A row of hostile elements: random ones of every kind of `hostile_data`, and neighbours of the numbers `near`."""
     dtype = data_type.dtype
     columns = [hostile_data.values(data_type.name, count, rng, kind) for kind in hostile_data.KINDS]
     if dtype.kind == "f":
@@ -48,7 +48,7 @@ def drawn(rng: np.random.Generator, data_type: DataType, count: int, near: Itera
 
 
 def shaped(rng: np.random.Generator, count: int) -> tuple[int, ...]:
-    """Sizes with so many elements in one to eight dimensions."""
+    """Sizes with this many elements in one to eight dimensions."""
     sizes = [count]
     for _ in range(int(rng.integers(0, 8))):
         last = sizes.pop()
@@ -61,7 +61,7 @@ def shaped(rng: np.random.Generator, count: int) -> tuple[int, ...]:
 
 ATTRIBUTES = (1.0, 0.5, 0.0, -0.0, -1.0, 0.1, 0.2, 1.0507, 1.6732632, 7.25, -0.3, TINY, -TINY, 1e-20, 3e38, -3e38, 1e10)
 SPECIAL_ATTRIBUTES = (float("inf"), float("-inf"), float("nan"))
-# name: the usual attributes, and arguments beside which something happens
+# name: the usual attributes, and arguments close to which the formula changes
 ACTIVATIONS: dict[str, tuple[dict[str, float], tuple[float, ...]]] = {
     "RELU": ({}, ()),
     "SIGMOID": ({}, (2.0**-23, 2.0**-24, 17.3, 16.6, 88.7, -88.7, -103.97, -104.0, -87.3, -9.7, -16.6)),
@@ -134,7 +134,7 @@ def test_fused_activations_act_on_the_exact_sum() -> None:
 
 @pytest.mark.parametrize(("name", "types"), [("ELEMENT_WISE_ADD", TEN), ("ELEMENT_WISE_ATAN_YX", (FLOAT32, FLOAT16))])
 def test_operators_of_two_inputs_give_the_oracles_bits(name: str, types: Sequence[DataType]) -> None:
-    """Some of the pairs are opposites and equals, so that sums cancel and angles are exact."""
+    """Some pairs are opposite or equal, so that sums cancel and angles are exact."""
     rng, compared = np.random.default_rng(27), 0
     while compared < 4_000 * SOAK:
         for data_type in types:
@@ -169,7 +169,7 @@ def test_quantize_linear_gives_the_oracles_bits() -> None:
             output_type = (DataType.INT8, DataType.UINT8)[int(rng.integers(0, 2))]
             scale = drawn(rng, scale_type, 100, (0.1, 0.05, 0.039215686, 2.0**24))
             x = drawn(rng, data_type, 100)
-            # quotients beside halves, so that both roundings matter
+            # quotients close to halves, for which both roundings matter
             with np.errstate(invalid="ignore"):
                 halves = rng.integers(-260, 520, 100) / 2 * scale.astype(np.float64)
             steered = np.where(np.isfinite(halves) & (abs(halves) < 6e4), halves, 0).astype(data_type.dtype)
@@ -188,7 +188,7 @@ def test_quantize_linear_gives_the_oracles_bits() -> None:
 
 
 def test_float16_quotients_are_rounded_to_float32() -> None:
-    """The quotient is above a tie in float32, which gives 3, and on it in float16, which gives 2."""
+    """The quotient is above a tie in float32, which gives 3; in float16 it would be the tie, which gives 2."""
     x, scale = np.array([2.505859375], np.float16), np.array([1.001953125], np.float16)
     assert x.astype(np.float32) / scale.astype(np.float32) > 2.5
     assert x / scale == 2.5
@@ -234,7 +234,7 @@ def test_random_words_are_the_oracles() -> None:
 
 
 def parted(rng: np.random.Generator) -> tuple[DataType, int, list[tuple[int, ...]], tuple[int, ...]]:
-    """A data type, an axis, the sizes of parts along it, and those of the whole."""
+    """A data type, an axis, the sizes of parts along it, and those of the whole tensor."""
     rank = int(rng.integers(1, 9))
     axis = int(rng.integers(0, rank))
     sizes = [int(rng.integers(1, 4 if rank < 5 else 3)) for _ in range(rank)]
@@ -295,7 +295,7 @@ def test_padding_gives_the_oracles_bits(name: str, mode: PaddingMode) -> None:
     print(f"{name} {mode}: {compared} outputs")
 
 
-# --- examples, and what breaks a rule ---
+# --- examples, and violations of rules ---
 
 ALL = [
     *(f"ACTIVATION_{name}" for name in ACTIVATIONS),

@@ -1,4 +1,4 @@
-"""Four ways to a result: eager, the object model, a program saved and loaded, and the oracle's. They give the same bits."""
+"""Four ways to a result have the same bits: eager, the object model, a program saved and loaded, and the oracle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ by_device = pytest.mark.parametrize("device", ["cpu", "reference"])
 
 
 def as_program(bound: dml.BoundOperator, folder: Path, device: str, like: Array) -> Array:
-    """The result of the call as a program that was saved, loaded and run; the program never saw the output."""
+    """The result of the call as a program that was saved, loaded and run, without the call's output."""
     program.of(bound).save(folder)
     results = dml.program.load(folder).run(device, output_path=folder)
     return results["OutputTensor"].view(like.dtype).reshape(like.shape)

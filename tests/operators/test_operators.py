@@ -1,6 +1,6 @@
-"""The tests that every operator gets by existing: generated over operators, devices and kernels from the operator files.
+"""The tests of every operator, generated from the operator files for operators, devices and kernels.
 
-Each test says how many cases it ran, and demands a minimum: a generator that yields nothing must not pass.
+Each test reports the number of its cases, and requires a minimum, so that a generator without cases fails.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from tables import for_each
 from tensors import SETTINGS, Binding, array_for, bound_as, is_four_bit, laid_over
 
 OPERATORS = operators.every()
-MOSTLY = 50  # per cent of what is drawn, at least, is to be taken by each kernel; one that refuses it all must not pass
+MOSTLY = 50  # the least percentage of random descs that each kernel must take, so that a kernel that refuses all fails
 
 # Hypothesis shows a failing desc together with its operator's whole specification, and then warns that this is long.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
 by_operator = pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.spec.name)
 by_device = pytest.mark.parametrize("device", DEVICES)
-by_kernel = pytest.mark.parametrize(  # what does not depend on the instruction set is tested on the widest
+by_kernel = pytest.mark.parametrize(  # tests that do not depend on the instruction set use the widest
     ("operator", "kernel", "machine"),
     [
         pytest.param(o, k, machines_for(k)[-1], id="-".join(filter(None, (o.spec.name, k.name))))
@@ -85,19 +85,19 @@ def has_family(kernel: Kernel) -> bool:
 
 
 def few(count: int, kernel: Kernel) -> int:
-    """As `some`, for what does not depend on the operator where the reference computes it."""
+    """Like `some`, with fewer cases in the reference for tests that do not depend on the operator."""
     return some(count if has_family(kernel) else min(count, 2), kernel)
 
 
 class Taken:
-    """Counts the cases that a kernel was asked for, and of these the ones that it took, and that it may leave to others."""
+    """Counts the cases of a kernel: all, those that it took, and those that it may leave to other kernels."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.asked = self.taken = self.excused = 0
 
     def compiled(self, machine: Machine, checked: Checked[Desc]) -> CompiledOperator | None:
-        """An operator compiled by the kernel; None where it refuses, for which there are excuses by data type."""
+        """An operator compiled by the kernel; None if it refuses, which is excused for some data types."""
         made = compiled_by(self.kernel, machine, checked)
         excuse = None
         if self.kernel.name.startswith("elementwise:"):
@@ -119,7 +119,7 @@ class Taken:
 
     @property
     def enough(self) -> int:
-        """The cases that a kernel takes at least: most of those that it has no excuse for, and the reference all."""
+        """The least number of cases that the kernel must take: most of those without an excuse; of the reference, all."""
         return MOSTLY * (self.asked - self.excused) // 100 if has_family(self.kernel) else self.asked
 
 
@@ -156,12 +156,12 @@ INFERRING = {name: row for name, row in tables.OPERATORS.items() if row[0].outpu
 
 @for_each(INFERRING, at_least=160)
 def test_outputs_that_follow_from_inputs_are_legal(operator: Operator) -> int:
-    """`outputs` gives data types, if it gives any, and sizes that the rules take; an example may have a smaller output."""
+    """`outputs` gives valid data types, if any, and valid sizes; an example may have a smaller output."""
     for example in operator.spec.examples:
         desc = operator(**example.fields)
         made = {}
         for name, found in desc.outputs().items():
-            if found[0] is None:  # the call says them
+            if found[0] is None:  # if the call gives them
                 continue
             many = isinstance(found[0][0], tuple)
             made[name] = (
@@ -173,10 +173,10 @@ def test_outputs_that_follow_from_inputs_are_legal(operator: Operator) -> int:
     return len(operator.spec.examples)
 
 
-# --- exact, and contained ---
+# --- exact results, and no other writes ---
 
 
-# outputs that `make soak` compares at least; those whose oracle takes long have fewer
+# the least number of outputs in `make soak`; fewer for operators whose oracle takes long
 FEWER_OUTPUTS = (
     *("RNN", "GRU", "LSTM", "MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1", "AVERAGE_POOLING_GRAD", "MAX_POOLING_GRAD"),
     *("LOCAL_RESPONSE_NORMALIZATION_GRAD", "BATCH_NORMALIZATION_GRAD", "BATCH_NORMALIZATION_TRAINING"),
@@ -185,7 +185,7 @@ FEWER_OUTPUTS = (
 
 
 def examples_of(families: set[str]) -> int:
-    """The cases of an operator with kernels of these families: fewer for what compiles nearly every one of them anew."""
+    """The number of cases of an operator with kernels of these families: fewer if nearly every case is compiled anew."""
     anew = families - {"copy", "contract", "reference"}
     return SOAK * (4 if "nests" in anew else 6 if anew else 10 if len(families) > 1 else 16)
 
@@ -193,9 +193,10 @@ def examples_of(families: set[str]) -> int:
 @by_operator
 @pytest.mark.usefixtures("_any_size", "_guarded_scratch")
 def test_every_kernel_is_exact_and_writes_nothing_else(operator: Operator, ran: Ran, compared: Compared) -> None:
-    """Over packed, padded, permuted, broadcast and offset buffers in every form; every byte near is looked at, or unmapped.
+    """With packed, padded, permuted, broadcast and offset buffers in every form. Every byte around them is compared or
+    unmapped.
 
-    Each case goes to every kernel, the reference too, on one of the machines; in `make soak` on all of them.
+    Every kernel has each case, also the reference, on one of the machines; in `make soak` on all of them.
     """
     outputs_compared = 0
     kernels = [k for k in kernels_of(operator) if unavailable() is None or not k.name.endswith(":compiled")]
@@ -248,7 +249,7 @@ def test_every_kernel_is_exact_and_writes_nothing_else(operator: Operator, ran: 
 
 @by_operator
 def test_outputs_may_lie_in_place_where_the_page_says_so(operator: Operator, ran: Ran) -> None:
-    """An output that is identical to an input gives what separate memory gives; elsewhere it is refused."""
+    """An output that is identical to an input has the same results; if the page does not allow it, it is refused."""
     cases = 0
     names = {f.name for f in operator.spec.inputs if f.wire in operator.spec.in_place}
     for example in operator.spec.examples:
@@ -301,7 +302,7 @@ def test_a_device_takes_its_first_kernel_that_does_not_refuse(operator: Operator
 @pytest.mark.usefixtures("_any_size")
 def test_every_kernel_takes_the_examples(operator: Operator, kernel: Kernel, machine: Machine, ran: Ran) -> None:
     taken = 0
-    for example in operator.spec.examples if has_family(kernel) else ():  # that the reference takes them is shown above
+    for example in operator.spec.examples if has_family(kernel) else ():  # a test above shows that the reference takes them
         desc = operator(**example.fields)
         compiled = compiled_by(kernel, machine, check(desc))
         if compiled is not None:
@@ -317,7 +318,7 @@ def test_every_kernel_takes_the_examples(operator: Operator, kernel: Kernel, mac
 
 
 def in_every_form(binding: Binding, t: TensorDesc) -> list[Any]:
-    """The same bytes, bound in every form that a desc without promises takes."""
+    """The same bytes in every form that a desc without alignments accepts."""
     start = binding.tensor.ctypes.data - binding.memory.ctypes.data
     size = max(t.element_bytes, t.total_tensor_size_in_bytes)
     size = -(-size // binding.tensor.itemsize) * binding.tensor.itemsize
@@ -332,7 +333,7 @@ def in_every_form(binding: Binding, t: TensorDesc) -> list[Any]:
 
 
 def without_promises(desc: Desc) -> Desc:
-    """The desc without alignments that its buffers would have to keep."""
+    """The desc without alignments, which its buffers would need."""
 
     def plain(t: TensorDesc) -> TensorDesc:
         return replace(t, guaranteed_base_offset_alignment=0)
@@ -342,7 +343,7 @@ def without_promises(desc: Desc) -> Desc:
 
 
 def repeated(of: Taken, machine: Machine, drawn: Desc, level: FeatureLevel, data: st.DataObject) -> int:
-    """Assert that a bound operator gives the same twice, from inputs in each form; the number of runs."""
+    """Assert that a bound operator has the same results twice, for inputs in each form; return the number of runs."""
     desc = without_promises(drawn)
     inputs = data.draw(arrays_for(desc))
     result = expected(desc, tensors(inputs))
@@ -350,7 +351,7 @@ def repeated(of: Taken, machine: Machine, drawn: Desc, level: FeatureLevel, data
     forms = {name: in_every_form(binding, found[name]) for name, binding in inputs.items()}
     cases = 0
     for form in range(6):
-        compiled = of.compiled(machine, check(desc, level))  # anew: owned inputs are bound once
+        compiled = of.compiled(machine, check(desc, level))  # compiled again, since owned inputs are bound once
         if compiled is None:
             return cases
         chosen = {name: forms[name][form] for name in forms}
@@ -373,7 +374,7 @@ def repeated(of: Taken, machine: Machine, drawn: Desc, level: FeatureLevel, data
 def side_by_side(
     of: Taken, machine: Machine, desc: Desc, level: FeatureLevel, data: st.DataObject, *, bindings: int, times: int
 ) -> int:
-    """Assert that bound operators of one compiled operator run at the same time; the number of runs."""
+    """Assert that bound operators of one compiled operator run at the same time; return the number of runs."""
     compiled = of.compiled(machine, check(desc, level))
     if compiled is None:
         return 0
@@ -381,7 +382,7 @@ def side_by_side(
     if owned:
         compiled.initialize(**nested(desc, values(owned)))
     work = []
-    for _ in range(bindings):  # each with data of its own, but for what the operator owns
+    for _ in range(bindings):  # each with its own data, except for owned inputs
         inputs = {**data.draw(arrays_for(desc)), **owned}
         outputs = data.draw(outputs_for(desc))
         others = {n: b.value for n, b in inputs.items() if n not in owned}
@@ -413,7 +414,7 @@ def side_by_side(
 def test_results_repeat_over_runs_binding_forms_and_threads(
     operator: Operator, kernel: Kernel, machine: Machine, ran: Ran
 ) -> None:
-    """In one test, since what takes the time is to compile what is drawn."""
+    """In one test, because most of the time is needed to compile random descs."""
     cases = [0, 0]
     taken = Taken(kernel), Taken(kernel)
     times = 10 if has_family(kernel) else 2
@@ -430,7 +431,7 @@ def test_results_repeat_over_runs_binding_forms_and_threads(
     ran(cases[1], 4 * times * taken[1].enough)
 
 
-# --- versions agree, and descs come back from what is written of them ---
+# --- versions agree, and descs can be written and read ---
 
 
 def violations(desc: Desc, level: FeatureLevel) -> tuple[Violation, ...]:
@@ -446,7 +447,7 @@ OLDER = [operator for operator in OPERATORS if type(example_desc(operator).as_ne
 
 @pytest.mark.parametrize("operator", OLDER, ids=lambda operator: operator.spec.name)
 def test_an_older_version_is_the_newest_in_other_words(operator: Operator, ran: Ran) -> None:
-    """The newest desc of the same call is legal where the wire carries its numbers, and the oracle says the same of both."""
+    """The newest desc of the same call is legal if its numbers fit into the fields, and the oracle agrees for both."""
     cases = carried = 0
 
     @settings(SETTINGS, max_examples=30 * SOAK)
@@ -473,7 +474,7 @@ def test_an_older_version_is_the_newest_in_other_words(operator: Operator, ran: 
 
 @for_each(tables.OPERATORS, at_least=177 * 9 * SOAK // 3, parts=3)
 def test_descs_come_back_from_json_and_from_their_repr(operator: Operator) -> int:
-    """Every drawn desc and every example, through the program format and through Python."""
+    """Every random desc and every example, in the format of programs and as Python text."""
     cases = 0
 
     def comes_back(desc: Desc) -> None:

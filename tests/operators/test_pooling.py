@@ -1,4 +1,4 @@
-"""Pooling: the reference beside the oracle over windows of every kind, and what is written down."""
+"""Pooling: the reference compared with the oracle for windows of every kind, and with results that are written here."""
 
 from __future__ import annotations
 

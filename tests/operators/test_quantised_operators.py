@@ -1,4 +1,4 @@
-"""Operators that convert, quantise and activate: the reference beside the oracle, on inputs drawn to hurt."""
+"""Operators that convert, quantise and activate: the reference compared with the oracle, on hostile data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pick(rng: Rng, values: Any) -> Any:
 
 
 def drawn(rng: Rng, data_type: DataType, sizes: tuple[int, ...], kind: str = "") -> Array:
-    """Elements that hurt: of one kind of `hostile_data`, or of all of them mixed."""
+    """Hostile elements: of one kind of `hostile_data`, or of all kinds mixed."""
     kinds = hostile_data.KINDS if not kind else (kind,)
     with np.errstate(all="ignore"):
         each = np.stack([hostile_data.values(data_type.name, math.prod(sizes), rng, one) for one in kinds])
@@ -52,7 +52,7 @@ def drawn(rng: Rng, data_type: DataType, sizes: tuple[int, ...], kind: str = "")
 
 
 def beside_halves(rng: Rng, data_type: DataType, scale: Array) -> Array:
-    """Elements whose quotients by the scales lie on and beside halves, mixed with others."""
+    """Elements whose quotients by the scales are halves or close to halves, mixed with others."""
     with np.errstate(all="ignore"):
         halves = rng.integers(-260, 520, scale.shape) / 2 * scale.astype(np.float64)
     fits = np.isfinite(halves) & (abs(halves) < 6e4)
@@ -64,7 +64,7 @@ def beside_halves(rng: Rng, data_type: DataType, scale: Array) -> Array:
 
 
 def some_sizes(rng: Rng, most: int, rank: int = 0) -> tuple[int, ...]:
-    """Sizes of at most so many elements."""
+    """Sizes of at most this many elements."""
     sizes = []
     for _ in range(rank or int(rng.integers(1, 5))):
         sizes.append(int(rng.integers(1, min(most, 9) + 1)))
@@ -79,7 +79,7 @@ def cast(rng: Rng) -> Case:
     sizes = some_sizes(rng, 200)
     a, b = pick(rng, ELEVEN), pick(rng, ELEVEN)
     x = drawn(rng, a, sizes)
-    if a.name.startswith("FLOAT") and b in INTEGERS and rng.random() < 0.5:  # around the ends of the integers
+    if a.name.startswith("FLOAT") and b in INTEGERS and rng.random() < 0.5:  # numbers around the ends of the integers
         with np.errstate(over="ignore"):
             ends = rng.choice([float(np.iinfo(b.dtype).min), float(np.iinfo(b.dtype).max), 0.0], sizes)
             x = (ends + rng.integers(-3, 4, sizes) / 2).astype(a.dtype)
@@ -117,7 +117,7 @@ def dequantize_linear(rng: Rng) -> Case:
 
 
 def quantized_linear_add(rng: Rng) -> Case:
-    """Scales that make ties and saturation, and any."""
+    """With scales that cause ties and saturation, and with any scales."""
     sizes = some_sizes(rng, 200)
     ones = (1,) * len(sizes)
     inputs: dict[str, Any] = {}
@@ -142,7 +142,7 @@ def dynamic_quantize_linear(rng: Rng) -> Case:
     kind = pick(rng, (*hostile_data.KINDS, "ordinary", "ordinary"))
     x = drawn(rng, data_type, sizes, kind)
     with np.errstate(all="ignore"):
-        if rng.random() < 0.3:  # whole steps and halves of a power of two, so that there are ties
+        if rng.random() < 0.3:  # multiples of half a power of two, so that there are ties
             x = (rng.integers(-255, 256, sizes) * 2.0 ** rng.integers(-8, 2)).astype(x.dtype)
             x.flat[0] = 255 * 2.0**-3
         if rng.random() < 0.2:
@@ -158,7 +158,7 @@ def dynamic_quantize_linear(rng: Rng) -> Case:
 
 
 def blocks(name: str) -> Callable[[Rng], Case]:
-    """QUANTIZE or DEQUANTIZE: blocks of every size, elements of 8 and of 4 bits, whose inputs lie with gaps, too."""
+    """QUANTIZE or DEQUANTIZE with blocks of every size, elements of 8 and of 4 bits, and inputs with gaps."""
 
     def case(rng: Rng) -> Case:
         real, quantized = pick(rng, FLOATS), pick(rng, (*EIGHT_BIT, DataType.INT4, DataType.UINT4))
@@ -185,14 +185,14 @@ def blocks(name: str) -> Callable[[Rng], Case]:
 
 
 def strided(rng: Rng, data_type: DataType, sizes: tuple[int, ...]) -> TensorDesc:
-    """A tensor that is packed or, if its elements have 4 bits, lies in any way."""
+    """A packed tensor or, if elements have 4 bits, one with any strides."""
     if data_type.element_bits > 4 or rng.random() < 0.5:
         return TensorDesc(data_type, sizes)
     return TensorDesc(data_type, sizes, strides=rng.integers(0, 4, len(sizes)).tolist())
 
 
 def elements(rng: Rng, t: TensorDesc) -> Array:
-    """Elements for a tensor of integers, as they are bound: of 4 bits, any bytes."""
+    """Elements for a tensor of integers, as they are bound: for 4 bits, any bytes."""
     if t.data_type.element_bits == 4:
         return rng.integers(0, 256, t.element_bytes, np.uint8)
     return drawn(rng, t.data_type, t.sizes)
@@ -204,7 +204,7 @@ def rows(name: str) -> Callable[[Rng], Case]:
         first = rng.random() < 0.3
         sizes = (*(1,) * int(rng.integers(0, 3)), *some_sizes(rng, 60, 2)) if first else some_sizes(rng, 60)
         x = drawn(rng, data_type, sizes, pick(rng, hostile_data.KINDS))
-        if rng.random() < 0.3:  # near one another
+        if rng.random() < 0.3:  # close to each other
             with np.errstate(all="ignore"):
                 x = (pick(rng, [0.0, 1.0, 87.0, -1e4]) + x * pick(rng, [2.0**-10, 1.0])).astype(x.dtype)
         t = TensorDesc(data_type, sizes)
@@ -306,7 +306,7 @@ def test_a_cast_to_the_same_type_moves_bits(data_type: DataType) -> None:
 ])  # fmt: skip
 def test_a_logarithm_beside_zero_has_its_sign_and_ends(row: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     """ln(1 + e^-1e30) is not 0: its negative, too small for a float, is -0."""
-    monkeypatch.setattr(reals, "LAST", reals.CUTOFF)  # so many bits decide everything
+    monkeypatch.setattr(reals, "LAST", reals.CUTOFF)  # the number of bits that decide everything
     x = np.array([row], np.float32)
     t = TensorDesc.of(x)
     agree(named("ACTIVATION_LOG_SOFTMAX1")(input_tensor=t, output_tensor=t, axes=(1,)), {"input_tensor": x})

@@ -1,4 +1,5 @@
-"""SLICE1 in small boxes all of it, SLICE as SLICE1 in other words, and integer products where others go wrong."""
+"""SLICE1 exhaustively for small sizes, SLICE compared with SLICE1, and integer products that other implementations get
+wrong."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 by_device = pytest.mark.parametrize("device", DEVICES)
 
 
-# --- SLICE is SLICE1 in other words ---
+# --- SLICE compared with SLICE1 ---
 
 
 @by_device
@@ -56,7 +57,7 @@ def test_slice_is_slice1_in_other_words(device: str, ran: Ran) -> None:
         drawn, level = data.draw(descs(Slice))
         assert isinstance(drawn, Slice)
         x = data.draw(arrays_for(drawn))["input_tensor"].tensor
-        # SLICE's UINT strides reach further than SLICE1's INT ones; that far, only the reference can be asked
+        # only the reference supports UINT strides of SLICE that exceed SLICE1's INT ones
         newest = drawn.as_newest()
         assert type(newest) is Slice1
         wanted = bits_of(expected(drawn, {"input_tensor": x})["output_tensor"])
@@ -78,11 +79,11 @@ def test_slice_is_slice1_in_other_words(device: str, ran: Ran) -> None:
     ran(cases, 100)
 
 
-# --- SLICE1, in small boxes all of it ---
+# --- SLICE1, exhaustively for small sizes ---
 
 
 def is_legal(n: int, offset: int, size: int, stride: int, output: int) -> bool:
-    """The page's rules for one dimension, word for word."""
+    """The page's rules for one dimension."""
     if offset < 0 or size < 0:  # UINT
         return False
     if not (size >= 1 and offset + size <= n and stride != 0):
@@ -105,7 +106,8 @@ def slice1_of(windows: tuple[Window, ...]) -> Slice1:
 
 
 def assert_slice1_agrees(windows: tuple[Window, ...]) -> bool:
-    """Whether `check` accepts just what the page does; and if it does, both devices copy just what the page says."""
+    """Whether `check` accepts the windows, after a check that the page agrees, and that both devices copy what the page
+    says."""
     desc = slice1_of(windows)
     legal = all(itertools.starmap(is_legal, windows))
     try:
@@ -133,7 +135,7 @@ def test_slice1_in_one_dimension_exhaustively(ran: Ran) -> None:
             judged += 1
     print(f"{accepted} accepted")
     assert accepted == sum(
-        min(w - 1, n - 1) // s + 1  # for either sign of each stride there are as many outputs as the window has elements
+        min(w - 1, n - 1) // s + 1  # for either sign of each stride, there are as many outputs as the window has elements
         for n in range(1, most + 1)
         for offset in range(n)
         for w in range(1, n - offset + 1)
@@ -157,7 +159,7 @@ def test_slice1_in_two_dimensions_exhaustively(ran: Ran) -> None:
 
 @st.composite
 def any_windows(draw: st.DrawFn) -> tuple[Window, ...]:
-    """Windows near the edge of what is legal, in any number of dimensions."""
+    """Windows close to the limits of the rules, in any number of dimensions."""
     windows = []
     for _ in range(draw(st.integers(1, 4))):
         n = draw(st.integers(1, 5))
@@ -181,11 +183,11 @@ def legal_windows(draw: st.DrawFn) -> tuple[Window, ...]:
 @settings(SETTINGS, max_examples=400 * SOAK)
 @given(st.one_of(any_windows(), legal_windows()))
 def test_slice1_as_the_page_says_it(windows: tuple[Window, ...]) -> None:
-    """The boxes' twin: it goes further, and shrinks."""
+    """Like the exhaustive test, but with larger sizes, and examples shrink."""
     assert_slice1_agrees(windows)
 
 
-# --- quantised products where others go wrong ---
+# --- quantised products that other implementations get wrong ---
 
 
 def quantized_desc(case: QuantizedCase) -> QuantizedLinearMatrixMultiply:
@@ -198,7 +200,7 @@ def quantized_desc(case: QuantizedCase) -> QuantizedLinearMatrixMultiply:
 
 
 def compare_quantized(case: QuantizedCase, device: Device, wanted: NDArray[Any] | None = None) -> int:
-    """The number of outputs that were compared with the oracle's, or with those that are known to be its."""
+    """Compare outputs with the oracle's, or with given ones; return their number."""
     desc = quantized_desc(case)
     compiled = device.compile(desc)
     assert (compiled.kernel_name == "reference") == (device.name == "reference")
@@ -227,7 +229,7 @@ def test_quantized_products_of_any_kind(case: QuantizedCase) -> None:
 
 @pytest.mark.parametrize(("device", "step", "at_least"), [("cpu", 1, 84_934_656), ("reference", 400, 200_000)])
 def test_every_number_by_every_number(device: str, step: int, at_least: int, ran: Ran) -> None:
-    """One-element products of all 65,536 pairs at once, over types, scales and zero points; the reference does a few."""
+    """All 65,536 products of two numbers at once, for types, scales and zero points; the reference computes some of them."""
     on = Device(device)
     cases = itertools.islice(hard_cases.exhaustive_one_element(), 0, None, step)
     ran(sum(compare_quantized(case, on) for case in cases), at_least)
@@ -235,13 +237,13 @@ def test_every_number_by_every_number(device: str, step: int, at_least: int, ran
 
 @by_device
 def test_sums_of_large_odd_products_are_exact(device: str, ran: Ran) -> None:
-    """From K = 259 on such sums may need more than the 24 bits of a float32; not one of their last bits is lost."""
+    """From K = 259 on, such sums may need more than the 24 bits of a float32; all of their bits must be exact."""
     random = np.random.default_rng(0)
     cases = 0
     for k, (a_low, b_low) in itertools.product(
         (258, 259, 300, 511, 512, 513, 1024, 5000), itertools.product((0, 240), repeat=2)
     ):
-        # the upper end of UINT8, or the lower one with the zero point at the upper
+        # the largest UINT8, or the smallest with the largest as zero point
         left, right = random.integers(a_low, a_low + 16, (5, k), np.uint8), random.integers(b_low, b_low + 16, (k, 9), np.uint8)
         zero_points = 255 * (a_low == 0), 255 * (b_low == 0)
         tensors = {"a_tensor": left, "b_tensor": right}

@@ -1,4 +1,4 @@
-"""Operators that sum, select and recur: the reference beside the oracle, on inputs drawn to hurt."""
+"""Operators that sum, select and recur: the reference compared with the oracle, on hostile data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def drawn(rng: Rng, data_type: DataType, sizes: tuple[int, ...], kind: str | Non
 
 
 def some_sizes(rng: Rng, most: int, count: int | None = None) -> tuple[int, ...]:
-    """Sizes in one to four dimensions with at most so many elements."""
+    """Sizes in one to four dimensions with at most this many elements."""
     sizes: list[int] = []
     for _ in range(count or int(rng.integers(1, 5))):
         size = int(rng.integers(1, min(most, 9) + 1))
@@ -70,7 +70,7 @@ def softmax(rng: Rng) -> Case:
     sizes = some_sizes(rng, 60)
     t = TensorDesc(data_type, sizes)
     x = drawn(rng, data_type, sizes)
-    if rng.random() < 0.3:  # near one another
+    if rng.random() < 0.3:  # close to each other
         x = (pick(rng, [0.0, 1.0, 87.0, -1e4]) + x * pick(rng, [2.0**-10, 1.0])).astype(x.dtype)
     desc = named("ACTIVATION_SOFTMAX1")(input_tensor=t, output_tensor=t, axes=some_axes(rng, len(sizes)))
     return desc, {"input_tensor": x}
@@ -119,7 +119,7 @@ def gather(rng: Rng) -> Case:
     data_type, indexed = pick(rng, ELEVEN), pick(rng, INDICES)
     count = int(rng.integers(1, 5))
     index_dimensions = int(rng.integers(0, count + 1))
-    # so many sizes of 1 in front that the output has no more dimensions than the input
+    # as many leading sizes of 1 as needed for an output with no more dimensions than the input
     leading = int(rng.integers(min(max(index_dimensions - 1, 0), count - 1), count)) if index_dimensions else 0
     if index_dimensions and leading < index_dimensions - 1:
         index_dimensions = leading + 1
@@ -246,9 +246,9 @@ def test_the_reference_gives_the_oracles_bits(name: str) -> None:
     print(f"{name}: {compared} outputs")
 
 
-# --- what must end, and what must not begin ---
+# --- evaluations that must end, and others that must not begin ---
 
-# elements beside which sums are equal to, or next to, what is not their last digit
+# rows of equal, nearly equal and extreme elements
 HOSTILE: dict[str, list[float]] = {
     "all equal": [5] * 8,
     "all the largest": [HUGE] * 8,
@@ -274,7 +274,7 @@ HOSTILE: dict[str, list[float]] = {
 @pytest.mark.parametrize("row", HOSTILE)
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_every_evaluation_ends(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reals, "LAST", reals.CUTOFF)  # so many bits decide everything
+    monkeypatch.setattr(reals, "LAST", reals.CUTOFF)  # the number of bits that decide everything
     for data_type in FLOATS:
         x = np.array(HOSTILE[row], data_type.dtype).reshape(1, 8)
         t, one = TensorDesc(data_type, (1, 8)), TensorDesc(data_type, (1, 1))

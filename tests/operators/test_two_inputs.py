@@ -1,4 +1,4 @@
-"""Element-wise arithmetic, comparisons, logic and bits: the reference beside the oracle, and the oracle beside NumPy."""
+"""Element-wise arithmetic, comparisons, logic and bits: the reference compared with the oracle, and the oracle with NumPy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def named(name: str) -> Any:
 
 
 def kinds(name: str) -> Iterator[tuple[DataType, DataType]]:
-    """Every type of the operator's elements, with every type that its output may have beside it."""
+    """Every type of the operator's elements, with every type that its output may have for it."""
     op = named(name)
     row = list(op.spec.table.values())[-1]
     out = row["OutputTensor"].data_types
@@ -56,18 +56,18 @@ def call(name: str, output: DataType, *arrays: Array) -> tuple[Desc, dict[str, A
     return op(**{n: TensorDesc.of(x) for n, x in inputs.items()}, output_tensor=TensorDesc(output, arrays[0].shape)), inputs
 
 
-# --- inputs that hurt ---
+# --- hostile inputs ---
 
 
 def drawn(rng: np.random.Generator, data_type: DataType, count: int) -> Array:
-    """Elements of every kind of `hostile_data`, each by chance, and more zeros."""
+    """Random elements of every kind of `hostile_data`, and more zeros."""
     columns = [hostile_data.values(data_type.name, count, rng, kind) for kind in hostile_data.KINDS]
     columns.append(np.zeros(count, data_type.dtype))
     return np.stack(columns)[rng.integers(0, len(columns), count), np.arange(count)]
 
 
 def drawn_pair(rng: np.random.Generator, data_type: DataType, count: int) -> tuple[Array, Array]:
-    """Two rows: unrelated elements, equal and opposite ones, multiples and what is beside them, and numbers of places."""
+    """Two rows: unrelated elements, equal and opposite ones, multiples and their neighbours, and shift counts."""
     a, b = drawn(rng, data_type, count), drawn(rng, data_type, count)
     dtype, kind = data_type.dtype, rng.integers(0, 10, count)
     with np.errstate(all="ignore"):
@@ -94,14 +94,14 @@ def test_operators_give_the_oracles_bits(name: str) -> None:
 
 
 def extremes(data_type: DataType) -> Array:
-    """Every special value of a type once, NaNs of all sorts among them, and integers near zero."""
+    """Every special value of a type once, several NaNs, and integers close to zero."""
     rng = np.random.default_rng(32)
     drawn = np.concatenate([hostile_data.values(data_type.name, 1000, rng, kind) for kind in ("specials", "small")])
     return np.unique(bits(drawn)).view(data_type.dtype)
 
 
 def grid(data_type: DataType) -> tuple[Array, Array]:
-    """Every special value against every other, and itself."""
+    """Every pair of special values."""
     found = extremes(data_type)
     a, b = np.meshgrid(np.arange(found.size), np.arange(found.size))
     return found[a.ravel()], found[b.ravel()]
@@ -123,7 +123,7 @@ def test_every_special_value_against_every_other(name: str) -> None:
     print(f"{name}: {compared} outputs")
 
 
-# --- the oracle beside NumPy ---
+# --- the oracle compared with NumPy ---
 
 
 def truncated_quotient(a: Array, b: Array) -> Any:
@@ -172,7 +172,7 @@ IN_NUMPY: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("name", IN_NUMPY)
 def test_the_oracle_says_what_numpy_says(name: str) -> None:
-    """But for the signs of equal zeros in MAX and MIN, and for NaNs, which NumPy takes from the inputs."""
+    """Except for the signs of equal zeros in MAX and MIN, and for NaNs, which NumPy takes from the inputs."""
     wire = f"ELEMENT_WISE_{name}"
     rng = np.random.default_rng(33)
     for data_type, output in kinds(wire):
@@ -201,7 +201,7 @@ def test_the_zeros_of_max_and_min_are_in_order() -> None:
 
 
 def test_means_are_exact_before_they_are_rounded() -> None:
-    """The sum of the largest neither overflows nor loses a bit that decides a tie; integers go toward zero."""
+    """The sum of the largest numbers does not overflow, and keeps bits that decide a tie; integers are truncated."""
     largest = np.finfo(np.float32).max
     for a, b, wanted in (
         (np.float32(largest), np.float32(largest), largest),
@@ -247,7 +247,8 @@ def test_a_condition_may_be_bool_and_is_broadcast() -> None:
 
 
 def test_bool_arrays_are_refused_where_nothing_is_true() -> None:
-    """Neither as numbers, nor as a zero point, whose only type at an early level is UINT8, nor where a level lacks UINT8."""
+    """They are neither numbers nor zero points, even at a level at which these are UINT8; at level 1.0, truth values are
+    UINT32."""
     x = np.ones(3, np.float32)
     with pytest.raises(dml.BindingError, match="a is bool; feature level 6_4 takes"):
         dml.element_wise_subtract(TRUE, FALSE, device=REFERENCE)
@@ -274,7 +275,7 @@ def test_bits_are_of_elements_and_not_of_numbers() -> None:
 
 
 def test_remainders_of_irrational_numbers_are_refined_until_they_are_known() -> None:
-    """Those of e^3 = 20.0855.. by 0.25 and by -0.25."""
+    """The remainders of e^3 = 20.0855.. by 0.25 and by -0.25."""
     third = fmpq(3)
     for f, y, wanted in (
         (functions.fmod, fmpq(1, 4), 0.08553692318766774),

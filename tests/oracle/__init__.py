@@ -1,7 +1,7 @@
-"""The meaning of the operators, said a second time, so that the tests need not take the library's word for it.
+"""A second definition of the operators, independent of the library.
 
-Nothing of anydml is imported here, nor what anydml computes with: there are Python's integers and fractions, and gmpy2,
-whose MPFR rounds as it is told. `compute` gives the outputs of an operator by name; SLICE and the integer matmuls have
+Nothing of anydml is imported here, nor the packages that anydml computes with, only Python's integers and fractions, and gmpy2,
+whose MPFR rounds in a given direction. `compute` returns the outputs of an operator by name; SLICE and the integer matmuls have
 functions of their own in `slice_and_matmul`.
 """
 
@@ -120,9 +120,9 @@ def compute(
 ) -> dict[str, Any]:
     """The outputs of an operator.
 
-    `operator` is the wire name without DML_OPERATOR_. Fields are named in snake_case. Enums are the last part of their
-    wire names ("HALVES_TO_NEAREST_EVEN"), operator descs are pairs of a name and its attributes. `outputs` gives sizes and
-    data type of each tensor asked for, or a list of such pairs; the result has these names and no other.
+    `operator` is the wire name without DML_OPERATOR_. Fields are named in snake_case. Enums are the last part of their wire
+    names ("HALVES_TO_NEAREST_EVEN"), operator descs are pairs of a name and its attributes. `outputs` gives sizes and data type
+    of each requested tensor, or a list of such pairs; the result has these names and no others.
     """
     results: dict[str, Any] = OPERATORS[operator](attributes, inputs, outputs)
     for name, asked in outputs.items():

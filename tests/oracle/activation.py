@@ -1,6 +1,6 @@
-"""The point-wise activations, as operators, as fused activations and inside a recurrence.
+"""The element-wise activations, as operators, as fused activations and in recurrences.
 
-An activation takes an exact value, rounded or not, and gives a value that is not rounded yet.
+An activation takes an exact value, rounded or not, and returns a value that is not rounded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def celu(x: Value, alpha: Value) -> Value:
 
 
 def scaled_elu(x: Value, alpha: Value, gamma: Value) -> Value:
-    """Gamma * (Alpha * e^x - Alpha), where the bracket is Alpha * (e^x - 1) but for the signs of zeros."""
+    """Gamma * (Alpha * e^x - Alpha). The bracket is Alpha * (e^x - 1), except for the signs of zeros."""
     if greater(x, 0.0):
         return multiply(gamma, x)
     if type(alpha) is float or type(exponential(x)) is float:
@@ -71,7 +71,7 @@ def shrink(x: Value, bias: Value, threshold: Value) -> Value:
 
 
 def gated(x: Value, argument: Value, gate: Callable[[Value], Value]) -> Value:
-    """x * gate(argument), at an infinite x with a gate that closes the limit, which is a zero with the sign of x."""
+    """x * gate(argument); for an infinite x whose gate is 0, the limit, a zero with the sign of x."""
     opened = gate(argument)
     if type(x) is float and math.isinf(x) and type(opened) is float and opened == 0:
         return math.copysign(0.0, x)
@@ -82,7 +82,7 @@ def hard_gate(argument: Value) -> Value:
     return maximum(0.0, minimum(argument, ONE))
 
 
-# name: the function, and the attributes it takes
+# name: the function, and its attributes
 ACTIVATIONS: dict[str, tuple[Activation, tuple[str, ...]]] = {
     "IDENTITY": (lambda x: x, ()),
     "LINEAR": (lambda x, alpha, beta: add(multiply(alpha, x), beta), ("alpha", "beta")),
@@ -119,7 +119,7 @@ def scaled(x: Value, scale_bias: tuple[float, float] | None) -> Value:
 
 
 def activation(desc: tuple[str, Attributes] | None) -> Callable[[Value], Value]:
-    """The function that an activation's name and attributes stand for; without them the value as it is."""
+    """The function of an activation, given by name and attributes; the identity without one."""
     if desc is None:
         return lambda x: x
     name, attributes = desc

@@ -1,4 +1,4 @@
-"""Arithmetic on values: IEEE 754 where one is a zero, an infinity or NaN, and without rounding elsewhere."""
+"""Arithmetic on values: as in IEEE 754 for zeros, infinities and NaN, and without rounding for all others."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from .reals import NEAR, PRECISIONS, Arithmetic, Interval, Real, arithmetic, is_
 
 
 def interval(value: Value, k: Arithmetic) -> Interval:
-    """Of an mpq or a Real."""
+    """The interval of an mpq or a Real."""
     return k.of(value) if type(value) is EXACT else value.bounds(k)
 
 
 def touches_zero(value: Value) -> bool:
-    """Whether the number is nearer to zero than MPFR's exponents reach."""
+    """Whether the number may be closer to zero than the smallest MPFR number."""
     return isinstance(value, Real) and any(gmpy2.is_zero(end) for end in value.bounds(arithmetic(PRECISIONS[0])))
 
 
 def is_vast(value: Value) -> bool:
-    """Whether the number is larger than MPFR's exponents reach."""
+    """Whether the number may be larger than the largest MPFR number."""
     return isinstance(value, Real) and not all(gmpy2.is_finite(end) for end in value.bounds(arithmetic(PRECISIONS[0])))
 
 
 def log_magnitude(value: Value, k: Arithmetic) -> Interval:
-    """ln of the magnitude of an mpq or a Real."""
+    """An interval of ln |value|, for an mpq or a Real."""
     if type(value) is EXACT:
         return k.rising("log", k.of(abs(value)))
     if value.logarithm is not None:
         found: Interval = value.logarithm(k)
         return found
-    for finer in (k, *ladder()):  # terms that cancel may need it
+    for finer in (k, *ladder()):  # a precision at which terms that cancel can be distinguished
         lo, hi = value.bounds(finer)
         if not gmpy2.is_zero(lo) and not gmpy2.is_zero(hi):
             break
@@ -44,7 +44,7 @@ def log_magnitude(value: Value, k: Arithmetic) -> Interval:
 
 
 def sign(value: Value) -> float:
-    """-1.0 or 1.0, or a zero, an infinity or NaN itself."""
+    """-1.0 or 1.0; a zero, an infinity or NaN itself."""
     if type(value) is float:
         return value
     if type(value) is EXACT:
@@ -73,7 +73,8 @@ def add(a: Value, b: Value) -> Value:
 
 
 def sum_by_logarithms(a: Value, b: Value) -> Value:
-    """A sum of two that MPFR cannot tell from zero, or of which one is larger than it tells: it has the sign of the larger."""
+    """The sum of two numbers that MPFR cannot distinguish from zero, or one of which exceeds its range; it has the sign of the
+    larger."""
 
     def bounds(k: Arithmetic) -> Interval:
         return k.add(interval(a, k), interval(b, k))
@@ -96,10 +97,11 @@ def sum_by_logarithms(a: Value, b: Value) -> Value:
 
 
 def difference_of(more: Value, less: Value) -> Real:
-    """The sum of two of unlike signs, the first the larger: too large by less than itself, which no rounding shows."""
+    """The sum of two numbers with different signs, the larger first. Its bound is too large by less than itself, which no
+    rounding shows."""
 
     def log(k: Arithmetic) -> Interval:
-        """Of more - less = more (1 - less / more)."""
+        """An interval of ln(more - less), with more - less = more (1 - less / more)."""
         most = log_magnitude(more, k)
         ratio = k.up.exp(k.up.sub(log_magnitude(less, k)[1], most[0]))
         return k.down.add(most[0], k.down.log1p(k.down.minus(ratio))), most[1]
@@ -108,7 +110,7 @@ def difference_of(more: Value, less: Value) -> Real:
 
 
 def nonzero(terms: Callable[[Arithmetic], tuple[Interval, Interval]]) -> Value:
-    """A sum of two, one of them approximate: a Real, or zero if it is that or nearer to it than 2**-1024."""
+    """The sum of two numbers, one of which is approximate: a Real, or zero if it is closer than 2**-1024 to zero."""
 
     def bounds(k: Arithmetic) -> Interval:
         return k.add(*terms(k))
@@ -143,7 +145,7 @@ def multiply(a: Value, b: Value) -> Value:
 
 
 def divide(a: Value, b: Value) -> Value:
-    """The divisor is not a Real."""
+    """a / b; b is not a Real."""
     if type(b) is EXACT:
         return multiply(a, 1 / b)
     if b != b or b == 0:
@@ -158,7 +160,7 @@ def is_nan(a: Value) -> bool:
 
 
 def compare(a: Value, b: Value) -> int:
-    """-1, 0 or 1 for numbers other than NaN; zeros of both signs are equal."""
+    """-1, 0 or 1, for numbers other than NaN; zeros of both signs are equal."""
     if type(a) is EXACT and type(b) is EXACT:
         return int(a > b) - int(a < b)
     if isinstance(a, Real) or isinstance(b, Real):
@@ -177,7 +179,7 @@ def greater(a: Value, b: Value) -> bool:
 
 
 def maximum(a: Value, b: Value) -> Value:
-    """NaN if one is; -0 is below +0."""
+    """The larger one; NaN if either is NaN; -0 is below +0."""
     if is_nan(a) or is_nan(b):
         return NAN
     order = compare(a, b)

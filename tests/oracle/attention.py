@@ -1,4 +1,4 @@
-"""MULTIHEAD_ATTENTION: scores in fractions, and sums of values by their exponentials; nothing is rounded between."""
+"""MULTIHEAD_ATTENTION: scores in fractions, and sums of values weighted by their exponentials; no intermediate rounding."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .resampling import grid
 
 
 def heads_of(array: Array, heads: int) -> Any:
-    """{.., batch, length, heads * size} as values, by batch, length, head and element."""
+    """The values of {.., batch, length, heads * size}, by batch, length, head and element."""
     batch, length, width = array.shape[-3:]
     return grid(array).reshape(batch, length, heads, width // heads)
 
 
 def biased(x: Any, bias: Any) -> Any:
-    """New queries, keys or values, each plus its own bias."""
+    """New queries, keys or values plus their biases."""
     if bias is None:
         return x
     made, terms = np.empty(x.shape, object), bias.reshape(x.shape[2:])
@@ -33,7 +33,7 @@ def biased(x: Any, bias: Any) -> Any:
 
 
 def sources(attributes: Attributes, inputs: Inputs) -> tuple[Any, Any, Any]:
-    """Queries, keys and values as they are given, None where there are none."""
+    """Queries, keys and values as they are given; None for absent ones."""
     queries, keys = counts(attributes)
     found = [
         None if inputs.get(f"{name}_tensor") is None else heads_of(inputs[f"{name}_tensor"], count)
@@ -54,7 +54,7 @@ def counts(attributes: Attributes) -> tuple[int, int]:
 
 
 def with_past(new: Any, past: Array | None, lengths: list[int] | None) -> Any:
-    """By batch, head, key and element; what lies beyond the last of a batch with a length is 0."""
+    """Values by batch, head, key and element; 0 after the last key of a batch with a length."""
     after = None if new is None else new.transpose(0, 2, 1, 3)
     if past is None:
         return after
@@ -71,7 +71,7 @@ def with_past(new: Any, past: Array | None, lengths: list[int] | None) -> Any:
 
 
 def masked(attributes: Attributes, mask: Array | None, place: tuple[int, int, int, int], sizes: tuple[int, ...]) -> bool:
-    """Whether a mask leaves a score out."""
+    """Whether a mask excludes a score."""
     if mask is None:
         return False
     b, _, _, t = place
@@ -130,7 +130,7 @@ def attention(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Resul
 
 
 def moved(attributes: Attributes, inputs: Inputs, name: str, lengths: list[int] | None, asked: Any) -> Array:
-    """Keys or values whose bits are moved, by integers that hold them."""
+    """Keys or values whose bits are copied, as integers."""
     as_bits = {n: bits(x) for n, x in inputs.items() if x is not None and x.dtype.kind == "f"}
     sizes, dtype = asked
     _, k, v = sources(attributes, as_bits)
@@ -142,7 +142,7 @@ def moved(attributes: Attributes, inputs: Inputs, name: str, lengths: list[int] 
 
 
 def weighted(scores: list[Value], terms: list[Value]) -> Value:
-    """The sum of terms times the exponentials of scores, divided by the sum of these; of no scores, 0 / 0."""
+    """The sum of terms times the exponentials of scores, divided by the sum of exponentials; 0 / 0 without scores."""
     if not scores:
         return NAN
     top = reduce(maximum, scores)

@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_BIT_AND, OR, XOR, NOT, COUNT, SHIFT_LEFT and SHIFT_RIGHT: rows of binary digits, whatever they encode."""
+"""ELEMENT_WISE_BIT_AND, OR, XOR, NOT, COUNT, SHIFT_LEFT and SHIFT_RIGHT on strings of binary digits, for all types."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from .activation import Attributes, Inputs, Operator, Outputs, Results
 from .numbers import bits
 
-Digits = str  # "00000111", the highest first
+Digits = str  # such as "00000111", with the highest digit first
 
 
 def of_digits(combine: Callable[..., Digits]) -> Operator:
-    """An operator whose output's digits are made of those of its inputs."""
+    """An operator whose output's digits are computed from those of its inputs."""
 
     def operate(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
         sizes, dtype = outputs["output_tensor"]
@@ -30,7 +30,7 @@ def digits(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> list[Dig
 
 
 def each_digit(table: str) -> Callable[..., Digits]:
-    """Two rows combined digit by digit; table: the result of 00, 01, 10 and 11."""
+    """A function that combines two strings digit by digit; table: the results for 00, 01, 10 and 11."""
     found = dict(zip(("00", "01", "10", "11"), table, strict=True))
     return lambda a, b: "".join(found[x + y] for x, y in zip(a, b, strict=True))
 

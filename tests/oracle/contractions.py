@@ -17,7 +17,7 @@ from .sums import products, scale
 
 
 def stack(array: Array) -> Array:
-    """Matrices, one after another."""
+    """Matrices in a single list of batches."""
     stacked: Array = array.reshape(-1, *array.shape[-2:])
     return stacked
 
@@ -60,7 +60,8 @@ def by_channel(array: Array, channels: int) -> list[Value]:
 
 
 def convolved(attributes: Attributes, inputs: Inputs, sizes: Sequence[int]) -> Array:
-    """The exact sums: each position of the filter meets a strided part of the input, which is centred and then padded by 0."""
+    """The exact sums: each position of the filter is multiplied by a strided part of the input, which is centred and padded
+    with 0."""
     x, f = (inputs[f"{name}_tensor"].astype(np.int64) for name in ("input", "filter"))
     for name, array in (("input", x), ("filter", f)):
         zero_point = inputs.get(f"{name}_zero_point_tensor")
@@ -101,7 +102,7 @@ def quantized_linear_convolution(attributes: Attributes, inputs: Inputs, outputs
 
 
 def four(array: Array) -> Array:
-    """Sizes read right-aligned in four dimensions: missing leading sizes are 1."""
+    """Sizes extended to four dimensions by leading ones."""
     made: Array = array.reshape((1,) * (4 - array.ndim) + array.shape)
     return made
 

@@ -13,7 +13,8 @@ from .sums import products, scale
 
 
 def convolution(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
-    """Each output takes the pairs of input position and filter tap that meet at it; what lies in padding is no term."""
+    """Each output is the sum of all products of an input element and a filter element that contribute to it; padding has no
+    terms."""
     image, filters = inputs["input_tensor"], inputs["filter_tensor"]
     sizes, dtype = outputs["output_tensor"]
     strides, dilations, start = (attributes[name] for name in ("strides", "dilations", "start_padding"))
@@ -31,7 +32,7 @@ def convolution(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Res
     activate = activation(attributes.get("fused_activation"))
 
     def position(axis: int, o: int, k: int) -> int | None:
-        """Where the input element lies that meets output o at tap k."""
+        """The index of the input element that output o multiplies by filter element k; None if there is none."""
         if o >= out_spatial[axis] - padding[axis]:
             return None
         if backward:
@@ -52,7 +53,7 @@ def convolution(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Res
             into = slice(group * in_each, (group + 1) * in_each)
             outward = slice(group * out_each, (group + 1) * out_each)
             rows = x.apply(slice(None), into, *places).reshape(batches, in_each * len(meeting))
-            if backward:  # filters are [input channel, output channel of the group, taps]
+            if backward:  # filters are [input channel, output channel of the group, elements]
                 columns = f.apply(into, slice(None), *tap).swap().reshape(out_each, in_each * len(meeting))
             else:
                 columns = f.apply(outward, slice(None), *tap).reshape(out_each, in_each * len(meeting))

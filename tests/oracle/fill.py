@@ -13,7 +13,7 @@ from .numbers import exact, stored, to_integer_array
 
 
 def sequence(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
-    """ValueStart + k * ValueDelta; at k = 0 there is no second term."""
+    """ValueStart + k * ValueDelta; for k = 0, there is no second term."""
     sizes, dtype = outputs["output_tensor"]
     start, delta = attributes["value_start"], attributes["value_delta"]
     count = prod(sizes)

@@ -1,4 +1,4 @@
-"""The functions that activations and the like are made of, from exact values to values."""
+"""The functions in activations and other operators, from exact values to values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def exponential_less_one(x: Value) -> Value:
         return 0.0 if x == 0 else -ONE if x == -INFINITY else x
 
     def log(k: Arithmetic) -> Interval:
-        """Of e^x - 1 = e^x (1 - e^-x)."""
+        """An interval of ln(e^x - 1), with e^x - 1 = e^x (1 - e^-x)."""
         return k.add(k.of(x), k.rising("log1p", k.negative(k.rising("exp", k.of(-x)))))
 
     return Real(lambda k: k.rising("expm1", k.of(x)), log if x > 1 else None)
@@ -64,7 +64,7 @@ def softplus(x: Value) -> Value:
         return k.add(k.of(x), rest) if x > 0 else rest
 
     def log(k: Arithmetic) -> Interval:
-        """Of ln(1 + t), t = e^x: x + ln(1 - t / 2) and more, x at most."""
+        """An interval of ln(ln(1 + t)), with t = e^x, between x + ln(1 - t / 2) and x."""
         t = k.rising("exp", k.of(x))
         return k.down.sub(k.of(x)[0], t[1]), k.of(x)[1]
 
@@ -89,7 +89,7 @@ def gaussian_linear_unit(x: Value) -> Value:
         return k.multiply(k.of(x / 2), k.falling("erfc", k.negative(argument) if x > 0 else argument))
 
     def log(k: Arithmetic) -> Interval:
-        """erfc(a) is e^(-a^2) / (a sqrt pi), less a part of 1 / (2 a^2) at most."""
+        """erfc(a) is e^(-a^2) / (a sqrt pi), minus at most the part 1 / (2 a^2) of it."""
         pi = (k.down.const_pi(), k.up.const_pi())
         main = k.add(k.of(-x * x / 2), k.negative(k.rising("log", k.rising("sqrt", k.multiply(k.of(mpq(2)), pi)))))
         return k.add(main, (k.down.log1p(k.of(-1 / (x * x))[0]), k.of(mpq(0))[1]))
@@ -98,7 +98,7 @@ def gaussian_linear_unit(x: Value) -> Value:
 
 
 def angle(y: Value, x: Value) -> Value:
-    """atan2 of C."""
+    """atan2 as in C."""
     if is_nan(y) or is_nan(x):
         return NAN
     side = math.copysign(1.0, sign(y))
@@ -113,7 +113,7 @@ def angle(y: Value, x: Value) -> Value:
             return _quarters(2 * side)
         return _quarters(4 * side) if left else math.copysign(0.0, side)
     length = max(z.numerator.bit_length() + z.denominator.bit_length() for z in (y, x))
-    there = mpfr(y, length), mpfr(x, length)  # exactly
+    there = mpfr(y, length), mpfr(x, length)  # exact
 
     def bounds(k: Arithmetic) -> Interval:
         return k.down.atan2(*there), k.up.atan2(*there)

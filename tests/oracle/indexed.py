@@ -1,4 +1,4 @@
-"""Operators that put elements at places which indices say, in matrices, lines and images: bits are moved."""
+"""Operators that put elements at indices which are data, in matrices, lines and images: bits are copied."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def one_hot(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results
     sizes, dtype = outputs["output_tensor"]
     off, on = bits(inputs["values_tensor"]).ravel()[
         :2
-    ]  # sizes of 1 do not matter, and those before the last larger one come later
+    ]  # sizes of 1 have no effect, and those before the last larger one are added later
     axis, indices = attributes["axis"], inputs["indices_tensor"]
     lines = np.moveaxis(filled(sizes, dtype, off), axis, -1)
     places = np.moveaxis(indices, axis, -1)[..., 0]
@@ -59,7 +59,7 @@ def reverse_subsequences(attributes: Attributes, inputs: Inputs, outputs: Output
 
 
 def place_of(index: Any, size: int) -> int:
-    """Indices out of range raise an IndexError; negative ones count from the end."""
+    """The position for an index; negative ones count from the end, and others out of range raise an IndexError."""
     place = int(index) + (size if index < 0 else 0)
     if not 0 <= place < size:
         raise IndexError(f"index {index} of {size}")
@@ -98,7 +98,7 @@ def upsample(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Result
     x.ravel()[:] = values(image)
 
     def taps(o: int, scale: int, size: int) -> list[tuple[int, Any]]:
-        """The elements that count along a dimension, and how much."""
+        """The elements that contribute along a dimension, and their weights."""
         at = (o + mpq(1, 2)) / scale - mpq(1, 2)
         low = at.numerator // at.denominator
         near = ((low, 1 - (at - low)), (low + 1, at - low))
@@ -116,7 +116,7 @@ def upsample(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Result
 
 
 def tuples(attributes: Attributes, inputs: Inputs) -> tuple[tuple[int, ...], Array, int]:
-    """The sizes of the input that count, the indices that count, and the dimensions that are batches."""
+    """The relevant sizes of the input, the relevant indices, and the number of batch dimensions."""
     shape, indices = inputs["input_tensor"].shape, inputs["indices_tensor"]
     counting = indices.reshape(indices.shape[indices.ndim - attributes["indices_dimension_count"] :])
     return shape[len(shape) - attributes["input_dimension_count"] :], counting, attributes.get("batch_dimension_count", 0)
@@ -175,10 +175,10 @@ Meeting = tuple[tuple[int, ...], tuple[int, int, int]]
 
 
 def meetings(attributes: Attributes, image: tuple[int, ...]) -> list[Meeting]:
-    """Each element of an image with each element of its columns that it is in."""
+    """Pairs of an element of an image and an element of its columns that has the same value."""
     batch, channels, *spatial = image
     arrays = [attributes[name] for name in ("window_sizes", "strides", "dilations", "start_padding", "end_padding")]
-    lines = []  # along each dimension: element of the window, place of the window, where in the image
+    lines = []  # along each dimension: element of the window, position of the window, index in the image
     for size, window, stride, dilation, start, end in zip(spatial, *arrays, strict=True):
         places = (size + start + end - dilation * (window - 1) - 1) // stride + 1
         lines.append([[(b * stride + k * dilation - start) for b in range(places)] for k in range(window)])

@@ -12,7 +12,7 @@ from .numbers import Value, bits, values
 
 
 def of_truths(decide: Callable[..., bool]) -> Operator:
-    """An operator of whether elements are 0; it gives 1 or 0."""
+    """An operator on truth values (elements other than 0); it returns 1 or 0."""
 
     def operate(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
         sizes, dtype = outputs["output_tensor"]
@@ -23,7 +23,7 @@ def of_truths(decide: Callable[..., bool]) -> Operator:
 
 
 def of_orders(orders: tuple[int, ...]) -> Operator:
-    """A comparison: 1 where that of A and B is one of these orders, which that of NaN never is."""
+    """A comparison: 1 if that of A and B is one of these orders, which is never so for NaN."""
 
     def holds(a: Value, b: Value) -> bool:
         return not (is_nan(a) or is_nan(b)) and compare(a, b) in orders
@@ -37,7 +37,7 @@ def of_orders(orders: tuple[int, ...]) -> Operator:
 
 
 def choose(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
-    """The bits of A where the condition has any bit, else those of B."""
+    """The bits of A if any bit of the condition is set, else those of B."""
     sizes, dtype = outputs["output_tensor"]
     a, b = bits(inputs["a_tensor"]), bits(inputs["b_tensor"])
     triples = zip(inputs["condition_tensor"].ravel().tolist(), a.ravel().tolist(), b.ravel().tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""LSTM. Each step's H and C are rounded and stored before they are used again; nothing else is."""
+"""LSTM. H and C of each step are rounded and stored before they are used again; nothing else is rounded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lstm(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
 
 
 class Direction:
-    """One direction's weights and how it takes a step. Gates are in the order i, o, f, c."""
+    """The weights of one direction, and its steps. Gates are in the order i, o, f, c."""
 
     def __init__(self, attributes: Attributes, inputs: Inputs, direction: int) -> None:
         self.dtype = inputs["input_tensor"].dtype

@@ -1,4 +1,4 @@
-"""JOIN, SPLIT, GATHER, PADDING, TILE and those of blocks: operators that move bits."""
+"""JOIN, SPLIT, GATHER, PADDING, TILE and operators on blocks, which copy bits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def split(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
 
 
 def gather(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
-    """Indices out of range raise an IndexError; negative ones count from the end."""
+    """Negative indices count from the end; others out of range raise an IndexError."""
     source, indices, axis = bits(inputs["input_tensor"]), inputs["indices_tensor"], attributes["axis"]
     sizes, dtype = outputs["output_tensor"]
     taken = indices.reshape(indices.shape[indices.ndim - attributes["index_dimensions"] :])
@@ -42,7 +42,7 @@ def gather(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
         if not 0 <= place < size:
             raise IndexError(f"index {index} of {size}")
         places.append(place)
-    # In row-major order the indices' dimensions stand where the axis was; dimensions of size 1 change nothing.
+    # In row-major order, the dimensions of the indices replace the axis; dimensions of size 1 change nothing.
     result = np.take(source, np.array(places, np.intp), axis=axis)
     return {"output_tensor": np.ascontiguousarray(result).view(dtype).reshape(sizes)}
 
@@ -67,7 +67,7 @@ def symmetric(i: int, n: int) -> int:
 
 
 SOURCES: dict[str, Callable[[int, int], int]] = {
-    "CONSTANT": edge,  # what it reads beyond the border is replaced
+    "CONSTANT": edge,  # elements beyond the border are replaced later
     "EDGE": edge,
     "REFLECTION": reflection,
     "SYMMETRIC": symmetric,

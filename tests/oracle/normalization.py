@@ -35,17 +35,18 @@ def over_root(x: Value, square: Value) -> Value:
 
 
 def fused(attributes: Attributes) -> Callable[[Value], Value]:
-    """The activation of an operator, which takes numbers that are irrational, too."""
+    """The fused activation of an operator, also for irrational numbers."""
     desc = attributes.get("fused_activation")
     function = activation(desc)
     return function if desc is None else lambda x: applied(function, x)
 
 
 def applied(function: Callable[[Value], Value], x: Value) -> Value:
-    """A function of exact numbers at a number that may be irrational: what it gives at both ends of an interval around it.
+    """A function of exact numbers, applied to a number that may be irrational: its results at both ends of an interval around
+    it.
 
-    Where the function rises or falls, what lies between is between. Where it turns, it differs from the ends by their
-    distance squared, which is nothing beside an interval; where it jumps, the interval is made smaller until it does not.
+    If the function rises or falls, all results in between are enclosed. At an extremum, they differ from those at the ends by
+    the square of the width, which is negligible. At a jump, the interval is narrowed until it contains none.
     """
     if not isinstance(x, Real):
         return function(x)
@@ -85,7 +86,7 @@ def mean(row: Sequence[Value]) -> Value:
 
 
 def spread(parameter: Array | None, sizes: Sequence[int], axes: Sequence[int]) -> list[list[Value]] | None:
-    """A parameter's elements for those of each group."""
+    """A parameter's elements for the elements of each group."""
     if parameter is None:
         return None
     return [values(row) for row in groups(np.broadcast_to(parameter, sizes), axes)]
@@ -130,7 +131,7 @@ def batch(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
 
 
 def lp(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
-    """A line of zeros stays as it is."""
+    """A line of zeros is unchanged."""
     sizes, dtype = outputs["output_tensor"]
     rows = groups(inputs["input_tensor"], (attributes["axis"],))
     epsilon, p = exact(attributes["epsilon"]), attributes["p"]
@@ -152,7 +153,7 @@ def magnitude(x: Value) -> Value:
 
 
 def power_of(x: Value, y: Value) -> Value:
-    """IEEE 754's pow of any fraction, where that of `unary` takes what a binary format has."""
+    """IEEE 754's pow for any fraction; that of `unary` takes numbers of binary formats."""
     if type(x) is not EXACT or type(y) is not EXACT or x < 0 or x.denominator & (x.denominator - 1) == 0:
         return power(x, y)
     if y.denominator == 1 and abs(y) <= 64:
@@ -187,7 +188,7 @@ def local_response_gradient(attributes: Attributes, inputs: Inputs, outputs: Out
     size = attributes["local_size"]
     share, beta = divide(exact(attributes["alpha"]), mpq(size)), exact(attributes["beta"])
     energy = np.empty(sizes, object)
-    members: dict[Any, list[Any]] = {i: [] for i in np.ndindex(*sizes)}  # of which windows an element is
+    members: dict[Any, list[Any]] = {i: [] for i in np.ndindex(*sizes)}  # the windows that contain an element
     for n, c, h, w in np.ndindex(*sizes):
         spans = [
             range(max(0, at - (size - 1) // 2), min(at + size // 2 + 1, most))
@@ -208,7 +209,7 @@ def local_response_gradient(attributes: Attributes, inputs: Inputs, outputs: Out
 
 
 class Batches:
-    """Elements in groups of one mean: along the dimensions in which the parameters have size 1."""
+    """Elements in groups with the same mean: along the dimensions in which the parameters have size 1."""
 
     def __init__(self, sizes: Sequence[int], parameters: Sequence[int]) -> None:
         self.sizes, self.parameters = tuple(sizes), tuple(parameters)
@@ -274,7 +275,7 @@ def batch_training(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> 
 
 
 def root(x: Value) -> Value:
-    """A square root; -0 has its own."""
+    """A square root; that of -0 is -0."""
     if type(x) is float:
         return x if x == 0 or x > 0 else NAN
     if sign(x) < 0:
@@ -288,7 +289,7 @@ def root(x: Value) -> Value:
 
 
 def quotient(a: Value, b: Value) -> Value:
-    """a / b, where b may be a Real."""
+    """a / b; b may be a Real."""
     if not isinstance(b, Real):
         return divide(a, b)
     if type(a) is float:

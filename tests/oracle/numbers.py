@@ -1,8 +1,8 @@
-"""Number formats: bits to exact numbers and back, rounded once, half to even.
+"""Number formats: conversions of bits to exact numbers and back, rounded once, half to even.
 
-A *value* is one of three things. A Python float is a zero with its sign, an infinity or NaN, and nothing else; so
-Python's own arithmetic follows IEEE 754 between two of them. An `mpq` is an exact number other than zero. A `Real`
-(in `reals.py`) is a number other than zero that is known as closely as one asks.
+A *value* is one of three things. A Python float is a zero with its sign, an infinity or NaN, and nothing else, so Python's own
+arithmetic follows IEEE 754 between two of them. An `mpq` is an exact number other than zero. A `Real` (in `reals.py`) is a
+number other than zero that can be computed to any precision.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Format:
     """A binary floating-point format of IEEE 754."""
 
     width: int  # in bits
-    precision: int  # bits of a significand, the hidden one included
+    precision: int  # bits of a significand, with the hidden one
     least: int  # the exponent of the smallest number: all numbers are multiples of 2**least
 
     @cached_property
     def top(self) -> int:
-        """All finite numbers are below 2**top."""
+        """The exponent of the power of two that exceeds all finite numbers."""
         return 3 - self.least - self.precision
 
     @cached_property
@@ -44,7 +44,7 @@ class Format:
 
     @cached_property
     def nan(self) -> int:
-        """Positive, quiet, empty."""
+        """The bits of the positive quiet NaN without payload."""
         return self.infinity | 1 << (self.precision - 2)
 
     @cached_property
@@ -73,10 +73,10 @@ def bits(array: Array) -> Array:
 
 
 def parts(array: Array) -> tuple[Array, Array, Array]:
-    """Signed integer significands, their exponents, and the kinds of a floating-point array.
+    """The signed integer significands, the exponents, and the kinds of the elements of a floating-point array.
 
-    A finite element is significand * 2**exponent. Its kind is -1.0, -0.0, 0.0 or 1.0, that of another is itself:
-    products and sums of kinds tell NaN, infinities and signs of zeros as IEEE 754 does, without rounding anything.
+    A finite element is significand * 2**exponent, and its kind is -1.0, -0.0, 0.0 or 1.0. Another element is its own kind.
+    Products and sums of kinds have NaN, infinities and signs of zeros as in IEEE 754, without any rounding.
     """
     f = format_of(array.dtype)
     pattern = bits(array)
@@ -117,23 +117,23 @@ def exact(x: float | int | Fraction) -> Value:
 
 
 def magnitude_bits(m: Any, e: int, f: Format) -> int:
-    """The bits of the number nearest to m * 2**e, for an integer m > 0; of two equally near, the even one."""
+    """The bits of the number nearest to m * 2**e, for an integer m > 0, half to even."""
     length: int = m.bit_length()
     top = length + e  # 2**(top - 1) <= m * 2**e < 2**top
     if top > f.top:
         return f.infinity
-    last = max(top - f.precision, f.least)  # the exponent of the last place kept
+    last = max(top - f.precision, f.least)  # the exponent of the last digit
     shift = last - e
     if shift <= 0:
         q = int(m << -shift)
     elif shift > length:
-        q = 0  # less than half of the last place
+        q = 0  # less than half of the last digit
     else:
         q = int(m >> shift)
         rest, half = m - (q << shift), 1 << (shift - 1)
         if rest > half or (rest == half and q & 1):
             q += 1
-    # A significand that carries over moves into the exponent, from the largest number into infinity.
+    # If the significand overflows, the exponent increases; after the largest number, the result is infinity.
     return ((last - f.least) << (f.precision - 1)) + q
 
 
@@ -145,7 +145,8 @@ def fraction_bits(x: Any, f: Format) -> int:
     if d & (d - 1) == 0:
         magnitude = magnitude_bits(n, 1 - d.bit_length(), f)
     else:
-        # The quotient to 70 bits and more, and a last bit that says whether something is left: it decides as all of it would.
+        # The quotient with 70 bits and more, and a last bit that tells whether there is a remainder: it is rounded like the
+        # exact one.
         shift = max(0, 70 + d.bit_length() - n.bit_length())
         q, rest = divmod(n << shift, d)
         magnitude = magnitude_bits(2 * q + (rest != 0), -shift - 1, f)
@@ -177,13 +178,13 @@ def from_bits(pattern: int, f: Format) -> Value:
 
 
 def rounded(value: Value, dtype: DTypeLike) -> Value:
-    """The value that is stored."""
+    """The value that is stored: rounded to the type."""
     f = format_of(dtype)
     return from_bits(value_bits(value, f), f)
 
 
 def stored(results: Iterable[Value], sizes: Sequence[int], dtype: DTypeLike) -> Array:
-    """An array of values, each rounded once; in an integer type they are truncated and saturated."""
+    """An array of values, each rounded once; for integer types, truncated and saturated."""
     dtype = np.dtype(dtype)
     if dtype.kind in "iu":
         return np.array([truncated(value, dtype) for value in results], dtype).reshape(sizes)
@@ -211,7 +212,7 @@ def saturated(x: int, dtype: DTypeLike) -> int:
 
 
 def truncated(value: Value, dtype: DTypeLike) -> int:
-    """A value without an approximate part, toward zero, saturated; NaN gives 0."""
+    """A value truncated to an integer, saturated; NaN gives 0; not for a Real."""
     lo, hi = limits(dtype)
     if type(value) is float:
         if value != value or value == 0:
@@ -221,7 +222,7 @@ def truncated(value: Value, dtype: DTypeLike) -> int:
 
 
 def half_even(x: Any) -> int:
-    """The integer nearest to an exact number; of two equally near, the even one."""
+    """The integer nearest to an exact number, half to even."""
     floor, rest = divmod(x.numerator, x.denominator)
     twice = 2 * rest
     up = twice > x.denominator or (twice == x.denominator and floor % 2 == 1)
@@ -229,14 +230,14 @@ def half_even(x: Any) -> int:
 
 
 def to_integer_array(results: Iterable[int], sizes: Sequence[int], dtype: DTypeLike) -> Array:
-    """Integers of any size in an array, modulo 2**bits of the type."""
+    """An array of integers of any size, modulo 2**bits of the type."""
     return np.array([wrapped(x, dtype) for x in results], dtype).reshape(sizes)
 
 
 def square_root(x: Any) -> Any:
-    """A number that every format rounds as it rounds the square root of x > 0, which may be irrational."""
+    """A number that every format rounds like the square root of x > 0, which may be irrational."""
     n, d = mpz(x.numerator), mpz(x.denominator)
-    # sqrt(n / d) = sqrt(n * d) / d; enough places that the root has 70 bits more than d and the last decides
+    # sqrt(n / d) = sqrt(n * d) / d, with so many digits that the root has 70 bits more than d, and a last bit as above
     shift = 70 + d.bit_length()
     root = math.isqrt(int(n * d << 2 * shift))
     rest = root * root != n * d << 2 * shift

@@ -11,7 +11,8 @@ from .numbers import bits, to_integer_array
 
 
 def top_k(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
-    """Values are moved; NaN stands above +infinity, zeros of both signs are equal, equals stay in the order of indices."""
+    """Elements are copied. NaN is above +infinity, zeros of both signs are equal, and equal elements are in the order of
+    indices."""
     array, axis, k = inputs["input_tensor"], attributes["axis"], attributes["k"]
     decreasing = attributes.get("axis_direction", "DECREASING") == "DECREASING"
     lines = np.moveaxis(array, axis, -1)
@@ -23,7 +24,7 @@ def top_k(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
             x = line[index]
             return (True, 0) if x != x else (False, x)
 
-        indices[at] = sorted(range(len(line)), key=rank, reverse=decreasing)[:k]  # stable both ways
+        indices[at] = sorted(range(len(line)), key=rank, reverse=decreasing)[:k]  # stable in both directions
     places = np.moveaxis(indices, -1, axis)
     value_sizes, value_type = outputs["output_value_tensor"]
     index_sizes, index_type = outputs["output_index_tensor"]

@@ -1,4 +1,4 @@
-"""Pooling: means, largest elements and norms of the places of a window."""
+"""Pooling: means, largest elements and norms at each position of a window."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Place = tuple[int, ...]
 
 
 def taps(attributes: Attributes, sizes: Sequence[int], out: Place) -> tuple[list[Place], int]:
-    """The elements of the window for an output, in order, and how many there are in the padded input."""
+    """The elements of the window for an output, in order, and their number in the padded input."""
     count = len(sizes)
     dilations = attributes.get("dilations") or (1,) * count
     there: list[list[int]] = []
@@ -32,7 +32,7 @@ def taps(attributes: Attributes, sizes: Sequence[int], out: Place) -> tuple[list
 
 
 def windows(attributes: Attributes, image: Array, sizes: Sequence[int]) -> Iterator[tuple[int, int, list[Place], int]]:
-    """For each output in row-major order, its batch and channel, its elements, and the number that a mean divides by."""
+    """For each output in row-major order: its batch and channel, its elements, and the divisor of a mean."""
     by_place = {out: taps(attributes, image.shape[2:], out) for out in product(*map(range, sizes[2:]))}
     for n, c in product(range(sizes[0]), range(sizes[1])):
         for place, padded in by_place.values():
@@ -72,7 +72,7 @@ def average(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results
 
 
 def largest(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
-    """The bits of the first NaN, else of the first largest element, and where it is."""
+    """The bits of the first NaN, else of the first largest element, and its index."""
     image = inputs["input_tensor"]
     sizes, dtype = outputs["output_tensor"]
     flat = image.ravel()
@@ -97,9 +97,9 @@ def largest(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results
 
 
 def root(x: Any, p: int) -> Any:
-    """A number that every format rounds as it rounds the p-th root of x > 0, which may be irrational."""
+    """A number that every format rounds like the p-th root of x > 0, which may be irrational."""
     n, d = mpz(x.numerator), mpz(x.denominator)
-    # the root of n / d is that of n * d^(p - 1), over d; as many places that it has 70 bits more than d, and one that decides
+    # the root of n / d is that of n * d^(p - 1), divided by d, with 70 bits more than d, and a last bit for the remainder
     shift = 70 + d.bit_length()
     found, whole = iroot((n * d ** (p - 1)) << p * shift, p)
     return mpq(2 * found + (not whole), d << (shift + 1))

@@ -1,6 +1,6 @@
-"""Operators that turn numbers into integers of few bits, and such integers into numbers.
+"""Operators that convert numbers to integers of few bits, and such integers to numbers.
 
-The elements of 4-bit types stand in arrays of ml_dtypes' int4 and uint4, one in each byte.
+4-bit elements are in arrays of ml_dtypes' int4 and uint4, one in each byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FLOAT32 = np.dtype(np.float32)
 
 
 def ends(dtype: DTypeLike) -> tuple[int, int]:
-    """The least and the greatest integer of a type."""
+    """The smallest and the largest integer of a type."""
     name = np.dtype(dtype).name
     bits = int(name.lstrip("uint"))
     return (0, 2**bits - 1) if name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -36,7 +36,7 @@ def to_array(results: Iterable[int], sizes: Sequence[int], dtype: DTypeLike) -> 
 
 
 def stepped(quotient: Value, zero_point: int, dtype: DTypeLike) -> int:
-    """A quotient in whole steps, half to even, from the zero point; NaN gives the least integer, infinities saturate."""
+    """A quotient rounded half to even, plus the zero point; NaN gives the smallest integer, infinities saturate."""
     lo, hi = ends(dtype)
     if type(quotient) is float and quotient != 0:
         return hi if greater(quotient, 0.0) else lo
@@ -44,7 +44,7 @@ def stepped(quotient: Value, zero_point: int, dtype: DTypeLike) -> int:
 
 
 def quantized(x: Value, s: Value, zero_point: int, dtype: DTypeLike) -> int:
-    """The quotient is rounded to float32, and that in whole steps."""
+    """The quotient is rounded to float32, and then to an integer."""
     return stepped(rounded(divide(x, s), FLOAT32), zero_point, dtype)
 
 
@@ -109,14 +109,14 @@ def dynamic_quantize_linear(attributes: Attributes, inputs: Inputs, outputs: Out
 
 
 def expanded(array: Array, sizes: Sequence[int]) -> Array:
-    """An element for each of the elements that it serves."""
+    """The array with each element repeated for its block."""
     for axis, size in enumerate(sizes):
         array = np.repeat(array, size // array.shape[axis], axis)
     return array
 
 
 def block_parameters(inputs: Inputs, sizes: Sequence[int], dtype: DTypeLike) -> tuple[list[Value], list[int]]:
-    """Scales and zero points, one for each element; without zero points, they are the middle of an unsigned type, else 0."""
+    """Scales and zero points, one for each element; default zero points are the middle of an unsigned type, else 0."""
     scale, *rest = (expanded(array, sizes) for array in inputs["quantization_tensors"])
     lo, hi = ends(dtype)
     zero_points = integers(rest[0]) if rest else [(hi + 1) // 2 if lo == 0 else 0] * scale.size

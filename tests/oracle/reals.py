@@ -1,7 +1,7 @@
-"""Real numbers that no fraction is, as intervals that are narrowed until a question is decided.
+"""Real numbers that are not fractions, as intervals that are narrowed until a question is decided.
 
-Every step of an interval is MPFR's, rounded outwards. The rule that lets every question end: what lies within
-2**-1024 of a boundary, relatively, is on it, and a sum within 2**-1024 of its largest term is zero.
+Each operation on intervals uses MPFR, rounded outwards. So that every question ends, a number within 2**-1024 of a boundary,
+relatively, counts as on it, and a sum within 2**-1024 of its largest term is zero.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .numbers import ONE, Format, fraction_bits, magnitude_bits, special_bits
 Interval = tuple[Any, Any]
 PRECISIONS = (64, 160, 400, 1100, 2400, 5000)
 NEAR = mpq(1, 2**1024)
-FAR = 2000  # of a logarithm, to either base: no format has such numbers
-LESS, MORE = (mpfr(1 + mpq(sign, 2**1020), 1100) for sign in (-1, 1))  # beyond what is near
+FAR = 2000  # of a logarithm to base 2 or e: no format has such numbers
+LESS, MORE = (mpfr(1 + mpq(sign, 2**1020), 1100) for sign in (-1, 1))  # factors for the ends of the range that counts as equal
 
 
 class Arithmetic:
@@ -36,7 +36,7 @@ class Arithmetic:
         self.root_of_two = self.rising("sqrt", self.of(mpq(2)))
 
     def of(self, x: Any) -> Interval:
-        """An exact number."""
+        """An exact number as an interval."""
         n, d = x.numerator, x.denominator
         if n.bit_length() <= self.precision >= d.bit_length() and d & (d - 1) == 0:
             same = self.down.div(n, d)  # exact, and much faster than a conversion
@@ -67,11 +67,11 @@ class Arithmetic:
         return min(self.down.mul(*corner) for corner in corners), max(self.up.mul(*corner) for corner in corners)
 
     def divide(self, a: Interval, b: Interval) -> Interval:
-        """For a >= 0 and b > 0."""
+        """a / b, for a >= 0 and b > 0."""
         return self.down.div(a[0], b[1]), self.up.div(a[1], b[0])
 
     def rising(self, function: str, a: Interval) -> Interval:
-        """A function of MPFR's that never falls."""
+        """A non-decreasing function of MPFR."""
         lo = getattr(self.down, function)(a[0])
         return lo, self.down.next_above(lo) if a[0] is a[1] else getattr(self.up, function)(a[1])
 
@@ -89,10 +89,10 @@ def ladder() -> Iterable[Arithmetic]:
 
 
 class Real:
-    """A number other than zero: a function from an arithmetic to an interval that holds it.
+    """A number other than zero: a function from an arithmetic to an interval that contains it.
 
-    An end that is zero has the number's sign: the number is nearer to zero than MPFR's exponents reach. A number that may
-    be so near says its logarithm, too, that of its magnitude.
+    If the number may be closer to zero than the smallest MPFR number, an end is a zero with the number's sign; then it also has
+    a function to an interval of the logarithm of its magnitude.
     """
 
     __slots__ = ("bounds", "logarithm")
@@ -114,7 +114,7 @@ class Real:
                 if low == high:
                     return low
                 continue
-            # Nearness counts from here on, also where the side of the boundary shows.
+            # from this precision on, numbers count as equal to a boundary even if their side is known
             below, above = (
                 end_bits(k.down.mul(lo, LESS if lo > 0 else MORE), f),
                 end_bits(k.up.mul(hi, MORE if hi > 0 else LESS), f),
@@ -130,7 +130,7 @@ class Real:
         raise ArithmeticError("a real number that is not near a boundary could not be rounded")
 
     def _far(self, k: Arithmetic, f: Format) -> int | None:
-        """The bits of a number whose interval MPFR's exponents cut off, where its logarithm says what it rounds to."""
+        """The bits of a number beyond MPFR's range, if its logarithm determines them."""
         lo, hi = self.bounds(k)
         if self.logarithm is None or all(gmpy2.is_finite(end) and not gmpy2.is_zero(end) for end in (lo, hi)):
             return None
@@ -151,20 +151,20 @@ def is_near(end: Any, boundary: Any) -> bool:
     if not gmpy2.is_finite(end):
         return False
     mantissa, exponent = end.as_mantissa_exp()
-    if abs(int(exponent) + abs(int(mantissa)).bit_length()) > FAR:  # such a number is not written out: it has as many digits
+    if abs(int(exponent) + abs(int(mantissa)).bit_length()) > FAR:  # the exact number would have as many digits as its exponent
         return False
     return bool(abs(mpq(end) - boundary) <= NEAR * abs(boundary))
 
 
 def is_near_zero(end: Any, largest: Any) -> bool:
-    """Whether an end of a sum's interval counts as zero beside the largest end of its terms; neither is written out."""
-    exact = arithmetic(PRECISIONS[-1]).up  # at its precision nothing here is rounded
+    """Whether an end of a sum's interval counts as zero, relative to the largest end of its terms; without exact numbers."""
+    exact = arithmetic(PRECISIONS[-1]).up  # exact at this precision
     magnitude = exact.minus(end) if gmpy2.is_signed(end) else end
     return bool(gmpy2.is_finite(largest) and magnitude <= exact.div_2exp(largest, 1024))
 
 
 def sign_of(interval: Interval) -> int:
-    """1 or -1, or 0 where the interval does not tell."""
+    """1 or -1; 0 if the interval contains both signs."""
     lo, hi = interval
     if not gmpy2.is_signed(lo):
         return 1 if hi > 0 else 0
@@ -183,7 +183,7 @@ def end_bits(x: Any, f: Format) -> int:
 
 
 def between(low: int, high: int, f: Format) -> Any:
-    """The boundary between two neighbours of a format, above the largest number as if there were one more."""
+    """The boundary between two neighbours of a format; above the largest number, that to the next one."""
 
     def number(pattern: int) -> Any:
         magnitude = pattern & ~f.sign

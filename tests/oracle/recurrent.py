@@ -1,4 +1,4 @@
-"""RNN and GRU. Each step's H is rounded and stored before it is used again; nothing else is."""
+"""RNN and GRU. H of each step is rounded and stored before it is used again; nothing else is rounded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .arithmetic import add, multiply, subtract
 from .normalization import applied
 from .numbers import ONE, Value, rounded, stored, values
 
-Step = Callable[[list[Value], list[Value]], list[Value]]  # from the step's input and H before it to H
+Step = Callable[[list[Value], list[Value]], list[Value]]  # from the step's input and the previous H to H
 
 
 def layer(make: Callable[..., Step], attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
@@ -44,7 +44,7 @@ def dot(a: Iterable[Value], b: Iterable[Value]) -> Value:
 
 
 class Weights:
-    """The weights of a direction, by gate and unit; functions take the terms of a gate, and lack what is absent."""
+    """The weights of a direction by gate and unit, as functions that return the terms of a gate, without absent inputs."""
 
     def __init__(self, inputs: Inputs, direction: int, functions: Iterable[Any]) -> None:
         self.hidden = inputs["recurrence_tensor"].shape[3]
@@ -56,7 +56,7 @@ class Weights:
         self.functions = [partial(applied, activation(desc)) for desc in functions]
 
     def biases(self, at: int, halves: Iterable[int] = (0, 1)) -> list[Value]:
-        """Wb and Rb of a row of the weights."""
+        """Wb and Rb for a row of the weights."""
         return [] if self.bias is None else [self.bias[at + half * len(self.weight)] for half in halves]
 
     def gate(self, number: int, j: int, x: list[Value], h: list[Value]) -> Value:

@@ -18,7 +18,7 @@ from .sums import Scaled, number, scale, sums
 
 
 def groups(array: Array, axes: Sequence[int]) -> Array:
-    """A matrix with one row for each output, in row-major order, of the elements that it takes, in row-major order."""
+    """A matrix with one row for each output, in row-major order, which has the output's elements in row-major order."""
     reduced = sorted(axes)
     kept = [axis for axis in range(array.ndim) if axis not in reduced]
     count = math.prod(array.shape[axis] for axis in reduced)
@@ -27,7 +27,7 @@ def groups(array: Array, axes: Sequence[int]) -> Array:
 
 def arg_extreme(row: Array, sign: int) -> int:
     """The index of the first NaN, else of the first extreme element; zeros of both signs are equal."""
-    elements = row.tolist()  # a Python float holds every float16, float32 and float64
+    elements = row.tolist()  # a Python float represents every float16, float32 and float64
     for index, x in enumerate(elements):
         if x != x:
             return index
@@ -36,7 +36,7 @@ def arg_extreme(row: Array, sign: int) -> int:
 
 
 def log_sum_exp(row: Sequence[Value]) -> Value:
-    """ln(sum of e^x) as the greatest x and ln(1 + sum of e^(x - greatest) of the others)."""
+    """ln(sum of e^x) as the largest x plus ln(1 + sum of e^(x - largest) of the others)."""
     if any(is_nan(x) for x in row):
         return NAN
     finite = [mpq(0) if type(x) is float else x for x in row if type(x) is not float or x == 0]
@@ -66,7 +66,7 @@ def product(significands: Sequence[int], exponents: Sequence[int], kinds: Sequen
 
 
 def balanced(factors: Sequence[int]) -> Any:
-    """The product by halves, so that the factors of each multiplication are of one length."""
+    """The product by halves, so that the factors of each multiplication have similar lengths."""
     if len(factors) <= 8:
         return mpz(math.prod(factors))
     half = len(factors) // 2
@@ -86,7 +86,7 @@ def magnitudes(x: Scaled) -> Scaled:
 
 
 def float_groups(function: str, rows: Array) -> list[Value]:
-    """The results for a matrix of floating-point numbers, a row each."""
+    """The results for a matrix of floating-point numbers, one for each row."""
     if function == "MULTIPLY":
         return [product(*(x.tolist() for x in row)) for row in zip(*parts(rows), strict=True)]
     if function in ("MIN", "MAX"):
@@ -144,7 +144,7 @@ def reduce(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
 
 def arg_operator(sign: int) -> Any:
     def compute(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
-        """The first of equal elements, or by DECREASING the last: the first one from behind."""
+        """The first of equal elements, or with DECREASING the last: the first in reversed order."""
         rows = groups(inputs["input_tensor"], attributes["axes"])
         if attributes["axis_direction"] == "INCREASING":
             places = [arg_extreme(row, sign) for row in rows]

@@ -1,6 +1,6 @@
 """ROI_POOLING, ROI_ALIGN and its gradient: bins and samples of regions, in fractions.
 
-The sizes of ROI_ALIGN's regions and its numbers of samples are those of float32 operations; nothing else is rounded.
+The sizes of ROI_ALIGN's regions and its numbers of samples are computed in float32; nothing else is rounded.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def pooling(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results
 
 
 def float32(x: Any) -> Any:
-    """Rounded; what overflows is the largest number."""
+    """A number rounded to float32; overflow gives the largest number."""
     found = rounded(exact(x), np.float32)
     if type(found) is float:
         return mpq(0) if found == 0 else mpq(math.copysign(1, found)) * MOST
@@ -66,7 +66,7 @@ def float32(x: Any) -> Any:
 
 
 class Side:
-    """A dimension of a region: its samples, by the output that has them."""
+    """A dimension of a region, with the samples of each output."""
 
     def __init__(self, a: Attributes, corners: tuple[Value, Value], axis: str, size: int, outputs: int) -> None:
         scale = fraction(exact(a[f"spatial_scale_{axis}"]))
@@ -96,7 +96,7 @@ class Side:
         return bool(-1 <= self.places[s] <= self.size)
 
     def weights(self, s: int) -> Weights:
-        """The elements that a sample reads."""
+        """The elements that a sample reads, with their weights."""
         x = min(max(self.places[s], mpq(0)), mpq(self.size - 1))
         if self.nearest:
             return {min(math.floor(x + mpq(1, 2)), self.size - 1): mpq(1)}
@@ -125,7 +125,7 @@ class Region:
         return reduce(add, (multiply(one[at], w) for at, w in self.reads(s)))
 
     def winner(self, image: Any, c: int, oy: int, ox: int) -> list[tuple[int, int]]:
-        """The first of the largest samples inside, in a list; the first NaN counts as the largest."""
+        """The first of the largest samples inside of the image, in a list; NaN counts as the largest."""
         best: list[tuple[tuple[int, int], Value]] = []
         for s in self.samples(oy, ox):
             if not self.inside(s):
@@ -198,7 +198,8 @@ def gradient(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Result
 
 
 def derivative(one: Region, image: Any, c: int, s: tuple[int, int], axis: int) -> Value | None:
-    """Of the image at a sample, along rows (0) or columns (1); None where the place was moved to the edge, or is there."""
+    """The image's derivative at a sample, along rows (0) or columns (1); None if the sample was moved to the edge, or is
+    there."""
     side, other = ((one.y, one.x), (one.x, one.y))[axis]
     place = side.places[s[axis]]
     if not 0 <= place < side.size - 1:

@@ -1,4 +1,4 @@
-"""RESAMPLE and its gradients: the weights of every dimension's elements in fractions, and sums of products of them."""
+"""RESAMPLE and its gradients: the weights along each dimension in fractions, and sums of products of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .activation import Attributes, Inputs, Outputs, Results
 from .arithmetic import add, multiply
 from .numbers import Array, Value, bits, exact, half_even, rounded, stored, to_integer_array, values
 
-Weights = list[tuple[int, Any]]  # of one output of a dimension: elements of the input, and what each counts
+Weights = list[tuple[int, Any]]  # of one output along a dimension: elements of the input with their weights
 MOST = (1 << 128) - (1 << 104)
 
 
 def single(x: Any) -> Any:
-    """A fraction as float32 has it; what overflows is infinite."""
+    """A fraction rounded to float32; overflow gives infinity."""
     found = rounded(exact(x), np.float32)
     return found if type(found) is not float or math.isinf(found) else mpq(0)
 
@@ -70,7 +70,7 @@ class Dimension:
 
 
 def every_weight(attributes: Attributes, source: Sequence[int], target: Sequence[int]) -> list[list[Weights]]:
-    """For each dimension and each of its outputs."""
+    """The weights for each dimension and each of its outputs."""
     found = []
     for axis, (size, many) in enumerate(zip(source, target, strict=True)):
         one = Dimension(attributes, axis, size)

@@ -22,7 +22,7 @@ def ungroup(rows: Array, sizes: Sequence[int], axes: Sequence[int]) -> Array:
 
 
 def below_greatest(row: Sequence[Value]) -> list[Any] | None:
-    """x - max for each element, exactly, -infinity for an infinite one; None where a row has no result."""
+    """x - max for each element, exactly; -infinity for an infinite one. None if the row has no result."""
     if any(type(x) is float and (x != x or x == INFINITY) for x in row):
         return None
     finite = [mpq(0) if x == 0 else x for x in row if type(x) is not float or x == 0]
@@ -33,7 +33,7 @@ def below_greatest(row: Sequence[Value]) -> list[Any] | None:
 
 
 class Powers:
-    """The sum of e^d over a row, the greatest d being 0, and of all but one greatest; kept for each precision."""
+    """The sum of e^d over a row with largest d = 0, and the sum without one of the largest; cached for each precision."""
 
     def __init__(self, differences: Sequence[Any]) -> None:
         self.others = [d for d in differences if type(d) is not float]
@@ -55,7 +55,7 @@ def softmax_row(row: Sequence[Value]) -> list[Value]:
         return [NAN] * len(row)
     powers = Powers(differences)
     count = len(powers.others) + 1
-    if not any(powers.others):  # all that is finite is equal
+    if not any(powers.others):  # all finite elements are equal
         return [0.0 if type(d) is float else mpq(1, count) for d in differences]
     known: dict[Any, Value] = {}
 
@@ -70,12 +70,12 @@ def softmax_row(row: Sequence[Value]) -> list[Value]:
 
 
 def log_softmax_row(row: Sequence[Value]) -> list[Value]:
-    """d - ln(sum of e^d): two terms of one sign, so nothing cancels."""
+    """d - ln(sum of e^d): two terms with one sign, so that nothing cancels."""
     differences = below_greatest(row)
     if differences is None:
         return [NAN] * len(row)
     powers = Powers(differences)
-    if not powers.others:  # one element alone is finite
+    if not powers.others:  # a single element is finite
         return [d if type(d) is float else 0.0 for d in differences]
 
     def one(d: Any) -> Value:

@@ -1,11 +1,9 @@
-"""SLICE, SLICE1 and the integer matmuls, as their documentation pages say them, and tensors in memory.
+"""SLICE, SLICE1 and the integer matmuls, as their documentation pages define them, and tensors in memory.
 
-Everything is decided in Python's integers and fractions; NumPy only carries arrays in and out, and does integer work
-where a faster variant says so. The literal functions follow the documentation page formula by formula and are slow. The
-faster ones take roads of their own, and `test_oracle.py` demands that all meet.
-
-Scales and zero points have the sizes of a desc: read right-aligned against {B, C, M, N}, size 1 meaning "the same
-everywhere". Batches of A and B broadcast.
+Everything is decided in Python's integers and fractions; NumPy only holds arrays, and does integer work in the faster variants.
+The literal functions follow the documentation page formula by formula, and are slow. The faster ones are independent of them,
+and `test_oracle.py` requires that all agree. Scales and zero points have the sizes of a desc: right-aligned to {B, C, M, N},
+where size 1 means one element for all. Batches of A and B broadcast.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +37,7 @@ class Tensor(Generic[T]):
             raise ValueError(f"{len(self.elements)} elements cannot have the sizes {self.sizes}")
 
     def at(self, coordinate: Sequence[int]) -> T:
-        """The element at a coordinate; a coordinate outside is an error, never a wrap."""
+        """The element at a coordinate; one outside is an error."""
         position = 0
         for c, size in zip(coordinate, self.sizes, strict=True):
             if not 0 <= c < size:
@@ -49,7 +47,7 @@ class Tensor(Generic[T]):
 
 
 def bits_of(array: Array) -> Tensor[int]:
-    """The array's elements as bit patterns: what must arrive when bits are moved, NaN payloads included."""
+    """The array's elements as bit patterns, which are compared when bits are copied, NaN payloads included."""
     packed = np.ascontiguousarray(array)
     return Tensor(array.shape, tuple(packed.view(f"u{array.itemsize}").ravel().tolist()))
 
@@ -65,7 +63,7 @@ def layout(sizes: Sequence[int], strides: Sequence[int] | None = None) -> list[i
 
 
 def nested_strides(sizes: Sequence[int], order: Sequence[int] | None = None, gap: int = 0) -> tuple[int, ...]:
-    """Strides that nest the dimensions in `order`, outermost first, leaving `gap` unused places after each of them."""
+    """Strides that nest the dimensions in `order`, outermost first, with `gap` unused elements after each of them."""
     strides = [0] * len(sizes)
     step = 1
     for dimension in reversed(range(len(sizes)) if order is None else order):
@@ -75,17 +73,17 @@ def nested_strides(sizes: Sequence[int], order: Sequence[int] | None = None, gap
 
 
 def span(sizes: Sequence[int], strides: Sequence[int] | None = None) -> int:
-    """The number of elements a buffer needs."""
+    """The number of elements that a buffer needs."""
     return 1 + max(layout(sizes, strides))
 
 
 def gather(buffer: Sequence[T], sizes: Sequence[int], strides: Sequence[int] | None = None) -> Tensor[T]:
-    """The tensor that lies in a flat buffer."""
+    """The tensor with these sizes and strides in a flat buffer."""
     return Tensor(tuple(sizes), tuple(buffer[offset] for offset in layout(sizes, strides)))
 
 
 def scatter(tensor: Tensor[T], strides: Sequence[int] | None, buffer: Sequence[T]) -> list[T]:
-    """A copy of the flat buffer with the tensor's elements put in their places, and nothing else changed."""
+    """A copy of the flat buffer, with only the tensor's elements replaced."""
     result = list(buffer)
     for offset, element in zip(layout(tensor.sizes, strides), tensor.elements, strict=True):
         result[offset] = element
@@ -96,7 +94,7 @@ def scatter(tensor: Tensor[T], strides: Sequence[int] | None, buffer: Sequence[T
 
 
 def max_copied(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """The number of elements of each dimension that a SLICE1 window holds: the largest output sizes."""
+    """The number of elements of a SLICE1 window along each dimension: the largest output sizes."""
     return tuple(1 + (size - 1) // abs(stride) for size, stride in zip(sizes, strides, strict=True))
 
 
@@ -107,13 +105,13 @@ def slice1(
     strides: Sequence[int],
     output_sizes: Sequence[int],
 ) -> Tensor[T]:
-    """SLICE1: a negative stride walks back from the END of the window."""
+    """SLICE1: a negative stride goes back from the END of the window."""
     start = [offset if stride > 0 else offset + size - 1 for offset, size, stride in zip(offsets, sizes, strides, strict=True)]
     return _walk(input, start, strides, output_sizes)
 
 
 def slice_(input: Tensor[T], offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]) -> Tensor[T]:
-    """SLICE: the sizes count elements of the output."""
+    """SLICE: the sizes are those of the output."""
     return _walk(input, offsets, strides, sizes)
 
 
@@ -142,18 +140,18 @@ def float32_parts(bits: int) -> tuple[int, int]:
 
 
 def float32_fraction(bits: int) -> Fraction:
-    """The exact value of a finite float32 bit pattern. No float takes part, so no flush-to-zero mode can spoil it."""
+    """The exact value of a finite float32 bit pattern. No float is used, so that no flush-to-zero mode can affect it."""
     significand, exponent = float32_parts(bits)
     return Fraction(significand << max(exponent, 0), 1 << max(-exponent, 0))
 
 
 def is_usable_scale(bits: int) -> bool:
-    """Whether a scale is neither zero of either sign nor infinite nor NaN. Subnormal and negative ones are usable."""
+    """Whether a scale is valid: not zero, infinite or NaN. Subnormal and negative ones are valid."""
     return bits & 0x7FFFFFFF != 0 and bits >> 23 & 0xFF != 0xFF
 
 
 def round_half_even(x: Fraction) -> int:
-    """The nearest integer; of two equally near, the even one."""
+    """The nearest integer, half to even."""
     floor = x.numerator // x.denominator
     rest = x - floor
     if rest == HALF:
@@ -162,7 +160,7 @@ def round_half_even(x: Fraction) -> int:
 
 
 def dequantize(x: int, scale: Fraction, zero_point: int) -> Fraction:
-    """The real number that a quantized one stands for."""
+    """The real number that a quantized one represents."""
     return (x - zero_point) * scale
 
 
@@ -175,7 +173,7 @@ def quantize(x: Fraction, scale: Fraction, zero_point: int, lo: int, hi: int) ->
 
 
 def accumulate(a: Array, a_zero_point: Array | None, b: Array, b_zero_point: Array | None) -> NDArray[np.int64]:
-    """The integer sums of (A - za) * (B - zb) over K, wherever they lead: none of them wraps."""
+    """The integer sums of (A - za) * (B - zb) over K, of any size: none of them wraps."""
     batches, m_size, k_size, n_size = _extents(a, b)
     at_a, at_b, at_za, at_zb = _reader(a), _reader(b), _reader(a_zero_point), _reader(b_zero_point)
     result = [
@@ -206,7 +204,7 @@ def quantized_linear_matrix_multiply(
     lo: int,
     hi: int,
 ) -> NDArray[np.int64]:
-    """QUANTIZED_LINEAR_MATRIX_MULTIPLY as the page says it: quantize(dequantize(A) @ dequantize(B)), in fractions.
+    """QUANTIZED_LINEAR_MATRIX_MULTIPLY as on its page: quantize(dequantize(A) @ dequantize(B)), in fractions.
 
     Scales are float32 arrays, or uint32 arrays of their bit patterns. `lo` and `hi` are the output type's limits.
     """
@@ -252,12 +250,12 @@ def _output_shape(a: Array, b: Array) -> tuple[int, ...]:
 
 
 def _four(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Sizes read right-aligned in four dimensions: missing leading sizes are 1."""
+    """Sizes extended to four dimensions by leading ones."""
     return (1,) * (4 - len(sizes)) + sizes
 
 
 def _reader(array: Array | None) -> Callable[[int, int, int, int], int]:
-    """Reads one element as a Python integer; what has size 1 is the same everywhere, what is absent is 0."""
+    """A function that reads one element as a Python integer; along a size of 1, it is the same for all; an absent one is 0."""
     if array is None:
         return lambda *coordinate: 0
     tensor: Tensor[int] = Tensor(_four(array.shape), tuple(array.ravel().tolist()))
@@ -272,8 +270,8 @@ def _reader(array: Array | None) -> Callable[[int, int, int, int], int]:
 
 
 def accumulate_bulk(a: Array, a_zero_point: Array | None, b: Array, b_zero_point: Array | None) -> NDArray[np.int64]:
-    """The result of `accumulate`, by a float64 product, which is exact: up to K = 2**37 every product and every partial
-    sum, in whatever order they are added, is an integer below 2**53."""
+    """The result of `accumulate`, by a float64 product, which is exact: up to K = 2**37 every product and every partial sum, in
+    any order, is an integer below 2**53."""
 
     def widened(array: Array | None) -> Array:
         wide = np.zeros(1) if array is None else array.astype(np.float64, order="C")
@@ -325,10 +323,10 @@ def _rounded_quotient(q: int, a_bits: int, b_bits: int, y_bits: int) -> int:
 def quantize_sums(
     sums: NDArray[np.int64], a_bits: int, b_bits: int, y_bits: int, zero_point: int, lo: int, hi: int
 ) -> NDArray[np.int64]:
-    """Quantizes many sums under one set of scales, by looking each up between the points where the result steps.
+    """Quantizes many sums with one set of scales, by searching each among the sums at which the result changes.
 
-    The third road to the same numbers, and the one for exhaustive tests: the result is a staircase of the sum, so the
-    255 sums at which it steps say all, and they are found exactly.
+    This is a third independent way, for exhaustive tests: the result is a step function of the sum, so that the 255 sums at
+    which it changes determine it, and they are found exactly.
     """
     ratio = float32_fraction(a_bits) * float32_fraction(b_bits) / float32_fraction(y_bits)
     steps = _steps(abs(ratio), lo - zero_point, hi - zero_point)
@@ -342,8 +340,8 @@ def _steps(ratio: Fraction, lo: int, hi: int) -> NDArray[np.int64]:
     for value in range(lo + 1, hi + 1):
         boundary = (value - HALF) / ratio
         at_or_above = -(-boundary.numerator // boundary.denominator)
-        # On the boundary itself the tie goes to the even side, which is up only if the value is even.
+        # A tie is rounded to the even side, which is up only if the value is even.
         on_boundary = boundary.denominator == 1
         steps.append(at_or_above + 1 if on_boundary and value % 2 == 1 else at_or_above)
-    # No sum comes near 2**62, so a step beyond may as well stand there; int64 could not hold it.
+    # No sum is close to 2**62, so that a step above may be stored as this; int64 could not represent it.
     return np.array([min(max(step, -(2**62)), 2**62) for step in steps], np.int64)

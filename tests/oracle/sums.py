@@ -1,4 +1,4 @@
-"""Sums and sums of products, in integers on a common scale."""
+"""Sums and sums of products, as integers with a common scale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .numbers import INFINITY, NAN, Array, Value, parts
 
 @dataclass(frozen=True)
 class Scaled:
-    """An array of floating-point numbers: integers * 2**exponent, with 0 for what is not finite, and `parts`'s kinds."""
+    """An array of floating-point numbers: integers * 2**exponent, with 0 for elements that are not finite, and the kinds of
+    `parts`."""
 
     integers: Array
     exponent: int
@@ -31,7 +32,7 @@ class Scaled:
 
 
 def scale(array: Array) -> Scaled:
-    """The array, exactly, on the scale of its finest element."""
+    """The array, exactly, with the scale of its smallest unit."""
     significands, exponents, kinds = parts(array)
     there = significands != 0
     least = int(exponents[there].min()) if there.any() else 0
@@ -45,7 +46,7 @@ def number(integer: int, exponent: int) -> Any:
 
 
 def kind_of_sums(kinds: Array) -> Array:
-    """Along the last axis: NaN or an infinity where a sum is that, -0.0 where all terms are, else 0.0."""
+    """Along the last axis: NaN or an infinity if the sum is one, -0.0 if all terms are, else 0.0."""
     up, down = (kinds == np.inf).any(-1), (kinds == -np.inf).any(-1)
     nan = np.isnan(kinds).any(-1) | (up & down)
     minus_zero = ((kinds == 0) & np.signbit(kinds)).all(-1) & (kinds.shape[-1] > 0)
@@ -54,7 +55,7 @@ def kind_of_sums(kinds: Array) -> Array:
 
 
 def as_values(integers: Array, exponent: int, kinds: Array) -> list[Value]:
-    """Sums as values: what is not finite, and the signs of zeros, stand in `kinds`."""
+    """Sums as values; `kinds` has the sums that are not finite, and the signs of zeros."""
     return [
         number(integer, exponent) if integer and kind == 0 else kind
         for integer, kind in zip(integers.ravel().tolist(), kinds.ravel().tolist(), strict=True)

@@ -1,6 +1,6 @@
 """ELEMENT_WISE_SUBTRACT, MULTIPLY, DIVIDE, MAX, MIN, MEAN, MODULUS_TRUNCATE, MODULUS_FLOOR and DIFFERENCE_SQUARE.
 
-Each has a function of integers and one of values; those of integers that leave the type wrap.
+Each has a function of integers, whose results wrap, and one of values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def half(total: int) -> int:
 
 
 def remainder(a: Value, b: Value, *, down: bool) -> Value:
-    """a - b * q for the whole q next to a / b: below it where `down`, else toward zero. It has the sign of b, or of a."""
+    """a - b * q, where q is a / b rounded down, or else toward zero. It has the sign of b, or of a."""
     if is_nan(a) or is_nan(b) or b == 0 or (type(a) is float and a != 0):
         return NAN
     zero = math.copysign(0.0, sign(b) if down else sign(a))
@@ -38,7 +38,7 @@ def remainder(a: Value, b: Value, *, down: bool) -> Value:
         return zero
     if type(b) is float:  # infinite
         return b if down and (sign(a) < 0) != (b < 0) else a
-    rest = abs(a) % abs(b)  # from 0 to |b|, and not |b|
+    rest = abs(a) % abs(b)  # from 0 to |b|, without |b|
     if rest == 0:
         return zero
     if sign(a) < 0:
@@ -52,7 +52,7 @@ def difference_square(a: Value, b: Value) -> Value:
 
 
 def of_two(whole: Callable[[int, int], int], real: Callable[[Value, Value], Value]) -> Operator:
-    """An operator that is `whole` of integers and `real` of floats."""
+    """An operator that uses `whole` for integers and `real` for floats."""
 
     def operate(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
         a, b = inputs["a_tensor"], inputs["b_tensor"]

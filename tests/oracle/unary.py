@@ -35,12 +35,12 @@ Function = Callable[[Value], Value]
 
 
 def exactly(x: Any) -> Any:
-    """A number whose denominator is a power of two, as MPFR's."""
+    """A number whose denominator is a power of two, as an mpfr."""
     return mpfr(x, max(2, x.numerator.bit_length() + x.denominator.bit_length()))
 
 
 def of_mpfr(name: str, x: Any, *more: Any) -> Real:
-    """A function of MPFR's at exact numbers; it is not zero there."""
+    """A function of MPFR for exact numbers at which it is not zero."""
     there = [exactly(x) for x in (x, *more)]
 
     def bounds(k: Any) -> Interval:
@@ -54,12 +54,12 @@ def of_mpfr(name: str, x: Any, *more: Any) -> Real:
 
 
 def even(name: str, at_infinity: float) -> Function:
-    """A function with f(0) = 1 and one value at both infinities."""
+    """A function with f(0) = 1 and the same value at both infinities."""
     return lambda x: of_mpfr(name, x) if type(x) is not float else ONE if x == 0 else x if x != x else at_infinity
 
 
 def odd(name: str, at_infinity: Callable[[float], Value], most: float = INFINITY) -> Function:
-    """A function that keeps zeros, with values where x is infinite, and NaN where it is beyond `most`."""
+    """A function that keeps zeros; at_infinity: its value for infinite x; NaN if |x| is above `most`."""
 
     def apply(x: Value) -> Value:
         if type(x) is float:
@@ -112,7 +112,7 @@ def magnitude(x: Value) -> Value:
 
 
 def integral(of_fraction: Callable[[Any], int]) -> Function:
-    """An integer beside a number; a zero has the number's sign."""
+    """A function that rounds to an integer; a zero has the number's sign."""
 
     def apply(x: Value) -> Value:
         if type(x) is float:
@@ -166,7 +166,7 @@ def of_one(function: Function) -> Operator:
 
 
 def of_integers_too(function: Function, of_integer: Callable[[int], int]) -> Operator:
-    """The same, where integers without a ScaleBias wrap."""
+    """The same, with a function of integers without a ScaleBias, whose results wrap."""
 
     def compute(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
         x = inputs["input_tensor"]
@@ -256,7 +256,7 @@ def power(x: Value, y: Value) -> Value:
             return NAN
         return negative(power(-x, y)) if is_odd else power(-x, y)
     if type(x) is float:
-        down = greater(0.0, y) != (x == 0)  # whether a zero or an infinity comes of it
+        down = greater(0.0, y) != (x == 0)  # whether the result is a zero instead of an infinity
         found = 0.0 if down else INFINITY
         return -found if is_odd and math.copysign(1.0, x) < 0 else found
     if abs(x) == 1:
@@ -265,7 +265,7 @@ def power(x: Value, y: Value) -> Value:
 
 
 def positive_power(x: Any, y: Any) -> Value:
-    """x^y of numbers, x > 0: a number where it is one that is short, or else MPFR's."""
+    """x^y for numbers with x > 0: exact if the result is a short number, else MPFR's."""
     if is_whole(y) and abs(y.numerator) * (x.numerator.bit_length() + x.denominator.bit_length()) < 2000:
         return x ** int(y.numerator)
     there, exponent = exactly(x), exactly(y)
@@ -281,7 +281,7 @@ def of_logarithm(k: Any, x: Any) -> Interval:
 
 
 def truncated_real(value: Value, dtype: Any) -> int:
-    """A value toward zero, saturated; NaN gives 0."""
+    """A value truncated to an integer, saturated; NaN gives 0."""
     if not isinstance(value, Real):
         return truncated(value, dtype)
     low, high = limits(dtype)

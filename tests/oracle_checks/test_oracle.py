@@ -1,4 +1,4 @@
-"""The oracle is held against examples worked by hand and against itself, and the hard cases are shown to be hard."""
+"""The oracle, compared with examples computed by hand and with its own variants; and the hard cases, which must be hard."""
 
 import random
 from collections import Counter
@@ -164,7 +164,7 @@ def test_the_page_example() -> None:
 @pytest.mark.parametrize(("zero_point", "result"), [(None, [0, 2, 2, 0]), (0, [0, 2, 2, 0]), (1, [1, 3, 3, 1])])
 def test_ties_go_to_even_before_the_zero_point_is_added(zero_point: int | None, result: list[int]) -> None:
     one = scales_of(0x3F800000, (1,))
-    half = np.array([0x3F000000], np.uint32)  # a scale may come as its bits
+    half = np.array([0x3F000000], np.uint32)  # a scale may be given by its bits
     a, b = np.array([[1], [3], [5], [-1]], np.int8), np.array([[1]], np.int8)
     output_zero_point = None if zero_point is None else np.array([zero_point], np.int8)
     for multiply in (oracle.quantized_linear_matrix_multiply, oracle.quantized_linear_matrix_multiply_bulk):
@@ -187,8 +187,8 @@ def test_integer_products_over_rows_columns_and_batches() -> None:
     a = np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], np.uint8)
     b = np.array([[[-1, 0, 2], [3, -128, 127]]], np.int8)  # one batch, for both of A's
     rows, columns = np.array([[1], [3]], np.uint8), np.array([0, -128, 127], np.int8)
-    # By hand: row 0 of batch 0 less 1 is (0, 1); row 1 less 3 is (0, 1); in batch 1 they are (4, 5) and (4, 5).
-    # The columns less theirs are (-1, 3), (128, 0) and (-125, 0).
+    # By hand: row 0 of batch 0 minus 1 is (0, 1); row 1 minus 3 is (0, 1); in batch 1 they are (4, 5) and (4, 5).
+    # The columns minus their zero points are (-1, 3), (128, 0) and (-125, 0).
     assert oracle.matrix_multiply_integer(a, rows, b, columns).tolist() == [
         [[3, 0, 0], [3, 0, 0]],
         [[11, 512, -500], [11, 512, -500]],
@@ -212,7 +212,7 @@ def test_a_sum_wraps_only_where_the_output_is_int32(k: int, wrapped: int) -> Non
     assert oracle.quantized_linear_matrix_multiply_bulk(a, one, None, b, one, None, scale, None, 0, 255).item() == 128
 
 
-# --- every road leads to the same numbers ---
+# --- all variants agree ---
 
 
 def by_the_million(case: QuantizedCase) -> hard_cases.Array:
@@ -279,7 +279,7 @@ def test_roads_meet_on_all_hard_cases() -> None:
 
 
 def test_long_division_agrees_with_fractions_on_any_scales() -> None:
-    """Sums of up to 46 bits under scales of every size; half of the quotients are brought next to a half-integer."""
+    """Sums of up to 46 bits with scales of every magnitude; half of the quotients are made close to a half-integer."""
     rng = random.Random(0)
     rows, wanted = [], []
     for at in range(20_000):
@@ -315,7 +315,7 @@ def test_what_long_division_does_not_take_is_refused() -> None:
 
 
 def test_roads_meet_on_one_element_products() -> None:
-    # Every eighth number by every ninth; the full cases go the fast road only.
+    # Every eighth number by every ninth; all numbers are only tested in the fast variant.
     for case in list(hard_cases.exhaustive_one_element())[::47]:
         lo, hi = hard_cases.limits(case.output_type)
         thinned = replace(case, a=case.a[::8], b=case.b[:, ::9])
@@ -362,7 +362,7 @@ def test_near_ties_lie_in_the_regions_they_name() -> None:
 
 
 def test_float64_gets_near_ties_wrong() -> None:
-    """Otherwise the cases would not bite. (Python's float is a float64, and its round() goes half to even.)"""
+    """Otherwise the cases would not be hard. (Python's float is a float64, and its round() rounds half to even.)"""
     formulas: dict[str, Callable[[float, float, float, float], float]] = {
         "q * (a * b / y)": lambda q, a, b, y: q * (a * b / y),
         "q * (a * b) / y": lambda q, a, b, y: q * (a * b) / y,
@@ -380,7 +380,7 @@ def test_float64_gets_near_ties_wrong() -> None:
         exact = oracle.round_half_even(q * a * b / y)
         for name, formula in formulas.items():
             wrong[name] += round(formula(float(q), float(a), float(b), float(y))) != exact
-        # Neither neighbour of the tie saturates, so a wrong choice is seen.
+        # Neither neighbour of the tie saturates, so that a wrong choice is visible.
         assert case.output_zero_point is not None
         lo, hi = hard_cases.limits(case.output_type)
         hidden += not lo <= exact + int(case.output_zero_point.item()) <= hi

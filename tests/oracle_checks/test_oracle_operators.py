@@ -1,4 +1,4 @@
-"""The oracle's operators are held against worked examples, against NumPy and `math`, and against second roads."""
+"""The oracle's operators, compared with worked examples, with NumPy and `math`, and with independent computations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SPECIAL = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38,
 
 
 def one(operator: str, array: Any, attributes: Mapping[str, Any] | None = None, dtype: Any = f32) -> Array:
-    """The output of an operator with one input and an output like it."""
+    """The output of an operator with one input, and an output with its sizes and type."""
     array = np.asarray(array, dtype)
     result: Array = oracle.compute(
         operator, attributes or {}, {"input_tensor": array}, {"output_tensor": (array.shape, array.dtype)}
@@ -41,7 +41,7 @@ def one(operator: str, array: Any, attributes: Mapping[str, Any] | None = None, 
 
 
 def steps_apart(a: Array, b: Array) -> Any:
-    """The number of numbers of the format that lie between, at most."""
+    """The largest number of steps between elements, in units of the format."""
 
     def order(x: Array) -> Any:
         bits = x.view(f"i{x.itemsize}").astype(np.int64)
@@ -189,7 +189,7 @@ def test_bits_are_read_and_rounded_as_everywhere(dtype: np.dtype[Any]) -> None:
 
 
 def by_mpfr(x: Fraction, f: Format) -> int:
-    """The second road: MPFR at the format's precision, with its subnormal numbers."""
+    """The number rounded by MPFR at the format's precision, with subnormal numbers."""
     context = gmpy2.context(precision=f.precision, emin=f.least + 1, emax=f.top, subnormalize=True)
     rounded = gmpy2.mpfr(gmpy2.mpq(x), 0, context)
     code = {16: "<e", 32: "<f", 64: "<d"}[f.width]
@@ -249,7 +249,7 @@ def test_a_square_root_rounds_as_the_root_does() -> None:
 
 
 def test_what_is_nearer_to_a_boundary_than_any_precision_lies_on_it() -> None:
-    """1 + 3 * 2**-24 is a tie of float32, whose even side is above."""
+    """1 + 3 * 2**-24 is a tie of float32, which is rounded to the even number above."""
     tie = gmpy2.mpq(2**24 + 3, 2**24)
 
     def near(exponent: int, sign: int) -> int:
@@ -278,8 +278,8 @@ def test_sums_nearer_to_zero_than_their_terms_are_zero() -> None:
 
 
 def test_fused_activations_next_to_a_tie() -> None:
-    """The activation acts on the unrounded sum: 2**24 + 1 is a tie, and what GELU or SOFTPLUS takes or adds is nearer
-    to it than 2**-1024; at 88 + 2**-17 what SOFTPLUS adds decides."""
+    """The activation is of the unrounded sum. 2**24 + 1 is a tie, and GELU and SOFTPLUS are closer to it than 2**-1024; for 88
+    + 2**-17, the part that SOFTPLUS adds decides."""
 
     def add1(a: float, b: float, name: str, **attributes: float) -> float:
         arrays = {"a_tensor": np.array([a], f32), "b_tensor": np.array([b], f32)}
@@ -289,13 +289,15 @@ def test_fused_activations_next_to_a_tie() -> None:
     assert add1(2**24, 1, "GELU") == 2**24
     assert add1(2**24 + 2, 1, "GELU") == 2**24 + 4
     assert add1(2**24, 1, "SOFTPLUS", steepness=1.0) == 2**24
-    assert add1(2**24, 1, "LINEAR", alpha=3.0, beta=0.0) == 3 * 2**24 + 4  # 3 (2**24 + 1), once rounded
-    step = 2.0**-17  # of float32 between 64 and 128
+    assert add1(2**24, 1, "LINEAR", alpha=3.0, beta=0.0) == 3 * 2**24 + 4  # 3 (2**24 + 1), rounded once
+    step = 2.0**-17  # the distance of float32 numbers between 64 and 128
     assert add1(88, step / 2, "IDENTITY") == 88
     assert add1(88, step / 2, "SOFTPLUS", steepness=1.0) == 88 + step
-    assert add1(88, step / 2, "GELU") == 88  # less by 2**-5592: on the tie
-    assert add1(20 + 2.0**-19, 2.0**-20, "GELU") == 20 + 2.0**-19  # less by 2**-292: below the tie, which is to 2 steps
-    assert add1(3e38, 3e38, "HARD_SIGMOID", alpha=1e-39, beta=0.0) == pytest.approx(0.6)  # a sum does not overflow inside
+    assert add1(88, step / 2, "GELU") == 88  # smaller by 2**-5592: a tie
+    # smaller by 2**-292: below the tie, which would round to 2 steps
+    assert add1(20 + 2.0**-19, 2.0**-20, "GELU") == 20 + 2.0**-19
+    # the intermediate sum does not overflow
+    assert add1(3e38, 3e38, "HARD_SIGMOID", alpha=1e-39, beta=0.0) == pytest.approx(0.6)
     assert add1(3e38, -3e38, "RELU") == 0
     clip = {"fused_activation": ("ELEMENT_WISE_CLIP", {"min": -0.5, "max": 2.0**24 + 4, "scale_bias": (1.0, 1.0)})}
     arrays = {"a_tensor": np.array([2**24, -3, 2**25], f32), "b_tensor": np.array([2, 1, 1], f32)}
@@ -426,7 +428,7 @@ def add(a: Array, b: Array) -> Array:
 @pytest.mark.parametrize("kind", hostile_data.KINDS)
 @pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16", "INT8", "UINT32", "INT64"])
 def test_sums_are_those_of_numpy(data_type: str, kind: str) -> None:
-    """IEEE 754 rounds one addition correctly, so NumPy's is right."""
+    """IEEE 754 rounds one addition correctly, so NumPy's sum is right."""
     rng = np.random.default_rng(5)
     a, b = (hostile_data.values(data_type, 300, rng, kind) for _ in range(2))
     with np.errstate(all="ignore"):
@@ -449,7 +451,7 @@ def test_exponential() -> None:
 
 @pytest.mark.parametrize(("operator", "function"), [("ELEMENT_WISE_EXP", "exp"), ("ACTIVATION_TANH", "tanh")])
 def test_functions_of_float16_are_mpfrs(operator: str, function: str) -> None:
-    """The second road: MPFR rounds once at 11 bits, subnormal numbers included."""
+    """Compared with MPFR, which rounds once to 11 bits, also for subnormal numbers."""
     x = np.arange(3, 0x7C00, 29, dtype=np.uint16).view(f16)
     x = np.concatenate([x, -x])
     context = gmpy2.context(precision=11, emin=-23, emax=16, subnormalize=True)
@@ -546,7 +548,7 @@ def test_reductions_at_the_ends() -> None:
     assert math.isnan(of("SUM", INF, -INF, 1))
     assert math.isnan(of("MULTIPLY", INF, 0, 2))
     assert math.isnan(of("MAX", NAN, INF))
-    assert of("MULTIPLY", 1e30, 1e30, 1e-30, 1e-30) == pytest.approx(1)  # nothing overflows on the way
+    assert of("MULTIPLY", 1e30, 1e30, 1e-30, 1e-30) == pytest.approx(1)  # intermediate products do not overflow
     assert of("L2", 3e38) == HUGE
     assert of("L2", 3e30, 4e30) == pytest.approx(5e30)
     assert of("AVERAGE", 3e38, 3e38) == HUGE
@@ -574,7 +576,7 @@ def test_reductions_at_the_ends() -> None:
 @pytest.mark.parametrize("kind", ["ordinary", "ties", "cancelling", "wide", "small"])
 @pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
 def test_reductions_in_fractions(data_type: str, kind: str) -> None:
-    """The second road: Python's fractions, element by element."""
+    """Compared with Python's fractions, element by element."""
     array = hostile_data.values(data_type, (4, 30, 3), np.random.default_rng(9), kind)
     f = FORMATS[array.dtype]
     roads: list[tuple[str, Callable[[list[Fraction]], Any]]] = [
@@ -654,7 +656,7 @@ CONVOLUTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("kind", ["ordinary", "ties", "cancelling", "wide", "small"])
 @pytest.mark.parametrize("case", range(len(CONVOLUTIONS)))
 def test_convolutions_in_fractions(case: int, kind: str, direction: str) -> None:
-    """The second road scatters: every pair of input element and filter element adds to one output."""
+    """Compared with a sum by input: every pair of an input element and a filter element adds to one output."""
     rng = np.random.default_rng(10)
     attributes: dict[str, Any] = {"strides": (1, 1), "dilations": (1, 1), "start_padding": (0, 0), "end_padding": (0, 0)}
     attributes = {**attributes, "output_padding": (0, 0), "group_count": 1, "mode": "CROSS_CORRELATION", **CONVOLUTIONS[case]}
@@ -858,7 +860,7 @@ def random_lstm(rng: np.random.Generator, directions: int, dtype: Any) -> dict[s
 
 
 def in_floats(t: Mapping[str, Array], direction: int, lengths: list[int], backward: bool) -> Array:
-    """The second road, in float64 with rounded states: every H, 0 beyond the length."""
+    """An independent computation in float64 with rounded states: every H, and 0 after the length."""
     dtype = t["input"].dtype
     x, w, r = (t[name].astype(float)[0] for name in ("input", "weight", "recurrence"))
     w, r, hidden = w[direction], r[direction], r.shape[2]
@@ -950,7 +952,7 @@ def test_quantize_linear() -> None:
     assert quantized([1, NAN, INF], INF, 5, np.int8) == [5, -128, -128]
     assert quantized([3], -2, 0, np.int8, f16, f16) == [-2]
     assert quantized([2**31 - 1, 255], 2**24, 0, np.uint8, np.int32) == [128, 0]
-    # x / s is a little above 5/2, nearer than float32 can tell: it is rounded to the tie, and that to 2.
+    # x / s is slightly above 5/2, by less than float32 has digits for: it is rounded to the tie, and that to 2.
     x, s = float.fromhex("0x1.05e9f4p+2"), float.fromhex("0x1.a30fecp+0")
     assert Fraction(x) / Fraction(s) > Fraction(5, 2)
     assert quantized([x, -x], s, 0, np.int8) == [2, -2]
@@ -991,7 +993,7 @@ def test_random_generator() -> None:
     assert draw([full, full, 0, 0, 0, 0], 5)[1] == [1, 0, 1, 0, 0, 0]
 
 
-# --- the arrays that hurt ---
+# --- hostile arrays ---
 
 
 @pytest.mark.parametrize("data_type", ["FLOAT16", "FLOAT32", "FLOAT64", "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT64"])
@@ -1037,15 +1039,15 @@ def test_they_hurt(data_type: str) -> None:
 
 
 def is_tie(x: Fraction, f: Format) -> bool:
-    """Whether a number just above and one just below are rounded to different sides."""
+    """Whether numbers slightly above and below are rounded to different sides."""
     return fraction_bits(x * (1 + Fraction(1, 2**60)), f) != fraction_bits(x * (1 - Fraction(1, 2**60)), f)
 
 
-# --- numbers that are never written out ---
+# --- numbers with too many digits ---
 
 
 def test_sums_of_huge_numbers_that_cancel_are_told_to_be_zero() -> None:
-    """Their digits would fill a memory: they are compared as they are."""
+    """Their digits would fill the memory: they are compared without being computed."""
     huge = exponential(gmpy2.mpq(10**15))
     assert arithmetic.add(huge, arithmetic.negative(huge)) == 0.0
     small = exponential(gmpy2.mpq(-(10**15)))

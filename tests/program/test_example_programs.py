@@ -1,4 +1,4 @@
-"""The programs in examples/programs give the numbers they should, and the documentation's walk through them is so."""
+"""The results of examples/programs, and the documentation's sessions with them."""
 
 from __future__ import annotations
 
@@ -152,7 +152,8 @@ def test_what_is_here_is_small() -> None:
 
 
 def test_the_documentation_s_walk_through_the_programs_is_so(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    """Sessions and code, in the order of the page; of a session, results, and what a refused program is told."""
+    """Sessions and code in the order of the page; of a session, the results and the messages about a refused program are
+    compared."""
     pytest.importorskip("PIL")
     page = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8").split("\n## Examples\n")[1]
     shown = re.findall(r"^```(shell|python)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", page, re.MULTILINE | re.DOTALL)

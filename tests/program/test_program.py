@@ -1,4 +1,4 @@
-"""Programs: what they compute, what they are refused for and where, and what they may touch."""
+"""Programs: results, refusals with their places, and the files that they may read and write."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from anydml.schema.operator import Example, rejections
 from every_kernel import Operator
 from tables import EXAMPLES, for_each
 
-SLICE: dict[str, Any] = {  # in the shape of Microsoft's own sample
+SLICE: dict[str, Any] = {  # like Microsoft's own sample
     "resources": {
         "input": {"initialValuesDataType": "FLOAT32", "initialValues": {"valueCount": 25, "valueStart": 1, "valueDelta": 1}},
         "output": {"initialValuesDataType": "FLOAT32", "initialValues": {"valueCount": 6, "value": 0}},
@@ -55,7 +55,8 @@ SLICE: dict[str, Any] = {  # in the shape of Microsoft's own sample
     ],
 }
 DISPATCH = "/commands/0/bindings"
-SAMPLES = Path(os.environ.get("ANYDML_DXDISPATCH_MODELS", "no folder of samples"))  # of Microsoft's tool: not copied here
+# samples of Microsoft's tool, which are not copied here
+SAMPLES = Path(os.environ.get("ANYDML_DXDISPATCH_MODELS", "no folder of samples"))
 
 
 def changed(changes: Mapping[str, Any], program: Mapping[str, Any] = SLICE) -> str:
@@ -87,7 +88,7 @@ def faults(text: str, **arguments: Any) -> dict[str, str]:
 
 
 def resource(values: Any, data_type: str | None = None, **members: Any) -> np.ndarray[Any, Any]:
-    """The resources that initial values become, in a program that does nothing with them."""
+    """The resources with these initial values, in a program that does nothing else."""
     typed = {} if data_type is None else {"initialValuesDataType": data_type}
     text = json.dumps({"resources": {"x": {"initialValues": values, **typed, **members}}, "dispatchables": {}, "commands": []})
     return loaded(text).run()["x"]
@@ -99,7 +100,7 @@ def printed(program: Program, **arguments: Any) -> list[str]:
     return out.getvalue().splitlines()
 
 
-# what programs compute
+# results of programs
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
@@ -147,7 +148,7 @@ def test_json_to_desc_to_json_is_the_identity() -> None:
     count = 0
     for cls in operators.every():
         descs = [cls(**e.fields) for e in cls.spec.examples]
-        # a program cannot be written without the tensors that a fused activation lacks
+        # a program cannot be written without the tensors that a fused activation does not have
         descs += [replace(descs[0], **r.fields) for r in rejections(cls) if not r.constraint.endswith("_present")]
         full = dict(strides=(7,) * 4, flags=1, total_tensor_size_in_bytes=2**40, guaranteed_base_offset_alignment=64)
         for field in cls.spec.tensors:
@@ -414,7 +415,7 @@ def test_every_operator_of_directml_is_there(prefix: str) -> None:
     text = changed({"/dispatchables/slice": older, DISPATCH: several})
     message = "DML_OPERATOR_SCATTER is the older name of DML_OPERATOR_SCATTER_ELEMENTS"
     assert faults(text) == {"/dispatchables/slice/type": message}
-    # a name that the program itself gets wrong is told as before
+    # a name that the program has wrong itself is reported as before
     assert f"{DISPATCH}/InputTensors/1" in faults(changed({f"{DISPATCH}/InputTensors/1": "inputs"}, json.loads(text)))
 
 
@@ -483,7 +484,7 @@ def test_text_that_is_no_program(text: str, message: str) -> None:
 
 def test_comments_and_trailing_commas() -> None:
     text = json.dumps(SLICE, indent=1).replace("{", "{ // \"\\\" '{'\n").replace("]", "/* , */ , /* \\*/]").replace("}", ",}")
-    text = text.replace("FLOAT32", "FLOAT\\u00332")  # escapes still mean what they mean
+    text = text.replace("FLOAT32", "FLOAT\\u00332")  # escapes have their usual meaning
     assert loaded(text).run()["output"].tolist() == [7, 9, 12, 14, 17, 19]
     names = ["//", "/*", "*/", ",]", "\\", '"', "[[["]
     program = {"resources": {n: {"initialValuesDataType": "UINT8", "initialValues": [1]} for n in names}, "dispatchables": {}}
@@ -585,7 +586,7 @@ def test_files_are_written_whole(tmp_path: Path) -> None:
     program = loaded(text.replace("y.NPY", "blocked/y").replace("new/x", "z"))
     with pytest.raises(OSError, match="blocked/y: "):
         program.run(output_path=tmp_path)
-    assert (tmp_path / "z.npy").exists()  # the others are there
+    assert (tmp_path / "z.npy").exists()  # the others exist
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".part")]
 
 
@@ -597,7 +598,7 @@ def test_images_in_and_out(tmp_path: Path) -> None:
     text = file_program("in.png", "FLOAT32", [write_file], resampleSize=[1, 3, 2, 4], resampleMode="scale")
     found = load(write(tmp_path / "p.json", text)).run(output_path=tmp_path)["x"]
     assert found.tobytes() == (pixels.transpose(2, 0, 1).astype(np.float32) / np.float32(255)).tobytes()
-    assert np.abs(np.asarray(image.open(tmp_path / "out.png")).astype(int) - pixels).max() <= 1  # cut off, as DxDispatch does
+    assert np.abs(np.asarray(image.open(tmp_path / "out.png")).astype(int) - pixels).max() <= 1  # truncated, as DxDispatch does
     row = write_file | {"targetPath": "row.png", "dimensions": [1, 1, 1, 4]}
     load(write(tmp_path / "p.json", file_program("in.png", "FLOAT32", [row], resampleSize=[1, 3, 2, 4]))).run(
         output_path=tmp_path
@@ -767,7 +768,7 @@ def faults_of(program: Program) -> dml.ProgramError:
 
 
 def product(k: int, n: int, *, owned: bool) -> str:
-    """A matmul of K by N elements that are all the same byte."""
+    """A matmul of K by N elements, all of which are the same byte."""
     flags = {"Flags": "OWNED_BY_DML"} if owned else {}
     desc = {
         "ATensor": {"DataType": "UINT8", "Sizes": [1, k], "Strides": [0, 0]},
@@ -784,7 +785,7 @@ def product(k: int, n: int, *, owned: bool) -> str:
     return json.dumps({"resources": resources, "dispatchables": {"product": dispatchable}, "commands": commands})
 
 
-@pytest.mark.parametrize("owned", [True, False])  # 17 MB that are kept, and as many while B is packed; 3 or 4 MB of scratch
+@pytest.mark.parametrize("owned", [True, False])  # 17 MB that are kept, and as much while B is packed; 3 or 4 MB of scratch
 def test_what_operators_take_counts_before_anything_is_allocated(owned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     program = loaded(product(2**14, 2**10, owned=owned))
     operator = dml.Device().compile(program.dispatchables["product"].desc)
@@ -816,7 +817,7 @@ def test_what_operators_take_counts_before_anything_is_allocated(owned: bool, mo
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < needed + 2**20  # that was all
+    assert peak < needed + 2**20  # nothing else was allocated
 
 
 def test_an_operator_that_no_kernel_has_the_memory_for_is_a_fault_of_its_dispatchable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
-"""Valid program texts, mutated: each is refused with ProgramError (or DataError, where only data is wrong) or runs.
+"""Mutations of valid program texts are refused with ProgramError (or DataError, if only data are wrong), or run.
 
-ANYDML_FUZZ_EXAMPLES sets how many; `make test` takes the default, a soak 10^6.
+ANYDML_FUZZ_EXAMPLES is their number: in `make test` the default, in a soak 10^6.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ FILES = """{ // values from files, an owned tensor, bindings with offsets, every
 
 
 def spelled(values: Any) -> Any:
-    """Numbers as JSON has them: what is infinite or NaN by its name."""
+    """Numbers as in JSON: infinities and NaN by name."""
     if isinstance(values, list):
         return [spelled(x) for x in values]
     return str(values) if isinstance(values, float) and not math.isfinite(values) else values
 
 
 def texts() -> list[str]:
-    """A program of each operator's first example, values inline, and the one above."""
+    """Programs of every operator's first example, with inline values, and the one above."""
     found = [FILES]
     for cls in operators.every():
         example = cls.spec.examples[0]
@@ -95,13 +95,13 @@ HOSTILE = [
     '"GRU"',
 ]
 STRINGS = sorted({token for tokens in TOKENS for token in tokens if token[0] == '"'})
-BATCH = EXAMPLES // 500  # texts of one Hypothesis example, which costs more than they do, and remembers each example
+BATCH = EXAMPLES // 500  # texts in one Hypothesis example, which costs more than a text, and is kept in memory
 
 
 def mutated(random: Random) -> str:
-    """Tokens of a program replaced (mostly by one of their kind), removed, repeated, inserted."""
+    """Tokens of a program replaced (mostly by others of their kind), removed, repeated, inserted."""
     tokens = list(random.choice(TOKENS))
-    if random.randrange(4) == 0:  # a name, or a word of the format, wherever it stands
+    if random.randrange(4) == 0:  # a name, or a word of the format, in any place
         name, hostile = random.choice([token for token in tokens if token[0] == '"']), random.choice(HOSTILE)
         tokens = [hostile if token == name else token for token in tokens]
     for _ in range(random.randint(0, 3)):
@@ -122,7 +122,7 @@ def mutated(random: Random) -> str:
 
 
 def resident_bytes() -> int:
-    """Memory that this process holds now; 0 where the system does not say."""
+    """The memory of this process; 0 if the system does not report it."""
     with suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
@@ -144,7 +144,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "memory_bytes", lambda: 2**20)  # what takes more is refused, not slow
+    monkeypatch.setattr(check, "memory_bytes", lambda: 2**20)  # programs that need more are refused, not slow
     counts = {"ran": 0, "refused at load": 0, "refused": 0}
     slowest, resident = 0.0, []
 
@@ -162,7 +162,7 @@ def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.M
         except (dml.ProgramError, dml.DataError) as error:
             counts["refused"] += 1
             no_line_is_forged(str(error), "<stream>:" if isinstance(error, dml.ProgramError) else "")
-        except OSError as error:  # a file where another file's folder is to be
+        except OSError as error:  # a file has the name of another file's folder
             counts["refused"] += 1
             no_line_is_forged(str(error), "")
         no_line_is_forged(out.getvalue(), "Running on ", "Resource ", "Dispatch ", "Wrote ", "[")
@@ -188,11 +188,11 @@ def test_mutated_programs_run_or_are_refused(folder: Path, monkeypatch: pytest.M
         resident.append(resident_bytes())
 
     refused_or_run()
-    growth = max(resident) - resident[len(resident) // 10]  # by a tenth of the way, every cache is filled
+    growth = max(resident) - resident[len(resident) // 10]  # after a tenth of the texts, every cache is full
     print(counts, f"slowest {slowest:.2f} s, growth {growth / 2**20:.1f} MB")
-    assert slowest < 60  # seconds; texts are a few hundred characters, and none may make much of them
+    assert slowest < 60  # seconds; texts have a few hundred characters
     assert growth < 20 * 2**20
-    assert min(counts.values()) > sum(counts.values()) // 25, counts  # each way is well trodden
+    assert min(counts.values()) > sum(counts.values()) // 25, counts  # each outcome is frequent
     assert sorted(os.listdir(folder.parent)) == ["inside"]
     assert not list(folder.rglob("*.part"))
 
@@ -216,7 +216,7 @@ def members(value: Any) -> Any:
 
 
 def test_any_value_in_any_place_is_refused_or_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mutations of structure, exhausted: each value of one program replaced by each of a pool, one at a time."""
+    """All structural mutations of one program: each value is replaced by each of a list, one at a time."""
     monkeypatch.setattr(check, "memory_bytes", lambda: 2**20)
     (folder / "base.json").write_text(FILES)
     base = load(folder / "base.json").document

@@ -1,4 +1,4 @@
-"""The interface of Microsoft's Python binding: every function and enumeration once, beside the eager functions."""
+"""The interface of Microsoft's Python binding: every function and enumeration once, compared with the eager functions."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def evaluated(make: Made, *arrays: Array, owned: Sequence[int] = (), debug: bool
     made = make(*expressions)
     outputs = made if isinstance(made, list) else [made]
     model = builder.build(dml.ExecutionFlags.NONE, outputs)
-    found = device.compute(model, bindings[::-1], outputs)  # each is for its input, wherever it stands
+    found = device.compute(model, bindings[::-1], outputs)  # each binding has its input, in any order
     return [np.array(x) for x in found]
 
 
 def same(make: Made, function: Made, *arrays: Array, owned: Sequence[int] = ()) -> None:
-    """A function of expressions gives the bits and sizes of a function of arrays."""
+    """Assert that a function of expressions has the bits and sizes of a function of arrays."""
     expected = function(*arrays)
     several = list(expected) if isinstance(expected, (list, tuple)) else [expected]
     found = evaluated(make, *arrays, owned=owned)
@@ -516,7 +516,7 @@ def test_enumerations_have_their_members(name: str) -> None:
 
 
 def test_members_stand_in_the_module() -> None:
-    """Where two enumerations have one name, the later one's member is there."""
+    """If two enumerations share a name, the module has the later one's member."""
     assert dml.NONE is dml.ExecutionFlags.NONE
     assert dml.FORWARD is dml.ConvolutionDirection.FORWARD
     assert dml.CONVOLUTION is dml.OperatorType.CONVOLUTION
@@ -539,7 +539,7 @@ def test_arithmetic_of_expressions() -> None:
 
 
 def test_arithmetic_in_place_changes_the_expression() -> None:
-    """As C++ has it: every name of the expression sees the change."""
+    """As in C++: the expression changes for all of its names."""
 
     def made(x: Any) -> Any:
         y = x + 0.0
@@ -567,7 +567,7 @@ def test_arithmetic_in_place_changes_the_expression() -> None:
 
 def test_forms_of_a_tensor_desc() -> None:
     float32, owned = dml.TensorDataType.FLOAT32, dml.TensorFlags.OWNED_BY_DML
-    t = dml.TensorDesc(float32, [1, 8, 28, 28], [8, 1, 0, 0])  # what comes third is strides, where no flags came before
+    t = dml.TensorDesc(float32, [1, 8, 28, 28], [8, 1, 0, 0])  # the third argument is strides, if flags do not precede it
     assert (t.sizes, t.strides, t.flags, t.total_tensor_size_in_bytes) == ([1, 8, 28, 28], [8, 1, 0, 0], 0, 32)
     t = dml.TensorDesc(float32, owned, [2, 3])
     assert (t.sizes, t.strides, t.flags, t.total_tensor_size_in_bytes) == ([2, 3], None, owned, 24)

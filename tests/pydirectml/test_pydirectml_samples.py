@@ -1,6 +1,6 @@
-"""The five samples of Microsoft's Python binding, run as they are, where a checkout of microsoft/DirectML lies beside this one.
+"""The five samples of Microsoft's Python binding, unchanged, if a checkout of microsoft/DirectML is beside this one.
 
-ANYDML_PYDIRECTML_SAMPLES names the folder `Python/samples` elsewhere.
+ANYDML_PYDIRECTML_SAMPLES is the folder `Python/samples` of another checkout.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = [
 
 
 class Run:
-    """A sample's run: what was printed and shown, and the last model with what it read and gave."""
+    """A sample's run: its output, and its last model with inputs and outputs."""
 
     def __init__(self, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.pictures: list[Any] = []
@@ -49,12 +49,12 @@ class Run:
         monkeypatch.chdir(SAMPLES)
         runpy.run_path(name, run_name="__main__")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)  # the scripts leave files open
+            warnings.simplefilter("ignore", ResourceWarning)  # the scripts do not close files
             gc.collect()
         self.lines = capsys.readouterr().out.split("\n")
 
     def close(self) -> None:
-        """The outputs are those of float64, but for the rounding of float32 in between."""
+        """Assert that the outputs are close to those of float64, except for float32's roundings in between."""
         read = {k: np.array(self.inputs[i].data).reshape(-1) for k, i in enumerate(self.model._inputs)}
         (found,), (expected,) = self.outputs, evaluate(self.model._desc, read)
         np.testing.assert_allclose(np.array(found).reshape(-1), expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
@@ -87,7 +87,7 @@ def test_mobilenet_runs_as_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def test_mobilenet_without_its_last_weights(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Some copies lack the largest file: others are drawn in its place, and the network is compared all the same."""
+    """If a copy lacks the largest file, random weights replace it, and the network is compared in the same way."""
     load = np.load
 
     def loaded(path: Any) -> Any:

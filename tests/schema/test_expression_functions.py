@@ -1,4 +1,4 @@
-"""The table of expression functions' readers is whole, and CONTRIBUTING.md has it."""
+"""The table of modules that name expression functions is complete, and CONTRIBUTING.md has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator beside DirectML's own list of operators: names, numbers, levels, fields, and what tensors are taken."""
+"""Every operator, compared with DirectML's own list of operators: names, numbers, levels, fields, and supported tensors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from every_kernel import Operator, Ran
 from tables import OPERATORS, for_each
 
 DOCUMENTED = {o["name"]: o for o in json.loads((Path(__file__).parents[1] / "support" / "operators.json").read_text())}
-"""The facts of the header and the pages: a field is required unless "optional", one tensor or value unless "sized_by".
+"""The facts of the header and the pages. A field is required unless "optional", one tensor or value unless "sized_by".
 
-"in_place" says whether the page allows the output to be an input; null where it does not say.
+"in_place" says whether the page allows the output to be an input; null if the page does not say.
 """
 
 
 def test_every_operator_of_the_list_has_its_number() -> None:
-    """An operator of a newer header is added to `schema/directml.py`, too."""
+    """A new operator of a later header must also be added to `schema/directml.py`."""
     assert [f"DML_OPERATOR_{name}" for name in NAMES] == sorted(DOCUMENTED, key=lambda name: DOCUMENTED[name]["number"])
     assert [o["number"] for o in DOCUMENTED.values()] == list(range(1, len(NAMES) + 1))
 
@@ -44,7 +44,7 @@ def test_fields_are_those_of_the_documentation(operator: Operator) -> int:
     assert [f.name for f in fields(operator)] == [snake_case(f["name"]) for f in documented["fields"]]
     assert all(f.meaning.endswith(".") for f in spec.fields)
     assert {f.wire for f in spec.inputs} >= set(spec.in_place)
-    if spec.inputs:  # FILL_VALUE_SEQUENCE has none that its output could be
+    if spec.inputs:  # FILL_VALUE_SEQUENCE has no inputs
         assert documented["in_place"] in (bool(spec.in_place), None)
     return len(spec.fields)
 
@@ -62,7 +62,7 @@ def test_the_enumerations_have_their_wire_values() -> None:
     assert [flag.value for flag in (TensorFlags.NONE, TensorFlags.OWNED_BY_DML)] == [0, 1]
 
 
-# --- what each level takes ---
+# --- support at each level ---
 
 SIX = "FLOAT32 FLOAT16 INT32 INT16 UINT32 UINT16"
 EIGHT, ELEVEN = SIX + " INT8 UINT8", SIX + " INT8 UINT8 FLOAT64 INT64 UINT64"
@@ -123,7 +123,7 @@ def refused(desc: Desc, field: Field, level: FeatureLevel) -> set[str]:
 
 @pytest.mark.parametrize("name", SUPPORT)
 def test_support_is_that_of_the_documentation(name: str, ran: Ran) -> None:
-    """Every data type and dimension count, at every level, in every tensor: taken, or refused by the rule for it."""
+    """Every data type and dimension count, at every level, in every tensor: accepted, or refused by the rule for it."""
     operator = operators.find(name)
     assert operator is not None
     cases = 0
@@ -135,7 +135,7 @@ def test_support_is_that_of_the_documentation(name: str, ran: Ran) -> None:
                 takes |= dict.fromkeys(tensors.split(), (low, high, types))
         for f, count, data_type, desc in every:
             told = {rule.split()[0] for rule in refused(desc, f, level)}
-            low, high, types = takes.get(f.wire, (1, 8, ELEVEN))  # below its first level, `available` says it all
+            low, high, types = takes.get(f.wire, (1, 8, ELEVEN))  # below its first level, only `available` refuses
             assert ("dimension_count_supported" in told) == (not low <= count <= high), (level, f, count)
             assert ("data_type_supported" in told) == (data_type.name not in types.split()), (level, f, data_type)
             cases += 1
@@ -147,9 +147,9 @@ NUMBERS = tuple(t for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT
 
 @for_each(OPERATORS, at_least=8_000, parts=4)
 def test_a_level_that_lacks_something_is_told_the_first_that_has_it(operator: Operator) -> int:
-    """Every data type, and every dimension count, in every tensor: refused until the level that is named.
+    """Every data type and dimension count in every tensor is refused up to the level that the message names.
 
-    Of levels that take the same, the first and the last are asked.
+    Of levels with equal support, the first and the last are tested.
     """
     cases = 0
     for f in operator.spec.tensors:

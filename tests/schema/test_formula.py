@@ -45,7 +45,7 @@ def test_formulas_read_as_the_documentation_s_do(name: str) -> None:
 
 
 def test_attention_names_its_parts() -> None:
-    """Every part that the formula uses is defined on one line, and no line is long."""
+    """Every intermediate tensor of the formula is defined on one line, and no line is long."""
     operator = operators.find("MULTIHEAD_ATTENTION1")
     assert operator is not None
     lines = formulas(example_desc(operator))["output_tensor"].split("\n")

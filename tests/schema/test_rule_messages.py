@@ -1,4 +1,4 @@
-"""Messages made of sentences and values, and those of a fused activation's own rules."""
+"""Messages of rules, made of sentences and values, also those of a fused activation's rules."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_sentence_and_values_make_a_message(
 
 @for_each(OPERATORS, at_least=1_400)
 def test_every_message_tells_all_that_was_read(operator: Operator) -> int:
-    """Every path read is named with its value, and what must be is said once; this holds of both spellings."""
+    """Every path that a rule reads is named with its value, and the requirement is stated once, in both spellings."""
     for rule in (*operator.spec.rules, *TENSOR_RULES):
         assert " must " in rule.sentence, rule.name
         assert rule.sentence.endswith("."), rule.name

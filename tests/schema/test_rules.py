@@ -1,4 +1,5 @@
-"""The rules of every operator: each is broken by an example alone, judged on any desc, and says what it reads."""
+"""The rules of every operator: an example breaks only that rule, any desc can be checked, and paths of messages are those
+read."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 FROM_ROWS = {"dimension_count_supported", "data_type_supported"}  # rules that follow from the support rows
 
 
-# --- each rule is broken by an example, and nothing else is ---
+# --- each rule is broken by an example that breaks no other ---
 
 
 @for_each(OPERATORS, at_least=1_400)
@@ -68,7 +69,7 @@ def test_every_tensor_rule_has_an_example_that_breaks_exactly_it(ran: Ran) -> No
                 assert all(path.startswith(wire) for path in violation.values)
                 assert str(violation).startswith(f"Slice1.{name}")
             cases += 1
-        if on_outputs and t.data_type.element_bits >= 8:  # what the rule asks of outputs, inputs may do
+        if on_outputs and t.data_type.element_bits >= 8:  # inputs may break rules about outputs
             check(one_element_window(len(t.sizes), input_tensor=t))
     ran(cases, 2 * len(names) - len(ON_OUTPUTS))
 
@@ -86,7 +87,7 @@ def one_element_window(rank: int, **tensors: TensorDesc) -> Slice1:
 
 @for_each(OPERATORS, at_least=800)
 def test_what_would_fit_fits(operator: Operator) -> int:
-    """The values that a violation offers are put in place, one by one: the rule must then be kept."""
+    """The valid values that a violation names are tried one by one: each of them must keep the rule."""
     cases = 0
     for rejects in rejections(operator):
         desc = example_desc(operator, rejects.fields)
@@ -119,7 +120,7 @@ def alternatives(fits: Any) -> list[Any]:
 
 
 def with_value(desc: Desc, path: str, value: Any) -> Desc | None:
-    """The desc with another value at a wire path; None where the path is a count that follows from an array."""
+    """The desc with another value at a wire path; None if the path is a count that follows from an array."""
     *outer, name = path.split(".")
     name, _, index = name.removesuffix("]").partition("[")
     holder: Any = getattr(desc, snake_case(outer[0])) if outer else desc
@@ -133,7 +134,7 @@ def with_value(desc: Desc, path: str, value: Any) -> Desc | None:
     return replace(desc, **{snake_case(outer[0]): changed}) if outer else changed
 
 
-# --- any desc whatever is judged ---
+# --- any desc can be checked ---
 
 
 @for_each(OPERATORS, at_least=4 * 44 * SOAK, parts=4)
@@ -161,9 +162,9 @@ def test_check_is_total(operator: Operator) -> int:
     return refused
 
 
-# --- each sentence names precisely what its predicate reads ---
+# --- each sentence names exactly the fields that its predicate reads ---
 
-READS = {  # what an attribute that is no field of its own is made of
+READS = {  # the fields that an attribute is computed from, if it is not a field
     "explicit_strides": ("Sizes", "Strides"),
     "span": ("Sizes", "Strides"),
     "element_bytes": ("Sizes", "Strides", "DataType"),
@@ -191,7 +192,7 @@ class TensorStandIn:
 
 
 class DescStandIn:
-    """An operator's desc that does the same. Of a tensor, `asked` has those that were looked at, were it for being there."""
+    """An operator's desc that does the same. `asked` has the tensors that were compared with None, too."""
 
     def __init__(self, desc: Desc, seen: set[str], asked: set[str]) -> None:
         self._desc, self._seen, self._asked = desc, seen, asked
@@ -214,13 +215,14 @@ class DescStandIn:
 
 def ask(rule: Constraint, desc: Any, stand_in: Any, dimensions: int) -> None:
     for at in places(rule, desc, dimensions):
-        with contextlib.suppress(IndexError, ValueError, ZeroDivisionError, AttributeError):  # not to be judged on this example
+        # the rule cannot be checked for this example
+        with contextlib.suppress(IndexError, ValueError, ZeroDivisionError, AttributeError):
             rule.predicate(stand_in, *(() if at is None else (at,)))
 
 
 @for_each(OPERATORS, at_least=1_300)
 def test_each_sentence_names_what_its_predicate_reads(operator: Operator) -> int:
-    # a predicate returns early, so the examples are taken together
+    # a predicate may return early, so all examples are combined
     examples = [operator(**example.fields) for example in operator.spec.examples]
     examples += [example_desc(operator, rejects.fields) for rejects in rejections(operator)]
     for rule in operator.spec.rules:
@@ -230,10 +232,10 @@ def test_each_sentence_names_what_its_predicate_reads(operator: Operator) -> int
             dimensions = max((len(t.desc.sizes) for t in desc.tensors()), default=0)
             ask(rule, desc, DescStandIn(desc, seen, asked), dimensions)
         tensors = {f.wire for f in operator.spec.tensors}
-        whole = tensors & set(rule.paths)  # tensors whose being there is asked
+        whole = tensors & set(rule.paths)  # tensors that are only compared with None
         assert seen == set(rule.paths) - whole, rule.name
         assert whole <= asked, rule.name
-        # that an optional tensor is looked for is said by naming it, or a field of it
+        # for the presence of an optional tensor, a sentence names it or one of its fields
         assert asked <= {path.split(".")[0] for path in rule.paths}, rule.name
     assert operator.spec.rules
     return len(operator.spec.rules)

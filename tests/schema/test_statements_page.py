@@ -1,4 +1,4 @@
-"""docs/statements.md shows statements as they stand in the operator files, with the formulas that are made of them."""
+"""docs/statements.md shows statements as in the operator files, with the formulas that are made from them."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ def test_a_formula_on_the_page_is_made_of_the_statement(name: str) -> None:
     told = [" ".join(line.split()) for line in re.split(r"\n(?! )", shown.rstrip())]
     outputs = [made.pop(found.name) for found in example_desc(operator).tensors() if found.name in made]
     assert told[: len(outputs)] == outputs
-    assert set(told[len(outputs) :]) <= set(made.values())  # of tensors that the operator keeps inside
+    assert set(told[len(outputs) :]) <= set(made.values())  # of intermediate tensors

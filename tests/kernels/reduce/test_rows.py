@@ -162,9 +162,14 @@ def test_any_layout_between_unmapped_pages(
 
 
 def between_pages(
-    name: str, data_type: DataType, sizes: Sequence[int], axes: Sequence[int],
-    strides: Sequence[int] | None, out: Sequence[int] | None, isa: str | None = None,
-) -> None:  # fmt: skip
+    name: str,
+    data_type: DataType,
+    sizes: Sequence[int],
+    axes: Sequence[int],
+    strides: Sequence[int] | None,
+    out: Sequence[int] | None,
+    isa: str | None = None,
+) -> None:  # Tensors at the beginning and at the end of mapped memory, and between bytes that must not change.
     """Tensors at the start and at the end of mapped memory, and between bytes that stay what they are."""
     out = out if name in MAPPED else None
     check_between_pages(desc_of(name, data_type, sizes, axes, strides, out), isa)
