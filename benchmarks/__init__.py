@@ -1,1 +1,1 @@
-"""`python -m benchmarks`: every figure that the project states, measured where it runs."""
+"""`python -m benchmarks`: every figure that the project states, measured on this machine."""

@@ -1,4 +1,4 @@
-"""`assert_rounding` of results that rounding explains, in times of the operator's own call."""
+"""The time of `assert_rounding` for results that rounding explains, relative to the operator's own call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run() -> list[dict[str, Any]]:
 
 
 def _cases() -> Iterator[tuple[str, Any, Any, tuple[Any, ...], dict[str, Any]]]:
-    """Calls, and what NumPy computes in float32, or the exact result with every element one unit off."""
+    """Calls, and their results as NumPy computes them in float32, or exact results with every element changed by one unit."""
     random = np.random.default_rng(0)
     x, y = (random.standard_normal((1024, 1024)).astype(F32) for _ in "xy")
     yield "gemm 1024 x 1024 x 1024", x @ y, dml.gemm, (x, y), {}

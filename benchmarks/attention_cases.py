@@ -1,4 +1,4 @@
-"""Attention that is timed against onnxruntime and torch."""
+"""Attention, timed together with onnxruntime and torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of a call beyond its arithmetic: check, bind, execute, the eager functions, and the import."""
+"""The cost of calls besides arithmetic: check, bind, execute, the eager functions, and the import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.timing import best
 EAGER = "quantized_linear_matrix_multiply(..), the same, cached"
 FIRST_MATMUL = "first matmul of a process: beyond import llvmlite"
 TARGETS = {EAGER: 25, FIRST_MATMUL: 150_000}
-"""Microseconds at most; calls without a limit are only reported."""
+"""The largest allowed microseconds; calls without a limit are only reported."""
 
 
 def run() -> list[dict[str, Any]]:

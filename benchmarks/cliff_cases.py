@@ -37,14 +37,14 @@ def _one_hot(x: Array) -> Array:
 
 
 def _with(x: Array, added: float, every: int = 1) -> Array:
-    """A term for the element in the middle of every so many rows."""
+    """A number added to the middle element of one row in `every`."""
     found: Array = x.copy()
     found.reshape(-1, x.shape[-1])[::every, x.shape[-1] // 2] += added
     return found
 
 
 def _infinite(x: Array) -> Array:
-    """An infinity in every second row, every other one below zero."""
+    """Infinities in every second row, which alternate in sign."""
     found = _with(x, np.inf, 2)
     found.reshape(-1, x.shape[-1])[::4, x.shape[-1] // 2] *= -1
     return found
@@ -73,7 +73,7 @@ KINDS: dict[str, Callable[[Array], Array]] = {
     "1e30": lambda x: x * 1e30,
     "padded": _padded,
 }
-IN_HALF = {"1e-40": lambda x: x * 1e-6, "1e30": lambda x: x * 1e4}  # which float16 holds
+IN_HALF = {"1e-40": lambda x: x * 1e-6, "1e30": lambda x: x * 1e4}  # that float16 can represent
 ALL_KINDS = tuple(KINDS)
 
 
@@ -100,7 +100,7 @@ class Data:
         return found
 
     def integers(self, dtype: Any, *sizes: int) -> Array:
-        """This kind of data, as quantised tensors have it."""
+        """This kind of data as a quantised tensor."""
         limits = np.iinfo(dtype)
         with np.errstate(all="ignore"):
             found: Array = np.rint(32 * self(*sizes).astype(float)).clip(limits.min, limits.max).astype(dtype)
@@ -308,7 +308,7 @@ _GATES = "celu elu gelu hard_sigmoid leaky_relu relu scaled_elu softplus softsig
 
 
 def _gated(function: str, count: int, **fields: Any) -> Call:
-    """A recurrent layer of which all functions are this one."""
+    """A recurrent layer in which all functions are this one."""
     name, gates = {1: ("rnn", 1), 2: ("gru", 3), 3: ("lstm", 4)}[count]
     words = "".join(word.title() for word in function.split("_"))
     given = (getattr(dml, f"Activation{words}")(),) * count

@@ -88,7 +88,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def _cells(row: dict[str, Any]) -> dict[str, tuple[str, bool]]:
     """For each kind of data, the text of the ratio, and whether it is a cliff."""
-    # normal data whose call is ended are a cliff themselves
+    # normal data whose call is ended are a cliff, too
     least = PATIENCE * 1e6 / row["microseconds"]
     return {
         kind: (f">{least:.0f}" if np.isinf(ratio) else f"{ratio:.{0 if ratio >= 10 else 1}f}", not ratio <= MOST)

@@ -1,4 +1,5 @@
-"""Products of float matrices and convolutions to be timed: ours, on any number of threads, and the others'."""
+"""Products of float matrices and convolutions to be timed, with our kernels on any number of threads, and with other
+libraries."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class Call:
 
 
 class Layer(NamedTuple):
-    """A convolution of a network: of one image, with a filter that is owned. read, written: channels; size: of the input."""
+    """A convolution of a network, of one image, with an owned filter. read, written: channels; size: of the input."""
 
     read: int
     written: int
@@ -73,7 +74,7 @@ MOBILENETV2 = (
 
 
 def matrices(m: int, k: int, n: int, data: str = "normal") -> tuple[Array, Array]:
-    """Factors of some kind of data: normal, or what is hard for sums in float64."""
+    """Factors with some kind of data: normal, or hard for sums in float64."""
     rng = np.random.default_rng(0)
     a: Array = rng.standard_normal((m, k))
     b: Array = rng.standard_normal((k, n))
@@ -95,7 +96,7 @@ def matrices(m: int, k: int, n: int, data: str = "normal") -> tuple[Array, Array
 
 
 def ours(desc: Desc, arrays: dict[str, Array], threads: int) -> Call:
-    """A call of our kernel; the output is made here, and owned tensors are bound first."""
+    """A call of our kernel. The output is allocated here, and owned tensors are bound first."""
     compiled = dml.Device(threads=threads).compile(desc)
     assert compiled.kernel_name == "contract.floats:compiled", compiled.kernel_name
     owned = {name for name, _, t in desc.tensors() if t.flags & TensorFlags.OWNED_BY_DML}
@@ -168,7 +169,7 @@ def convolution(layer: Layer, x: Array, f: Array, threads: int = 1, fused: str =
     return ours(desc, arrays, threads)
 
 
-# --- the others ---
+# --- other libraries ---
 
 
 def numpy_product(a: Array, b: Array) -> Call:

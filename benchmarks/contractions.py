@@ -56,7 +56,7 @@ def _times(one: Calls, two: Calls, seconds: float) -> tuple[dict[str, float], di
 
 
 def _agree(one: dict[str, Call]) -> None:
-    """Check that all compute the same products. Tests check that ours are exact."""
+    """Check that all libraries compute the same products. That ours are exact is tested elsewhere."""
     for call in one.values():
         call()
     first, *others = [call.output for call in one.values()]
@@ -102,7 +102,7 @@ def _ratios(one: dict[str, float], two: dict[str, float]) -> dict[str, float]:
 
 
 def _kinds(seconds: float) -> Rows:
-    """Products with fused formulas, owned factors and factors of float16, beside plain ones of float32."""
+    """Products with fused formulas, owned factors and factors of float16, compared with plain ones of float32."""
     print(f"\n{'one thread':58} {'ms':>8} {'of plain':>9}")
     a, b = cases.matrices(512, 512, 512)
     thin, wide = cases.matrices(32, 768, 3072)

@@ -1,6 +1,6 @@
-"""Quantised convolutions beside onnxruntime's, on one thread: part `convolution` of `make bench`.
+"""Quantised convolutions compared with onnxruntime's, on one thread: part `convolution` of `make bench`.
 
-GMAC/s: 10^9 multiplications with their additions a second. Results are compared where both round alike: to within 1.
+GMAC/s: 10^9 multiplications with their additions per second. Results are equal within 1, if both round in the same way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.timing import best
 
 
 class Shape(NamedTuple):
-    """Channels in and out, the input's height and width, the filter's, the stride in both, and groups."""
+    """Input and output channels, the input's height and width, the filter's, the stride of both, and groups."""
 
     read: int
     written: int
@@ -54,13 +54,13 @@ ALL_PAIRS = ("64 to 64, 3 x 3, at 56 x 56", "256 to 64, 1 x 1, at 56 x 56")
 
 
 def arrays(s: Shape, pair: tuple[str, str]) -> dict[str, NDArray[Any]]:
-    """The operator's inputs; about as many outputs saturate as in a network."""
+    """The operator's inputs, with which about as many outputs saturate as in a network."""
     numbers = np.random.default_rng(0)
     of_channel = (1, s.written, 1, 1)
     low, filter_low = (np.iinfo(name).min for name in pair)
     x = numbers.integers(low, low + 256, (1, s.read, s.size, s.size)).astype(pair[0])
     filters = numbers.integers(filter_low, filter_low + 256, (s.written, s.read // s.groups, s.taps, s.taps)).astype(pair[1])
-    spread = 128 * 74 * (s.read // s.groups * s.taps**2) ** 0.5  # of a sum
+    spread = 128 * 74 * (s.read // s.groups * s.taps**2) ** 0.5  # the standard deviation of a sum
     return {
         "input_tensor": x,
         "input_scale_tensor": np.ones((1, 1, 1, 1), np.float32),
@@ -75,7 +75,7 @@ def arrays(s: Shape, pair: tuple[str, str]) -> dict[str, NDArray[Any]]:
 
 
 def ours(s: Shape, inputs: dict[str, NDArray[Any]], output: NDArray[Any]) -> Callable[[], object]:
-    """The call, bound; filters are owned, as onnxruntime's are constant, and all else is bound at execution."""
+    """The bound call. Filters are owned, as onnxruntime's are constant; other inputs are bound."""
     tensors: dict[str, Any] = {name: dml.TensorDesc.of(x) for name, x in {**inputs, "output_tensor": output}.items()}
     filters = tensors["filter_tensor"]
     tensors["filter_tensor"] = dml.TensorDesc(filters.data_type, filters.sizes, flags="OWNED_BY_DML")

@@ -1,4 +1,4 @@
-"""Networks that dequantise, compute and quantise, beside the same networks of integer operators: one image, one thread."""
+"""Networks that dequantise, compute and quantise, compared with networks of integer operators: one image, one thread."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Dequantised:
 
 
 def graphs(name: str, size: int = SIZE, part: int = 1) -> dict[str, dml.Graph]:
-    """A network dequantised between its layers, and of integer operators; part: a divisor of its channels."""
+    """A network with dequantised layers, and one of integer operators. part: a divisor of the number of channels."""
     image, weights = dml.TensorDesc("FLOAT32", (1, 3, size, size)), Weights()
     made: dict[str, dml.Graph] = {}
     for way, writer in (("dequantised", Dequantised), ("integers", Integers)):

@@ -1,4 +1,4 @@
-"""The digits' ONNX models: bound calls beside onnxruntime's bound ones, and `run` beside its `run`, on one thread."""
+"""The digits' ONNX models: bound calls compared with onnxruntime's, and `run` with its `run`, on one thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCHES = (1, 32, 360)
 
 
 def calls(name: str, images: int) -> dict[str, Callable[[], object]]:
-    """The calls of a model on so many images."""
+    """The calls of a model for this many images."""
     import onnxruntime as ort
 
     from anydml.onnx import load
@@ -38,7 +38,7 @@ def calls(name: str, images: int) -> dict[str, Callable[[], object]]:
     binding.bind_cpu_input("image", image)
     binding.bind_output("logits", "cpu", 0, np.float32, written.shape, written.ctypes.data)
 
-    def other_bound(keep: object = (image, written)) -> None:  # the binding knows no more of them than addresses
+    def other_bound(keep: object = (image, written)) -> None:  # onnxruntime's binding only has the addresses of these arrays
         session.run_with_iobinding(binding)
 
     return {

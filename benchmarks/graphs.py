@@ -1,4 +1,4 @@
-"""Graphs: fused, with each operator as a call of its own, and onnxruntime's of the same operators, on one thread."""
+"""Graphs: fused, with each operator as a call of its own, and in onnxruntime, on one thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float32]
 
 
 class Case(NamedTuple):
-    """A function, what it gets, which of that are inputs, and the same in ONNX, whose output is called z."""
+    """A function with its arguments, the names of those that are inputs, and the same in ONNX, with an output called z."""
 
     function: Callable[..., Any]
     arrays: dict[str, Array]
@@ -110,7 +110,7 @@ def cases() -> dict[str, Case]:
 
 
 def calls_of(case: Case) -> dict[str, Callable[[], object]]:
-    """The same computation in each way; that ours have equal bits is looked at."""
+    """The same computation in each way, after a check that ours have equal bits."""
     device = dml.Device(threads=1)
     described = {n: dml.TensorDesc.of(x) if n in case.inputs else x for n, x in case.arrays.items()}
     graph = dml.graph(case.function, **described)

@@ -23,14 +23,14 @@ from anydml.kernels.copy.text import Prefetch
 
 
 def aligned(nbytes: int) -> NDArray[np.uint8]:
-    """Memory that begins at a page, and has been written to."""
+    """Page-aligned memory that has been written to."""
     memory = np.ones(nbytes + 4096, np.uint8)
     start = -memory.ctypes.data % 4096
     return memory[start : start + nbytes]
 
 
 def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
-    """Contiguous copies of so many bytes, to be timed: NumPy's, and ours, of every kind."""
+    """Contiguous copies of `nbytes` bytes, to be timed: NumPy's, and ours of every kind."""
     source, target = aligned(nbytes), aligned(nbytes)
     calls: dict[str, Callable[[], object]] = {}
     if threads == 1:
@@ -52,9 +52,9 @@ def copies(nbytes: int, threads: int = 1) -> dict[str, Callable[[], object]]:
 
 
 def runs(view: NDArray[Any]) -> tuple[dict[str, Callable[[], object]], int]:
-    """Copies of the same runs of input, to be timed, and the bytes of input; none if the input is a single run.
+    """Copies with the same contiguous runs of input, to be timed, and the bytes of input; none if the input is a single run.
 
-    A run is contiguous input, with gaps of less than a cache line. All ways of prefetching are timed.
+    A run may contain gaps of less than a cache line. All ways of prefetching are timed.
     """
     target = named(None)
     assert target is not None
@@ -100,7 +100,7 @@ class Dot(NamedTuple):
     intrinsic: str
     mnemonic: str
     widened: bool
-    """The bytes are words by now, and the products of a pair are added in an instruction of its own."""
+    """the bytes have been widened to words, and another instruction adds the products of a pair"""
     bits: int
     accumulators: int
     features: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class Dot(NamedTuple):
 
 _AVX2 = ("sse2", "ssse3", "sse4.1", "avx", "avx2", "fma", "bmi", "bmi2", "popcnt")
 _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512vl", "avx512dq")
-# Accumulators: two dot products a cycle that take 5 cycles each need ten; registers leave room for 13 or 29.
+# Accumulators: two dot products per cycle with a latency of 5 cycles need ten; registers have space for 13 or 29.
 DOTS = {
     "generic": Dot("sse2.pmadd.wd", "pmaddwd", True, 128, 13),
     "avx2": Dot("avx2.pmadd.wd", "vpmaddwd", True, 256, 13),
@@ -139,7 +139,7 @@ def dot_loop(_: Target, name: str) -> str:
     count = dot.bits // 32
     sums, words, octets = f"<{count} x i32>", f"<{2 * count} x i16>", f"<{4 * count} x i8>"
     text = Text()
-    # nothing is known of the operands, so that nothing is computed before the loop
+    # the operands are unknown to LLVM, so that it computes nothing before the loop
     right = text.load(words if dot.widened else octets, "%args")
     left = text.load(octets, "%args", 64)
     first = [text.load(sums, "%args", 128 + 64 * i) for i in range(dot.accumulators)]
@@ -149,7 +149,7 @@ def dot_loop(_: Target, name: str) -> str:
     for i, value in enumerate(first):
         text.do(f"%sum{i} = phi {sums} [ {value}, %entry ], [ %next{i}, %loop ]")
     for i in range(dot.accumulators):
-        if dot.widened:  # of the sum itself: a product that stays the same would be computed before the loop
+        if dot.widened:  # the sum is an operand: a constant product would be computed before the loop
             operands = f"{words} {text.op(f'bitcast {sums} %sum{i} to {words}')}, {words} {right}"
             product = text.op(f"call {sums} @llvm.x86.{dot.intrinsic}({operands})")
             text.do(f"%next{i} = add {sums} %sum{i}, {product}")
@@ -168,11 +168,12 @@ def dot_loop(_: Target, name: str) -> str:
 
 
 def dots(name: str) -> tuple[Callable[[], object], int]:
-    """The bare loop of an instruction set's dot product, to be timed, and how many multiply-accumulates a call does."""
+    """The bare loop of an instruction set's dot product, to be timed, and the number of multiply-accumulates of a call."""
     dot, target = DOTS[name], target_of(name)
     _inspect(engine.assembly(dot_loop(target, name), target), dot)
     memory = aligned(4096)
-    memory[:] = np.random.default_rng(0).integers(0, 256, memory.size)  # of which power, and so the clock, depend
+    # the power consumption depends on them, and so does the clock
+    memory[:] = np.random.default_rng(0).integers(0, 256, memory.size)
     arguments = memory.view(np.int64).reshape(1, -1)
     call = prepared([table(engine.compiled(dot_loop, target, name), arguments)], target, (memory,))
     return call, TURNS * dot.accumulators * dot.bits // (16 if dot.widened else 8)
@@ -187,7 +188,7 @@ def _inspect(assembly: str, dot: Dot) -> None:
     expected = Counter({dot.mnemonic: dot.accumulators, "incq": 1, "cmpq": 1})
     if dot.widened:
         expected["vpaddd" if dot.mnemonic.startswith("v") else "paddd"] = dot.accumulators
-    if dot.bits == 128:  # SSE overwrites an operand, so that each product needs a copy of one, here as in any kernel
+    if dot.bits == 128:  # SSE overwrites an operand, so that each product needs a copy of one, as in any kernel
         expected["movdqa"] = dot.accumulators
     assert found == expected, f"{found} where {expected} is counted"
     assert not any("(" in line[1] for line in lines), "the loop reads memory"
@@ -195,7 +196,7 @@ def _inspect(assembly: str, dot: Dot) -> None:
 
 # --- multiply-adds of float64 ---
 
-CHAINS = 24  # two a cycle that take 4 or 5 cycles each need ten; registers leave room for more
+CHAINS = 24  # two per cycle with a latency of 4 or 5 cycles need ten; registers have space for more
 
 
 def multiply_add_loop(target: Target) -> str:
@@ -229,13 +230,14 @@ def chains(target: Target) -> int:
 
 
 def multiply_adds() -> tuple[Callable[[], object], int] | None:
-    """The bare loop of the widest multiply-add of float64, to be timed, and how many a call does; None without one."""
+    """The bare loop of the widest multiply-add of float64, to be timed, and the number of them in a call; None without one."""
     target = named(None)
     if target is None or (target.architecture == "x86" and "fma" not in target.features):
         return None
     memory = aligned(4096)
     words = memory.view(np.float64)
-    words[:] = np.random.default_rng(0).standard_normal(words.size)  # of which power, and so the clock, depend
+    # the power consumption depends on them, and so does the clock
+    words[:] = np.random.default_rng(0).standard_normal(words.size)
     arguments = memory.view(np.int64).reshape(1, -1)
     call = prepared([table(engine.compiled(multiply_add_loop, target), arguments)], target, (memory,))
     return call, TURNS * chains(target) * target.vector_bytes // 8
@@ -277,7 +279,7 @@ def read_loop(target: Target, streams: int, ahead: int) -> str:
 
 
 def reads(nbytes: int, name: str) -> dict[str, Callable[[], object]]:
-    """Loads of so many bytes, a multiple of 4096, to be timed: plain, in several streams, with prefetches."""
+    """Loads of `nbytes` bytes, a multiple of 4096, to be timed: plain, in several streams, with prefetches."""
     target, source = target_of(name), aligned(nbytes)
     assert nbytes % (UNROLL * target.vector_bytes) == 0
     calls: dict[str, Callable[[], object]] = {}

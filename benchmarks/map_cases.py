@@ -17,16 +17,16 @@ from anydml.schema.operator import Desc
 Array = NDArray[Any]
 NUMPY, ONNXRUNTIME, TORCH, BEST = "numpy", "onnxruntime", "torch", "best peer"
 CACHE, MEMORY = "cache", "memory"
-MOST_HOSTILE = 3  # times what normal data take
+MOST_HOSTILE = 3  # times the time of normal data
 BYTES = {CACHE: 256 << 10, MEMORY: 256 << 20}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A function: of arrays `inputs(count)`, in the order of the operator's inputs.
+    """A function. inputs: makes arrays from a count, in the order of the operator's inputs.
 
-    numpy: called with the inputs and `out=`. onnx: the node, its attributes, and constants that follow the inputs.
-    asked: for "cache" and "memory", the least ratio of a peer's time to ours, by peer.
+    numpy: called with the inputs and `out=`. onnx: the node, its attributes, and constants that follow the inputs. asked: for
+    "cache" and "memory", the least ratio of another library's time to ours, by library.
     """
 
     name: str
@@ -140,7 +140,7 @@ LIGHT = {CACHE: {BEST: 0.9}, MEMORY: {BEST: 1.0}}
 
 
 def heavy(**cache: float) -> dict[str, dict[str, float]]:
-    """The ratios asked of a function: against the peers in cache, and 0.95 of the best one in memory."""
+    """The required ratios of a function: in cache as given, in memory 0.95 of the best library."""
     return {CACHE: {peer.replace("_", " "): ratio for peer, ratio in cache.items()}, MEMORY: {BEST: 0.95}}
 
 
@@ -249,7 +249,7 @@ def hostile() -> dict[str, tuple[Case, tuple[Array, ...], tuple[Array, ...]]]:
     rng = np.random.default_rng(1)
     by = {case.name: case for case in CASES}
     whole = rng.integers(-4, 5, count).astype(np.float32)
-    # sums next to ties of float32: a large number, and half of its last place
+    # sums close to ties of float32: a large number plus half of its last digit
     large = np.ldexp(rng.integers(1 << 23, 1 << 24, count).astype(np.float32), 0)
     half = np.full(count, 0.5, np.float32)
     squares = np.ldexp(rng.integers(1 << 12, 1 << 13, count) | 1, -12).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Chains of four maps: fused into one kernel, through NumPy with `out=`, and as onnxruntime runs them, on one thread."""
+"""Chains of four maps: fused into one kernel, in NumPy with `out=`, and in onnxruntime, on one thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from benchmarks.onnx_session import Node, session
 
 F32 = dml.DataType.FLOAT32
 LOW, HIGH = np.float32(0.1), np.float32(2.0)
-# each step: the operator, its attributes, and onnx's node; of two tensors, the second one is y
+# each step: the operator, its attributes, and onnx's node; y is the second of two tensors
 Step = tuple[str, Mapping[str, Any], str]
 ADD: Step = ("ELEMENT_WISE_ADD", {}, "Add")
 MULTIPLY: Step = ("ELEMENT_WISE_MULTIPLY", {}, "Mul")

@@ -1,4 +1,4 @@
-"""Maps of data that are hard to round: ties, subnormals, special values, wide exponents and integers, against normal data."""
+"""Maps of data that are hard to round (ties, subnormals, special values, wide exponents, integers), relative to normal data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _normal(rng: np.random.Generator, count: int) -> Array:
 
 
 def _ties(rng: np.random.Generator, count: int) -> Array:
-    """Few bits each, in places one precision apart: sums of two lie halfway between neighbours, or one step off."""
+    """Numbers with few bits and exponents one precision apart: sums of two are halfway between neighbours, or close to that."""
     places = 2 - rng.choice([0, 0, PRECISION - 1, PRECISION, PRECISION + 1], count)
     made: Array = np.ldexp((rng.integers(1, 8, count) * rng.choice([-1, 1], count)).astype(np.float32), places)
     return made
@@ -46,7 +46,7 @@ def _specials(rng: np.random.Generator, count: int) -> Array:
 
 
 def _wide(rng: np.random.Generator, count: int) -> Array:
-    """Any finite bits."""
+    """Any finite bit patterns."""
     bits = rng.integers(0, 1 << 32, count, np.uint32)
     return np.where(bits & INFINITY == INFINITY, bits ^ INFINITY, bits).view(np.float32)
 
@@ -56,7 +56,7 @@ def _integers(rng: np.random.Generator, count: int) -> Array:
 
 
 def _signed(rng: np.random.Generator, bits: Array) -> Array:
-    """The float32 of these bits, half of them with a sign."""
+    """The float32 with these bits, half of them negated."""
     signs: Array = rng.integers(0, 2, bits.size, np.uint32) << np.uint32(31)
     return (bits | signs).view(np.float32)
 
@@ -71,7 +71,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Array]] = {
 
 
 def drawn(kind: str, operator: type[Desc], count: int) -> tuple[Array, ...]:
-    """So many elements of a kind for each input; of magnitudes alone where the function has no others."""
+    """Elements of a kind for each input; only magnitudes if the function is not defined for negative ones."""
     rng = np.random.default_rng(2)
     draw = {NORMAL: _normal, **KINDS}[kind]
     first, *others = (draw(rng, count) for _ in operator.spec.inputs)
@@ -121,7 +121,7 @@ CASES = (
 
 
 def run(seconds: float, cases: tuple[Case, ...] = CASES, count: int = COUNT) -> list[dict[str, Any]]:
-    """Every function on every kind of data, of which those that take longer are printed; all calls of one take turns."""
+    """Every function on every kind of data, of which only slow ones are printed; all calls of a function take turns."""
     print(f"\n{'hard data':36} {'x normal':>9} {'in Python':>10}")
     rows = [row for case in cases for row in _rows(case, seconds, count)]
     below = sum(row["met"] and row["times_normal"] <= PRINTED for row in rows)

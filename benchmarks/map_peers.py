@@ -1,4 +1,4 @@
-"""The time that others take for the same map on one thread, configured as they advise."""
+"""The times of other libraries for the same map on one thread, configured as they recommend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Calls = dict[str, Callable[[], object]]
 
 
 def peers(case: Case, arrays: tuple[Array, ...], out: Array) -> Calls:
-    """The calls to be timed; each writes to memory of its own, which it keeps."""
+    """The calls to be timed; each has its own output, which it keeps."""
     calls: Calls = {}
     if case.numpy is not None:
         calls[NUMPY] = partial(case.numpy, *arrays, out=np.empty_like(out))
@@ -43,7 +43,7 @@ def _onnxruntime(case: Case, arrays: tuple[Array, ...], out: Array) -> Callable[
 
 
 def _torch(case: Case, arrays: tuple[Array, ...], out: Array) -> Callable[[], object]:
-    torch: Any = importlib.import_module("torch")  # whose types differ where it is installed
+    torch: Any = importlib.import_module("torch")  # its types depend on whether it is installed
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     tensors = [torch.from_numpy(x) for x in arrays]

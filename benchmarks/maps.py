@@ -1,4 +1,4 @@
-"""Maps on one thread: against NumPy, onnxruntime and torch, on any layout, on hostile data, and what a call costs besides."""
+"""Maps on one thread, compared with NumPy, onnxruntime and torch: on any layout, with hostile data, and the cost of calls."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from benchmarks.timing import best
 
 Rows = list[dict[str, Any]]
 OURS, COMPILED = "anydml", ":compiled"
-FUSED = 2.5  # times NumPy, of four maps in one kernel
-LEAST_MEAN, LEAST = 1.5, 0.9  # times NumPy, of inputs that do not run on
-MOST_LEFT = 1e-6  # of all outputs, those decided in Python
+FUSED = 2.5  # times faster than NumPy, for four maps in one kernel
+LEAST_MEAN, LEAST = 1.5, 0.9  # times faster than NumPy, for inputs that are not contiguous
+MOST_LEFT = 1e-6  # the share of outputs that are decided in Python
 EAGER, FURTHER, FIRST = 6, 200, 60_000  # microseconds
 
 
 def run(names: list[str] | None = None, sizes: tuple[str, ...] = (CACHE, MEMORY), seconds: float = 0.4) -> Rows:
-    """Every table; names: only these functions, against the peers alone."""
+    """Every table. names: only these functions, compared with other libraries only."""
     rows = _against_peers(names, sizes, seconds)
     if not names:
         rows += _chains(sizes, seconds) + _layouts(seconds) + _hostile(seconds) + map_hard.run(seconds / 4) + _latencies()
@@ -125,7 +125,7 @@ def _layouts(seconds: float) -> Rows:
     for layout, (a, b) in layouts().items():
         for name in ("add", "max", "relu"):
             if name == "relu" and a.flags.c_contiguous:
-                continue  # which runs on
+                continue  # contiguous
             case = by[name]
             arrays = (a, b)[: len(case.operator.spec.inputs)]
             out = np.empty(a.shape, np.float32)
@@ -181,7 +181,7 @@ def _hostile_row(
     return {"case": name, "kernel": kernel, "times_normal": ratio, "share_in_python": share, "met": met}
 
 
-# --- what a call costs besides ---
+# --- the cost of calls ---
 
 
 def _latencies() -> Rows:
@@ -208,7 +208,7 @@ def normal16() -> Array:
 
 
 def _further() -> dict[str, float]:
-    """Seconds to compile a further shape of a known function, beyond its check, by the thread's own clock."""
+    """Seconds to compile a further shape of a known function, without its check, by the thread's own clock."""
     device, found = dml.Device(threads=1), {}
     by = {case.name: case for case in CASES}
     for name in ("add", "relu", "exp", "gelu"):
@@ -239,9 +239,9 @@ for name in ("activation_relu", "element_wise_exp", "element_wise_log", "element
 
 
 def _first(runs: int = 5) -> dict[str, float]:
-    """Seconds of the first call of a function in a process that has called another: the best of several processes.
+    """Seconds of the first call of a function in a process that has called another one: the best of several processes.
 
-    By the thread's own clock, which stands still while other processes run.
+    By the thread's own clock, which stops while other processes run.
     """
     found: dict[str, float] = {}
     for _ in range(runs):

@@ -1,4 +1,4 @@
-"""The matmuls that are timed: their data, bound to a device, and the exact corners of their results."""
+"""The matmuls that are timed: their data, bound to a device, and exact corners of their results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MIDDLE = {"u8": 128, "s8": 0}
 
 
 class Case(NamedTuple):
-    """One matmul. types: of A, B and the output; "s32" there is MATRIX_MULTIPLY_INTEGER.
+    """One matmul.
 
-    granularity: what there is one of per row (of B: column): nothing, "scales", or "scales and zero points". owned: B is
-    given at initialize. data: "random", over the whole range; "powers", the same with powers of two for scales; "ties", of
-    which every element of the result is one.
+    types: of A, B and the output; "s32" is MATRIX_MULTIPLY_INTEGER. granularity: the parameters that differ by row (of B: by
+    column): "", "scales", or "scales and zero points". owned: B is bound by initialize. data: "random", over the whole range;
+    "powers", the same with scales that are powers of two; "ties", with a tie in every element of the result.
     """
 
     m: int
@@ -54,7 +54,7 @@ class Case(NamedTuple):
 
 
 class Data(NamedTuple):
-    """The inputs by field name, in the sizes that the desc gives them."""
+    """The inputs by field name, with the sizes of their descs."""
 
     case: Case
     inputs: dict[str, Array]
@@ -64,7 +64,7 @@ class Data(NamedTuple):
 
 
 def data(case: Case, seed: int = 0) -> Data:
-    """Random numbers over the whole range of the types; of the results, few saturate."""
+    """Random numbers over the whole range of the types, with which few results saturate."""
     rng = np.random.default_rng(seed)
     a_type, b_type, y_type = case.types
     lead = (case.batch,) if case.batch > 1 else ()
@@ -86,7 +86,7 @@ def data(case: Case, seed: int = 0) -> Data:
     inputs["output_zero_point_tensor"] = zero_point(y_type, (case.m, 1))
     fine = case.granularity != "tensor"
     for of, sizes, typical in (("a", (case.m, 1), 0.02), ("b", (1, case.n), 0.005), ("output", (case.m, 1), 0.0)):
-        # 74 is what a number of the whole range is off its middle; forty steps of the output are one of its sigmas
+        # 74 is the standard deviation of numbers over the whole range; that of results is forty steps of the output
         around = typical or 0.02 * 0.005 * 74 * 74 * math.sqrt(case.k) / 40
         scale: Array = around * rng.uniform(0.8, 1.25, sizes if fine else (1, 1))
         if case.data == "powers":
@@ -100,8 +100,8 @@ def data(case: Case, seed: int = 0) -> Data:
 def _make_ties(case: Case, inputs: dict[str, Array], rng: np.random.Generator) -> None:
     """Sums that are odd multiples of 3, with scales whose quotient is exactly a sixth: all are half-integers, in range.
 
-    Pairs of products that cancel one another fill K with ordinary numbers, A's multiples of 6; what is left over is one
-    product of 3, an odd number, and an odd number.
+    Pairs of products that cancel fill K with ordinary numbers, and multiples of 6 in A. The rest is one product of 3, an odd
+    number, and an odd number.
     """
     a_type, b_type, y_type = case.types
     assert case.k % 2 == 0
@@ -123,7 +123,7 @@ def _make_ties(case: Case, inputs: dict[str, Array], rng: np.random.Generator) -
 
 
 def bound(d: Data, device: dml.Device) -> tuple[Callable[[], object], Array, str]:
-    """The call that is timed, where its result goes, and the kernel's name."""
+    """The call that is timed, its output, and the kernel's name."""
     case = d.case
     output = np.zeros((*d.inputs["a_tensor"].shape[:-1], case.n), TYPES[case.types[2]])
     owned = {"b_tensor"} if case.owned else set()
@@ -140,7 +140,7 @@ def bound(d: Data, device: dml.Device) -> tuple[Callable[[], object], Array, str
 
 
 def check_corners(d: Data, output: Array, rows: int = 3, columns: int = 40) -> None:
-    """Some rows of the first batch and of the last, at both ends, against integers and fractions."""
+    """Compare some rows of the first batch and of the last, at both ends, with integers and fractions."""
     case, inputs = d.case, d.inputs
 
     def corner(name: str, at_row: slice, at_column: slice) -> Array:

@@ -1,4 +1,4 @@
-"""The time that others take for the same matmuls on one thread, configured as they advise."""
+"""The times of other libraries for the same matmuls on one thread, configured as they recommend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.onnx_session import session
 Calls = dict[str, Callable[[], object]]
 ONNXRUNTIME, TORCH, NUMPY = "onnxruntime", "torch", "numpy float32"
 
-# The variables that keep oneDNN and OpenBLAS to an instruction set, read when they are loaded; onnxruntime has none.
+# The variables that limit oneDNN and OpenBLAS to an instruction set when they are loaded; onnxruntime has none.
 HELD = {
     "generic": {"ONEDNN_MAX_CPU_ISA": "SSE41", "OPENBLAS_CORETYPE": "Nehalem"},
     "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell"},
@@ -27,7 +27,7 @@ HELD = {
 
 
 def peers(d: Data, *, onnxruntime: bool = True) -> tuple[Calls, list[str]]:
-    """The calls to be timed, and the peers that refuse the case. torch has nothing to compare with many of them."""
+    """The calls to be timed, and the libraries that refuse the case. torch has no equivalent of many cases."""
     calls: Calls = {NUMPY: _numpy(d)}
     refused = []
     with contextlib.suppress(ImportError):
@@ -48,9 +48,9 @@ def _numpy(d: Data) -> Callable[[], object]:
 
 
 def _torch(d: Data) -> Callable[[], object] | None:
-    """B owned: a linear layer of prepacked weights, uint8 by int8. B bound: int8 by int8 to int32. oneDNN does both.
+    """If B is owned, a linear layer of prepacked weights, uint8 by int8; else int8 by int8 to int32. Both use oneDNN.
 
-    Neither takes batches, which are so many calls, nor a zero point for B.
+    Neither supports zero points of B, nor batches, which are separate calls.
     """
     import torch
 
@@ -89,7 +89,7 @@ def _all(calls: list[Callable[[], object]]) -> Callable[[], object]:
 
 
 def _onnxruntime(d: Data) -> Callable[[], object] | None:
-    """QLinearMatMul or MatMulInteger; B owned is an initializer, which it packs when the session is made."""
+    """QLinearMatMul or MatMulInteger. An owned B is an initializer, which is packed when the session is made."""
     case, inputs = d.case, d.inputs
     if case.quantized:
         names = [f"{of}_{what}" for of in ("a", "b") for what in ("tensor", "scale_tensor", "zero_point_tensor")]

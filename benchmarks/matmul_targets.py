@@ -1,4 +1,4 @@
-"""The targets of the matmuls, each held against the worst figure of a run that it speaks of."""
+"""The targets of the matmuls, each compared with the worst figure of a run that it applies to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FINE, FINEST = "scales", "scales and zero points"
 
 
 def _cube(row: Row) -> int:
-    """The size of a cube of 512 and above, else 0."""
+    """The size of a cube of at least 512, else 0."""
     sizes = {int(n) for n in row["shape"].split(" x ")}
     return size if len(sizes) == 1 and (size := sizes.pop()) >= 512 else 0
 
@@ -86,7 +86,7 @@ TARGETS: tuple[Target, ...] = (
 
 
 def summary(rows: list[Row]) -> list[Row]:
-    """One line, and one row, for each target that the run says something about."""
+    """One line, and one row, for each target that applies to figures of the run."""
     best = [row for row in rows if row["isa"] is None] or rows
     found = [*_judged(best), *_zero_points(best)]
     for row in found:
@@ -105,7 +105,7 @@ def _judged(rows: list[Row]) -> Iterator[Row]:
 
 
 def _zero_points(rows: list[Row]) -> Iterator[Row]:
-    """Zero points per row and per column, against the same with one for each tensor."""
+    """Zero points per row and per column, compared with zero points per tensor."""
     fine = {
         (row["shape"], row["types"], row["owned"]): _share(row) for row in rows if row["granularity"] == FINE and _ordinary(row)
     }

@@ -1,4 +1,5 @@
-"""The integer matmuls against the bare dot product of the processor, reading of B, onnxruntime, oneDNN and NumPy."""
+"""The integer matmuls compared with the processor's bare dot product, with reading of B, and with onnxruntime, oneDNN and
+NumPy."""
 
 from __future__ import annotations
 
@@ -31,11 +32,11 @@ SHAPES: tuple[tuple[int, int, int, int], ...] = (  # batch, M, K, N
     (12, 384, 64, 384),
     *((1, n, n, n) for n in CUBES),
 )
-SLOW = 0.6  # seconds; what takes longer is timed once
+SLOW = 0.6  # seconds; longer calls are timed once
 
 
 def cases() -> list[Case]:
-    """No full product: each question on the shapes that can answer it."""
+    """Not all combinations: each question for the shapes that can answer it."""
     found = []
     four = list(itertools.product(("u8", "s8"), ("u8", "s8")))
     for (batch, m, k, n), (a, b) in itertools.product(SHAPES, four):
@@ -57,9 +58,9 @@ def cases() -> list[Case]:
 
 
 def run(shapes: Iterable[str] | None = None, seconds: float = 0.15, isa: str | None = None) -> Rows:
-    """shapes: as the table names them ("512 x 512 x 512"), by default all. isa: one row of instructions, by default the best.
+    """shapes: by their names in the table ("512 x 512 x 512"), by default all. isa: an instruction set, by default the best.
 
-    A process is held to an instruction set before it begins (`HELD`), so that the peers keep to it too.
+    A process is limited to an instruction set when it starts (`HELD`), so that the other libraries use it too.
     """
     chosen = None if shapes is None else {s.replace(" ", "").replace("x", " x ") for s in shapes}
     if unknown := (chosen or set()) - {c.shape for c in cases()}:
@@ -78,14 +79,14 @@ def run(shapes: Iterable[str] | None = None, seconds: float = 0.15, isa: str | N
 
 
 def one_instruction_set(isa: str, seconds: float) -> Rows:
-    """The products that each row of instructions is timed on."""
+    """The products that are timed on each instruction set."""
     chosen = [Case(1024, 1024, 1024, ("u8", "s8", "u8")), Case(1024, 1024, 1024, ("s8", "s8", "s32"), owned=False)]
     with _one_thread():
         return [_row(c, seconds, isa) for c in chosen]
 
 
 def _held(isa: str, seconds: float) -> Rows:
-    """The same in a process of its own, whose peers are held to the instruction set."""
+    """The same in a process of its own, in which the other libraries are limited to the instruction set."""
     if isa not in {row.name for row in targets()}:
         print(f"{isa}: no kernels are compiled for it")
         return []
@@ -98,7 +99,7 @@ def _held(isa: str, seconds: float) -> Rows:
 
 
 def _one_thread() -> contextlib.AbstractContextManager[object]:
-    """NumPy's matmul would take all processors; so would it within a kernel of ours."""
+    """Limit NumPy's matmul to one thread; it would use all processors, also within our kernel."""
     with contextlib.suppress(ImportError):
         from threadpoolctl import threadpool_limits
 
@@ -115,7 +116,7 @@ def _limit(isa: str) -> float:
 
 @cache
 def _reads(nbytes: int, isa: str) -> dict[str, Callable[[], object]]:
-    """The three best ways to read so many bytes."""
+    """The three fastest ways to read this many bytes."""
     calls = reads(nbytes, isa)
     seconds = best(calls, seconds=0.03)
     return {name: calls[name] for name in sorted(calls, key=lambda name: seconds[name])[:3]}

@@ -1,8 +1,9 @@
-"""ResNet-18 and MobileNetV2, layer by layer, in our operators and in ONNX's, of float32 and of 8-bit integers.
+"""ResNet-18 and MobileNetV2, layer by layer, in our operators and in ONNX's, in float32 and in 8-bit integers.
 
 Batch normalisation is folded into the convolutions, as in models that are deployed. A network is a function of a writer: one
-calls eager functions, on arrays or on tensors of a graph, another notes ONNX nodes. Both draw the same weights. Of integers,
-activations are uint8 and filters int8 with a scale for each output channel; a RELU is the saturation at a zero point of 0.
+writer calls eager functions, on arrays or on tensors of a graph; another collects ONNX nodes. Both use the same weights. In
+integer networks, activations are uint8, and filters int8 with a scale for each output channel; a RELU is the saturation at a
+zero point of 0.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ Array = NDArray[Any]
 SIX = 6.0  # RELU6's bound
 RELU = float("inf")
 CLASSES = 1000
-REACH = 63  # of quantised filters: the sum of two products of a byte with them fits 16 bits, which x86 without VNNI adds in
-ZERO = 1 / 16, 128  # scale and zero point of what may be negative
+REACH = 63  # of quantised filters: then the sum of two products with bytes fits 16 bits, in which x86 without VNNI adds
+ZERO = 1 / 16, 128  # scale and zero point of tensors with negative numbers
 
 
 class Layer(NamedTuple):
-    """A convolution: channels read and written, the window's side, stride, groups; upto: RELU or SIX, None for neither."""
+    """A convolution. read, written: channels; side: of the window; upto: RELU or SIX, None for neither."""
 
     read: int
     written: int
@@ -40,7 +41,7 @@ class Layer(NamedTuple):
 
     @property
     def quantised(self) -> tuple[float, int]:
-        """Scale and zero point of what it writes."""
+        """The scale and zero point of the output."""
         return ZERO if self.upto is None else (6 / 255, 0)
 
 
@@ -51,7 +52,7 @@ class Weights:
         self._made: dict[int, tuple[Layer, Array, Array]] = {}
 
     def of(self, number: int, layer: Layer) -> tuple[Array, Array]:
-        """Filters and one bias for each, which keep the size of the numbers that pass."""
+        """Filters and their biases, with which outputs have about the magnitude of inputs."""
         if number not in self._made:
             drawn = np.random.default_rng(number)
             filters = drawn.standard_normal((layer.written, layer.read // layer.groups, layer.taps, layer.taps))
@@ -63,7 +64,7 @@ class Weights:
         return filters, bias
 
     def quantised(self, number: int, layer: Layer, scale: float) -> tuple[Array, Array, Array]:
-        """Filters as int8, a scale for each, and biases as int32. scale: the input's."""
+        """Filters as int8, their scales, and biases as int32. scale: the input's."""
         filters, bias = self.of(number, layer)
         scales = (np.abs(filters).max((1, 2, 3)) / REACH).astype(np.float32)
         whole = np.rint(filters / scales[:, None, None, None]).astype(np.int8)
@@ -71,7 +72,7 @@ class Weights:
 
 
 class Writer(Protocol):
-    """Layers as operators; x and y are what the writer stands for a tensor with."""
+    """Layers as operators; x and y are the writer's representations of tensors."""
 
     def begin(self, x: Any) -> Any: ...
     def convolution(self, x: Any, layer: Layer) -> Any: ...
@@ -202,7 +203,10 @@ class Integers:
 
 
 class Onnx:
-    """ONNX nodes and constants: `nodes`, `constants`. A tensor is a name, and of integers its scale and zero point too."""
+    """Collects ONNX nodes and constants in `nodes` and `constants`.
+
+    A tensor is a name; in integer networks, a name with its scale and zero point.
+    """
 
     def __init__(self, weights: Weights, quantised: bool) -> None:
         self._weights, self._count, self._quantised = weights, 0, quantised

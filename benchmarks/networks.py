@@ -1,4 +1,5 @@
-"""Whole networks as graphs, beside onnxruntime's session of the same layers: one image and one thread, in its own time."""
+"""Whole networks as graphs, compared with onnxruntime's session of the same layers: one image and one thread, with its own
+times."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ SIZE = 224
 
 
 class Network(NamedTuple):
-    """A network as our graph, as eager calls on arrays, and as ONNX nodes with their constants, of one image."""
+    """A network for one image: as our graph, as eager calls on arrays, and as ONNX nodes with their constants."""
 
     graph: dml.Graph
     eager: Callable[[Array], Array]
@@ -43,12 +44,12 @@ def network(name: str, *, quantised: bool, size: int = SIZE, part: int = 1) -> N
 
 
 def kind_of(title: str) -> str:
-    """A call's kind, for shares: its first operator."""
+    """A call's kind for shares: its first operator."""
     return title.split(" + ")[0].rstrip("0123456789").rstrip("_")
 
 
 def shares(profile: Profile) -> dict[str, float]:
-    """The part of the time that each kind of call takes, the largest first."""
+    """The share of the time of each kind of call, the largest first."""
     spent: dict[str, float] = {}
     for call in profile:
         kind = kind_of(call.nodes)

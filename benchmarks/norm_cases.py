@@ -1,4 +1,4 @@
-"""Normalisations that are timed against onnxruntime and torch."""
+"""Normalisations, timed together with onnxruntime and torch."""
 
 from __future__ import annotations
 

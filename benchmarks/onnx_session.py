@@ -1,4 +1,4 @@
-"""A call of onnxruntime: a model of a few nodes, whose inputs and outputs are bound, so that nothing is copied."""
+"""A call of onnxruntime: a model of a few nodes, with bound inputs and outputs, so that nothing is copied."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def session(
     threads: int = 1,
     opset: int = 21,
 ) -> Callable[[], object] | None:
-    """A call that reads the inputs and writes the outputs, or None where onnxruntime refuses the model.
+    """A call that reads the inputs and writes the outputs, or None if onnxruntime refuses the model.
 
-    constants: initializers, which it may pack when the session is made. ImportError where it is not installed.
+    constants: initializers, which may be packed when the session is made. ImportError if onnxruntime is not installed.
     """
     import onnxruntime as ort
     from onnx import helper, numpy_helper
@@ -55,7 +55,7 @@ def session(
     for name, x in outputs.items():
         binding.bind_output(name, "cpu", 0, x.dtype.type, x.shape, x.ctypes.data)
 
-    def call(keep: object = (inputs, outputs)) -> None:  # the binding knows no more of them than addresses
+    def call(keep: object = (inputs, outputs)) -> None:  # onnxruntime's binding only has the addresses of these arrays
         made.run_with_iobinding(binding)
 
     return call

@@ -1,8 +1,8 @@
-"""One row for each kind of operator, and for whole networks: this, the limit and the others, on one thread, in one run.
+"""One row for each kind of operator, and for whole networks: anydml, the limit and other libraries, on one thread, in one run.
 
 The limit is a bare loop of dot products of bytes or of multiply-adds of float64, or the best copy of as many bytes as are read
-and written. It says what the processor can do, not what an algorithm needs: Winograd's takes fewer multiplications than are
-counted, and what rounds, sorts or waits for its own results is bound by something else.
+and written. It is a property of the processor, not of an algorithm: Winograd's needs fewer multiplications than are counted,
+and operators that round, sort or wait for their own results have other limits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OURS, LIMIT = "anydml", "limit"
 PEERS = {"onnxruntime": "onnxruntime", "torch": "PyTorch", "numpy": "NumPy"}
 DOTS, FLOATS, MEMORY = "dot products", "multiply-adds", "memory"
 MAPS = ("add", "exp", "tanh", "gelu", "softmax 1000 x 1000")
-OTHERS = (  # by how their names begin
+OTHERS = (  # by the beginnings of their names
     *("padding, constant", "embedding", "DepthToSpace", "resize by 2, linear", "local response"),
     *("largest place along axis 1", "sums so far along axis 0", "the 10 largest", "layer normalisation, 1024"),
     *("batch normalisation, 8 x 256", "LSTM, 64 steps of 1 x", "attention"),
@@ -46,7 +46,7 @@ COMPUTED = ("LSTM", "MULTIHEAD_ATTENTION", "TOP_K1", "RESAMPLE3", "LOCAL_RESPONS
 
 
 class Row(NamedTuple):
-    """Calls of the same result. limit: by what it is bound; amount: multiply-adds, or bytes that are read and written."""
+    """Calls with the same result. limit: the kind of limit; amount: multiply-adds, or bytes that are read and written."""
 
     name: str
     calls: Mapping[str, Call]
@@ -136,7 +136,7 @@ def _there(calls: Mapping[str, Any]) -> dict[str, Call]:
 
 
 def _limits(row: Row) -> tuple[dict[str, Call], float]:
-    """Calls at the limit, and how many of them a call's amount is."""
+    """Calls at the limit, and the number of them in a call's amount."""
     if row.limit == MEMORY:
         return {f"{LIMIT} {name}": call for name, call in copies(row.amount // 2).items()}, 1
     found = dots(instruction_sets()[-1]) if row.limit == DOTS and instruction_sets() else None

@@ -1,4 +1,4 @@
-"""Recurrent networks that are timed against onnxruntime."""
+"""Recurrent networks, timed together with onnxruntime."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def cases() -> Iterator[Case]:
                 outputs,
                 dict(activation_descs=ACTIVATIONS[name], direction="FORWARD"),
                 (name, [*weights, bias], {"hidden_size": HIDDEN}),
-                _torch if name == "LSTM" else None,  # whose GRU is another one
-                first=x[0],  # a sequence has no leading dimension of 1 there
+                _torch if name == "LSTM" else None,  # torch's GRU is a different one
+                first=x[0],  # torch's sequence has no leading dimension of 1
                 made=[sequence, *(y[0] for y in states)],
             )

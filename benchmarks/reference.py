@@ -1,4 +1,4 @@
-"""The time that the reference takes: for a term of a long sum of products, and for an element of a point-wise operator."""
+"""The time of the reference for a term of a long sum of products, and for an element of an element-wise operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TERM = "term of a sum of 4096 products (CONVOLUTION)"
 RATIONAL = "rational element (ELEMENT_WISE_ADD1)"
 TRANSCENDENTAL = "transcendental element (ACTIVATION_TANH)"
 TARGETS = {TERM: 3, RATIONAL: 20, TRANSCENDENTAL: 60}
-"""Microseconds, at most, on a machine that does nothing else."""
+"""The largest allowed microseconds, on an idle machine."""
 
 
 def run() -> list[dict[str, Any]]:

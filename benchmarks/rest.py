@@ -1,4 +1,4 @@
-"""Operators that move elements, and those that run along an axis, against onnxruntime and torch, on one thread."""
+"""Operators that move elements, and those along an axis, compared with onnxruntime and torch, on one thread."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(seconds: float = 0.3) -> list[dict[str, Any]]:
 
 
 def calls(case: Case) -> tuple[str, dict[str, Call]]:
-    """The name of the kernel, and its call and the others'."""
+    """The name of the kernel, and the calls of it and of other libraries."""
     operator: Any = operators.find(case.operator)
     arrays = {**case.inputs, **case.outputs}
     described = {name: [TensorDesc.of(a) for a in x] if isinstance(x, list) else TensorDesc.of(x) for name, x in arrays.items()}
@@ -41,7 +41,7 @@ def calls(case: Case) -> tuple[str, dict[str, Call]]:
 
 def _row(case: Case, seconds: float) -> dict[str, Any]:
     kernel, timed = calls(case)
-    # by a clock that stands still while other processes run
+    # by a clock that stops while other processes run
     spent = best(timed, seconds=seconds, slow=1.0, clock=time.thread_time)
     ratios = {peer: spent[peer] / spent["anydml"] if peer in spent else None for peer in ("onnxruntime", "torch")}
     return {"case": case.name, "kernel": kernel, "microseconds": spent["anydml"] * 1e6, **ratios}

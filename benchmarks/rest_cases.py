@@ -1,4 +1,4 @@
-"""Operators that move elements, and those that run along an axis, on arrays of usual sizes, each with its peers' calls."""
+"""Operators that move elements, and those along an axis, on arrays of usual sizes, each with calls of other libraries."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Call = Callable[[], object]
 class Case(NamedTuple):
     """An operator on arrays, or lists of arrays, by the names of its fields.
 
-    node: onnxruntime's operator, the inputs that are constants in its model, and attributes; its other input is the first one
-    here, or `first`, and its outputs are like those here, or like `made`. torch: what makes torch's call of the inputs and the
-    first output, or None. fed: whether those constants are inputs of the model, too. opset: of the model.
+    node: onnxruntime's operator, the inputs that are constants in its model, and attributes. Its other input is the first one
+    here, or `first`; its outputs have the sizes of those here, or of `made`. torch: a function that makes torch's call from the
+    inputs and the first output, or None. fed: the constants are inputs of the model. opset: of the model.
     """
 
     name: str
@@ -45,7 +45,7 @@ def positions(most: int, *sizes: int) -> Array:
 
 
 def _with(name: str, first: int, *, writes: bool = True, **others: Any) -> Callable[[Any, Sequence[Any], Any], Call]:
-    """torch's function of an input, a number, and the other inputs; writes: into an output that it is given."""
+    """torch's function of an input, a number, and the other inputs. writes: into an output that is given."""
 
     def call(torch: Any, x: Sequence[Any], y: Any) -> Call:
         return partial(getattr(torch, name), x[0], first, *x[1:], **others, **({"out": y} if writes else {}))

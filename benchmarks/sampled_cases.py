@@ -1,4 +1,4 @@
-"""Operators that read images at computed places, and gradients of windows, that are timed against onnxruntime and torch."""
+"""Operators that read images at computed positions, and gradients of windows, timed together with onnxruntime and torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SLICE1 against the speed of memory, NumPy, onnxruntime and torch."""
+"""SLICE1 compared with the speed of memory, NumPy, onnxruntime and torch."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _case(
     }
     calls["anydml"]()
     np.testing.assert_array_equal(out, view)
-    # by a clock that stands still while other processes run; two threads need the other one
+    # by a clock that stops while other processes run; with two threads, by the wall clock
     t = best(calls, seconds=seconds, clock=time.thread_time)
     both: dict[str, Callable[[], object]] = {
         "one": calls["anydml"],
@@ -170,7 +170,7 @@ def _lines_read(view: Array) -> int:
 
 
 def _peers(x: Array, view: Array, slices: tuple[slice, ...]) -> dict[str, Callable[[], object]]:
-    """onnxruntime's Slice and torch's copy of a strided view, on one thread, where they are installed and able."""
+    """onnxruntime's Slice and torch's copy of a strided view, on one thread, if they are installed and support the case."""
     peers: dict[str, Callable[[], object]] = {}
     with contextlib.suppress(ImportError):
         import torch

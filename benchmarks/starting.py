@@ -1,4 +1,4 @@
-"""A fresh process to its first result: with an empty cache of machine code, and with what the process before has left there."""
+"""The time from the start of a process to its first result: with an empty cache of machine code, and with a filled one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.network_layers import CLASSES, NETWORKS
 from benchmarks.networks import network
 from benchmarks.starting_models import maps, mobilenet
 
-TURNS = 3  # the best of them counts
+TURNS = 3  # turns, of which the best counts
 
 
 def first(name: str, quantised: bool) -> None:
@@ -50,9 +50,10 @@ def imported() -> None:
 
 
 def timed(call: str, folder: str, bytecode: str) -> tuple[float, float]:
-    """Seconds on the clock, and of the processor, of a process that is started for a call of this module.
+    """Wall-clock and processor seconds of a process that runs a call of this module.
 
-    bytecode: where Python keeps it, as pip does when it installs; some environments would have every process compile it anew.
+    bytecode: the folder in which Python keeps it, as if installed by pip; otherwise some environments would compile it in every
+    process.
     """
     code = f"from benchmarks.starting import *; {call}"
     began = time.perf_counter()
@@ -73,7 +74,7 @@ def run() -> list[dict[str, Any]]:
                 file.write(model.SerializeToString())
             calls[name.format(len(model.graph.node))] = f"first_of_model({path!r})"
         for name, call in calls.items():
-            timed(call, "0", bytecode)  # which leaves bytecode
+            timed(call, "0", bytecode)  # this run writes bytecode
             cold, warm = [], []
             for _ in range(TURNS):
                 with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""ONNX models whose first results are timed: a MobileNetV2 as exporters quantise it, and maps of thousands of nodes."""
+"""ONNX models whose first results are timed: a MobileNetV2 as exporters quantise it, and maps with thousands of nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3,
 
 
 class _Nodes:
-    """Nodes so far, each tensor named after the node that makes it; scales, zero points and bounds are nodes, too."""
+    """The nodes so far; each tensor is named after the node that makes it. Scales, zero points and bounds are nodes, too."""
 
     def __init__(self) -> None:
         from onnx import helper, numpy_helper
@@ -44,7 +44,7 @@ class _Nodes:
         return weights, self.weight(self.rng.integers(-2000, 2000, sizes[0]).astype(np.int32), scale * np.float32(0.02))
 
     def convolution(self, x: str, outputs: int, inputs: int, size: int, stride: int = 1, *, clipped: bool = True) -> str:
-        """inputs: 1 where each channel has a filter of its own."""
+        """inputs: 1 if each channel has a filter of its own."""
         group, pads = outputs if inputs == 1 else 1, [size // 2] * 4
         weights = self.parameters(outputs, inputs, size, size)
         x = self.add("Conv", x, *weights, strides=[stride] * 2, pads=pads, group=group)
@@ -61,7 +61,7 @@ class _Nodes:
 
 
 def mobilenet() -> Any:
-    """A MobileNetV2 of random bytes, an image of 224 x 224 at a time."""
+    """A MobileNetV2 with random bytes as weights, for an image of 224 x 224."""
     made = _Nodes()
     x, channels = made.convolution(made.quantised("x"), 32, 3, 3, 2), 32
     for factor, outputs, count, first in BLOCKS:

@@ -1,4 +1,4 @@
-"""The matmul from NumPy to the kernel as it is, one step at a time: python -m benchmarks.story [PART ..]
+"""The matmul from NumPy to the kernel, one step at a time: python -m benchmarks.story [PART ..]
 
 Every step runs, and its result is compared with exact numbers. The tables are those of docs/kernels/matmul.md.
 """
@@ -33,11 +33,11 @@ from benchmarks.matmuls import _one_thread
 from benchmarks.timing import best
 from benchmarks.variants import dot_with, patched
 
-FEW = 8  # rows of the slowest step; its speed does not depend on how many there are
+FEW = 8  # rows in the slowest step; its speed does not depend on their number
 
 
 class Step(NamedTuple):
-    """A call that is timed. macs: of one call."""
+    """A call that is timed. macs: multiply-accumulates of one call."""
 
     name: str
     call: Callable[[], object]
@@ -55,7 +55,7 @@ def optimised(target: Target, kind: TileKey, height: int) -> str:
 
 
 def exact_sums(d: Data) -> Array:
-    """In float64, which holds every sum."""
+    """The exact sums, in float64, which represents them."""
     a, b = (
         d.inputs[f"{x}_tensor"].astype(np.float64) - d.inputs[f"{x}_zero_point_tensor"].astype(np.float64) for x in ("a", "b")
     )
@@ -73,7 +73,7 @@ def exact_bytes(d: Data) -> Array:
 
 
 class Steps:
-    """The steps at n cubed, uint8 by int8, scales by row and by column unless a step says otherwise."""
+    """The steps for n cubed, uint8 by int8, with scales by row and by column unless a step says otherwise."""
 
     def __init__(self, target: Target, n: int) -> None:
         self.target = target
@@ -110,7 +110,7 @@ class Steps:
         )
 
     def _in_numpy(self) -> Step:
-        """The int32 product, and then what the tile would have done."""
+        """The int32 product in NumPy, and then the operations of the tile."""
         d, sums = data(self.case), data(self.sums)
         product, q, _ = bound(sums, dml.Device(threads=1, isa=self.target.name))
         scales = [d.inputs[f"{x}_scale_tensor"] for x in ("a", "b", "output")]
@@ -148,7 +148,7 @@ def story(target: Target, seconds: float) -> None:
 
 
 def blocks(target: Target, seconds: float) -> None:
-    """4096 cubed, with all of A passing by each panel of B, and a block of it at a time."""
+    """4096 cubed, with each panel of B for all of A, and for one block of A at a time."""
     case, steps = Case(4096, 4096, 4096, ("u8", "s8", "u8")), []
     for name, nbytes in (("all of A for each panel of B", 1 << 40), ("blocks of A", tuning.TUNING.block)):
         for rows in (dot_of(target).rows, 14):
@@ -164,7 +164,7 @@ def blocks(target: Target, seconds: float) -> None:
 
 
 def _timed(steps: list[Step], target: Target, seconds: float) -> Iterator[tuple[Step, float, float]]:
-    """Each step with its speed and its share of the bare loop's; one thread's time is its own, whatever else runs."""
+    """Each step with its speed and its share of the bare loop's; steps on one thread are timed by the thread's own clock."""
     limit, macs = dots(target.name)
     alone = {step.name: step.call for step in steps if step.name != "two threads"}
     with _one_thread():

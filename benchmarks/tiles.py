@@ -1,7 +1,8 @@
-"""Where the tiles of `contract/dot.py` and thresholds of `contract/tuning.py` come from: python -m benchmarks.tiles [PART ..]
+"""The measurements behind the tiles of `contract/dot.py` and the thresholds of `contract/tuning.py`: python -m benchmarks.tiles
+[PART ..]
 
-tiles: rows by vectors of a tile, against the bare dot products, operands in cache. heights: rows, in the whole quantised
-product. chains: sums under way where a tile is low. block, chunk, alone: of the tuning.
+tiles: rows by vectors of a tile, compared with the bare dot products, operands in cache. heights: rows, in the whole quantised
+product. chains: sums at the same time in low tiles. block, chunk, alone: of the tuning.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ def registers(target: Target) -> int:
 
 
 def needed(target: Target, rows: int, vectors: int) -> int:
-    """Registers: sums, B, A, and for pairs the product."""
+    """The number of registers: sums, B, A, and for pairs the product."""
     return rows * vectors + vectors + (1 if dot_of(target).group == 4 else 2)
 
 
 def shares(calls: Calls, macs: Mapping[str, int], target: Target, seconds: float) -> dict[str, float]:
-    """Multiply-accumulates a second of each, as shares of the bare loop's, all taking turns."""
+    """Multiply-accumulates per second of each call, as shares of the bare loop's; all take turns."""
     limit, limit_macs = dots(target.name)
     t = best({**calls, "limit": limit}, seconds=seconds, clock=time.thread_time)
     return {name: macs[name] / t[name] / (limit_macs / t["limit"]) for name in calls}
@@ -69,7 +70,7 @@ def tiles(target: Target, seconds: float) -> None:
 
 
 def heights(target: Target, seconds: float) -> None:
-    """All tiles have the height that is asked for; two vectors."""
+    """All tiles have this height, and two vectors."""
     print(f"\n{target.name}: rows, the whole quantised product, share of the limit at K = {', '.join(map(str, DEPTHS))}")
     most = registers(target) // 2
     wanted = range(max(2, most // 2 - 2), most)

@@ -1,14 +1,14 @@
-"""Best of many, interleaved: what each of several calls costs at its undisturbed best, measured in one run."""
+"""The best of many interleaved measurements: the cost of each of several calls without disturbance, measured in one run."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 
-LONG = 50e-6  # seconds from which a call is timed by itself
+LONG = 50e-6  # calls that take longer than these seconds are timed one by one
 BATCH = 2e-3  # seconds of a batch
 LEAST = 4  # calls in a batch
-LASTING = 10e-3  # seconds from which what the caches hold at first counts for nothing
+LASTING = 10e-3  # calls that take longer than these seconds are not affected by the contents of caches at first
 
 
 def best(
@@ -18,12 +18,11 @@ def best(
     slow: float = float("inf"),
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Seconds of one call of each, the smallest of many; batches of calls of all take turns for `seconds` each.
+    """The smallest time of each call in seconds; batches of all calls take turns, for `seconds` each.
 
-    Every batch begins with a call that is not timed, so that each finds in the caches what it leaves there itself, and not
-    what the one before it in the round did. slow: a call that takes longer than so many seconds, the first time, is timed
-    that once. clock: `time.thread_time`, which stands still while other processes run, suits calls of one thread that take
-    longer than the system lets them run undisturbed.
+    Every batch begins with a call that is not timed, so that caches contain what the call itself leaves there, not another
+    call. slow: a call that takes longer than this the first time is timed once. clock: `time.thread_time`, which stops while
+    other processes run, is for calls on one thread that are often interrupted.
     """
     found = {name: _first(call, slow) for name, call in calls.items()}
     smallest = {name: once if once > slow else float("inf") for name, once in found.items()}
@@ -44,7 +43,7 @@ def best(
 
 
 def _first(call: Callable[[], object], slow: float) -> float:
-    """Seconds of a call, of the second one unless the first is slow: that one fills caches."""
+    """Seconds of the second call, which has filled caches, or of the first one if it is slow."""
     once = 0.0
     for _ in range(2):
         if once <= slow:
@@ -55,6 +54,6 @@ def _first(call: Callable[[], object], slow: float) -> float:
 
 
 def _batch(spent: float) -> tuple[int, range]:
-    """The number of times to time in a batch, and the calls of each time."""
+    """The number of measurements in a batch, and the calls of each."""
     count = max(1 if spent > LASTING else LEAST, int(BATCH / max(spent, 1e-7)))
     return (count, range(1)) if spent > LONG else (1, range(count))

@@ -1,4 +1,4 @@
-"""The project's own kernels with other constants than it ships, and what LLVM made of them; for measuring only."""
+"""The project's own kernels with other constants, and LLVM's code for them; only for measurements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAIN = TileKey(a_signed=False, b_signed=True, output="i32", full=False)
 
 @contextlib.contextmanager
 def patched(module: Any, **values: Any) -> Iterator[None]:
-    """Names of a module with other values. What was compiled before, or is compiled within, serves nobody else."""
+    """Names of a module with other values. Code compiled before or within it is not shared."""
     before = {name: getattr(module, name) for name in values}
     engine.compiled.cache_clear()
     try:
@@ -51,7 +51,7 @@ def dot_with(target: Target, **fields: Any) -> Iterator[None]:
 
 
 class Loop(NamedTuple):
-    """The inner loop of a tile: instructions by kind. stack: what is spilled there or comes back."""
+    """The inner loop of a tile: instructions by kind. stack: loads and stores of spilled registers."""
 
     dots: int
     vector_loads: int
@@ -67,7 +67,7 @@ class Loop(NamedTuple):
 def inner_loop(target: Target, height: int) -> Loop:
     """The instructions that LLVM made of the tile that multiplies, on x86."""
     assembly = engine.assembly(multiply(target, PLAIN, height), target)
-    # from a label to the jump back to it: the shortest of those with the most dot products
+    # from a label to the jump back to it: the shortest loop with the most dot products
     found = []
     for label in re.finditer(r"^(\.LBB\w+):.*\n", assembly, re.MULTILINE):
         jumps = list(re.finditer(rf"\sj\w+\s+{re.escape(label[1])}\b", assembly[label.end() :]))
@@ -85,7 +85,7 @@ def inner_loop(target: Target, height: int) -> Loop:
 
 
 class Tiles:
-    """Tiles of one height over B in panels, sums as they are; operands that are random and a result that is checked."""
+    """Tiles of one height over B in panels, with plain sums; operands are random, and a result is checked."""
 
     def __init__(self, target: Target, height: int, tiles: int, k: int, panels: int) -> None:
         dot, rng = dot_of(target), np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Pooling against onnxruntime, on one thread: the windows of usual networks."""
+"""Pooling compared with onnxruntime, on one thread: the windows of usual networks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WINDOWS = (
     Window("3 x 3 by 1, 28 x 28 x 192", 192, 28, 3, 1, 1),
     Window("global, 7 x 7 x 512", 512, 7, 7, 1, 0),
 )
-KINDS = {  # of ours: the operator, whether with indices, the type, onnxruntime's node
+KINDS = {  # our operators: the name, whether with indices, the type, onnxruntime's node
     "max": ("MAX_POOLING", False, np.float32, "MaxPool"),
     "max, positions": ("MAX_POOLING1", True, np.float32, None),
     "max of int8": ("MAX_POOLING", False, np.int8, "MaxPool"),
@@ -47,7 +47,7 @@ KINDS = {  # of ours: the operator, whether with indices, the type, onnxruntime'
     "length": ("LP_POOLING", False, np.float32, "LpPool"),
     "quantised average": ("QUANTIZED_LINEAR_AVERAGE_POOLING", False, np.uint8, None),
 }
-SCALES = ((0.1, 0.1), (0.1, 0.1234))  # of regions between bytes: means that may be ties, and others
+SCALES = ((0.1, 0.1), (0.1, 0.1234))  # of regions between bytes: with means that may be ties, and without
 
 
 def run(seconds: float = 0.3) -> list[dict[str, Any]]:
@@ -64,7 +64,8 @@ def run(seconds: float = 0.3) -> list[dict[str, Any]]:
 
 
 def _between(window: Window, scales: tuple[float, float], seconds: float) -> dict[str, Any]:
-    """Means of dequantised bytes that are quantised again, beside the same float operators and the operator of bytes."""
+    """Means of dequantised bytes that are quantised again, compared with the same float operators and with the integer
+    operator."""
     x = np.random.default_rng(0).integers(0, 256, (1, window.channels, window.size, window.size)).astype(np.uint8)
     y = np.empty((1, window.channels, window.output, window.output), np.uint8)
     around = (window.padding,) * 2
