@@ -8,8 +8,6 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
-STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goes on, and how many elements are on its list
-
 
 class MapKey(NamedTuple):
     """A map without its sizes and strides. layouts: of each stream along a row, the output last; outer: dimensions of rows.

@@ -19,7 +19,7 @@ from anydml.kernels.reduce.far_ties import far_ties
 from anydml.kernels.reduce.joint import JOINT
 from anydml.kernels.reduce.key import ReductionKey, argument_names, pointers, same_along
 from anydml.kernels.reduce.lines import Row
-from anydml.kernels.reduce.listed import List
+from anydml.kernels.reduce.listed import RowList
 from anydml.kernels.reduce.moments import MOMENTS
 from anydml.kernels.reduce.passes import Passes
 from anydml.kernels.reduce.pool import PoolingBody
@@ -44,7 +44,7 @@ class _RowKernel:
         self.streams = self.row.streams
         self.staging = Staging(self.body, self.row)
         self.passes = Passes(self.body, self.row)
-        self.list = List(self.body, self.row)
+        self.list = RowList(self.body, self.row)
         self.finer: tuple[str, list[str]] | None = None
         if any(node.op in FINE for node in key.formula):
             with suppress(Uncompilable):
@@ -69,7 +69,7 @@ class _RowKernel:
                 when(body, body.op(f"icmp eq i64 {after}, {staging.end}"), lambda: staging.put_back(after))
             return [Value(body, x, zero.kind) for x in (staging.first, staging.end)]
 
-        start = body.load("i64", "%state")
+        start = self.list.begun()
         first = Value(body, start, zero.kind)
         until = self.list.until(start)
         _, staged = body.loop(start, until, 1, [first, first], row)
@@ -102,7 +102,7 @@ class _RowKernel:
             if self.finer is not None:
                 self._decide_finer(r)
             elif walk.powers is not None and not body.target.exact:
-                count = body.load("i64", "%state", 16)
+                count = self.list.count()
                 when(body, body.op(f"icmp ugt i64 {count}, {self.list.noted}"), lambda: self.list.decide(walk, count))
             return
         if key.formula[-1].op == "several":
@@ -115,7 +115,7 @@ class _RowKernel:
         found = left_by_first_stage(undecided).lane(0)
         if self.finer is not None:
             self._store_one(made)
-            when(body, found.name, lambda: self.list.append("0"))
+            when(body, found.name, lambda: self.list.put("0"))
             self._decide_finer(r)
             return
 
@@ -125,11 +125,11 @@ class _RowKernel:
             made, undecided = self._element(other)
             self._store_one(made)
             if undecided is not None:
-                when(body, left_by_second_stage(undecided).lane(0).name, lambda: self.list.append("0"))
+                when(body, left_by_second_stage(undecided).lane(0).name, lambda: self.list.put("0"))
 
         def note() -> None:
             self._store_one(made)
-            when(body, found.name, lambda: self.list.append("0"))
+            when(body, found.name, lambda: self.list.put("0"))
 
         if not walk.improves:
             note()
@@ -147,11 +147,11 @@ class _RowKernel:
     def _decide_finer(self, r: str) -> None:
         """Decide what this row has on the list in twice float64's precision."""
         body = self.body
-        count = body.load("i64", "%state", 16)
+        count = self.list.count()
 
         def decide() -> None:
             numbers = ", ".join(f"i64 {x}" for x in (r, self.staging.first, self.list.noted, count))
-            body.store("i64", body.op(f"call i64 @{NAME}(ptr %arguments, {numbers})"), "%state", 16)
+            self.list.counted(body.op(f"call i64 @{NAME}(ptr %arguments, {numbers})"))
 
         yes, after = body.name("open"), body.name("decided")
         body.branch(body.op(f"icmp ugt i64 {count}, {self.list.noted}"), yes, after, seldom=True)

@@ -26,8 +26,9 @@ from anydml.kernels.reduce.layout import shape_of
 from anydml.kernels.reduce.moments import MOMENTS, MOMENTS_OF, with_moments
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
-from anydml.kernels.reduce.undecided import STATE_WORDS, UndecidedRows, words
+from anydml.kernels.reduce.undecided import undecided_rows
 from anydml.kernels.undecided.decision import Decision
+from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
 from anydml.schema.statement import Nest
 
 SHORT = 1 << 14  # elements below which other threads can wait
@@ -143,7 +144,8 @@ def _reduced(
         room = max(room, 2 * key.lanes)  # of which as many may be listed at once
     own = [pitch(row.size, types[k].dtype.itemsize) for k in key.staged]
     kept = -(-kept // 8) * 8
-    size = words(room, kept + sum(own) * key.together // 8)
+    listed = state_and_list(2 * (room + 1))
+    size = listed + -(-(kept + sum(own) * key.together // 8) // 8) * 8
     count = prod(d.size for d in outer)
     between = max(BUDGET // (lines * row.size), 1) if block is None else count
     pieces: list[list[Step]] = []
@@ -154,7 +156,7 @@ def _reduced(
         nonlocal steps
         scratch = At("scratch", 8 * size * steps)
         steps += 1
-        memory = scratch + 8 * (-(-(STATE_WORDS + 2 * (room + 1)) // 8) * 8)
+        memory = scratch + 8 * listed
         numbers: list[At | int] = [scratch, scratch + 8 * STATE_WORDS, memory, room, first, end - first, between, row.size]
         numbers += [base for base, _ in placed]
         numbers += row.strides
@@ -173,11 +175,9 @@ def _reduced(
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         ends = [*range(first, end, block or count), end]
         pieces.append([step(*pair) for pair in pairwise(ends)])
-    return Run(
-        [pieces],
-        8 * size * steps,
-        UndecidedRows(r, Decision(nest, output.data_type, target), steps, size, turns=block is not None),
-    )
+    starts = range(0, size * steps, size)
+    undecided = undecided_rows(r, Decision(nest, output.data_type, target), starts, turns=block is not None)
+    return Run([pieces], 8 * size * steps, undecided)
 
 
 def _counting(r: Rows, inner: Sequence[MapDimension]) -> list[MapDimension]:

@@ -8,7 +8,6 @@ from anydml.kernels.elementwise.streams import CONSTANT, PLACE, POSITION
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
-STATE = ("row", "unused", "count")  # int64 each: the row where a kernel that stopped goes on, and how many are on its list
 SHORT = 16  # turns of a block, where additions of blocks are exact
 ALL = -1  # a place in a row that means every one
 

@@ -52,7 +52,7 @@ class _WindowsKernel:
         else:
             self.lines.begin()
         first = arg("first")
-        start = Value(body, body.load("i64", "%state"), WORD) if key.listed else body.constant(WORD, 0)
+        start = Value(body, self.finish.list.begun(), WORD) if key.listed else body.constant(WORD, 0)
         begin, end, per = first + start, first + arg("rows"), arg(f"to{key.taps - 1}")
         self.until = begin + arg("budget")
         runs = self._over(end + per - 1, per)
@@ -65,12 +65,7 @@ class _WindowsKernel:
         if not key.listed:
             body.do("ret i64 0")
             return kernel(body, list(body.declared))
-        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
-        # a call that began behind the end has nothing left to do, and stays there
-        over = body.op(f"icmp uge i64 {start.name}, %rows")
-        after = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
-        body.store("i64", after, "%state")
-        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        self.finish.list.end(start.name)
         return kernel(body, list(body.declared))
 
     def _over(self, a: Value, b: Value) -> Value:
@@ -230,16 +225,9 @@ class _WindowsKernel:
     def _stop_if_due(self) -> None:
         """Where the list is full, or signals are to be handled."""
         body = self.body
-
-        def stop() -> None:
-            body.store("i64", (self.finish.row - self._argument("first")).name, "%state")
-            body.do("ret i64 1")
-            body.label(body.name("never"))
-
-        half = body.op("lshr i64 %room, 1")
-        full = body.op(f"icmp ugt i64 {body.load('i64', '%state', 16)}, {half}")
-        late = self.finish.row.compared("uge", self.until).name
-        when(body, body.op(f"or i1 {full}, {late}"), stop)
+        full, late = self.finish.list.is_half_full(), self.finish.row.compared("uge", self.until).name
+        row = self.finish.row - self._argument("first")
+        when(body, body.op(f"or i1 {full}, {late}"), lambda: self.finish.list.stop(row.name))
 
     def _met(self, ranges: list[Range], x: str, weight: Value, first: Value) -> Met:
         """The lines that the windows of a line of the output meet."""

@@ -13,6 +13,7 @@ from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
 from anydml.kernels.numbers.functions.pairs import two_sum
+from anydml.kernels.undecided.lists import UndecidedList, each_bit
 from anydml.kernels.windows import results
 from anydml.kernels.windows.key import DEQUANTIZED, WindowsKey, present
 from anydml.kernels.windows.kinds import OfBytes, reduction
@@ -41,6 +42,7 @@ def emitted(target: Target, key: WindowsKey, together: int) -> str:
 class _WholeImagesKernel:
     def __init__(self, target: Target, key: WindowsKey, together: int) -> None:
         self.body, self.key, self.together = Body(target), key, together
+        self.list = UndecidedList(self.body)
         self.kind = reduction(self.body, key)
         self.kind.plain = True
         self.itemsize = key.types[0].dtype.itemsize
@@ -59,32 +61,17 @@ class _WholeImagesKernel:
         last = self._argument("rows") - together
 
         def group(g: str, _: Parts) -> Parts:
-            self._stop_if_full(g)
+            when(body, self.list.is_half_full(), lambda: self.list.stop(g))
             at = Value(body, g, WORD) * together
             at = body.chosen(at.compared("ult", last), at, last)  # the last group begins earlier if they don't end evenly
             self.image = self._argument("first") + at
             self._group()
             return []
 
-        start = body.load("i64", "%state")
+        start = self.list.begun()
         body.loop(start, groups, 1, [], group)
-        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
-        # a call that began behind the end has nothing left to do, and stays there
-        over = body.op(f"or i1 {pending}, {body.op(f'icmp uge i64 {start}, {groups}')}")
-        body.store("i64", body.op(f"select i1 {over}, i64 {groups}, i64 0"), "%state")
-        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        self.list.end(start)
         return kernel(body, list(body.declared))
-
-    def _stop_if_full(self, g: str) -> None:
-        body = self.body
-
-        def stop() -> None:
-            body.store("i64", g, "%state")
-            body.do("ret i64 1")
-            body.label(body.name("never"))
-
-        half = body.op("lshr i64 %room, 1")
-        when(body, body.op(f"icmp ugt i64 {body.load('i64', '%state', 16)}, {half}"), stop)
 
     def _group(self) -> None:
         body, key, kind = self.body, self.key, self.kind
@@ -201,21 +188,7 @@ class _WholeImagesKernel:
         """Put images that are left undecided on the list."""
         body = self.body
         bits = lanes_as_bits(undecided)
-
-        def one(lane: str, _: Parts) -> Parts:
-            bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-            when(body, body.op(f"icmp ne i64 {bit}, 0"), lambda: self._append(self.image + Value(body, lane, WORD)))
-            return []
-
-        body.loop("0", str(self.together), 1, [], one)
-
-    def _append(self, image: Value) -> None:
-        body = self.body
-        count = body.load("i64", "%state", 16)
-        slot = body.at("%list", body.op(f"mul i64 {count}, 16"))
-        body.store("i64", image.name, slot)
-        body.store("i64", "0", slot, 8)
-        body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
+        each_bit(body, bits, lambda lane: self.list.append((self.image + Value(body, lane, WORD)).name, "0"))
 
     def _in_order(self) -> None:
         """The first of the largest elements, where they may be NaN, or zeros of both signs."""
