@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml.kernels.undecided import state
 from anydml.tensor import DataType
 
 TRUTHS, BELOW, BETWEEN = "truths", "below", "between"
@@ -28,8 +29,10 @@ MEMORY = (
     "value_rows", "largest", "norms", "scores", "added", "sums", "about", "line", "list", "heads", "tails", "losses", "rests",
     "row", "open",
 )  # fmt: skip
-LIST, LOST, LARGEST_KEY = 0, 8, 16  # in the state: elements on the list, rounding errors of biases, the largest norm of a key
-LEFT = 24  # and how many elements were left undecided since the scratch was cleared
+ENTRY = 3  # words of an entry of the list
+# in the state, in bytes: rounding errors of biases, the largest norm of a key, and how many vectors of elements were left
+# undecided since the scratch was cleared
+LOST, LARGEST_KEY, LEFT = (8 * word for word in range(state.OWN, state.OWN + 3))
 ABOUT = 6  # float64 about a query: see `weights`
 SUM, VALUES, OWN, ZERO, NORMS, SIZES = 0, 8, 16, 24, 32, 40
 

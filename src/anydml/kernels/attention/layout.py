@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anydml.kernels.attention.key import ABOUT, BELOW, BETWEEN, STRIDES, TRUTHS, AttentionKey, KeptKey
-from anydml.kernels.attention.results import ENTRY
+from anydml.kernels.attention.key import ABOUT, BELOW, BETWEEN, ENTRY, STRIDES, TRUTHS, AttentionKey, KeptKey
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats.packed import tile
@@ -206,7 +205,8 @@ class AttentionPlan:
             state=64, own_query_bias=head, own_key_bias=head, own_value_bias=column, rows=across * lanes * head,
             query_rows=together * head, query_norms=8 * together, panels=key // 8 * head, key_norms=more,
             value_rows=n["keys"] * column, largest=column, norms=column, scores=together * apart, added=more,
-            sums=together * column, about=8 * ABOUT * together, line=column, list=ENTRY * together * (column // (8 * lanes)),
+            sums=together * column, about=8 * ABOUT * together, line=column,
+            list=8 * ENTRY * together * (column // (8 * lanes)),
             heads=more, tails=more, losses=more, rests=more, row=64,
         )  # fmt: skip
         self.own = sum(-(-size // 64) * 64 for size in self.sizes.values())

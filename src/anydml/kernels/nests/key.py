@@ -13,9 +13,6 @@ from anydml.tensor import DataType
 LEAST = 5  # turns of a loop from which on its ends are looked for
 FEW = 3  # operations that are not worth a place in a table
 MOST = 1 << 28  # turns that may be taken for that
-STATE = ("row", "place", "count")  # words: where to go on, and the elements on the list
-STATE_WORDS = 8  # in a cache line of its own
-DONE = (1 << 63) - 1  # the row of a piece that has ended
 LOOPS = ("reduce", "first_largest")  # nodes
 ARGUMENTS = ("state", "list", "memory", "room", "budget", "begin", "end")
 

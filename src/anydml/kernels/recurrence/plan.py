@@ -21,7 +21,6 @@ from anydml.kernels.recurrence import kernel
 from anydml.kernels.recurrence.finer_sums import PARTS
 from anydml.kernels.recurrence.formulas import of_stage
 from anydml.kernels.recurrence.key import (
-    ENTRIES,
     INPUT,
     MOST_STAGES,
     NEW,
@@ -40,6 +39,7 @@ from anydml.kernels.recurrence.key import (
     tiles,
 )
 from anydml.kernels.recurrence.weights import packed as packed_weights
+from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
 from anydml.tensor import TensorDesc
 
 DEPTH = 64  # terms in a block of a sum: errors grow with this number
@@ -145,9 +145,10 @@ class Planner:
         )
         work = sum(len(b) * self.terms[s] * units * count for s, b in self.blocks.items())
         most = max(1, MOST // max(1, work)) * len(key.operations)
-        state, made = self.scratch.take(8 * (ENTRIES + count * units)), self.scratch.take(64)
+        state, made = self.scratch.take(8 * state_and_list(count * units)), self.scratch.take(64)
         self.numbers |= dict(
             state=state,
+            list=state + 8 * STATE_WORDS,
             steps=steps,
             sequences=count,
             units=units,

@@ -21,6 +21,7 @@ from anydml.kernels.match.scans import Scan, scan
 from anydml.kernels.problem import Problem
 from anydml.kernels.scan import columns, emit, exact, lines, vectors
 from anydml.kernels.scan.group import ScanKey
+from anydml.kernels.undecided.state import STATE_WORDS, UndecidedLists
 from anydml.tensor import DataType
 
 SHORT = 1 << 14  # elements below which the GIL is kept
@@ -78,7 +79,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     count, beside = (1, (itemsize, itemsize)) if layout.lane is None else (found.sizes[layout.lane], strides[layout.lane])
     # in scratch: the state, the sums at which a group begins, the elements that are kept, and the kernel's own
     lanes = emit.lanes_of(target)
-    kept = 8 * (emit.STATE_WORDS + 2 * lanes)
+    kept = 8 * (STATE_WORDS + 2 * lanes)
     free = kept + _rounded_up(n * layout.kept * itemsize)
     sums = staged = 0
     if key is None:
@@ -96,7 +97,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     for piece in pieces:
         state, moved = At("scratch", 8 * piece.words), piece.loops[0].strides
         begins = [at + piece.first * a + piece.line * b for at, a, b in zip(last, moved, beside, strict=True)]
-        numbers: list[At | int] = [state, state + 8 * emit.STATE_WORDS, state + kept]
+        numbers: list[At | int] = [state, state + 8 * STATE_WORDS, state + kept]
         numbers += [At(found.source, begins[0]), At(found.target, begins[1]), n, *along]
         if sums:
             numbers += [piece.width, state + free, state + (free + sums)]
@@ -105,12 +106,13 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         else:
             numbers += [piece.width, *beside]
         steps.append([Step(code, (*numbers, *described(piece.loops, 2)))])
+    lists = UndecidedLists([piece.words for piece in pieces], 0, partial(_resolve, found, layout, pieces, lanes))
     return Lowered(
         target,
         [Rounds([steps])],
         scratch=size * len(pieces),
         short=prod(found.sizes) < SHORT,
-        decide=partial(_decide, found, layout, pieces, lanes) if found.data_type in _FORMATS else None,
+        decide=lists.decide if found.data_type in _FORMATS else None,
     )
 
 
@@ -149,30 +151,26 @@ def _rounded_up(nbytes: int) -> int:
     return -(-nbytes // CACHE_LINE) * CACHE_LINE
 
 
-def _decide(
-    found: Scan, layout: ScanLayout, pieces: Sequence[ScanPiece], lanes: int, scratch: NDArray[np.int64], arrays: Arrays
-) -> None:
-    """Decide the undecided lines at which each piece stopped. Pieces that did not stop are done."""
-    for piece in pieces:
-        state = scratch[piece.words :]
-        if state[emit.OPEN]:
-            _decide_lines(found, layout, piece, lanes, state, arrays)
-        else:
-            state[emit.NEXT] = emit.DONE
-
-
-def _decide_lines(
-    found: Scan, layout: ScanLayout, piece: ScanPiece, lanes: int, state: NDArray[np.int64], arrays: Arrays
+def _resolve(
+    found: Scan,
+    layout: ScanLayout,
+    pieces: Sequence[ScanPiece],
+    lanes: int,
+    k: int,
+    _: object,
+    scratch: NDArray[np.int64],
+    arrays: Arrays,
 ) -> None:
     """Compute the undecided lines of the group at which a piece stopped exactly, and store them from its first row on."""
     form = _FORMATS[found.data_type]
-    _, mask, count, turn, line, row = state[: emit.ROW + 1].tolist()
-    state[emit.OPEN] = 0
+    piece = pieces[k]
+    state = scratch[piece.words :]
+    _, _, count, mask, turn, line, row, _ = state[:STATE_WORDS].tolist()
     outer = np.unravel_index(piece.turn + turn, [found.sizes[d] for d in layout.others]) if layout.others else ()
     bits = f"u{found.data_type.dtype.itemsize}"
     n = found.sizes[found.axis] - row
-    begun = state[emit.STATE_WORDS :].view(np.float64)
-    kept = state[emit.STATE_WORDS + 2 * lanes :].view(np.uint8).view(bits)[: n * count].reshape(n, count)
+    begun = state[STATE_WORDS:].view(np.float64)
+    kept = state[STATE_WORDS + 2 * lanes :].view(np.uint8).view(bits)[: n * count].reshape(n, count)
     output = arrays[found.target].view(bits)
     for i in range(count):
         if mask >> i & 1:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from anydml.kernels.code.emit import Text, arguments, fold, kernel
+from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.undecided.state import COUNT, ENDED, PLACE, ROW
 
@@ -11,32 +13,33 @@ WORD = Kind("i64")
 
 
 class UndecidedList:
-    """The list at `%list`, whose entries have so many words, and the state at `%state`."""
+    """A list whose entries have so many words, and its state."""
 
-    def __init__(self, body: Body, words: int = 2) -> None:
-        self.body, self.words = body, words
+    def __init__(self, body: Body, words: int = 2, state: str = "%state", first: str = "%list") -> None:
+        """first: the address of the first entry."""
+        self.body, self.words, self.state, self.first = body, words, state, first
 
     def begun(self) -> str:
         """The row at which the call begins."""
-        return self.body.load("i64", "%state", 8 * ROW)
+        return self.body.load("i64", self.state, 8 * ROW)
 
     def place(self) -> str:
         """The place in this row."""
-        return self.body.load("i64", "%state", 8 * PLACE)
+        return self.body.load("i64", self.state, 8 * PLACE)
 
     def count(self) -> str:
         """The number of entries."""
-        return self.body.load("i64", "%state", 8 * COUNT)
+        return self.body.load("i64", self.state, 8 * COUNT)
 
     def counted(self, count: str) -> None:
         """Let so many entries be on the list."""
-        self.body.store("i64", count, "%state", 8 * COUNT)
+        self.body.store("i64", count, self.state, 8 * COUNT)
 
     def stop(self, row: str, place: str = "0") -> None:
         """Stop. The next call goes on here."""
         body = self.body
-        body.store("i64", row, "%state", 8 * ROW)
-        body.store("i64", place, "%state", 8 * PLACE)
+        body.store("i64", row, self.state, 8 * ROW)
+        body.store("i64", place, self.state, 8 * PLACE)
         body.do("ret i64 1")
         body.label(body.name("never"))
 
@@ -51,8 +54,8 @@ class UndecidedList:
         pending = body.op(f"icmp ne i64 {count or self.count()}, 0")
         # a piece that has nothing left to do must not be begun again
         over = body.op(f"or i1 {pending}, {body.op(f'icmp eq i64 {begun}, {ENDED}')}")
-        body.store("i64", body.op(f"select i1 {over}, i64 {ENDED}, i64 0"), "%state", 8 * ROW)
-        body.store("i64", "0", "%state", 8 * PLACE)
+        body.store("i64", body.op(f"select i1 {over}, i64 {ENDED}, i64 0"), self.state, 8 * ROW)
+        body.store("i64", "0", self.state, 8 * PLACE)
         body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
 
     def append(self, *entry: str, count: str | None = None) -> None:
@@ -65,7 +68,7 @@ class UndecidedList:
 
     def slot(self, number: str) -> str:
         """The address of an entry."""
-        return self.body.at("%list", self.body.op(f"mul i64 {number}, {8 * self.words}"))
+        return self.body.at(self.first, self.body.op(f"mul i64 {number}, {8 * self.words}"))
 
     def sift(self, first: str, count: str, stays: Callable[[str], str]) -> str:
         """Go through entries, and keep some of them, one behind the other. Returns where these end.
@@ -104,3 +107,18 @@ def each_bit(body: Body, bits: str, do: Callable[[str], None]) -> None:
     body.label(next_)
     body.branch(body.op(f"icmp ne i64 {rest}, 0"), one, after)
     body.label(after)
+
+
+def any_undecided(target: Target) -> str:
+    """A kernel that returns 1 if a counter is not 0; arguments: the table of their offsets, its length, the base address."""
+    text = Text()
+    arguments(text, ("table", "count", "base"), {"table", "base"})
+
+    def one(i: str, found: list[str]) -> list[str]:
+        at = text.load("i64", "%table", text.op(f"mul i64 {i}, 8"))
+        return [text.op(f"or i64 {found[0]}, {text.load('i64', text.at('%base', at))}")]
+
+    _, (found,) = fold(text, "0", "%count", 1, [("i64", "0")], one)
+    some = text.op(f"icmp ne i64 {found}, 0")
+    text.do(f"ret i64 {text.op(f'zext i1 {some} to i64')}")
+    return kernel(text)

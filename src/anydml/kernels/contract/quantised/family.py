@@ -17,7 +17,6 @@ from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.estimates import STATE, begun
 from anydml.kernels.contract.epilogue.rule import fused
 from anydml.kernels.contract.family import SHORT, contraction, planned
-from anydml.kernels.contract.floats.family import any_undecided
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
@@ -33,6 +32,7 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.product import MatrixProduct, Operand
 from anydml.kernels.problem import Problem
+from anydml.kernels.undecided.lists import any_undecided
 from anydml.tensor import DataType, TensorDesc, limits
 
 if TYPE_CHECKING:
