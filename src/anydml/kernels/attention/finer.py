@@ -212,7 +212,7 @@ def refined(target: Target, key: AttentionKey) -> Function:
         return f.combined(found, lambda a, b: a | b).compared("ne", 0).name
 
     def entry(k: str, values: list[Value]) -> list[Value]:
-        at = f.list().slot(k)
+        at = f.undecided().slot(k)
         number, place = (f.load("i64", at, 8 * n) for n in range(2))
         s = f.plus("%s", number)
         end = f.seen(s)
@@ -238,5 +238,5 @@ def refined(target: Target, key: AttentionKey) -> Function:
 
     begun = -1 if key.adds else 0
     starts = [f.constant(Kind("i64"), x) for x in (begun, 0)]
-    f.loop("0", f.list().count(), 1, starts, entry)
+    f.loop("0", f.undecided().count(), 1, starts, entry)
     return f

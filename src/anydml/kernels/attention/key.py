@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Signature
 from anydml.kernels.undecided import state
 from anydml.tensor import DataType
 
@@ -64,9 +65,9 @@ class AttentionKey(NamedTuple):
         return self.has("term") and bool(self.mask)
 
     @property
-    def names(self) -> list[str]:
-        """The arguments of the kernel, in order."""
-        return [*addressed(self.tensors), *COUNTS, *WORK, *MEMORY]
+    def signature(self) -> Signature:
+        """The arguments of the kernel."""
+        return Signature(" ".join([*addressed(self.tensors), *COUNTS, *WORK, *(f"*{name}" for name in MEMORY)]))
 
 
 class KeptKey(NamedTuple):
@@ -80,11 +81,11 @@ class KeptKey(NamedTuple):
         return name in self.tensors
 
     @property
-    def names(self) -> list[str]:
-        """The arguments of the kernel, in order."""
-        return [*addressed(self.tensors), "inner", "keys", "columns", "fixed", "most", "later", "first", "end"]
+    def signature(self) -> Signature:
+        """The arguments of the kernel."""
+        return Signature(" ".join([*addressed(self.tensors), "inner keys columns fixed most later first end"]))
 
 
 def addressed(tensors: tuple[str, ...]) -> list[str]:
-    """For each tensor, the names of its address and of its strides, in bytes."""
-    return [x for name in tensors for x in (name, *(f"{name}_{axis}" for axis in STRIDES[name]))]
+    """For each tensor, its address and its strides, in bytes."""
+    return [x for name in tensors for x in (f"*{name}", *(f"{name}_{axis}" for axis in STRIDES[name]))]

@@ -80,7 +80,7 @@ def results(target: Target, key: AttentionKey) -> Function:
         left = f.minus(columns, f.over(i, 8))
         inside = f.splat(f.word(left), lanes).compared("sgt", f.lane_numbers())
         mask = lanes_as_bits(undecided & inside)
-        f.when(f.op(f"icmp ne i64 {mask}, 0"), lambda: f.list().append("%number", i, mask))
+        f.when(f.op(f"icmp ne i64 {mask}, 0"), lambda: f.undecided().append("%number", i, mask))
 
     f.each("0", pitch, group, 8 * lanes)
 
@@ -120,7 +120,7 @@ def mark_undecided(target: Target, key: AttentionKey) -> Function:
     state, row = f.argument("state"), f.argument("open_row")
 
     def entry(k: str) -> None:
-        at = f.list().slot(k)
+        at = f.undecided().slot(k)
         number, place, mask = (f.load("i64", at, 8 * n) for n in range(3))
         bits = f.at("%open", f.times(number, row))
 
@@ -135,8 +135,8 @@ def mark_undecided(target: Target, key: AttentionKey) -> Function:
         some = f.op(f"zext i1 {f.op(f'icmp ne i64 {mask}, 0')} to i64")
         f.store("i64", f.plus(f.load("i64", state, LEFT), some), state, LEFT)
 
-    f.each("0", f.list().count(), entry)
-    f.list().counted("0")
+    f.each("0", f.undecided().count(), entry)
+    f.undecided().counted("0")
     return f
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise import near_zero, settled
 from anydml.kernels.elementwise.estimated import EstimateCode, quantised_sum
-from anydml.kernels.elementwise.key import MapKey, argument_names
+from anydml.kernels.elementwise.key import MapKey, signature
 from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits, slowly
 from anydml.kernels.elementwise.near_zero import NearZero
 from anydml.kernels.elementwise.slow_elements import slow_elements
@@ -24,7 +24,7 @@ MANY = 8  # a group has many undecided lanes if they are more than 1 / MANY of i
 
 
 def emitted(target: Target, key: MapKey) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 if it stopped early, or if its list is not empty."""
+    """The kernel; arguments: `signature`. It returns 1 if it stopped early, or if its list is not empty."""
     return Kernel(target, key).text()
 
 
@@ -41,8 +41,7 @@ class Kernel:
 
     def text(self) -> str:
         body, key = self.body, self.key
-        pointers = {"state", "list", *(f"p{k}" for k, layout in enumerate(key.layouts) if layout != POSITION)}
-        arguments(body, argument_names(key), pointers)
+        signature(key).load(body)
         self.streams.begin()
         if (key.listed and key.levels[1:]) or self.slow is not None:
             self.group = [body.op(f"alloca {kind.text}, align 64") for kind in self.kinds]

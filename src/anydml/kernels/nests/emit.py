@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from anydml.kernels.code.emit import along, arguments, kernel, when
+from anydml.kernels.code.emit import along, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -26,7 +26,6 @@ from anydml.kernels.undecided.state import ENDED
 # A larger frame than a page would have to be probed, on Windows by a function that is not there.
 FRAME = 4096 - 256  # bytes of the stack, less those of registers that are saved
 LONG = 20000  # elements of vectors that instructions make, from which on the code takes a larger frame, as experience has it
-POINTERS = {"state", "list", "memory", "rowsums"}
 
 
 def emitted(target: Target, key: NestKey) -> str:
@@ -88,8 +87,7 @@ class _NestKernel(Frame):
 
     def text(self) -> str:
         body, key, walk = self.body, self.key, self.walk
-        pointers = {name for name in key.arguments if name in POINTERS or name.startswith(("tensor", "range", "output"))}
-        arguments(body, key.arguments, pointers)
+        key.signature.load(body)
         roots = key.program.roots
         begun, place = self.list.begun(), self.list.place()
         when(body, body.op(f"icmp eq i64 {begun}, {ENDED}"), lambda: self._return("0"))
@@ -239,7 +237,8 @@ class _NestKernel(Frame):
         first = body.op(f"add i64 {body.op(f'mul i64 %row, {self.width}')}, %x")
 
         def put(lane: str) -> None:
-            inputs = (value.lane(lane).converted("zext", WORD).name for value in kept)
+            at = body.op(f"trunc i64 {lane} to i32") if kept else ""
+            inputs = (value.lane(at).converted("zext", WORD).name for value in kept)
             self.list.append(body.op(f"add i64 {first}, {lane}"), *inputs)
 
         each_bit(body, lanes_as_bits(undecided), put)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import prod
 
 from anydml.fork_safety import guard
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
@@ -194,20 +195,26 @@ class _Outputs:
         budget = max(1, BUDGET // (terms if key.paused else width * terms))
         steps: list[list[Step]] = []
         starts: list[int] = []
+        signature, fixed = key.signature, self._fixed()
         for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):
             state = At("scratch", 8 * start)
-            numbers: list[At | int] = [
-                state, state + 8 * STATE_WORDS, state + 8 * words, room, budget, first, end, *sizes,
-                *map(At, self.names), *(s for strides in self.strides for s in strides),
-            ]  # fmt: skip
-            numbers += [At(name) for name in self.found.tensors]
-            for t, d in key.places:
-                tensor = self.tensors[self.found.tensors[t]]
-                numbers += [tensor.sizes[d] - 1, tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize]
-            numbers += [state + 8 * at for at in ranges]
-            numbers += [0] if key.separable is None and key.weighted is None else []
-            steps.append([Step(self.code, tuple(numbers))])
+            values = Arguments(state=state, list=state + 8 * STATE_WORDS, memory=state + 8 * words, room=room, budget=budget)
+            ends = Arguments({f"range{k}": state + 8 * at for k, at in enumerate(ranges)}, begin=first, end=end)
+            ends["rowsums"] = ends.pop(f"range{len(key.narrowed)}", 0)
+            steps.append([signature.step(self.code, **values, **ends, **fixed)])
             starts.append(start)
             start += size
         places = in_order(sizes[: key.program.dims], (*key.outer, key.lane))
         return steps, undecided_nests(decisions, places, kept, starts), start
+
+    def _fixed(self) -> Arguments:
+        """The arguments that are the same for all pieces: sizes, strides and addresses of tensors."""
+        found: Arguments = {f"size{v}": n for v, n in enumerate(self.found.sizes)}
+        for k, (name, strides) in enumerate(zip(self.names, self.strides, strict=True)):
+            found |= {f"output{k}": At(name), **{f"step{k}_{d}": s for d, s in enumerate(strides)}}
+        found |= {f"tensor{t}": At(name) for t, name in enumerate(self.found.tensors)}
+        for t, d in self.key.places:
+            tensor = self.tensors[self.found.tensors[t]]
+            stride = tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize
+            found |= {f"last{t}_{d}": tensor.sizes[d] - 1, f"stride{t}_{d}": stride}
+        return found

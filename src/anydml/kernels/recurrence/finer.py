@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
@@ -27,9 +27,8 @@ from anydml.kernels.recurrence.key import (
     Leaf,
     RecurrenceKey,
     StepFormula,
-    argument_names,
     lanes,
-    pointers,
+    signature,
 )
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.stages import FAR, settled, settled_lanes
@@ -41,7 +40,7 @@ WITHOUT_SIGN = 32  # the first bit for zeros without a sign, in the word that sa
 
 
 def emitted(target: Target, key: RecurrenceKey, number: int) -> str:
-    """The kernel for the list of a stage; arguments: `key.argument_names`. Returns how many elements stay listed."""
+    """The kernel for the list of a stage; arguments: `key.signature`. Returns how many elements stay listed."""
     needed = _needed(key, number)
     numbers = [n for n in needed if key.sources[n].kind == NUMBERS]
     stages = [key.stages[key.sources[n].number] for n in numbers]
@@ -76,7 +75,7 @@ def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) 
     """Go through the list once for each of the ways to decide; elements that stay undecided are kept on it."""
     body, size = Body(target), key.data_type.dtype.itemsize
     i64, stage, list_ = Kind("i64"), key.stages[number], UndecidedList(body, 1)
-    arguments(body, argument_names(key), pointers(key))
+    signature(key).load(body)
     assert stage.state is not None
     position = body.op(f"sub i64 {list_.begun()}, 1")
     t = body.op(f"udiv i64 {position}, {len(key.operations)}")
@@ -213,7 +212,7 @@ def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]
     The whole sequence is undecided where one of them stays so; zeros whose signs are not known are noted.
     """
     body = Body(target)
-    arguments(body, argument_names(key), pointers(key))
+    signature(key).load(body)
     formula = _FinerFormula(body, key, key.sources[n].number, "quick")
     vector, together = target.vector_bytes // 8, formula.lanes
     iota = body.constants("i64", range(together))
@@ -250,7 +249,7 @@ def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]
 def _vector(target: Target, key: RecurrenceKey, number: int, name: str) -> tuple[str, list[str]]:
     """`void @{name}_sums(arguments, t, b, i)`: a vector of each sum in three parts: the stage's, or more precise ones."""
     body = Body(target)
-    arguments(body, argument_names(key), pointers(key))
+    signature(key).load(body)
     if name == FINE:
         _FinerFormula(body, key, number, name).sums("%i")
     else:
@@ -288,7 +287,7 @@ def _group(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[s
     the elements of a group whose sums have been computed, and the lanes that stay undecided.
     """
     body = Body(target)
-    arguments(body, argument_names(key), pointers(key))
+    signature(key).load(body)
     made, undecided = _FinerFormula(body, key, number, FINE).stored("%i")
     body.stored(made, "%made")
     body.do(f"ret i64 {'0' if undecided is None else lanes_as_bits(undecided)}")

@@ -6,7 +6,7 @@ types and on the tiles of sums, never on sizes or strides.
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed.rows import AT_ONCE
@@ -17,8 +17,7 @@ from anydml.kernels.recurrence.key import (
     NUMBERS,
     STATE,
     RecurrenceKey,
-    argument_names,
-    pointers,
+    signature,
 )
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.stages import length
@@ -28,7 +27,7 @@ from anydml.tensor import DataType
 
 
 def emitted(target: Target, key: RecurrenceKey) -> str:
-    """The kernel; arguments: `key.argument_names`. It returns 1 if it has stopped."""
+    """The kernel; arguments: `key.signature`. It returns 1 if it has stopped."""
     functions = [
         rows.packed(target, key.data_type, "packed"),
         rows.tiled(target, key.data_type, "tiled"),
@@ -51,7 +50,7 @@ def emitted(target: Target, key: RecurrenceKey) -> str:
 
 def _with_arguments(target: Target, key: RecurrenceKey) -> Body:
     body = Body(target)
-    arguments(body, argument_names(key), pointers(key))
+    signature(key).load(body)
     return body
 
 

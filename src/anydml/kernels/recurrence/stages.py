@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from anydml.kernels.code.emit import arguments, when
+from anydml.kernels.code.emit import when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.contract.floats.formula import KNOWN_SUM
@@ -29,9 +29,8 @@ from anydml.kernels.recurrence.key import (
     SUM,
     Leaf,
     RecurrenceKey,
-    argument_names,
     lanes,
-    pointers,
+    signature,
 )
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.undecided.lists import UndecidedList, each_bit
@@ -77,7 +76,7 @@ class _Stage:
 
     def text(self) -> tuple[str, list[str]]:
         body = self.body
-        arguments(body, argument_names(self.key), pointers(self.key))
+        signature(self.key).load(body)
         self._at("%t")
         self.list.counted("0")
         body.loop("0", "%sequences", 1, [], self._sequence)
@@ -160,7 +159,7 @@ class _Stage:
     def settled(self) -> tuple[str, list[str]]:
         """`i64 @settled(arguments, t, b, i)`: those of a group that are 0, infinite or NaN, and the other lanes."""
         body = self.body
-        arguments(body, argument_names(self.key), pointers(self.key))
+        signature(self.key).load(body)
         self._at("%t")
         self._of("%b")
         self._begin()

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise.geometry import MapDimension
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONTIGUOUS, PLACE, POSITION
-from anydml.kernels.reduce.key import ReductionKey, argument_names, pointers
+from anydml.kernels.reduce.key import ReductionKey, signature
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.listed import RowList
 from anydml.kernels.reduce.pool import PoolingBody
@@ -43,7 +43,7 @@ def key_across(key: ReductionKey, row: MapDimension, outer: Sequence[MapDimensio
 
 
 def emitted(target: Target, key: ReductionKey, depth: int) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list.
+    """The kernel; arguments: `signature`. It returns 1 where it stopped, or has something on its list.
 
     depth: additions that a term of a sum goes through, at most.
     """
@@ -65,7 +65,7 @@ class _AcrossKernel:
 
     def text(self) -> str:
         body, key = self.body, self.key
-        arguments(body, argument_names(key), pointers(key))
+        signature(key).load(body)
         self.streams.begin()
         start = self.list.begun()
         until = self.list.until(start)

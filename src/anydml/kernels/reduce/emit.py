@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, left_by_first_stage, left_by_second_stage
@@ -17,7 +17,7 @@ from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED
 from anydml.kernels.reduce import softmax
 from anydml.kernels.reduce.far_ties import far_ties
 from anydml.kernels.reduce.joint import JOINT
-from anydml.kernels.reduce.key import ReductionKey, argument_names, pointers, same_along
+from anydml.kernels.reduce.key import ReductionKey, same_along, signature
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.listed import RowList
 from anydml.kernels.reduce.moments import MOMENTS
@@ -32,7 +32,7 @@ FINE = (MOMENTS, JOINT, ELEMENT, SLOPED)  # nodes whose formulas have a stage in
 
 
 def emitted(target: Target, key: ReductionKey) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list."""
+    """The kernel; arguments: `signature`. It returns 1 where it stopped, or has something on its list."""
     return _RowKernel(target, key).text()
 
 
@@ -54,7 +54,7 @@ class _RowKernel:
 
     def text(self) -> str:
         body, key, staging = self.body, self.key, self.staging
-        arguments(body, argument_names(key), pointers(key))
+        signature(key).load(body)
         self.streams.begin()
         zero = body.constant(Kind("i64"), 0)
 

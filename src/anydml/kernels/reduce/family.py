@@ -7,6 +7,7 @@ from itertools import dropwhile, pairwise
 from math import prod
 
 from anydml.fork_safety import guard
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
@@ -21,7 +22,7 @@ from anydml.kernels.match.several import several
 from anydml.kernels.problem import Problem
 from anydml.kernels.reduce import across, emit, softmax, whole
 from anydml.kernels.reduce.joint import JOINT, with_joint
-from anydml.kernels.reduce.key import ReductionKey, same_along
+from anydml.kernels.reduce.key import ReductionKey, row_arguments, same_along, signature
 from anydml.kernels.reduce.layout import shape_of
 from anydml.kernels.reduce.moments import MOMENTS, MOMENTS_OF, with_moments
 from anydml.kernels.reduce.stages import stages
@@ -157,20 +158,15 @@ def _reduced(
         scratch = At("scratch", 8 * size * steps)
         steps += 1
         memory = scratch + 8 * listed
-        numbers: list[At | int] = [scratch, scratch + 8 * STATE_WORDS, memory, room, first, end - first, between, row.size]
-        numbers += [base for base, _ in placed]
-        numbers += row.strides
-        for d in outer:
-            numbers += [d.size, *d.strides]
-        if around:
-            numbers.append(lines)
-        for d in around:
-            numbers += [d.size, *d.strides]
-        staged = memory + 8 * kept
-        for bytes_ in own:
-            numbers += [staged, bytes_]
-            staged += bytes_ * key.together
-        return Step(code, tuple(numbers))
+        lists = Arguments(state=scratch, list=scratch + 8 * STATE_WORDS, memory=memory, room=room)
+        rows_ = Arguments(first=first, rows=end - first, between=between)
+        places = {f"p{k}": base for k, (base, _) in enumerate(placed)}
+        around_ = {name: x for d, dim in enumerate(outer) for name, x in dim.arguments(f"n{d}", f"o{d}").items()}
+        staged, memory = Arguments(), memory + 8 * kept
+        for k, bytes_ in zip(key.staged, own, strict=True):
+            staged |= {f"t{k}": memory, f"w{k}": bytes_}
+            memory += bytes_ * key.together
+        return signature(key).step(code, **lists, **rows_, **places, **around_, **row_arguments(row, around), **staged)
 
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         ends = [*range(first, end, block or count), end]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import arguments, when
+from anydml.kernels.code.emit import when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.reduce.key import ALL, ReductionKey, argument_names, pointers, same_along
+from anydml.kernels.reduce.key import ALL, ReductionKey, same_along, signature
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.undecided.lists import UndecidedList
 
@@ -35,7 +35,7 @@ class UndecidedRow:
     def begin(self) -> None:
         """The row's place, and what is the same along it."""
         body, key, streams = self.body, self.key, self.streams
-        arguments(body, argument_names(key), pointers(key))
+        signature(key).load(body)
         streams.begin()
         self.row.number = body.op("add i64 %r, %first")
         streams.bases = self.row.starts("%r")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import along, arguments, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import along, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.irregular.loops import walk
@@ -19,9 +20,8 @@ from anydml.kernels.undecided.state import COUNT, OWN
 # some are undecided. Further words: a mask of these, the turn, and the group's first line and first element of lines.
 MASK, TURN, LINE, FIRST_ROW = range(OWN, OWN + 4)
 # begun: the sums before the first row that is kept, of the undecided lines; kept: their elements, row by row
-FIRST = ("state", "begun", "kept", "source", "target", "n", "source_step", "target_step")
-NAMES = (*FIRST, "lines", "source_line", "target_line")
-POINTERS = {"state", "begun", "kept", "columns", "source", "target"}
+FIRST = Signature("*state *begun *kept *source *target n source_step target_step")
+STRIDED = FIRST + Signature("lines source_line target_line")
 
 
 def lanes_of(target: Target) -> int:
@@ -84,9 +84,9 @@ class Resumed:
 
 
 def emitted(target: Target, key: ScanKey) -> str:
-    """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
+    """The kernel. Arguments: STRIDED, loops of (source, target) around the lines."""
     body = Body(target)
-    arguments(body, NAMES, POINTERS)
+    STRIDED.load(body)
     items = Resumed(body)
     groups = [group(target, key, lanes) for lanes in (lanes_of(target), 1)]
 
@@ -115,6 +115,6 @@ def emitted(target: Target, key: ScanKey) -> str:
         done, _ = body.loop("0", "%lines", lanes, [], step(lanes))
         body.loop(done, "%lines", 1, [], step(1))
 
-    walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
+    walk(body, body.at("%arguments", 8 * len(STRIDED.names)), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.exact.formats import FLOAT16, FLOAT32, Format
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
@@ -84,12 +85,12 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     sums = staged = 0
     if key is None:
         key = ScanKey(found.data_type, found.product, found.exclusive, beside == (itemsize, itemsize))
-        code = engine.compiled(emit.emitted, target, key)
+        code, signature = engine.compiled(emit.emitted, target, key), emit.STRIDED
     elif layout.lane is None:
-        code = engine.compiled(lines.emitted, target, key, found.backward)
+        code, signature = engine.compiled(lines.emitted, target, key, found.backward), lines.CONTIGUOUS
         staged = 2 * vectors.block(target, key) * itemsize
     else:
-        code = engine.compiled(columns.emitted, target, key)
+        code, signature = engine.compiled(columns.emitted, target, key), columns.SIDE_BY_SIDE
         sums, staged = columns.columns_bytes(target, key, count)
     size = _rounded_up(free + sums + staged)
     pieces = _pieces(found, layout, count, size // 8, machine.threads if prod(found.sizes) >= ALONE else 1)
@@ -97,15 +98,17 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     for piece in pieces:
         state, moved = At("scratch", 8 * piece.words), piece.loops[0].strides
         begins = [at + piece.first * a + piece.line * b for at, a, b in zip(last, moved, beside, strict=True)]
-        numbers: list[At | int] = [state, state + 8 * STATE_WORDS, state + kept]
-        numbers += [At(found.source, begins[0]), At(found.target, begins[1]), n, *along]
+        memory = Arguments(state=state, begun=state + 8 * STATE_WORDS, kept=state + kept)
+        source_, target_ = (At(name, at) for name, at in zip((found.source, found.target), begins, strict=True))
+        values = Arguments(source=source_, target=target_, n=n, source_step=along[0], target_step=along[1])
         if sums:
-            numbers += [piece.width, state + free, state + (free + sums)]
+            more = Arguments(lines=piece.width, columns=state + free, staged=state + (free + sums))
         elif staged:
-            numbers += [state + free]
+            more = Arguments(staged=state + free)
         else:
-            numbers += [piece.width, *beside]
-        steps.append([Step(code, (*numbers, *described(piece.loops, 2)))])
+            more = Arguments(lines=piece.width, source_line=beside[0], target_line=beside[1])
+        step = signature.step(code, **memory, **values, **more)
+        steps.append([step._replace(arguments=(*step.arguments, *described(piece.loops, 2)))])
     lists = UndecidedLists([piece.words for piece in pieces], 0, partial(_resolve, found, layout, pieces, lanes))
     return Lowered(
         target,

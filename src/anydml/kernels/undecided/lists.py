@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import Text, arguments, fold, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, fold, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.undecided.state import COUNT, ENDED, PLACE, ROW
 
 WORD = Kind("i64")
+COUNTERS = Signature("*table count *base")
 
 
 class UndecidedList:
@@ -110,9 +112,9 @@ def each_bit(body: Body, bits: str, do: Callable[[str], None]) -> None:
 
 
 def any_undecided(target: Target) -> str:
-    """A kernel that returns 1 if a counter is not 0; arguments: the table of their offsets, its length, the base address."""
+    """A kernel that returns 1 if a counter is not 0; arguments: COUNTERS, a table of their offsets from the base."""
     text = Text()
-    arguments(text, ("table", "count", "base"), {"table", "base"})
+    COUNTERS.load(text)
 
     def one(i: str, found: list[str]) -> list[str]:
         at = text.load("i64", "%table", text.op(f"mul i64 {i}, 8"))

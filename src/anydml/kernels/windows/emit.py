@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.windows import LENGTH
@@ -18,7 +18,7 @@ from anydml.kernels.windows.columns import ColumnLines
 from anydml.kernels.windows.counts import Range, ranged
 from anydml.kernels.windows.finish import Finish, Met
 from anydml.kernels.windows.finish_bytes import FinishBytes
-from anydml.kernels.windows.key import WindowsKey, argument_names, pointers, present
+from anydml.kernels.windows.key import WindowsKey, present, signature
 from anydml.kernels.windows.kinds import reduction
 from anydml.kernels.windows.lines import Lines
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def emitted(target: Target, key: WindowsKey) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list."""
+    """The kernel; arguments: `signature`. It returns 1 where it stopped, or has something on its list."""
     return _WindowsKernel(target, key).text()
 
 
@@ -45,7 +45,7 @@ class _WindowsKernel:
 
     def text(self) -> str:
         body, key, arg = self.body, self.key, self._argument
-        arguments(body, argument_names(key), pointers(key))
+        signature(key).load(body)
         self.finish.begin()
         if key.down:
             self.columns.begin()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.rounds import in_rounds, shares
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
@@ -23,7 +24,7 @@ from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import NumberedElements, in_order
 from anydml.kernels.undecided.state import STATE_WORDS, UndecidedLists, state_and_list
 from anydml.kernels.windows import emit, narrow, whole
-from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, argument_names, raw
+from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, raw, signature
 from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
 from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
@@ -115,14 +116,14 @@ def _lowered_lines(
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
     threads = min(threads if work >= ALONE else 1, count)
     most = max(1, BUDGET // _cost(w, layout))
-    strides = sizes_and_strides(w, tensors, layout, key)
+    strides, arguments = sizes_and_strides(w, tensors, layout, key), signature(key)
 
     def pieces(first: int, end: int) -> list[list[Step]]:
         found = []
         for k, (begin, behind) in enumerate(shares(first, end, threads)):
             given = {**memory.arguments(At("scratch", memory.size * k)), **strides}
             given |= {"first": begin, "rows": behind - begin, "room": memory.room, "budget": most, "rule": RULE}
-            found.append([Step(code, tuple(given[name] for name in argument_names(key)))])
+            found.append([arguments.step(code, **{name: given[name] for name in arguments.names})])
         return found
 
     starts = [memory.size // 8 * k for k in range(threads)]
@@ -211,16 +212,17 @@ def _lowered_images(
         code = engine.compiled(whole.emitted, target, key, together)
     room = 2 * together + LISTED if key.listed else 0
     words = state_and_list(2 * (room + 1))
+    arguments = whole.signature(key)
+    fixed = Arguments(n=images.size, terms=images.size.bit_length(), x=At(w.source), y=At(w.output))
+    fixed |= {"px": images.source * size, "py": images.output * size}
+    fixed |= {"rule": RULE} if key.between else {f"g{q}": At(p.name) for q, p in enumerate(w.parameters) if p is not None}
 
     def pieces(first: int, end: int) -> list[list[Step]]:
         found = []
         for k, (begin, behind) in enumerate(shares(first, end, threads)):
             state = At("scratch", 8 * words * k)
-            numbers: tuple[At | int, ...] = (room, begin, behind - begin, images.size, images.size.bit_length())
-            strides = images.source * size, images.output * size
-            rule = (RULE,) if key.between else tuple(At(p.name) for p in w.parameters if p is not None)
-            numbers = (*numbers, At(w.source), At(w.output), *strides, *rule)
-            found.append([Step(code, (state, state + 8 * STATE_WORDS, *numbers))])
+            lists = Arguments(state=state, list=state + 8 * STATE_WORDS, room=room, first=begin, rows=behind - begin)
+            found.append([arguments.step(code, **lists, **fixed)])
         return found
 
     most = max(together, BUDGET // images.size) * threads
@@ -266,7 +268,7 @@ def _lowered_narrow(w: WindowReduction, tiles: narrow.Narrow, data_type: DataTyp
         code = engine.compiled(narrow.emitted, target, key, tiles.lines, tiles.across, tiles.width)
     pieces: list[list[Step]] = []
     for first, end in pairwise(lines * k // shares * tiles.width for k in range(shares + 1)):
-        pieces.append([Step(code, (first, end - first, At(w.source), At(w.output)))])
+        pieces.append([narrow.NARROW.step(code, first=first, count=end - first, x=At(w.source), y=At(w.output))])
     return Lowered(target, [Rounds([pieces])], short=work < SHORT)
 
 

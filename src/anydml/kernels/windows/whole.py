@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -20,19 +21,19 @@ from anydml.kernels.windows.kinds import OfBytes, reduction
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
-NAMES = ("state", "list", "room", "first", "rows", "n", "terms", "x", "y", "px", "py")
 SINGLE = Kind("double", 1)
 Parts = list[Value]
 Merge = Callable[[Parts, Parts], Parts]
 
 
-def argument_names(key: WindowsKey) -> tuple[str, ...]:
-    """The arguments of the kernel, in order."""
-    return (*NAMES, *(["rule"] if key.between else []), *(f"g{q}" for q in present(key)))
+def signature(key: WindowsKey) -> Signature:
+    """The arguments of the kernel. px, py: bytes from one image of the input and of the output to the next."""
+    more = [*(["*rule"] if key.between else []), *(f"*g{q}" for q in present(key))]
+    return Signature(" ".join(["*state *list room first rows n terms *x *y px py", *more]))
 
 
 def emitted(target: Target, key: WindowsKey, together: int) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 where it stopped, or has something on its list.
+    """The kernel; arguments: `signature`. It returns 1 where it stopped, or has something on its list.
 
     together: images, at most so many as there are, and as a vector has lanes; a power of two.
     """
@@ -54,7 +55,7 @@ class _WholeImagesKernel:
 
     def text(self) -> str:
         body, together = self.body, self.together
-        arguments(body, argument_names(self.key), {"state", "list", "x", "y", *argument_names(self.key)[len(NAMES) :]})
+        signature(self.key).load(body)
         if isinstance(self.kind, OfBytes):
             self.kind.between.begin()
         groups = body.op(f"udiv i64 {(self._argument('rows') + (together - 1)).name}, {together}")

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from anydml.fork_safety import guard
-from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.floats import tuning
@@ -25,7 +25,7 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
-from anydml.kernels.undecided.lists import any_undecided
+from anydml.kernels.undecided.lists import COUNTERS, any_undecided
 from anydml.kernels.undecided.places import Bitmap, NumberedElements, Places, of_bitmaps
 from anydml.tensor import DataType, TensorFlags
 
@@ -84,7 +84,8 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         work += prod(made.batches) * made.rows * made.columns * made.terms
     counters = np.array([at.offset for plan in plans for at in plan.undecided_counts], np.int64)
     with guard:
-        ending = Step(engine.compiled(any_undecided, target), (memory.constants.add(counters), len(counters), At("scratch")))
+        table = memory.constants.add(counters)
+        ending = COUNTERS.step(engine.compiled(any_undecided, target), table=table, count=len(counters), base=At("scratch"))
     phases = [phase for plan in plans for phase in plan.phases]
     return Lowered(
         target,
