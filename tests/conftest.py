@@ -26,6 +26,7 @@ from anydml.devices import link
 from anydml.kernels.code import detect, engine, llvm, targets
 from anydml.kernels.code.llvm import unavailable
 from anydml.kernels.code.targets import Target
+from anydml.kernels.match.rows import Rows
 from anydml.kernels.reduce import undecided
 from every_kernel import CallsOf, Compared, Kernel, Ran
 from tuned import tuned
@@ -214,14 +215,14 @@ def own_code(monkeypatch: pytest.MonkeyPatch) -> None:
 def left(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A list with the number of elements that Python decided in each call of a kernel of rows."""
     counts: list[int] = []
-    coordinates = undecided._coordinates
+    numbers = undecided._numbers
 
-    def counting(*args: Any) -> list[tuple[int, ...]]:
-        found = list(coordinates(*args))
+    def counting(r: Rows, entries: NDArray[np.int64]) -> NDArray[np.int64]:
+        found = numbers(r, entries)
         counts.append(len(found))
         return found
 
-    monkeypatch.setattr(undecided, "_coordinates", counting)
+    monkeypatch.setattr(undecided, "_numbers", counting)
     return counts
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import hostile_data
 from agreement import expected
 from anydml import DataType, Device, TensorDesc, operators
-from anydml.kernels.contract.floats import undecided
+from anydml.kernels.undecided import places
 from anydml.schema.operator import Desc
 from guard_pages import place
 
@@ -270,13 +270,13 @@ def run(desc: Desc, rng: Rng, device: Device, kinds: Sequence[str] = hostile_dat
 def left_undecided(patch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """A list with the number of elements that Python decides in each call of an operator that is compiled within."""
     counts: list[int] = []
-    decide = undecided._decide
+    decide = places._decide
 
-    def counting(undecided: Any, name: str, decision: Any, scratch: Any, arrays: Mapping[str, Any]) -> None:
-        words = [scratch[found.bits : found.bits + found.words].view(np.uint8) for found in undecided]
+    def counting(bitmaps: Sequence[places.Bitmap], scratch: Any, arrays: Mapping[str, Any]) -> None:
+        words = [scratch[found.first : found.first + found.words].view(np.uint8) for found in bitmaps]
         counts.append(sum(int(np.unpackbits(w).sum()) for w in words))
-        decide(undecided, name, decision, scratch, arrays)
+        decide(bitmaps, scratch, arrays)
 
     with patch.context() as within:
-        within.setattr(undecided, "_decide", counting)
+        within.setattr(places, "_decide", counting)
         yield counts

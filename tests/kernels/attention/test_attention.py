@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import hostile_data
 import oracle
 from agreement import bits
 from anydml import TensorDesc, operators
-from anydml.kernels.attention import finer, layout, undecided, weights
+from anydml.kernels.attention import finer, layout, weights
 from anydml.kernels.attention.function import Function
 from anydml.kernels.attention.key import LEFT, AttentionKey
 from anydml.kernels.code import llvm
@@ -24,6 +25,7 @@ from anydml.kernels.evaluate.evaluator import evaluators
 from anydml.kernels.match.attention import attention
 from anydml.kernels.numbers.functions import doubled
 from anydml.kernels.reference import evaluated
+from anydml.kernels.undecided import places
 from anydml.schema.expression import Max, Sum, Tensor, each, equal, exp, negation
 from anydml.schema.operator import Desc
 from anydml.schema.statement import nest, stated
@@ -223,14 +225,14 @@ def test_any_layout_and_no_byte_beside_it() -> None:
 def left(monkeypatch: pytest.MonkeyPatch, own_code: None) -> list[int]:
     """The number of elements that each call leaves to the reference."""
     found: list[int] = []
-    real = undecided._decide
+    real = places._decide
 
-    def counting(bits: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
-        first, words = bits.place // 8, bits.rows * bits.row // 8
-        found.append(int(np.unpackbits(scratch[first : first + words].view(np.uint8)).sum()))
-        real(bits, decision, scratch, arrays)
+    def counting(bitmaps: Sequence[places.Bitmap], scratch: NDArray[np.int64], arrays: Any) -> None:
+        (bits,) = bitmaps
+        found.append(int(np.unpackbits(scratch[bits.first : bits.first + bits.words].view(np.uint8)).sum()))
+        real(bitmaps, scratch, arrays)
 
-    monkeypatch.setattr(undecided, "_decide", counting)
+    monkeypatch.setattr(places, "_decide", counting)
     return found
 
 
@@ -390,12 +392,12 @@ def test_queries_that_are_the_same_are_weighed_once(form: str, monkeypatch: pyte
         f.store("i64", f.plus(f.load("i64", state, LEFT), 1), state, LEFT)
         return f
 
-    def noted(bits: undecided.AttentionBits, decision: Any, scratch: NDArray[np.int64], arrays: Any) -> None:
+    def noted(bitmaps: object, scratch: NDArray[np.int64], arrays: object) -> None:
         counts.append(int(scratch[LEFT // 8]))
 
     monkeypatch.setattr(weights, "LINEAR", -1.0)
     monkeypatch.setattr(finer, "sums_of_products", counted)
-    monkeypatch.setattr(undecided, "_decide", noted)
+    monkeypatch.setattr(places, "_decide", noted)
     for mask in ("NONE", "KEY_SEQUENCE_END_START"):
         counts.clear()
         found = made(np.random.default_rng(1), form, mask, batch=1, queries=8, heads=1, groups=1)

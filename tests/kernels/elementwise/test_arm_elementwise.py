@@ -20,10 +20,11 @@ from agreement import bits_of
 from anydml import TensorDesc, check
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import ARM
-from anydml.kernels.elementwise import family, undecided
+from anydml.kernels.elementwise import family
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.problem import problem_of
 from anydml.kernels.reference import evaluated
+from anydml.kernels.undecided.state import COUNT, STATE_WORDS
 from anydml.schema.field import INPUT
 from anydml.schema.operator import Desc
 from emulated import Bytes, Case, Open, Recorder, steps_of
@@ -79,8 +80,8 @@ def judged(
     left_undecided = np.zeros(t.sizes, bool)
     if pieces:
         for piece in written["scratch"].view(np.int64).reshape(pieces, -1):
-            count = int(piece[2])
-            entries = piece[undecided.STATE_WORDS :][: count * (1 + len(inputs))].reshape(count, 1 + len(inputs))[:, 1:]
+            count = int(piece[COUNT])
+            entries = piece[STATE_WORDS:][: count * (1 + len(inputs))].reshape(count, 1 + len(inputs))[:, 1:]
             for entry in entries:
                 alike = np.ones(t.sizes, bool)
                 for x, word in zip(inputs, entry, strict=True):

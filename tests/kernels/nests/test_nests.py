@@ -20,9 +20,10 @@ from anydml.devices.link import link
 from anydml.kernels.code import engine, targets
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
-from anydml.kernels.nests import emit, family, undecided
+from anydml.kernels.nests import emit, family
 from anydml.kernels.problem import Problem, problem_of
 from anydml.kernels.reduce import family as rows
+from anydml.kernels.undecided import state
 from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index
 from anydml.schema.node import number
@@ -105,7 +106,7 @@ def test_all_threads_give_the_same_bits_where_many_elements_are_open(
     """An image of large and small magnitudes, whose sums are undecided, with lists that are soon full."""
     monkeypatch.setattr(family, "ROOM", 4)
     monkeypatch.setattr(family, "ALONE", 1)
-    decided = calls_of(undecided, "_decide")
+    decided = calls_of(state, "_in_phases")
     rng = np.random.default_rng(0)
     x = np.where(rng.random((2, 1, 9, 11)) < 0.5, np.float32(1 + 2**-23), np.float32(2.0**-60)).astype(np.float32)
     desc = resized(x, 2.0)
@@ -126,7 +127,7 @@ def test_a_long_call_is_taken_up_where_it_paused(monkeypatch: pytest.MonkeyPatch
 
 def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf) -> None:
     """The number of rows between pauses follows from the turns of loops, whose ends are known in the call only."""
-    pauses = calls_of(undecided, "_decide")
+    pauses = calls_of(state, "_in_phases")
     monkeypatch.setattr(family, "BUDGET", 4000)
     x = np.random.default_rng(3).standard_normal((1, 40, 5, 5)).astype(np.float32)
     t, counts = TensorDesc.of(x), []
@@ -148,7 +149,7 @@ def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, calls_of
 @pytest.mark.parametrize("threads", [1, 2])
 def test_calls_pause_within_a_row(monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf, isa: str, threads: int) -> None:
     """Elements with many terms: one vector of them is computed, and the next call continues after it."""
-    pauses = calls_of(undecided, "_decide")
+    pauses = calls_of(state, "_in_phases")
     monkeypatch.setattr(family, "BUDGET", 100)
     monkeypatch.setattr(family, "ALONE", 1)
     monkeypatch.setattr(rows, "LONGEST", 4)  # longer sums belong to other families
@@ -192,7 +193,7 @@ def test_what_is_divided_by_a_power_beyond_float64(isa: str, bias: float, beta: 
 
 def test_ties_of_bytes_are_decided_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights in twelfths: about every seventh output is exactly halfway between integers."""
-    monkeypatch.setattr(undecided, "_decide", lambda *_: pytest.fail("an element was left open"))
+    monkeypatch.setattr(state, "_in_phases", lambda *_: pytest.fail("an element was left open"))
     x = np.random.default_rng(2).integers(0, 256, (1, 1, 12, 12)).astype(np.uint8)
     desc = resized(x, 6.0)
     np.testing.assert_array_equal(run(desc, x), expected(desc, {"input_tensor": x})["output_tensor"])

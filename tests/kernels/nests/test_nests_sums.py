@@ -13,7 +13,8 @@ import anydml as dml
 from agreement import SOAK, expected
 from anydml import TensorDesc, operators
 from anydml.kernels.code import engine, frames, targets
-from anydml.kernels.nests import emit, family, undecided
+from anydml.kernels.nests import emit, family
+from anydml.kernels.undecided import state
 from every_kernel import CallsOf
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -132,7 +133,7 @@ def test_columns_that_lie_further_apart_than_was_expected(monkeypatch: pytest.Mo
 
 def test_no_element_of_rows_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """About every sixteenth sum is halfway between two floats, and known to be."""
-    monkeypatch.setattr(undecided, "_decide", lambda *_: pytest.fail("an element was left open"))
+    monkeypatch.setattr(state, "_in_phases", lambda *_: pytest.fail("an element was left open"))
     rng = np.random.default_rng(5)
     for kind in ("near", "whole"):
         x = elements(kind, (2, 12, 30), "float32", rng)
@@ -203,7 +204,7 @@ def test_listed_terms_are_added_up_exactly(isa: str, kind: str, shapes: list[Any
 
 def test_open_elements_are_decided_of_what_is_there_now(calls_of: CallsOf) -> None:
     """The functions that decide them are made once, and do not keep arrays of an earlier call."""
-    decided = calls_of(undecided, "_decide")
+    decided = calls_of(state, "_in_phases")
     rng = np.random.default_rng(6)
     x = np.empty((1, 1, 5, 7), np.float32)
     desc, output = resized(x, (1.0, 1.0, 2.0, 2.0)), np.empty((1, 1, 10, 14), np.float32)

@@ -22,7 +22,7 @@ from anydml.kernels.match.states import Before, Scaled
 from anydml.kernels.match.stepped import SteppedElement
 from anydml.kernels.problem import problem_of
 from anydml.kernels.recurrence import family
-from anydml.kernels.recurrence.key import argument_names
+from anydml.kernels.recurrence.key import signature
 from anydml.kernels.recurrence.plan import Planner
 from anydml.schema.check import check
 from anydml.schema.statement import meaning
@@ -54,7 +54,7 @@ class Step:
         self.sequences, self.units = found.sizes[2:]
         self.planner = Planner(found, 0, range(self.sequences), checked.tensors, target, Scratch("scratch"), At("constants"))
         undecided = self.planner.piece().undecided
-        self.numbers: dict[str, Any] = dict(zip(argument_names(undecided.key), undecided.arguments, strict=True))
+        self.numbers: dict[str, Any] = dict(zip(signature(undecided.key).names, undecided.arguments, strict=True))
         made = family.lower(problem_of(checked), Machine(isa, 1))
         assert isinstance(made, Lowered)
         memory = np.zeros(made.scratch + 128, np.uint8)

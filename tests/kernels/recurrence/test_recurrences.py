@@ -25,6 +25,7 @@ from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.problem import Problem
 from anydml.kernels.recurrence import finer, plan
 from anydml.kernels.recurrence.undecided import Deciding
+from anydml.kernels.undecided.state import UndecidedLists
 from anydml.schema.check import check
 from anydml.schema.expression import Indices, Sum, Tensor, each, select, tanh
 from anydml.schema.node import number
@@ -273,15 +274,15 @@ def test_a_call_that_was_broken_off_begins_anew(monkeypatch: pytest.MonkeyPatch)
     first = {field: bits(x).copy() for field, x in outputs.items()}
     monkeypatch.setattr(plan, "MOST", 1)  # stops after every operation
     stopping = dml.Device("cpu").compile(desc).bind(**inputs, **outputs)
-    decide, calls = Deciding.__call__, []
+    decide, calls = UndecidedLists.decide, []
 
-    def broken(self: Deciding, *arguments: Any) -> None:
+    def broken(self: UndecidedLists, *arguments: Any) -> None:
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
         decide(self, *arguments)
 
-    monkeypatch.setattr(Deciding, "__call__", broken)
+    monkeypatch.setattr(UndecidedLists, "decide", broken)
     with pytest.raises(KeyboardInterrupt):
         stopping.execute()
     for x in outputs.values():

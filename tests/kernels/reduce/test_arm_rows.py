@@ -23,8 +23,8 @@ from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.problem import problem_of
 from anydml.kernels.reduce import family
 from anydml.kernels.reduce.key import ALL
-from anydml.kernels.reduce.undecided import STATE_WORDS
 from anydml.kernels.reference import evaluated
+from anydml.kernels.undecided.state import COUNT, STATE_WORDS
 from anydml.schema.operator import Desc
 from emulated import Bytes, Case, Open, Recorder, steps_of
 from every_kernel import SOAK
@@ -61,7 +61,7 @@ def judged(
     """Assert that the output is exact after listed elements have been decided, as after any call."""
     t: TensorDesc = desc.output_tensor
     got, scratch = written["output_tensor"].copy(), written["scratch"].view(np.int64)
-    count = int(scratch[2])
+    count = int(scratch[COUNT])
     assert status == (1 if count else 0)
     places = scratch[STATE_WORDS : STATE_WORDS + 2 * count].reshape(count, 2)[:, 1]
     whole = math.prod(t.sizes[a] for a in desc.axes)

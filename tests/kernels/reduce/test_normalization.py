@@ -341,13 +341,13 @@ def test_a_map_by_lines_goes_on_where_its_list_was_full(past_cache: bool, monkey
     inputs |= {name: rng.random(channel.sizes, np.float32) + np.float32(0.5) for name in given}
     wanted = on_cpu(desc, "elementwise:compiled", inputs)
     stops: list[int] = []
-    decide = UndecidedElements.decide
+    resolve = UndecidedElements._resolve
 
     def counting(*arguments: Any) -> None:
         stops.append(1)
-        decide(*arguments)
+        resolve(*arguments)
 
-    monkeypatch.setattr(UndecidedElements, "decide", counting)
+    monkeypatch.setattr(UndecidedElements, "_resolve", counting)
     monkeypatch.setattr(standardised, "ROUNDED", 2.0**-26)
     for name, value in dict(ROOM=2, STREAM=0 if past_cache else 1 << 60, LONG_ROW=1).items():
         monkeypatch.setattr(elementwise, name, value)

@@ -16,6 +16,7 @@ from anydml import DataType, TensorDesc, operators
 from anydml.exact.formats import FLOAT16, FLOAT32
 from anydml.kernels.code import targets
 from anydml.kernels.scan import emit, exact, family
+from anydml.kernels.undecided.state import UndecidedLists
 from every_kernel import CallsOf
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -50,7 +51,7 @@ def placed(t: TensorDesc, *, at_end: bool) -> tuple[Array, NDArray[np.uint8]]:
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("isa", ISAS)
 def test_running_sums_and_products_are_exact(isa: str, name: str, ran: Any, calls_of: CallsOf) -> None:
-    decided = calls_of(family, "_decide")
+    decided = calls_of(family, "_resolve")
     types = ("FLOAT32", "FLOAT32", "FLOAT16", "INT32", "UINT32", "INT64", "UINT64")
     outputs = 0
     for case in range(56 * SOAK):
@@ -79,13 +80,13 @@ def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: A
     """Long lines, contiguous and in several columns, in more than one strip, with elements that are not finite anywhere in some
     of them."""
     begun: list[bool] = []
-    decide = family._decide
+    decide = UndecidedLists.decide
 
-    def counted(found: Any, layout: Any, pieces: Any, lanes: int, scratch: Any, arrays: Any) -> None:
-        begun.extend(bool(scratch[piece.words + emit.ROW]) for piece in pieces)
-        decide(found, layout, pieces, lanes, scratch, arrays)
+    def counted(self: UndecidedLists, scratch: Any, arrays: Any) -> None:
+        begun.extend(bool(scratch[start + emit.FIRST_ROW]) for start in self.starts)
+        decide(self, scratch, arrays)
 
-    monkeypatch.setattr(family, "_decide", counted)
+    monkeypatch.setattr(UndecidedLists, "decide", counted)
     outputs = 0
     undecided = [2.0**100, 2.0**-120, -(2.0**100), -(2.0**-120), 2.0**-149]
     hard = [[1e-30], [1e30, 1.0, -1e30], [np.inf], [-np.inf, np.inf], [np.nan], [3e38, 3e38, -3e38], undecided, undecided]

@@ -22,9 +22,9 @@ from anydml.kernels.code.targets import ARM
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.match.between import quantised_means
 from anydml.kernels.problem import problem_of
+from anydml.kernels.undecided.state import COUNT
 from anydml.kernels.windows import family, quantised
 from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED
-from anydml.kernels.windows.undecided import STATE_WORDS
 from emulated import Bytes, Case, Recorder, steps_of
 from quantised_graphs import problems_of
 from tensors import laid_over
@@ -59,8 +59,7 @@ def judged(
 ) -> None:
     """Assert that the outputs are exact after listed elements have been decided, as after any call."""
     scratch = written["scratch"].view(np.int64)
-    count = int(scratch[2])
-    assert STATE_WORDS > 2
+    count = int(scratch[COUNT])
     if made.decide is None:
         assert status == 0
     else:

@@ -15,8 +15,9 @@ import anydml as dml
 import guard_pages
 from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
+from anydml.kernels.kernel import Arrays
+from anydml.kernels.undecided.places import NumberedElements
 from anydml.kernels.windows import family
-from anydml.kernels.windows.undecided import Order
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -105,13 +106,13 @@ def test_images_whose_means_are_left_open(monkeypatch: pytest.MonkeyPatch) -> No
     x[..., 0, :] = np.array([8, 2.0**-21, 2.0**-75, 2.0**-140])  # eight times 1 + 2^-24 and smaller terms
     x[..., 1, 0] = -(2.0**-110)
     desc = pooling("AVERAGE_POOLING1", F32, x.shape, (2, 4))
-    decided, place = set(), Order.place
+    decided, decide = set[int](), NumberedElements.decide
 
-    def noted(order: Order, number: int, along: int) -> tuple[int, ...]:
-        decided.add(number)
-        return place(order, number, along)
+    def noted(self: NumberedElements, numbers: NDArray[np.int64], arrays: Arrays) -> None:
+        decided.update(numbers.tolist())
+        decide(self, numbers, arrays)
 
-    monkeypatch.setattr(Order, "place", noted)
+    monkeypatch.setattr(NumberedElements, "decide", noted)
     for threads in (1, 2):
         same(desc, {"input_tensor": x}, executed(desc, {"input_tensor": x}, threads=threads))
     assert len(decided) == 80

@@ -10,7 +10,7 @@ from functools import partial
 
 from anydml.kernels.attention import finer, finer_elements, products, results, rows, weights
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.key import ABOUT, LARGEST_KEY, LIST, LOST, AttentionKey
+from anydml.kernels.attention.key import ABOUT, LARGEST_KEY, LOST, AttentionKey
 from anydml.kernels.code.emit import module
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Value
@@ -23,7 +23,7 @@ Emit = Callable[[Target, AttentionKey], Function]
 
 
 def emitted(target: Target, key: AttentionKey) -> str:
-    """The kernel; arguments: `AttentionKey.names`. How many elements it has left undecided is in its state."""
+    """The kernel; arguments: `AttentionKey.signature`. How many elements it has left undecided is in its state."""
     functions: list[Emit] = [
         partial(rows.filled, biased=False),
         partial(rows.filled, biased=True),
@@ -58,7 +58,7 @@ def _main(target: Target, key: AttentionKey) -> Function:
         f.argument(x) for x in ("state", "inner", "parts", "part", "queries", "groups", "together")
     )
     first = f.argument("first")
-    f.store("i64", "0", state, LIST)
+    f.undecided().counted("0")
 
     def item(i: str) -> None:
         number, which = f.over(i, parts), f.op(f"urem i64 {i}, {parts}")
@@ -216,7 +216,7 @@ def _queries(target: Target, key: AttentionKey) -> Function:
         f.call_of("results", f"ptr {row}", f"ptr {weights_}", f"ptr {about_}", f"ptr {out}", f"i64 {j}")
 
     f.each("0", "%count", finish)
-    some = f.op(f"icmp ne i64 {f.load('i64', f.argument('state'), LIST)}, 0")
+    some = f.op(f"icmp ne i64 {f.undecided().count()}, 0")
 
     def again() -> None:
         if not target.exact:

@@ -11,15 +11,15 @@ from anydml.kernels.attention import emit, kept
 from anydml.kernels.attention.key import LEFT, AttentionKey, KeptKey
 from anydml.kernels.attention.layout import AttentionPlan, count, placed, same_type
 from anydml.kernels.attention.layout import kept as kept_placed
-from anydml.kernels.attention.undecided import AttentionBits, deciding
-from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
-from anydml.kernels.contract.floats.family import any_undecided
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.attention import attention
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
+from anydml.kernels.undecided.lists import COUNTERS, any_undecided
+from anydml.kernels.undecided.places import Bitmap, NumberedElements, Places, of_bitmaps
 from anydml.tensor import DataType
 
 MOST = 1 << 20  # keys, and elements of a head; with more, bounds would be too wide to decide anything
@@ -49,7 +49,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     assert isinstance(key, AttentionKey)
     with guard:
         code = engine.compiled(emit.emitted, target, key)
-    phases = [[[Step(code, numbers)] for numbers in pieces] for pieces in plan.phases(key.names)]
+    phases = [[[key.signature.step(code, **values)] for values in pieces] for pieces in plan.phases()]
     for k in found.kept:
         more = kept_placed(k, tensors)
         if isinstance(more, str):
@@ -59,22 +59,26 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         with guard:
             code = engine.compiled(kept.emitted, target, own)
         for first, end in pairwise(batches * i // plan.threads for i in range(plan.threads + 1)):
-            given = {**numbers, "first": first, "end": end}
-            phases[0].append([Step(code, tuple(given[name] for name in own.names))])
+            phases[0].append([own.signature.step(code, **numbers, first=first, end=end)])
     counters = np.array([place + LEFT for place in plan.states()], np.int64)
     with guard:
         ending = engine.compiled(any_undecided, target)
     # the last thing to check: no phase ends the call before the next one
-    phases.append([[Step(ending, (At("constants"), len(counters), At("scratch")))]])
+    phases.append([[COUNTERS.step(ending, table=At("constants"), count=len(counters), base=At("scratch"))]])
     name = found.output.name
-    bits = AttentionBits(found, plan.undecided, plan.undecided_rows, plan.undecided_row)
+    *outer, column = found.variables  # the columns of a row of bits are more
+    sizes = (*(1 if v is None else v.size for v in outer), 8 * plan.undecided_row)
+    steps = [[0 if v is None else x.factors.get(v, 0) for x in found.output.at] for v in (*outer, column)]
+    places = Places(sizes, steps, [x.constant for x in found.output.at])
+    elements = NumberedElements(name, places, Decision(statement[name], data_type, target))
+    bitmap = Bitmap(elements, plan.undecided // 8, plan.undecided_rows * plan.undecided_row // 8)
     return Lowered(
         target,
         [Rounds(phases)],
         scratch=plan.scratch,
         constants=counters.view(np.uint8),
         short=plan.work < SHORT,
-        decide=deciding(bits, Decision(statement[name], data_type, target)),
+        decide=of_bitmaps([bitmap]),
         once=True,
         interruptible=len(phases) > 2,
     )

@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.key import LIST, LOST, AttentionKey
-from anydml.kernels.attention.results import ENTRY
+from anydml.kernels.attention.key import LOST, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.contract.floats.packed import tile
@@ -214,7 +213,7 @@ def refined(target: Target, key: AttentionKey) -> Function:
         return f.combined(found, lambda a, b: a | b).compared("ne", 0).name
 
     def entry(k: str, values: list[Value]) -> list[Value]:
-        at = f.at(f.argument("list"), f.times(k, ENTRY))
+        at = f.undecided().slot(k)
         number, place = (f.load("i64", at, 8 * n) for n in range(2))
         s = f.plus("%s", number)
         end = f.seen(s)
@@ -240,5 +239,5 @@ def refined(target: Target, key: AttentionKey) -> Function:
 
     begun = -1 if key.adds else 0
     starts = [f.constant(Kind("i64"), x) for x in (begun, 0)]
-    f.loop("0", f.load("i64", f.argument("state"), LIST), 1, starts, entry)
+    f.loop("0", f.undecided().count(), 1, starts, entry)
     return f

@@ -14,6 +14,7 @@ from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.numbers.floats.numbers import Number, U, odd_of
 from anydml.kernels.numbers.floats.rounding import stored
 from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
+from anydml.kernels.undecided.lists import each_bit
 
 
 def elements(target: Target, key: AttentionKey) -> Function:
@@ -22,7 +23,7 @@ def elements(target: Target, key: AttentionKey) -> Function:
     Elements that cannot be decided stay in the mask of the list's entry.
     """
     f = Function(target, key, "precise_elements", ["i64 place", "ptr listed", "ptr out"])
-    wide, lanes = f.wide, f.lanes
+    wide = f.wide
     keys, pitch, row = f.argument("keys"), f.argument("column_row"), f.argument("row")
     values_ = f.at(f.argument("value_rows"), "%place")
     heads, tails = f.argument("heads"), f.argument("tails")
@@ -91,16 +92,11 @@ def elements(target: Target, key: AttentionKey) -> Function:
     f.stored(bits[0], line)
 
     def lane(n: str) -> None:
-        bit = f.op(f"and i64 {f.op(f'lshr i64 {made}, {n}')}, 1")
+        column = f.plus(f.over("%place", 8), n)
+        x = f.loaded(f.bits_kind(), f.at(line, f.times(n, f.itemsize)))
+        f.stored(x, f.at("%out", f.times(column, step)))
 
-        def store() -> None:
-            column = f.plus(f.over("%place", 8), n)
-            x = f.loaded(f.bits_kind(), f.at(line, f.times(n, f.itemsize)))
-            f.stored(x, f.at("%out", f.times(column, step)))
-
-        f.when(f.op(f"icmp ne i64 {bit}, 0"), store)
-
-    f.each("0", str(lanes), lane)
+    each_bit(f, made, lane)
     return f
 
 

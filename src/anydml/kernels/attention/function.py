@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from anydml.kernels.attention.key import MEMORY, STRIDES, AttentionKey, KeptKey
+from anydml.kernels.attention.key import ENTRY, STRIDES, AttentionKey, KeptKey
 from anydml.kernels.code.emit import fold, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.numbers import halves
+from anydml.kernels.undecided.lists import UndecidedList
 from anydml.tensor import DataType
 
 DOUBLE, WORD = Kind("double"), Kind("i64")
@@ -21,7 +22,7 @@ class Function(Body):
         super().__init__(target)
         self.key, self.title = key, name
         self.parameters = [p.split()[0] + " %" + p.split()[1] for p in parameters]
-        self.places = {name: 8 * i for i, name in enumerate(key.names)}
+        self.signature = key.signature
         self.lanes = target.vector_bytes // 8
         self.wide = Kind("double", self.lanes)
 
@@ -36,8 +37,12 @@ class Function(Body):
 
     def argument(self, name: str) -> str:
         """One of the kernel's arguments: an address, or a number."""
-        kind = "ptr" if name in STRIDES or name in MEMORY else "i64"
-        return self.op(f"load {kind}, ptr {self.at('%arguments', self.places[name])}, align 8")
+        kind = "ptr" if name in self.signature.pointers else "i64"
+        return self.op(f"load {kind}, ptr {self.at('%arguments', 8 * self.signature.names.index(name))}, align 8")
+
+    def undecided(self) -> UndecidedList:
+        """The list of undecided elements: the number of a query in a block, the place of a vector in its row, and lanes."""
+        return UndecidedList(self, ENTRY, self.argument("state"), self.argument("list"))
 
     def real(self, name: str) -> Value:
         """An argument that is the bits of a float64."""

@@ -15,7 +15,7 @@ from anydml.kernels.numbers.functions.pairs import two_sum
 
 
 def emitted(target: Target, key: KeptKey) -> str:
-    """The kernel; arguments: `KeptKey.names`."""
+    """The kernel; arguments: `KeptKey.signature`."""
     f = Function(target, key, "kernel")
     keys, inner, columns = (f.argument(x) for x in ("keys", "inner", "columns"))
     after = f.argument("later")

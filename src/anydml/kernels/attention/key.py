@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.undecided import state
 from anydml.tensor import DataType
 
 TRUTHS, BELOW, BETWEEN = "truths", "below", "between"
@@ -28,8 +30,10 @@ MEMORY = (
     "value_rows", "largest", "norms", "scores", "added", "sums", "about", "line", "list", "heads", "tails", "losses", "rests",
     "row", "open",
 )  # fmt: skip
-LIST, LOST, LARGEST_KEY = 0, 8, 16  # in the state: elements on the list, rounding errors of biases, the largest norm of a key
-LEFT = 24  # and how many elements were left undecided since the scratch was cleared
+ENTRY = 3  # words of an entry of the list
+# in the state, in bytes: rounding errors of biases, the largest norm of a key, and how many vectors of elements were left
+# undecided since the scratch was cleared
+LOST, LARGEST_KEY, LEFT = (8 * word for word in range(state.OWN, state.OWN + 3))
 ABOUT = 6  # float64 about a query: see `weights`
 SUM, VALUES, OWN, ZERO, NORMS, SIZES = 0, 8, 16, 24, 32, 40
 
@@ -62,9 +66,9 @@ class AttentionKey(NamedTuple):
         return self.has("term") and bool(self.mask)
 
     @property
-    def names(self) -> list[str]:
-        """The arguments of the kernel, in order."""
-        return [*addressed(self.tensors), *COUNTS, *WORK, *MEMORY]
+    def signature(self) -> Signature:
+        """The arguments of the kernel."""
+        return Signature(" ".join([*addressed(self.tensors), *COUNTS, *WORK, *(f"*{name}" for name in MEMORY)]))
 
 
 class KeptKey(NamedTuple):
@@ -78,11 +82,11 @@ class KeptKey(NamedTuple):
         return name in self.tensors
 
     @property
-    def names(self) -> list[str]:
-        """The arguments of the kernel, in order."""
-        return [*addressed(self.tensors), "inner", "keys", "columns", "fixed", "most", "later", "first", "end"]
+    def signature(self) -> Signature:
+        """The arguments of the kernel."""
+        return Signature(" ".join([*addressed(self.tensors), "inner keys columns fixed most later first end"]))
 
 
 def addressed(tensors: tuple[str, ...]) -> list[str]:
-    """For each tensor, the names of its address and of its strides, in bytes."""
-    return [x for name in tensors for x in (name, *(f"{name}_{axis}" for axis in STRIDES[name]))]
+    """For each tensor, its address and its strides, in bytes."""
+    return [x for name in tensors for x in (f"*{name}", *(f"{name}_{axis}" for axis in STRIDES[name]))]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anydml.kernels.attention.key import ABOUT, BELOW, BETWEEN, STRIDES, TRUTHS, AttentionKey, KeptKey
-from anydml.kernels.attention.results import ENTRY
+from anydml.kernels.attention.key import ABOUT, BELOW, BETWEEN, ENTRY, STRIDES, TRUTHS, AttentionKey, KeptKey
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats.packed import tile
@@ -206,7 +206,8 @@ class AttentionPlan:
             state=64, own_query_bias=head, own_key_bias=head, own_value_bias=column, rows=across * lanes * head,
             query_rows=together * head, query_norms=8 * together, panels=key // 8 * head, key_norms=more,
             value_rows=n["keys"] * column, largest=column, norms=column, scores=together * apart, added=more,
-            sums=together * column, about=8 * ABOUT * together, line=column, list=ENTRY * together * (column // (8 * lanes)),
+            sums=together * column, about=8 * ABOUT * together, line=column,
+            list=8 * ENTRY * together * (column // (8 * lanes)),
             heads=more, tails=more, losses=more, rests=more, row=64,
         )  # fmt: skip
         self.own = sum(-(-size // 64) * 64 for size in self.sizes.values())
@@ -214,7 +215,7 @@ class AttentionPlan:
         self.undecided_rows = batches * n["groups"] * n["queries"]
         self.scratch = self.undecided + self.undecided_rows * self.undecided_row
 
-    def phases(self, names: Sequence[str]) -> Iterator[list[tuple[At | int, ...]]]:
+    def phases(self) -> Iterator[list[Arguments]]:
         """The arguments of the pieces of each phase."""
         count = max(1, min(MOST_PHASES, self.work // CUT, self.items // self.threads))
         for begin, stop in pairwise(self.items * k // count for k in range(count + 1)):
@@ -226,15 +227,8 @@ class AttentionPlan:
                 for name, size in self.sizes.items():
                     memory[name] = At("scratch", at)
                     at += -(-size // 64) * 64
-                numbers = {
-                    **self.numbers,
-                    **self.rows,
-                    **memory,
-                    "first": first,
-                    "end": end,
-                    "open": At("scratch", self.undecided),
-                }
-                pieces.append(tuple(numbers[name] for name in names))
+                work = Arguments(first=first, end=end, open=At("scratch", self.undecided))
+                pieces.append({**self.numbers, **self.rows, **memory, **work})
             yield pieces
 
     def states(self) -> list[int]:

@@ -6,17 +6,17 @@ import math
 from dataclasses import replace
 
 from anydml.kernels.attention.function import DOUBLE, Function
-from anydml.kernels.attention.key import LEFT, LIST, NORMS, OWN, SIZES, SUM, VALUES, ZERO, AttentionKey
+from anydml.kernels.attention.key import LEFT, NORMS, OWN, SIZES, SUM, VALUES, ZERO, AttentionKey
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.floats.rounding import between_ends, stored
 from anydml.kernels.numbers.functions.approximate import at_most
+from anydml.kernels.undecided.lists import each_bit
 from anydml.tensor import DataType
 
 LEAST = 2.0**-880  # the error of all weights below 2^-1000 together, as a share of the largest value
-ENTRY = 24  # bytes on the list: the query's number, the place of a vector of columns in bytes, lanes
 
 
 def results(target: Target, key: AttentionKey) -> Function:
@@ -80,15 +80,7 @@ def results(target: Target, key: AttentionKey) -> Function:
         left = f.minus(columns, f.over(i, 8))
         inside = f.splat(f.word(left), lanes).compared("sgt", f.lane_numbers())
         mask = lanes_as_bits(undecided & inside)
-        f.when(f.op(f"icmp ne i64 {mask}, 0"), lambda: note(i, mask))
-
-    def note(i: str, mask: str) -> None:
-        state = f.argument("state")
-        count = f.load("i64", state, LIST)
-        entry = f.at(f.argument("list"), f.times(count, ENTRY))
-        for k, word in enumerate(("%number", i, mask)):
-            f.store("i64", word, entry, 8 * k)
-        f.store("i64", f.plus(count, 1), state, LIST)
+        f.when(f.op(f"icmp ne i64 {mask}, 0"), lambda: f.undecided().append("%number", i, mask))
 
     f.each("0", pitch, group, 8 * lanes)
 
@@ -128,24 +120,23 @@ def mark_undecided(target: Target, key: AttentionKey) -> Function:
     state, row = f.argument("state"), f.argument("open_row")
 
     def entry(k: str) -> None:
-        at = f.at(f.argument("list"), f.times(k, ENTRY))
+        at = f.undecided().slot(k)
         number, place, mask = (f.load("i64", at, 8 * n) for n in range(3))
         bits = f.at("%open", f.times(number, row))
 
         def lane(n: str) -> None:
-            bit = f.op(f"and i64 {f.op(f'lshr i64 {mask}, {n}')}, 1")
             column = f.plus(f.over(place, 8), n)
             to = f.at(bits, f.over(column, 8))
-            moved = f.op(f"shl i64 {bit}, {f.op(f'and i64 {column}, 7')}")
+            moved = f.op(f"shl i64 1, {f.op(f'and i64 {column}, 7')}")
             old = f.loaded(Kind("i8"), to)
             f.stored(old | Value(f, f.op(f"trunc i64 {moved} to i8"), Kind("i8")), to)
 
-        f.each("0", str(f.lanes), lane)
+        each_bit(f, mask, lane)
         some = f.op(f"zext i1 {f.op(f'icmp ne i64 {mask}, 0')} to i64")
         f.store("i64", f.plus(f.load("i64", state, LEFT), some), state, LEFT)
 
-    f.each("0", f.load("i64", state, LIST), entry)
-    f.store("i64", "0", state, LIST)
+    f.each("0", f.undecided().count(), entry)
+    f.undecided().counted("0")
     return f
 
 

@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise import near_zero, settled
 from anydml.kernels.elementwise.estimated import EstimateCode, quantised_sum
-from anydml.kernels.elementwise.key import MapKey, argument_names
+from anydml.kernels.elementwise.key import MapKey, signature
 from anydml.kernels.elementwise.levels import again, bits_as_lanes, called, element, finer_stage, known, lanes_as_bits, slowly
 from anydml.kernels.elementwise.near_zero import NearZero
 from anydml.kernels.elementwise.slow_elements import slow_elements
 from anydml.kernels.elementwise.slow_groups import SlowGroups
 from anydml.kernels.elementwise.streams import CONSTANT, POSITION, Streams, starts
+from anydml.kernels.undecided.lists import UndecidedList, each_bit
 
 MANY = 8  # a group has many undecided lanes if they are more than 1 / MANY of its lanes
 
 
 def emitted(target: Target, key: MapKey) -> str:
-    """The kernel; arguments: `argument_names`. It returns 1 if it stopped early, or if its list is not empty."""
+    """The kernel; arguments: `signature`. It returns 1 if it stopped early, or if its list is not empty."""
     return Kernel(target, key).text()
 
 
@@ -33,14 +34,14 @@ class Kernel:
         self.key, self.count = key, len(key.types)
         self.kinds = [Kind(f"i{t.element_bits}", key.lanes) for t in key.types]
         self.streams = Streams(self.body, self.kinds, key.layouts)
+        self.list = UndecidedList(self.body, self.count)
         self.estimate: EstimateCode | None = None  # of the current row
         slow = slow_elements(self.body, key)
         self.slow = None if slow is None else SlowGroups(self.body, key, slow)
 
     def text(self) -> str:
         body, key = self.body, self.key
-        pointers = {"state", "list", *(f"p{k}" for k, layout in enumerate(key.layouts) if layout != POSITION)}
-        arguments(body, argument_names(key), pointers)
+        signature(key).load(body)
         self.streams.begin()
         if (key.listed and key.levels[1:]) or self.slow is not None:
             self.group = [body.op(f"alloca {kind.text}, align 64") for kind in self.kinds]
@@ -67,17 +68,17 @@ class Kernel:
     def _finer(self) -> str:
         """Decide the elements on the list, and return how many are still on it."""
         body = self.body
-        count = body.load("i64", "%state", 16)
+        count = self.list.count()
         for level in self.key.levels[1:]:
             count = body.op(f"call i64 @{level}(ptr %list, i64 {count})")
         if self.key.levels[1:]:
-            body.store("i64", count, "%state", 16)
+            self.list.counted(count)
         return count
 
     def _listed_rows(self) -> None:
         """Compute rows from where the last call stopped to the end, or until the list is full."""
         body = self.body
-        row, place = body.load("i64", "%state"), body.load("i64", "%state", 8)
+        row, place = self.list.begun(), self.list.place()
 
         def one(r: str, carried: list[Value]) -> list[Value]:
             self._row(r, carried[0].name)
@@ -85,13 +86,7 @@ class Kernel:
 
         body.loop(row, "%rows", 1, [Value(body, place, Kind("i64"))], one)
         self._fence()
-        pending = body.op(f"icmp ne i64 {self._finer()}, 0")
-        # a call that begins behind the end has nothing to do, and leaves its state there
-        over = body.op(f"icmp uge i64 {row}, %rows")
-        end = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
-        body.store("i64", end, "%state")
-        body.store("i64", "0", "%state", 8)
-        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        self.list.end(row, self._finer())
 
     # --- a row ---
 
@@ -173,20 +168,16 @@ class Kernel:
 
     def _stop_if_full(self, i: str) -> None:
         body = self.body
-        count = body.load("i64", "%state", 16)
 
         def stop() -> None:
-            body.store("i64", self.row, "%state")
-            body.store("i64", i, "%state", 8)
             self._fence()
-            body.do("ret i64 1")
-            body.label(body.name("never"))
+            self.list.stop(self.row, i)
 
         def make_room() -> None:
             left = self._finer()
             when(body, body.op(f"icmp ugt i64 {body.op(f'shl i64 {left}, 1')}, %room"), stop)
 
-        when(body, body.op(f"icmp ugt i64 {count}, %room"), make_room)
+        when(body, body.op(f"icmp ugt i64 {self.list.count()}, %room"), make_room)
 
     def _slowly(self, streams: Sequence[Value]) -> Value:
         self._keep(streams)
@@ -318,33 +309,14 @@ class Kernel:
     def _note(self, i: str, bits: str) -> None:
         """Put the undecided lanes on the list: the address of the output, and the bits of every input."""
         body = self.body
-        before, head, after = (body.name(x) for x in ("before", "note", "after"))
-        body.jump(before)
-        body.label(before)
-        count = body.load("i64", "%state", 16)
-        body.branch(body.op(f"icmp ne i64 {bits}, 0"), head, after)
-        body.label(head)
-        left, rest, entry, next_ = (f"%{body.name(x)}" for x in "lrcd")
-        loop_end = body.name("noted")
-        body.do(f"{left} = phi i64 [ {bits}, %{before} ], [ {rest}, %{loop_end} ]")
-        body.do(f"{entry} = phi i64 [ {count}, %{before} ], [ {next_}, %{loop_end} ]")
-        lane = body.call("llvm.cttz.i64", Kind("i64"), f"i64 {left}", "i1 true").name
-        at = body.op(f"add i64 {i}, {lane}")
-        width = 8 * self.count  # an entry: the address, and one word for each input
-        slot = body.at("%list", body.op(f"mul i64 {entry}, {width}"))
-        target = body.op(f"ptrtoint ptr {self.streams.place(self.count - 1, at)} to i64")
-        body.store("i64", target, slot)
-        for k in range(self.count - 1):
-            element = self.kinds[k].element
-            place = self.streams.place(k, at)
-            word = place if self.key.layouts[k] == POSITION else body.load(element, place)
-            if element != "i64":
-                word = body.op(f"zext {element} {word} to i64")
-            body.store("i64", word, slot, 8 + 8 * k)
-        body.do(f"{next_} = add i64 {entry}, 1")
-        body.store("i64", next_, "%state", 16)
-        body.do(f"{rest} = and i64 {left}, {body.op(f'sub i64 {left}, 1')}")
-        body.jump(loop_end)
-        body.label(loop_end)
-        body.branch(body.op(f"icmp ne i64 {rest}, 0"), head, after)
-        body.label(after)
+
+        def put(lane: str) -> None:
+            at = body.op(f"add i64 {i}, {lane}")
+            entry = [body.op(f"ptrtoint ptr {self.streams.place(self.count - 1, at)} to i64")]
+            for k in range(self.count - 1):
+                element, place = self.kinds[k].element, self.streams.place(k, at)
+                word = place if self.key.layouts[k] == POSITION else body.load(element, place)
+                entry.append(word if element == "i64" else body.op(f"zext {element} {word} to i64"))
+            self.list.append(*entry)
+
+        each_bit(body, bits, put)

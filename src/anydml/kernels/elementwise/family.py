@@ -7,6 +7,7 @@ from functools import lru_cache
 from math import prod
 
 from anydml.fork_safety import guard
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import Aligned, At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
@@ -16,16 +17,17 @@ from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.estimated import quantised_sum
 from anydml.kernels.elementwise.geometry import Box, parts, shares
 from anydml.kernels.elementwise.int4 import in_bytes
-from anydml.kernels.elementwise.key import MapKey, argument_names, lanes_in_pairs
+from anydml.kernels.elementwise.key import MapKey, lanes_in_pairs, signature
 from anydml.kernels.elementwise.levels import element, finer_kernel, finer_stage
 from anydml.kernels.elementwise.regrouping import regrouped
 from anydml.kernels.elementwise.runs import Run, TensorStart, in_order
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, STRIDED
-from anydml.kernels.elementwise.undecided import UndecidedElements, words
+from anydml.kernels.elementwise.undecided import UndecidedElements
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Formula, Map, maps
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.problem import Problem
+from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
 from anydml.tensor import DataType
 
 SHORT = 1 << 14  # elements below which other threads can wait
@@ -94,20 +96,18 @@ def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threa
     # an input that many elements share stays in the cache, and does not count
     read = sum(n for n, steps in zip(itemsizes[:-1], strides, strict=False) if 4 * _apart(m.sizes, steps) >= size)
     past_cache = size * (read + itemsize) >= STREAM and 4 * itemsize > read
+    words = state_and_list(room * len(types))
     pieces: list[list[Step]] = []
     for part in cut:
         for share, first, rows in shares(part, threads, lanes):
-            scratch = At("scratch", 8 * words(room, len(m.streams)) * len(pieces))
+            scratch = At("scratch", 8 * words * len(pieces))
             pieces.append(
                 [_step(target, m, types, lanes, levels, listed, share, bases, (first, rows), scratch, room - lanes, past_cache)]
             )
     if not listed:
         return Run([pieces])
-    return Run(
-        [pieces],
-        8 * words(room, len(m.streams)) * len(pieces),
-        UndecidedElements(exact, types, target, len(pieces), room, finer),
-    )
+    starts = range(0, words * len(pieces), words)
+    return Run([pieces], 8 * words * len(pieces), UndecidedElements(exact, types, target, finer).lists(starts))
 
 
 @lru_cache(maxsize=256)
@@ -211,10 +211,10 @@ def _step(
         and lanes * itemsize >= target.vector_bytes
     ):
         streaming = engine.compiled(emitted, target, key._replace(stream=True))
-        aligned = Aligned(streaming, argument_names(key).index(f"p{len(types) - 1}"), itemsize)
-    numbers: list[At | int] = [scratch if listed else 0, scratch + 64 if listed else 0, room, *rows, part.row.size]
-    numbers += [base + offset for base, offset in zip(bases, part.offsets, strict=True)]
-    numbers += part.row.strides
-    for d in part.outer:
-        numbers += [d.size, *d.strides]
-    return Step(code, tuple(numbers), aligned)
+        aligned = Aligned(streaming, signature(key).names.index(f"p{len(types) - 1}"), itemsize)
+    lists = Arguments(state=scratch, list=scratch + 8 * STATE_WORDS) if listed else Arguments(state=0, list=0)
+    sizes = Arguments(room=room, first=rows[0], rows=rows[1], n=part.row.size)
+    places = {f"p{k}": base + offset for k, (base, offset) in enumerate(zip(bases, part.offsets, strict=True))}
+    strides = {f"s{k}": stride for k, stride in enumerate(part.row.strides)}
+    outer = {name: x for d, dim in enumerate(part.outer) for name, x in dim.arguments(f"n{d}", f"o{d}").items()}
+    return signature(key).step(code, **lists, **sizes, **places, **strides, **outer)._replace(aligned=aligned)

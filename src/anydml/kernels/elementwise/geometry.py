@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Arguments
+
 SHORT = 16  # elements of a row below which a longer dimension is preferred
 NEAR = 24 << 10  # bytes that stay in the first-level cache
 TILE = 64  # elements of a row if an input is read across its own rows
@@ -17,6 +19,15 @@ class MapDimension(NamedTuple):
 
     size: int
     strides: tuple[int, ...]
+
+    def arguments(self, size: str, strides: str) -> Arguments:
+        """The arguments of a kernel for this dimension, see `names`."""
+        return {size: self.size, **{f"{strides}_{k}": s for k, s in enumerate(self.strides)}}
+
+
+def names(size: str, strides: str, streams: int) -> list[str]:
+    """The names of a kernel's arguments for a dimension: its size, and the strides of all streams."""
+    return [size, *(f"{strides}_{k}" for k in range(streams))]
 
 
 class Box(NamedTuple):

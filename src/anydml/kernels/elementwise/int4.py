@@ -7,9 +7,10 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
-from anydml.kernels.call.steps import At, Step
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.call.steps import At
 from anydml.kernels.code import engine
-from anydml.kernels.code.emit import arguments, kernel, shuffle
+from anydml.kernels.code.emit import kernel, shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.runs import Run, TensorStart
@@ -19,7 +20,7 @@ from anydml.tensor import DataType, TensorDesc
 BYTES = {DataType.INT4: DataType.INT8, DataType.UINT4: DataType.UINT8}
 APART = 16  # most elements of a tensor's span for each element that it has
 GRAIN = 1 << 14  # least bytes of a thread
-ARGUMENTS = ("from", "to", "first", "end", "count")
+PACKED = Signature("*from *to first end count")
 
 
 class InBytes(NamedTuple):
@@ -76,10 +77,12 @@ def _run(emitter: Callable[[Target], str], target: Target, source: At, to: At, n
     shares = max(1, min(threads, nbytes // GRAIN))
     code = engine.compiled(emitter, target)
     ends = [nbytes * k // shares for k in range(shares + 1)]
-    return Run([[[Step(code, (source, to, first, end, count))] for first, end in pairwise(ends)]])
+    return Run(
+        [[[PACKED.step(code, **{"from": source}, to=to, first=first, end=end, count=count)] for first, end in pairwise(ends)]]
+    )
 
 
-# --- code; arguments: ARGUMENTS, two addresses, the range of packed bytes, and the number of elements in all of them ---
+# --- code; arguments: PACKED, two addresses, the range of packed bytes, and the number of elements in all of them ---
 
 
 def unpacked(target: Target) -> str:
@@ -94,7 +97,7 @@ def unpacked_signed(target: Target) -> str:
 
 def _unpacked(target: Target, *, signed: bool) -> str:
     body = Body(target)
-    arguments(body, ARGUMENTS, {"from", "to"})
+    PACKED.load(body)
 
     def group(kind: Kind) -> Callable[[str, Sequence[Value]], list[Value]]:
         def one(i: str, _: Sequence[Value]) -> list[Value]:
@@ -122,7 +125,7 @@ def _unpacked(target: Target, *, signed: bool) -> str:
 def packed(target: Target) -> str:
     """The kernel that packs the low halves of two bytes into one byte; a half without an element is 0."""
     body = Body(target)
-    arguments(body, ARGUMENTS, {"from", "to"})
+    PACKED.load(body)
     lanes = target.vector_bytes
     wide = Kind("i8", 2 * lanes)
 

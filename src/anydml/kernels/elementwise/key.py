@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.targets import Target
+from anydml.kernels.elementwise.geometry import names
+from anydml.kernels.elementwise.streams import POSITION
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
-
-STATE = ("row", "place", "count")  # int64 each: where a kernel that stopped goes on, and how many elements are on its list
 
 
 class MapKey(NamedTuple):
@@ -35,12 +37,13 @@ def lanes_in_pairs(target: Target) -> int:
     return target.vector_bytes
 
 
-def argument_names(key: MapKey) -> list[str]:
-    """The arguments of the kernel, in order."""
+@lru_cache(maxsize=256)
+def signature(key: MapKey) -> Signature:
+    """The arguments of the kernel. p: where streams begin; s: from one element of a row to the next."""
     count = len(key.types)
-    found = ["state", "list", "room", "first", "rows", "n"]
-    found += [f"p{k}" for k in range(count)]
+    found = ["*state", "*list", "room", "first", "rows", "n"]
+    found += [f"p{k}" if layout == POSITION else f"*p{k}" for k, layout in enumerate(key.layouts)]
     found += [f"s{k}" for k in range(count)]
     for d in range(key.outer):
-        found += [f"n{d}", *(f"o{d}_{k}" for k in range(count))]
-    return found
+        found += names(f"n{d}", f"o{d}", count)
+    return Signature(" ".join(found))

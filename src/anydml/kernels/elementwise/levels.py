@@ -16,6 +16,7 @@ from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.line_walk import LineWalk
 from anydml.kernels.numbers.floats.rounding import between_ends
 from anydml.kernels.numbers.halves import narrowed
+from anydml.kernels.undecided.lists import UndecidedList
 from anydml.tensor import DataType
 
 REMAINDERS = ("fmod", "floor_mod")  # functions with finer stages of their own
@@ -187,8 +188,8 @@ def finer_stage(target: Target, key: MapKey, level: str) -> tuple[str, list[str]
     """`i64 @level(ptr list, i64 count)`: decide listed elements, keep the others on the list, and say how many these are."""
     body = Body(target)
     count = len(key.types)
-    # two registers of float64
-    lanes, width = min(key.lanes, target.vector_bytes // 4), 8 * count
+    lanes = min(key.lanes, target.vector_bytes // 4)  # two registers of float64
+    list_ = UndecidedList(body, count)
     key = key._replace(lanes=lanes)
     kinds = [Kind(f"i{t.element_bits}", lanes) for t in key.types]
     spares = [body.op(f"alloca {kind.text}, align 64") for kind in kinds]
@@ -202,7 +203,7 @@ def finer_stage(target: Target, key: MapKey, level: str) -> tuple[str, list[str]
             at = body.op(f"add i64 {e}, {lane}")
             inside = body.op(f"icmp ult i64 {at}, {last}")
             at = body.op(f"select i1 {inside}, i64 {at}, i64 {last}")
-            slot = body.at("%list", body.op(f"mul i64 {at}, {width}"))
+            slot = list_.slot(at)
             for k, kind in enumerate(kinds[:-1]):
                 word = body.loaded(Kind("i64"), slot, 8 + 8 * k)
                 streams[k] = streams[k].replaced(lane, word.converted("trunc", Kind(kind.element)))
@@ -220,20 +221,13 @@ def finer_stage(target: Target, key: MapKey, level: str) -> tuple[str, list[str]
         take = body.op(f"select i1 {body.op(f'icmp ult i64 {left}, {lanes}')}, i64 {left}, i64 {lanes}")
 
         def one(lane: str, kept: list[Value]) -> list[Value]:
-            slot = body.at("%list", body.op(f"mul i64 {body.op(f'add i64 {e}, {lane}')}, {width}"))
+            slot = list_.slot(body.op(f"add i64 {e}, {lane}"))
             bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-            # the next entry overwrites one that is decided
-            to = body.at("%list", body.op(f"mul i64 {kept[0].name}, {width}"))
             address = body.load("ptr", slot)
             size = kinds[-1].bits // 8
             element_ = body.loaded(Kind(kinds[-1].element), body.at(spare, body.op(f"mul i64 {lane}, {size}")))
-
-            def store() -> None:
-                body.stored(element_, address)
-
-            when(body, body.op(f"icmp eq i64 {bit}, 0"), store)
-            for word in range(count):
-                body.store("i64", body.load("i64", slot, 8 * word), to, 8 * word)
+            when(body, body.op(f"icmp eq i64 {bit}, 0"), lambda: body.stored(element_, address))
+            list_.kept(slot, kept[0].name)
             return [kept[0] + Value(body, bit, Kind("i64"))]
 
         _, kept = body.loop("0", take, 1, carried, one)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,56 +16,36 @@ from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.evaluate.tally import TALLY
-from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.maps import Formula, over_streams
 from anydml.kernels.undecided.decision import Decision
+from anydml.kernels.undecided.state import UndecidedLists
 from anydml.schema.expression import Tensor, each
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
 LONGEST_LIST = 1 << 30
-STATE_WORDS = 8  # of each piece: key.STATE, in a cache line of its own
-
-
-def words(room: int, inputs: int) -> int:
-    """Words of a piece's state and of its list, which has room for so many elements."""
-    return STATE_WORDS + room * (inputs + 1)
 
 
 class UndecidedElements(NamedTuple):
     """The elements that a map's kernels leave undecided, and the means to decide them.
 
-    formula: of the elements; types: of its inputs and of the output. pieces: of the scratch, each with room for so many
-    elements. finer: compiles a kernel that decides most elements of a list (`levels.FINER`), if there is one.
+    formula: of the elements; types: of its inputs and of the output. finer: compiles a kernel that decides most elements of a
+    list (`levels.FINER`), if there is one. An entry of a list is the address of an element, and the bits of its inputs.
     """
 
     formula: Formula
     types: tuple[DataType, ...]
     target: Target
-    pieces: int
-    room: int
     finer: Callable[[], engine.Code] | None
 
-    def _pieces(self, scratch: NDArray[np.int64]) -> NDArray[np.int64]:
-        size = words(self.room, len(self.types) - 1)
-        return scratch[: self.pieces * size].reshape(self.pieces, size)
+    def lists(self, starts: Sequence[int]) -> UndecidedLists:
+        """The lists of pieces, which begin at these words of the scratch."""
+        return UndecidedLists(starts, len(self.types), self._resolve)
 
-    def begun(self, scratch: NDArray[np.int64]) -> bool:
-        """Whether a piece has stopped, in this call or in one that it resumes: then the run's steps have begun."""
-        return bool(self._pieces(scratch)[:, :3].any())
-
-    def decide(self, scratch: NDArray[np.int64], _: Arrays) -> None:
-        """Decide the elements on the lists of all pieces, after one has stopped, and empty the lists."""
-        for piece in self._pieces(scratch):
-            row, place, count = (int(x) for x in piece[:3])
-            if count:
-                count = self._finer(piece[STATE_WORDS:], count)
-                entries = piece[STATE_WORDS : STATE_WORDS + count * len(self.types)].reshape(count, len(self.types))
-                if count:
-                    _store(entries[:, 0], exactly(self.formula, self.types, self.target, entries[:, 1:]))
-                piece[2] = 0
-            elif row == place == 0:
-                piece[0] = np.iinfo(np.int64).max  # it has ended, and is not begun again
+    def _resolve(self, _: int, entries: NDArray[np.int64], scratch: object, arrays: object) -> None:
+        left = entries[: self._finer(entries, len(entries))]
+        if len(left):
+            _store(left[:, 0], exactly(self.formula, self.types, self.target, left[:, 1:]))
 
     def _finer(self, entries: NDArray[np.int64], count: int) -> int:
         """Decide elements in machine code, and return how many are left."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from anydml.kernels.code.emit import along, arguments, kernel, when
+from anydml.kernels.code.emit import along, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Value, left_by_first_stage, left_by_second_stage
+from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.nests.elements import NestElements
 from anydml.kernels.nests.frame import Frame
 from anydml.kernels.nests.items import WORD, Index, Item
-from anydml.kernels.nests.key import DONE, NestKey
+from anydml.kernels.nests.key import NestKey
 from anydml.kernels.nests.lists import Lists, Unlisted
 from anydml.kernels.nests.loops import reduced
 from anydml.kernels.nests.ranges import Ranges
@@ -19,11 +20,12 @@ from anydml.kernels.nests.tables import Tables
 from anydml.kernels.nests.walk import NestWalk
 from anydml.kernels.numbers.lanes import either, in_lanes
 from anydml.kernels.numbers.measured.real import Real
+from anydml.kernels.undecided.lists import UndecidedList, each_bit
+from anydml.kernels.undecided.state import ENDED
 
-# A frame larger than a page has to be probed; on Windows, a function does this that is not available here.
-FRAME = 4096 - 256  # bytes of the stack, a page less the saved registers
-LONG = 20000  # elements of all vectors that instructions make; code with more was found to need a larger frame
-POINTERS = {"state", "list", "memory", "rowsums"}
+# A larger frame than a page would have to be probed, on Windows by a function that is not there.
+FRAME = 4096 - 256  # bytes of the stack, less those of registers that are saved
+LONG = 20000  # elements of vectors that instructions make, from which on the code takes a larger frame, as experience has it
 
 
 def emitted(target: Target, key: NestKey) -> str:
@@ -80,37 +82,30 @@ class _NestKernel(Frame):
         self.sums = None if key.separable is None else RowSums(body, key, walk, lanes, key.separable)
         self.lists = None if key.weighted is None else Lists(body, key, walk, lanes, key.weighted)
         self.elements = NestElements(body, key, walk, lanes)
+        self.list = UndecidedList(body, 1 + len(key.kept))
         self.width = f"%size{key.lane}"
 
     def text(self) -> str:
         body, key, walk = self.body, self.key, self.walk
-        pointers = {name for name in key.arguments if name in POINTERS or name.startswith(("tensor", "range", "output"))}
-        arguments(body, key.arguments, pointers)
+        key.signature.load(body)
         roots = key.program.roots
-        body.do("%row0 = load i64, ptr %state, align 8")
-        body.do(f"%place0 = load i64, ptr {body.at('%state', 8)}, align 8")
-        body.do("%countat = getelementptr i8, ptr %state, i64 16")
-        done = body.op(f"icmp eq i64 %row0, {DONE}")
-        when(body, done, lambda: self._return("0"))
+        begun, place = self.list.begun(), self.list.place()
+        when(body, body.op(f"icmp eq i64 {begun}, {ENDED}"), lambda: self._return("0"))
         walk.fill(*roots)
         self._tables()
         self.ranges.rows([self.ranges.find(k) for k in range(len(key.narrowed))])
-        body.do("%first = add i64 %begin, %row0")
+        body.do(f"%first = add i64 %begin, {begun}")
         body.do("%last = add i64 %first, %between")
         body.jump("before")
         body.label("before")
         body.jump("rows")
         body.label("rows")
         body.do("%row = phi i64 [ %first, %before ], [ %nextrow, %rowend ]")
-        body.do("%start = phi i64 [ %place0, %before ], [ 0, %rowend ]")
+        body.do(f"%start = phi i64 [ {place}, %before ], [ 0, %rowend ]")
         over = body.op("icmp uge i64 %row, %end")
         body.branch(over, "finished", "more")
         body.label("more")
-        late = body.op("icmp uge i64 %row, %last")
-        body.branch(late, "pause", "inrow")
-        body.label("pause")
-        self._stop("%row", "%start")
-        body.label("inrow")
+        when(body, body.op("icmp uge i64 %row, %last"), lambda: self._stop("%row", "%start"))
         rows, variables = self._places()
         known: dict[int, Item] = {}
         for d, index in variables.items():
@@ -129,7 +124,7 @@ class _NestKernel(Frame):
             body.label("incolumn")
             if key.paused:
                 late = body.op(f"icmp uge i64 {body.op('sub i64 %x, %start')}, %pace")
-                when(body, late, lambda: self._pause("%row", "%x"))
+                when(body, late, lambda: self._stop("%row", "%x"))
             if self.sums is not None and usable is not None:
                 self._of_rows(self.sums, usable, rows[0])
             column = {key.lane: self.column("%x")}
@@ -155,13 +150,7 @@ class _NestKernel(Frame):
         body.do("%nextrow = add i64 %row, 1")
         body.jump("rows")
         body.label("finished")
-        count = body.op("load i64, ptr %countat, align 8")
-        some = body.op(f"icmp ne i64 {count}, 0")
-        resumed = body.op("icmp ne i64 %row0, 0")
-        again = body.op(f"or i1 {resumed}, {body.op('icmp ne i64 %place0, 0')}")
-        ended = body.op(f"or i1 {some}, {again}")
-        when(body, ended, lambda: body.do(f"store i64 {DONE}, ptr %state, align 8"))
-        body.do(f"ret i64 {body.op(f'zext i1 {some} to i64')}")
+        self.list.end(begun)
         return kernel(body, list(body.declared))
 
     def _tables(self) -> None:
@@ -217,15 +206,7 @@ class _NestKernel(Frame):
 
     def _stop(self, row: str, place: str) -> None:
         """Return from the kernel; the next call begins at this row and place."""
-        body = self.body
-        body.do(f"store i64 {body.op(f'sub i64 {row}, %begin')}, ptr %state, align 8")
-        body.do(f"store i64 {place}, ptr {body.at('%state', 8)}, align 8")
-        body.do("ret i64 1")
-
-    def _pause(self, row: str, place: str) -> None:
-        """Return from the kernel, and begin the block of the code that follows."""
-        self._stop(row, place)
-        self.body.label(self.body.name("unreached"))
+        self.list.stop(self.body.op(f"sub i64 {row}, %begin"), place)
 
     # --- indices ---
 
@@ -247,34 +228,21 @@ class _NestKernel(Frame):
         """List the undecided elements of a vector; return from the kernel if the list may not hold those of the next vector."""
         body = self.body
         kept = [in_lanes(self.walk.bits[t], self.lanes) for t in self.key.kept]
-        guard = in_lanes(guard, self.lanes)
         room = in_lanes(Value(body, body.op(f"sub i64 {self.width}, %x"), WORD), self.lanes)
         inside = body.constants("i64", range(self.lanes)).compared("ult", room)
-        undecided = guard & inside
-        any_ = self.elements.any(undecided)
-
-        def append() -> None:
-            first = body.op(f"mul i64 %row, {self.width}")
-            for k in range(self.lanes):
-
-                def one(k: int = k) -> None:
-                    count = body.op("load i64, ptr %countat, align 8")
-                    at = body.at("%list", body.op(f"mul i64 {count}, {8 * (1 + len(kept))}"))
-                    place = body.op(f"add i64 {first}, {body.op(f'add i64 %x, {k}')}")
-                    body.do(f"store i64 {place}, ptr {at}, align 8")
-                    for j, value in enumerate(kept):
-                        body.stored(value.lane(k).converted("zext", WORD), at, 8 * (j + 1))
-                    body.do(f"store i64 {body.op(f'add i64 {count}, 1')}, ptr %countat, align 8")
-
-                when(body, undecided.lane(k).name, one)
-            count = body.op("load i64, ptr %countat, align 8")
-            full = body.op(f"icmp ugt i64 {body.op(f'add i64 {count}, {self.lanes}')}, %room")
-
-            when(body, full, lambda: self._pause("%row", body.op(f"add i64 %x, {self.lanes}")))
-
+        undecided = in_lanes(guard, self.lanes) & inside
         yes, after = body.name("yes"), body.name("after")
-        body.branch(any_, yes, after, seldom=True)
+        body.branch(self.elements.any(undecided), yes, after, seldom=True)
         body.label(yes)
-        append()
+        first = body.op(f"add i64 {body.op(f'mul i64 %row, {self.width}')}, %x")
+
+        def put(lane: str) -> None:
+            at = body.op(f"trunc i64 {lane} to i32") if kept else ""
+            inputs = (value.lane(at).converted("zext", WORD).name for value in kept)
+            self.list.append(body.op(f"add i64 {first}, {lane}"), *inputs)
+
+        each_bit(body, lanes_as_bits(undecided), put)
+        full = body.op(f"icmp ugt i64 {body.op(f'add i64 {self.list.count()}, {self.lanes}')}, %room")
+        when(body, full, lambda: self._stop("%row", body.op(f"add i64 %x, {self.lanes}")))
         body.jump(after)
         body.label(after)

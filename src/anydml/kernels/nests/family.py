@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from math import prod
 
 from anydml.fork_safety import guard
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import FEW, MANY, Matched, together
 from anydml.kernels.nests import emit
-from anydml.kernels.nests.key import STATE_WORDS, NestKey, narrowed
+from anydml.kernels.nests.key import NestKey, narrowed
 from anydml.kernels.nests.lists import ENTRY, LISTS
 from anydml.kernels.nests.row_sums import PADDING
 from anydml.kernels.nests.separable import Separable, separable
-from anydml.kernels.nests.undecided import NestPiece, deciding
+from anydml.kernels.nests.undecided import undecided_nests
 from anydml.kernels.nests.weighted import weighted
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
+from anydml.kernels.undecided.places import in_order
+from anydml.kernels.undecided.state import STATE_WORDS, UndecidedLists, in_phases, state_and_list
 from anydml.schema.statement import Nest
 
 ROOM = 1 << 11  # elements on the list of a piece
@@ -41,24 +45,24 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         return Refused(target)
     own = problem.promises.in_place
     groups = [list(statement)] if own else [[name] for name in statement]
-    pieces: list[list[NestPiece]] = []
+    undecided: list[UndecidedLists] = []
     phases: list[list[list[Step]]] = []
     scratch, work = 0, 0
     for names in groups:
         made = _made(target, [statement[name] for name in names], tuple(names), own, problem, machine)
         if isinstance(made, str):
             return Refused(made)
-        steps, here, scratch = made.steps(scratch)
+        decisions = {name: Decision(statement[name], problem.tensors[name].data_type, target) for name in names}
+        steps, lists, scratch = made.steps(scratch, decisions)
         phases.append(steps)
-        pieces.append(here)
+        undecided.append(lists)
         work += made.work
-    decisions = {name: Decision(nest, problem.tensors[name].data_type, target) for name, nest in statement.items()}
     return Lowered(
         target,
         [Rounds(phases)],
         scratch=8 * scratch,
         short=work < SHORT,
-        decide=deciding(decisions, pieces),
+        decide=in_phases(undecided),
     )
 
 
@@ -169,13 +173,13 @@ class _Outputs:
         self.threads = min(machine.threads if self.work >= ALONE else 1, self.rows)
         return True
 
-    def steps(self, start: int) -> tuple[list[list[Step]], list[NestPiece], int]:
-        """A step and a piece for each thread, with scratch from word `start` on; and the word behind this scratch."""
+    def steps(self, start: int, decisions: Mapping[str, Decision]) -> tuple[list[list[Step]], UndecidedLists, int]:
+        """A piece for each thread, in scratch from a word on, the lists of these, and the word behind."""
         key, sizes = self.key, self.found.sizes
         width = sizes[key.lane]
         room = min(ROOM, self.rows * width) + self.lanes
         kept = tuple(self.found.tensors[t] for t in key.kept)
-        words = -(-(STATE_WORDS + room * (1 + len(kept))) // 8) * 8
+        words = state_and_list(room * (1 + len(kept)))
         tables = sum(-(-sizes[d] // self.lanes) * self.lanes * slots for d, slots in self.kept.items())
         size = words + -(-tables // 8) * 8
         ranges = [size]
@@ -193,20 +197,27 @@ class _Outputs:
         terms = prod(min(sizes[v], GUESSED) if v in self.limited else sizes[v] for v in variables if v not in known)
         budget = max(1, BUDGET // (terms if key.paused else width * terms))
         steps: list[list[Step]] = []
-        pieces: list[NestPiece] = []
+        starts: list[int] = []
+        signature, fixed = key.signature, self._fixed()
         for first, end in pairwise(self.rows * k // self.threads for k in range(self.threads + 1)):
             state = At("scratch", 8 * start)
-            numbers: list[At | int] = [
-                state, state + 8 * STATE_WORDS, state + 8 * words, room, budget, first, end, *sizes,
-                *map(At, self.names), *(s for strides in self.strides for s in strides),
-            ]  # fmt: skip
-            numbers += [At(name) for name in self.found.tensors]
-            for t, d in key.places:
-                tensor = self.tensors[self.found.tensors[t]]
-                numbers += [tensor.sizes[d] - 1, tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize]
-            numbers += [state + 8 * at for at in ranges]
-            numbers += [0] if key.separable is None and key.weighted is None else []
-            steps.append([Step(self.code, tuple(numbers))])
-            pieces.append(NestPiece(self.names, start, sizes[: key.program.dims], (*key.outer, key.lane), kept))
+            values = Arguments(state=state, list=state + 8 * STATE_WORDS, memory=state + 8 * words, room=room, budget=budget)
+            ends = Arguments({f"range{k}": state + 8 * at for k, at in enumerate(ranges)}, begin=first, end=end)
+            ends["rowsums"] = ends.pop(f"range{len(key.narrowed)}", 0)
+            steps.append([signature.step(self.code, **values, **ends, **fixed)])
+            starts.append(start)
             start += size
-        return steps, pieces, start
+        places = in_order(sizes[: key.program.dims], (*key.outer, key.lane))
+        return steps, undecided_nests(decisions, places, kept, starts), start
+
+    def _fixed(self) -> Arguments:
+        """The arguments that are the same for all pieces: sizes, strides and addresses of tensors."""
+        found: Arguments = {f"size{v}": n for v, n in enumerate(self.found.sizes)}
+        for k, (name, strides) in enumerate(zip(self.names, self.strides, strict=True)):
+            found |= {f"output{k}": At(name), **{f"step{k}_{d}": s for d, s in enumerate(strides)}}
+        found |= {f"tensor{t}": At(name) for t, name in enumerate(self.found.tensors)}
+        for t, d in self.key.places:
+            tensor = self.tensors[self.found.tensors[t]]
+            stride = tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize
+            found |= {f"last{t}_{d}": tensor.sizes[d] - 1, f"stride{t}_{d}": stride}
+        return found

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Signature
 from anydml.kernels.match.nests import Program, bound
 from anydml.kernels.nests.separable import Separable
 from anydml.kernels.nests.weighted import Weighted
 from anydml.tensor import DataType
 
-LEAST = 5  # loops with fewer turns are not narrowed
-FEW = 3  # values of at most this many operations are not worth a table
-MOST = 1 << 28  # most turns for finding the ends of a loop
-# words: the row and the place at which the next call begins, and the number of listed elements
-STATE = ("row", "place", "count")
-STATE_WORDS = 8  # in a cache line of its own
-DONE = (1 << 63) - 1  # the row of a piece that is finished
+LEAST = 5  # turns of a loop from which on its ends are looked for
+FEW = 3  # operations that are not worth a place in a table
+MOST = 1 << 28  # turns that may be taken for that
 LOOPS = ("reduce", "first_largest")  # nodes
-ARGUMENTS = ("state", "list", "memory", "room", "budget", "begin", "end")
+ARGUMENTS = "*state *list *memory room budget begin end"
 
 
 class Narrowed(NamedTuple):
@@ -66,18 +63,20 @@ class NestKey(NamedTuple):
         return sorted(found)
 
     @property
-    def arguments(self) -> list[str]:
-        """The names of the kernel's arguments."""
-        return [
-            *ARGUMENTS,
+    def signature(self) -> Signature:
+        """The arguments of the kernel."""
+        outputs, tensors = range(len(self.data_types)), range(len(self.program.types))
+        found = [
+            ARGUMENTS,
             *(f"size{v}" for v in range(len(self.program.bits))),
-            *(f"output{k}" for k in range(len(self.data_types))),
-            *(f"step{k}_{d}" for k in range(len(self.data_types)) for d in range(self.program.dims)),
-            *(f"tensor{t}" for t in range(len(self.program.types))),
+            *(f"*output{k}" for k in outputs),
+            *(f"step{k}_{d}" for k in outputs for d in range(self.program.dims)),
+            *(f"*tensor{t}" for t in tensors),
             *(f"{kind}{t}_{d}" for t, d in self.places for kind in ("last", "stride")),
-            *(f"range{k}" for k in range(len(self.narrowed))),
-            "rowsums",
+            *(f"*range{k}" for k in range(len(self.narrowed))),
+            "*rowsums",
         ]
+        return Signature(" ".join(found))
 
     def tabled(self, dimension: int) -> list[int]:
         """The nodes that depend on one dimension's variable alone and that other nodes use: their values are kept in tables.

@@ -60,7 +60,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         scratch=scratch.size,
         constants=codes.reshape(-1).view(np.uint8),  # except those that are found
         short=steps * sequences * units * terms < SHORT,
-        decide=Deciding(found.tensors, found.data_type, target, [piece.undecided for piece in pieces], codes),
+        decide=Deciding(found.tensors, found.data_type, target, [piece.undecided for piece in pieces], codes).lists().decide,
     )
 
 

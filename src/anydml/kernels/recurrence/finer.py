@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import precise
@@ -19,23 +19,20 @@ from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.kernels.numbers.lanes import either
 from anydml.kernels.recurrence.finer_sums import PARTS, sums
 from anydml.kernels.recurrence.key import (
-    COUNT,
-    ENTRIES,
     INPUT,
     NEW,
     NUMBERS,
     OLD,
-    POSITION,
     SUM,
     Leaf,
     RecurrenceKey,
     StepFormula,
-    argument_names,
     lanes,
-    pointers,
+    signature,
 )
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.stages import FAR, settled, settled_lanes
+from anydml.kernels.undecided.lists import UndecidedList
 
 # ways to decide elements: by signs and magnitudes; by the formula of the stage's sums; by that of more precise sums
 SETTLED, ROUGH, FINE = "settled", "rough", "fine"
@@ -43,7 +40,7 @@ WITHOUT_SIGN = 32  # the first bit for zeros without a sign, in the word that sa
 
 
 def emitted(target: Target, key: RecurrenceKey, number: int) -> str:
-    """The kernel for the list of a stage; arguments: `key.argument_names`. Returns how many elements stay listed."""
+    """The kernel for the list of a stage; arguments: `key.signature`. Returns how many elements stay listed."""
     needed = _needed(key, number)
     numbers = [n for n in needed if key.sources[n].kind == NUMBERS]
     stages = [key.stages[key.sources[n].number] for n in numbers]
@@ -77,16 +74,17 @@ def _needed(key: RecurrenceKey, number: int) -> list[int]:
 def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) -> Body:
     """Go through the list once for each of the ways to decide; elements that stay undecided are kept on it."""
     body, size = Body(target), key.data_type.dtype.itemsize
-    i64, stage = Kind("i64"), key.stages[number]
-    arguments(body, argument_names(key), pointers(key))
+    i64, stage, list_ = Kind("i64"), key.stages[number], UndecidedList(body, 1)
+    signature(key).load(body)
     assert stage.state is not None
-    position = body.op(f"sub i64 {body.load('i64', '%state', 8 * POSITION)}, 1")
+    position = body.op(f"sub i64 {list_.begun()}, 1")
     t = body.op(f"udiv i64 {position}, {len(key.operations)}")
-    slot = body.at(f"%history{stage.state}", body.op(f"mul i64 {body.op(f'add i64 {t}, 1')}, %slot"))
+    history = body.at(f"%history{stage.state}", body.op(f"mul i64 {body.op(f'add i64 {t}, 1')}, %slot"))
 
     def entry(e: str, carried: list[Value], name: str, together: int, needed: Sequence[int]) -> list[Value]:
         kept, row, group, mask = carried
-        word = body.load("i64", body.at("%state", 8 * ENTRIES), body.op(f"mul i64 {e}, 8"))
+        slot = list_.slot(e)
+        word = body.load("i64", slot)
         b, j = body.op(f"lshr i64 {word}, 32"), body.op(f"and i64 {word}, {(1 << 32) - 1}")
         first = body.op(f"and i64 {j}, {-together}")
         before, fresh, same, other, after = (body.name(x) for x in ("before", "fresh", "same", "other", "after"))
@@ -120,14 +118,14 @@ def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) 
         found = body.op(f"phi i64 [ {mask.name}, %{same} ], [ {made}, %{called} ]")
         lane = body.op(f"sub i64 {j}, {first}")
         undecided = body.op(f"and i64 {body.op(f'lshr i64 {found}, {lane}')}, 1")
-        into = body.at(body.at(slot, body.op(f"mul i64 {b}, %row")), body.op(f"mul i64 {j}, {size}"))
+        into = body.at(body.at(history, body.op(f"mul i64 {b}, %row")), body.op(f"mul i64 {j}, {size}"))
 
         def store() -> None:
             element = Kind(f"i{8 * size}")
             body.stored(body.loaded(element, "%made", body.op(f"mul i64 {lane}, {size}")), into)
 
         when(body, body.op(f"icmp eq i64 {undecided}, 0"), store)
-        body.store("i64", word, body.at("%state", 8 * ENTRIES), body.op(f"mul i64 {kept.name}, 8"))
+        list_.kept(slot, kept.name)
         return [kept + Value(body, undecided, i64), Value(body, b, i64), Value(body, first, i64), Value(body, found, i64)]
 
     none = [body.constant(i64, x) for x in (0, -1, -1, 0)]
@@ -140,10 +138,9 @@ def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) 
     if target.probe is not None:  # of elements that both ways decide, records are those of the more precise one
         del passes[1]
     for name, many, made in passes:
-        count = body.load("i64", "%state", 8 * COUNT)
-        _, (kept, *_) = body.loop("0", count, 1, none, partial(entry, name=name, together=many, needed=made))
-        body.stored(kept, "%state", 8 * COUNT)
-    body.do(f"ret i64 {body.load('i64', '%state', 8 * COUNT)}")
+        _, (kept, *_) = body.loop("0", list_.count(), 1, none, partial(entry, name=name, together=many, needed=made))
+        list_.counted(kept.name)
+    body.do(f"ret i64 {list_.count()}")
     return body
 
 
@@ -215,7 +212,7 @@ def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]
     The whole sequence is undecided where one of them stays so; zeros whose signs are not known are noted.
     """
     body = Body(target)
-    arguments(body, argument_names(key), pointers(key))
+    signature(key).load(body)
     formula = _FinerFormula(body, key, key.sources[n].number, "quick")
     vector, together = target.vector_bytes // 8, formula.lanes
     iota = body.constants("i64", range(together))
@@ -252,7 +249,7 @@ def _numbers(target: Target, key: RecurrenceKey, n: int) -> tuple[str, list[str]
 def _vector(target: Target, key: RecurrenceKey, number: int, name: str) -> tuple[str, list[str]]:
     """`void @{name}_sums(arguments, t, b, i)`: a vector of each sum in three parts: the stage's, or more precise ones."""
     body = Body(target)
-    arguments(body, argument_names(key), pointers(key))
+    signature(key).load(body)
     if name == FINE:
         _FinerFormula(body, key, number, name).sums("%i")
     else:
@@ -290,7 +287,7 @@ def _group(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[s
     the elements of a group whose sums have been computed, and the lanes that stay undecided.
     """
     body = Body(target)
-    arguments(body, argument_names(key), pointers(key))
+    signature(key).load(body)
     made, undecided = _FinerFormula(body, key, number, FINE).stored("%i")
     body.stored(made, "%made")
     body.do(f"ret i64 {'0' if undecided is None else lanes_as_bits(undecided)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.second.compensated import plus
@@ -10,7 +9,7 @@ from anydml.kernels.contract.floats.second.compensated import wide as wide_of
 from anydml.kernels.numbers.doubled.arithmetic import finite
 from anydml.kernels.numbers.floats.numbers import SLACK
 from anydml.kernels.numbers.functions.pairs import exact_product, lost_product, two_sum
-from anydml.kernels.recurrence.key import INPUT, NUMBERS, RecurrenceKey, argument_names, pointers
+from anydml.kernels.recurrence.key import INPUT, NUMBERS, RecurrenceKey, signature
 from anydml.kernels.recurrence.rows import defined
 
 PARTS = 3  # of a sum and of a number
@@ -25,7 +24,7 @@ def sums(target: Target, key: RecurrenceKey, n: int, name: str) -> tuple[str, li
     body, source = Body(target), key.sources[n]
     count = target.vector_bytes // 8
     wide, single = Kind("double", count), Kind("float", count)
-    arguments(body, argument_names(key), pointers(key))
+    signature(key).load(body)
     row = "%b"
     if source.kind == INPUT:
         step = body.op("urem i64 %t, %chunk")

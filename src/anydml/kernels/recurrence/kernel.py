@@ -6,29 +6,28 @@ types and on the tiles of sums, never on sizes or strides.
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed.rows import AT_ONCE
 from anydml.kernels.recurrence import rows, stages
 from anydml.kernels.recurrence.key import (
-    DONE,
     INPUT,
     LONGEST,
     NUMBERS,
-    POSITION,
     STATE,
     RecurrenceKey,
-    argument_names,
-    pointers,
+    signature,
 )
 from anydml.kernels.recurrence.rows import defined
 from anydml.kernels.recurrence.stages import length
+from anydml.kernels.undecided.lists import UndecidedList
+from anydml.kernels.undecided.state import ENDED, ROW
 from anydml.tensor import DataType
 
 
 def emitted(target: Target, key: RecurrenceKey) -> str:
-    """The kernel; arguments: `key.argument_names`. It returns 1 if it has stopped."""
+    """The kernel; arguments: `key.signature`. It returns 1 if it has stopped."""
     functions = [
         rows.packed(target, key.data_type, "packed"),
         rows.tiled(target, key.data_type, "tiled"),
@@ -51,14 +50,15 @@ def emitted(target: Target, key: RecurrenceKey) -> str:
 
 def _with_arguments(target: Target, key: RecurrenceKey) -> Body:
     body = Body(target)
-    arguments(body, argument_names(key), pointers(key))
+    signature(key).load(body)
     return body
 
 
 def _main(target: Target, key: RecurrenceKey) -> Body:
     body = _with_arguments(target, key)
     operations = key.operations
-    begun = body.load("i64", "%state", 8 * POSITION)
+    list_ = UndecidedList(body, 1)
+    begun = list_.begun()
 
     def begin() -> None:
         body.do("call void @begin(ptr %arguments)")
@@ -67,12 +67,12 @@ def _main(target: Target, key: RecurrenceKey) -> Body:
     longest = body.load("i64", "%state", 8 * LONGEST)
     end = body.op(f"mul i64 {longest}, {len(operations)}")
     last = body.op(f"add i64 {begun}, %most")
-    before, head, over, going, stopped = (body.name(x) for x in ("before", "head", "over", "going", "stopped"))
+    before, head, over = (body.name(x) for x in ("before", "head", "over"))
     labels = [body.name("operation") for _ in operations]
     after = body.name("after")
     body.jump(before)
     body.label(before)
-    body.branch(body.op(f"icmp eq i64 {begun}, {DONE}"), over, head)
+    body.branch(body.op(f"icmp eq i64 {begun}, {ENDED}"), over, head)
     body.label(over)
     body.do("ret i64 0")
     body.label(head)
@@ -82,14 +82,9 @@ def _main(target: Target, key: RecurrenceKey) -> Body:
     body.branch(body.op(f"icmp uge i64 {q}, {end}"), finish, inside)
     body.label(finish)
     body.do("call void @finish(ptr %arguments)")
-    body.store("i64", "0", "%state", 8 * POSITION)
-    body.do("ret i64 0")
+    list_.end(begun)
     body.label(inside)
-    body.branch(body.op(f"icmp uge i64 {q}, {last}"), stopped, going)
-    body.label(stopped)
-    body.store("i64", q, "%state", 8 * POSITION)
-    body.do("ret i64 1")
-    body.label(going)
+    when(body, body.op(f"icmp uge i64 {q}, {last}"), lambda: list_.stop(q))
     t, which = body.op(f"udiv i64 {q}, {len(operations)}"), body.op(f"urem i64 {q}, {len(operations)}")
     cases = " ".join(f"i64 {n}, label %{label}" for n, label in enumerate(labels[1:], 1))
     body.do(f"switch i64 {which}, label %{labels[0]} [ {cases} ]")
@@ -106,7 +101,7 @@ def _main(target: Target, key: RecurrenceKey) -> Body:
     left, known, undecided = (body.name(x) for x in ("left", "known", "open"))
     body.branch(body.op(f"icmp eq i64 {status}, 0"), after, left)
     body.label(left)
-    body.store("i64", next_, "%state", 8 * POSITION)
+    body.store("i64", next_, "%state", 8 * ROW)
     finer = body.load("ptr", "%codes", body.op(f"mul i64 {stage}, 8"))
     body.branch(body.op(f"icmp eq ptr {finer}, null"), undecided, known)
     body.label(known)

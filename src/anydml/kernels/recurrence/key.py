@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Signature
 from anydml.kernels.code.targets import Target
 from anydml.kernels.match.maps import Formula
 from anydml.kernels.numbers.floats.transcendental import KINDS
+from anydml.kernels.undecided.state import OWN
 from anydml.tensor import DataType
 
 INPUT, STATE, NUMBERS = "input", "state", "numbers"  # factors of sums
 SUM, OLD, NEW, PARAMETER = "sum", "old", "new", "parameter"  # operands of formulas
 MOST_STAGES = 8
-POSITION, COUNT, LONGEST, ENTRIES = range(4)  # words of the state, before the list
-DONE = (1 << 63) - 1  # the position of a piece that has ended
+LONGEST = OWN  # a word of the state: the most steps of a sequence. The state's row is an operation, counted from the first step
 ACCUMULATORS = {64: 24, 32: 12}  # vectors of sums that the registers hold, by the bytes of a vector
 
 
@@ -84,14 +86,15 @@ class RecurrenceKey(NamedTuple):
         return found
 
 
-def argument_names(key: RecurrenceKey) -> list[str]:
-    """The arguments of the kernel, in order; distances are in bytes.
+@lru_cache(maxsize=64)
+def signature(key: RecurrenceKey) -> Signature:
+    """The arguments of the kernel; distances are in bytes.
 
     most: operations of a call. row, slot: from one sequence, and from one step, of a
     state to the next. chunk: steps whose sums over an input are computed at once. made: a group of elements.
     codes: for each stage, the address of the code that decides its undecided elements; 0 if there is none yet.
     """
-    found = ["state", "steps", "sequences", "units", "most", "row", "slot", "chunk", "made", "codes"]
+    found = ["state", "list", "steps", "sequences", "units", "most", "row", "slot", "chunk", "made", "codes"]
     if key.lengths:
         found += ["lengths", "length_step"]
     for n, given in enumerate(key.starts):
@@ -106,7 +109,7 @@ def argument_names(key: RecurrenceKey) -> list[str]:
         found += [f"{x}{n}" for x in {INPUT: _OF_INPUT, NUMBERS: _OF_NUMBERS}.get(source.kind, ())]
     for n, _ in enumerate(key.results):
         found += [f"result{n}", f"result{n}_step", f"result{n}_sequence", f"result{n}_unit"]
-    return found
+    return Signature(" ".join("*" * (name.rstrip("_0123456789") in _POINTERS) + name for name in found))
 
 
 # packed: the rows; sums: their sums; norms: of the rows, columns: of the weights; block: of the sums of one unit's weights to
@@ -118,13 +121,8 @@ _OF_SOURCE = (
 )  # fmt: skip
 _OF_INPUT = ("input", "input_step", "input_sequence", "input_term")
 _OF_NUMBERS = ("numbers", "numbers_row", "lost", "open", "pairs", "pairs_part")
-_POINTERS = {"state", "lengths", "history", "start", "parameter", "kept", "packed", "norms", "sums", "panels", "columns",
-             "input", "numbers", "lost", "open", "result", "made", "fine", "pairs", "codes", "weights"}  # fmt: skip
-
-
-def pointers(key: RecurrenceKey) -> set[str]:
-    """The arguments that are addresses."""
-    return {name for name in argument_names(key) if name.rstrip("_0123456789") in _POINTERS}
+_POINTERS = {"state", "list", "lengths", "history", "start", "parameter", "kept", "packed", "norms", "sums", "panels",
+             "columns", "input", "numbers", "lost", "open", "result", "made", "fine", "pairs", "codes", "weights"}  # fmt: skip
 
 
 def lanes_of(target: Target) -> int:

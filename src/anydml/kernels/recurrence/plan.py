@@ -9,6 +9,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.engine import Uncompilable
@@ -21,7 +22,6 @@ from anydml.kernels.recurrence import kernel
 from anydml.kernels.recurrence.finer_sums import PARTS
 from anydml.kernels.recurrence.formulas import of_stage
 from anydml.kernels.recurrence.key import (
-    ENTRIES,
     INPUT,
     MOST_STAGES,
     NEW,
@@ -35,11 +35,13 @@ from anydml.kernels.recurrence.key import (
     RowSource,
     StepFormula,
     StepOutput,
-    argument_names,
     lanes_of,
+    signature,
     tiles,
 )
+from anydml.kernels.recurrence.weights import WEIGHTS
 from anydml.kernels.recurrence.weights import packed as packed_weights
+from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
 from anydml.tensor import TensorDesc
 
 DEPTH = 64  # terms in a block of a sum: errors grow with this number
@@ -53,7 +55,7 @@ MOST = 1 << 31  # products of a call; signals are handled after each call
 class UndecidedPiece(NamedTuple):
     """The undecided elements of a piece: its direction, its sequences, and where its state and its states begin, in bytes.
 
-    row, slot: as `key.argument_names` has them. arguments: of its kernel.
+    row, slot: as `key.signature` has them. arguments: of its kernel.
     """
 
     key: RecurrenceKey
@@ -110,7 +112,7 @@ class Planner:
         self.direction = found.directions[direction]
         self.tensors, self.target, self.scratch = tensors, target, scratch
         self.size = found.data_type.dtype.itemsize
-        self.numbers: dict[str, At | int] = {"codes": codes}
+        self.numbers: Arguments = {"codes": codes}
         self.parameters: list[SteppedElement] = []
         self.blocks: dict[match.Source, list[SteppedElement]] = {}  # the weights of each source
         self.terms: dict[match.Source, int] = {}
@@ -145,9 +147,10 @@ class Planner:
         )
         work = sum(len(b) * self.terms[s] * units * count for s, b in self.blocks.items())
         most = max(1, MOST // max(1, work)) * len(key.operations)
-        state, made = self.scratch.take(8 * (ENTRIES + count * units)), self.scratch.take(64)
+        state, made = self.scratch.take(8 * state_and_list(count * units)), self.scratch.take(64)
         self.numbers |= dict(
             state=state,
+            list=state + 8 * STATE_WORDS,
             steps=steps,
             sequences=count,
             units=units,
@@ -164,11 +167,11 @@ class Planner:
             rows = count * (chunk if isinstance(source, SteppedElement) else 1)
             packing += self._sums(n, source, weights, rows)
         code = engine.compiled(kernel.emitted, self.target, key)
-        numbers = tuple(self.numbers[name] for name in argument_names(key))
+        step = signature(key).step(code, **self.numbers)
         undecided = UndecidedPiece(
-            key, self.number, self.sequences, state.offset, tuple(h.offset for h in histories), self.row, slot, numbers
+            key, self.number, self.sequences, state.offset, tuple(h.offset for h in histories), self.row, slot, step.arguments
         )
-        return RecurrencePiece(packing, Step(code, numbers), undecided)
+        return RecurrencePiece(packing, step, undecided)
 
     def _vectors(self) -> int:
         """The number of vectors of float64 that hold all units."""
@@ -280,5 +283,6 @@ class Planner:
         steps = []
         for k, place in enumerate(weights):
             at = moves(place, self.tensors)
-            steps.append(Step(code, (at.at, at.unit, at.term, units, terms, into, panel, k * vectors, columns)))
+            read = Arguments(weights=at.at, unit=at.unit, term=at.term, units=units, terms=terms)
+            steps.append(WEIGHTS.step(code, **read, into=into, panel=panel, first=k * vectors, norms=columns))
         return steps

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from anydml.kernels.code.emit import arguments, when
+from anydml.kernels.code.emit import when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.contract.floats.formula import KNOWN_SUM
@@ -22,8 +22,6 @@ from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.lanes import either
 from anydml.kernels.recurrence.gates import GateWalk
 from anydml.kernels.recurrence.key import (
-    COUNT,
-    ENTRIES,
     INPUT,
     NEW,
     NUMBERS,
@@ -31,11 +29,11 @@ from anydml.kernels.recurrence.key import (
     SUM,
     Leaf,
     RecurrenceKey,
-    argument_names,
     lanes,
-    pointers,
+    signature,
 )
 from anydml.kernels.recurrence.rows import defined
+from anydml.kernels.undecided.lists import UndecidedList, each_bit
 from anydml.tensor import DataType
 
 # factors of sums are between these, or 0, so that neither products nor squares over- or underflow in float64
@@ -69,6 +67,7 @@ def settled_lanes(target: Target, key: RecurrenceKey, number: int) -> int:
 class _Stage:
     def __init__(self, target: Target, key: RecurrenceKey, number: int, together: int | None = None) -> None:
         self.body, self.key, self.number = Body(target), key, number
+        self.list = UndecidedList(self.body, 1)
         self.stage = key.stages[number]
         self.lanes = together or lanes(target, self.stage.formula)
         self.size = key.data_type.dtype.itemsize
@@ -77,11 +76,11 @@ class _Stage:
 
     def text(self) -> tuple[str, list[str]]:
         body = self.body
-        arguments(body, argument_names(self.key), pointers(self.key))
+        signature(self.key).load(body)
         self._at("%t")
-        body.store("i64", "0", "%state", 8 * COUNT)
+        self.list.counted("0")
         body.loop("0", "%sequences", 1, [], self._sequence)
-        some = body.op(f"icmp ne i64 {body.load('i64', '%state', 8 * COUNT)}, 0")
+        some = body.op(f"icmp ne i64 {self.list.count()}, 0")
         body.do(f"ret i64 {body.op(f'zext i1 {some} to i64')}")
         return defined(body, f"i64 @stage{self.number}(ptr %arguments, i64 %t)"), [*body.declared]
 
@@ -160,7 +159,7 @@ class _Stage:
     def settled(self) -> tuple[str, list[str]]:
         """`i64 @settled(arguments, t, b, i)`: those of a group that are 0, infinite or NaN, and the other lanes."""
         body = self.body
-        arguments(body, argument_names(self.key), pointers(self.key))
+        signature(self.key).load(body)
         self._at("%t")
         self._of("%b")
         self._begin()
@@ -228,19 +227,8 @@ class _Stage:
     def _note(self, i: str, bits: str) -> None:
         """Put lanes on the list, as words: the sequence in the upper half, the unit in the lower."""
         body = self.body
-        count = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {bits}").name
         high = body.op(f"shl i64 {self.b}, 32")
-
-        def one(_: str, carried: list[Value]) -> list[Value]:
-            (left,) = carried
-            lane = body.call("llvm.cttz.i64", Kind("i64"), f"i64 {left.name}", "i1 true").name
-            at = body.load("i64", "%state", 8 * COUNT)
-            entry = body.op(f"or i64 {high}, {body.op(f'add i64 {i}, {lane}')}")
-            body.store("i64", entry, body.at("%state", 8 * ENTRIES), body.op(f"mul i64 {at}, 8"))
-            body.store("i64", body.op(f"add i64 {at}, 1"), "%state", 8 * COUNT)
-            return [left & (left - 1)]
-
-        body.loop("0", count, 1, [Value(body, bits, Kind("i64"))], one)
+        each_bit(body, bits, lambda lane: self.list.append(body.op(f"or i64 {high}, {body.op(f'add i64 {i}, {lane}')}")))
 
     # --- factors of sums ---
 

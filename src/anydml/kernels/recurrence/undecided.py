@@ -15,9 +15,9 @@ from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.states import definition
 from anydml.kernels.recurrence import finer
-from anydml.kernels.recurrence.key import COUNT, DONE, ENTRIES, POSITION
 from anydml.kernels.recurrence.plan import UndecidedPiece
 from anydml.kernels.undecided.decision import Decision
+from anydml.kernels.undecided.state import COUNT, ROW, UndecidedLists
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest
@@ -41,22 +41,21 @@ class Deciding:
         self._kept: set[engine.Code] = set()  # keeps the code at the addresses alive
         self._decisions: dict[tuple[int, int], Decision] = {}  # of a piece's states, made when they are first needed
 
-    def __call__(self, scratch: NDArray[np.int64], arrays: Arrays) -> None:
-        """Decide what is on the lists, and mark pieces that have ended."""
-        for found, codes in zip(self.undecided, self.codes, strict=True):
-            state = scratch[found.state // 8 :]
-            if state[POSITION] == 0:
-                state[POSITION] = DONE
-            elif state[POSITION] != DONE and state[COUNT]:
-                step, operation = divmod(int(state[POSITION]) - 1, len(found.key.operations))
-                number = found.key.operations[operation][1]
-                state_number = found.key.stages[number].state
-                assert state_number is not None
-                self._finer(found, number, codes, scratch, arrays)
-                entries = state[ENTRIES : ENTRIES + int(state[COUNT])]
-                if len(entries):
-                    self._exactly(found, state_number, step, entries, scratch, arrays)
-                state[COUNT] = 0
+    def lists(self) -> UndecidedLists:
+        """The lists of all pieces."""
+        return UndecidedLists([piece.state // 8 for piece in self.undecided], 1, self._resolve)
+
+    def _resolve(self, k: int, entries: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays) -> None:
+        found = self.undecided[k]
+        state = scratch[found.state // 8 :]
+        step, operation = divmod(int(state[ROW]) - 1, len(found.key.operations))
+        stage = found.key.operations[operation][1]
+        state_number = found.key.stages[stage].state
+        assert state_number is not None
+        self._finer(found, stage, self.codes[k], scratch, arrays)
+        left = entries[: int(state[COUNT]), 0]
+        if len(left):
+            self._exactly(found, state_number, step, left, scratch, arrays)
 
     def _finer(
         self, found: UndecidedPiece, stage: int, codes: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays

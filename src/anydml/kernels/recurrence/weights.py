@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed.rows import AT_ONCE, SQUARES, norm, transposed
@@ -10,16 +11,16 @@ from anydml.kernels.numbers import halves
 from anydml.tensor import DataType
 
 # unit, term: bytes from one to the next; panel: bytes from one panel to the next; first: the vector where they begin
-ARGUMENTS = ("weights", "unit", "term", "units", "terms", "into", "panel", "first", "norms")
+WEIGHTS = Signature("*weights unit term units terms *into panel first *norms")
 
 
 def packed(target: Target, data_type: DataType, across: int) -> str:
-    """Pack panels of so many vectors of float64; arguments: ARGUMENTS. Units beyond the last one are copies of it.
+    """Pack panels of so many vectors of float64; arguments: WEIGHTS. Units beyond the last one are copies of it.
 
     norms: of each unit's weights, the root of the sum of squares, rounded up.
     """
     body, size = Body(target), data_type.dtype.itemsize
-    arguments(body, ARGUMENTS, {"weights", "into", "norms"})
+    WEIGHTS.load(body)
     lanes = target.vector_bytes // 8
     width, wide = across * lanes, Kind("double", lanes)
     last = body.op("sub i64 %units, 1")

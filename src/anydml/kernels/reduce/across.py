@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise.geometry import MapDimension
 from anydml.kernels.elementwise.items import stored_item
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONTIGUOUS, PLACE, POSITION
-from anydml.kernels.reduce.key import ReductionKey, argument_names, pointers
+from anydml.kernels.reduce.key import ReductionKey, signature
 from anydml.kernels.reduce.lines import Row
-from anydml.kernels.reduce.listed import List
+from anydml.kernels.reduce.listed import RowList
 from anydml.kernels.reduce.pool import PoolingBody
 from anydml.kernels.reduce.walk import RowWalk
+from anydml.kernels.undecided.lists import each_bit
 
 REDUCTIONS = {"row_sum", "row_product", "row_max", "row_min", "row_first_largest", "row_first_smallest"}
 FEWEST = 4  # neighbouring rows, at least
@@ -42,7 +43,7 @@ def key_across(key: ReductionKey, row: MapDimension, outer: Sequence[MapDimensio
 
 
 def emitted(target: Target, key: ReductionKey, depth: int) -> str:
-    """The kernel's text; arguments: `argument_names`. The kernel returns 1 if it stopped early or has listed elements.
+    """The kernel; arguments: `signature`. It returns 1 where it stopped, or has something on its list.
 
     depth: the most additions that a term of a sum goes through.
     """
@@ -60,13 +61,13 @@ class _AcrossKernel:
         self.body, self.key, self.depth = PoolingBody(target, key.lanes), key, depth
         self.row = Row(self.body, key)
         self.streams = self.row.streams
-        self.list = List(self.body, self.row)
+        self.list = RowList(self.body, self.row)
 
     def text(self) -> str:
         body, key = self.body, self.key
-        arguments(body, argument_names(key), pointers(key))
+        signature(key).load(body)
         self.streams.begin()
-        start = body.load("i64", "%state")
+        start = self.list.begun()
         until = self.list.until(start)
         begin, end = body.op(f"add i64 %first, {start}"), body.op(f"add i64 %first, {until}")
         size = f"%n{key.outer - 1}"
@@ -119,15 +120,12 @@ class _AcrossKernel:
 
     def _note(self, number: str, bits: str) -> None:
         """List the undecided rows."""
-        body = self.body
 
-        def one(lane: str, _: list[Value]) -> list[Value]:
-            undecided = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-            self.row.number = body.op(f"add i64 {number}, {lane}")
-            when(body, body.op(f"icmp ne i64 {undecided}, 0"), lambda: self.list.append("0"))
-            return []
+        def put(lane: str) -> None:
+            self.row.number = self.body.op(f"add i64 {number}, {lane}")
+            self.list.put("0")
 
-        body.loop("0", str(self.key.lanes), 1, [], one)
+        each_bit(self.body, bits, put)
 
     def _reduced(self, bases: list[str], *, careful: bool) -> tuple[Value, Value | None, bool]:
         """The bits that are stored, the undecided rows, and whether careful sums may decide more."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, left_by_first_stage, left_by_second_stage
@@ -18,9 +18,9 @@ from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED
 from anydml.kernels.reduce import softmax
 from anydml.kernels.reduce.far_ties import far_ties
 from anydml.kernels.reduce.joint import JOINT
-from anydml.kernels.reduce.key import ReductionKey, argument_names, pointers, same_along
+from anydml.kernels.reduce.key import ReductionKey, same_along, signature
 from anydml.kernels.reduce.lines import Row
-from anydml.kernels.reduce.listed import List
+from anydml.kernels.reduce.listed import RowList
 from anydml.kernels.reduce.moments import MOMENTS
 from anydml.kernels.reduce.passes import Passes
 from anydml.kernels.reduce.pool import PoolingBody
@@ -33,7 +33,7 @@ FINE = (MOMENTS, JOINT, ELEMENT, SLOPED)  # nodes whose formulas have a stage in
 
 
 def emitted(target: Target, key: ReductionKey) -> str:
-    """The kernel's text; arguments: `argument_names`. The kernel returns 1 if it stopped early or has listed elements."""
+    """The kernel; arguments: `signature`. It returns 1 where it stopped, or has something on its list."""
     return _RowKernel(target, key).text()
 
 
@@ -45,7 +45,7 @@ class _RowKernel:
         self.streams = self.row.streams
         self.staging = Staging(self.body, self.row)
         self.passes = Passes(self.body, self.row)
-        self.list = List(self.body, self.row)
+        self.list = RowList(self.body, self.row)
         self.finer: tuple[str, list[str]] | None = None
         if any(node.op in FINE for node in key.formula):
             with suppress(Uncompilable):
@@ -55,7 +55,7 @@ class _RowKernel:
 
     def text(self) -> str:
         body, key, staging = self.body, self.key, self.staging
-        arguments(body, argument_names(key), pointers(key))
+        signature(key).load(body)
         self.streams.begin()
         zero = body.constant(Kind("i64"), 0)
 
@@ -70,7 +70,7 @@ class _RowKernel:
                 when(body, body.op(f"icmp eq i64 {after}, {staging.end}"), lambda: staging.put_back(after))
             return [Value(body, x, zero.kind) for x in (staging.first, staging.end)]
 
-        start = body.load("i64", "%state")
+        start = self.list.begun()
         first = Value(body, start, zero.kind)
         until = self.list.until(start)
         _, staged = body.loop(start, until, 1, [first, first], row)
@@ -103,7 +103,7 @@ class _RowKernel:
             if self.finer is not None:
                 self._decide_finer(r)
             elif walk.powers is not None and not body.target.exact:
-                count = body.load("i64", "%state", 16)
+                count = self.list.count()
                 when(body, body.op(f"icmp ugt i64 {count}, {self.list.noted}"), lambda: self.list.decide(walk, count))
             return
         if key.formula[-1].op == "several":
@@ -116,7 +116,7 @@ class _RowKernel:
         found = left_by_first_stage(undecided).lane(0)
         if self.finer is not None:
             self._store_one(made)
-            when(body, found.name, lambda: self.list.append("0"))
+            when(body, found.name, lambda: self.list.put("0"))
             self._decide_finer(r)
             return
 
@@ -126,11 +126,11 @@ class _RowKernel:
             made, undecided = self._element(other)
             self._store_one(made)
             if undecided is not None:
-                when(body, left_by_second_stage(undecided).lane(0).name, lambda: self.list.append("0"))
+                when(body, left_by_second_stage(undecided).lane(0).name, lambda: self.list.put("0"))
 
         def note() -> None:
             self._store_one(made)
-            when(body, found.name, lambda: self.list.append("0"))
+            when(body, found.name, lambda: self.list.put("0"))
 
         if not walk.improves:
             note()
@@ -148,11 +148,11 @@ class _RowKernel:
     def _decide_finer(self, r: str) -> None:
         """Decide the elements of this row that are on the list, in twice float64's precision."""
         body = self.body
-        count = body.load("i64", "%state", 16)
+        count = self.list.count()
 
         def decide() -> None:
             numbers = ", ".join(f"i64 {x}" for x in (r, self.staging.first, self.list.noted, count))
-            body.store("i64", body.op(f"call i64 @{NAME}(ptr %arguments, {numbers})"), "%state", 16)
+            self.list.counted(body.op(f"call i64 @{NAME}(ptr %arguments, {numbers})"))
 
         yes, after = body.name("open"), body.name("decided")
         body.branch(body.op(f"icmp ugt i64 {count}, {self.list.noted}"), yes, after, seldom=True)

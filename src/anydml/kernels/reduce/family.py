@@ -7,6 +7,7 @@ from itertools import dropwhile, pairwise
 from math import prod
 
 from anydml.fork_safety import guard
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine, processor
 from anydml.kernels.code.targets import Target, wanted
@@ -21,13 +22,14 @@ from anydml.kernels.match.several import several
 from anydml.kernels.problem import Problem
 from anydml.kernels.reduce import across, emit, softmax, whole
 from anydml.kernels.reduce.joint import JOINT, with_joint
-from anydml.kernels.reduce.key import ReductionKey, same_along
+from anydml.kernels.reduce.key import ReductionKey, row_arguments, same_along, signature
 from anydml.kernels.reduce.layout import shape_of
 from anydml.kernels.reduce.moments import MOMENTS, MOMENTS_OF, with_moments
 from anydml.kernels.reduce.stages import stages
 from anydml.kernels.reduce.staging import pitch
-from anydml.kernels.reduce.undecided import STATE_WORDS, UndecidedRows, words
+from anydml.kernels.reduce.undecided import undecided_rows
 from anydml.kernels.undecided.decision import Decision
+from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
 from anydml.schema.statement import Nest
 
 SHORT = 1 << 14  # with fewer elements, other threads are not worth waking
@@ -144,7 +146,8 @@ def _reduced(
         room = max(room, 2 * key.lanes)  # a group of rows may be listed at once
     own = [pitch(row.size, types[k].dtype.itemsize) for k in key.staged]
     kept = -(-kept // 8) * 8
-    size = words(room, kept + sum(own) * key.together // 8)
+    listed = state_and_list(2 * (room + 1))
+    size = listed + -(-(kept + sum(own) * key.together // 8) // 8) * 8
     count = prod(d.size for d in outer)
     between = max(BUDGET // (lines * row.size), 1) if block is None else count
     pieces: list[list[Step]] = []
@@ -155,30 +158,23 @@ def _reduced(
         nonlocal steps
         scratch = At("scratch", 8 * size * steps)
         steps += 1
-        memory = scratch + 8 * (-(-(STATE_WORDS + 2 * (room + 1)) // 8) * 8)
-        numbers: list[At | int] = [scratch, scratch + 8 * STATE_WORDS, memory, room, first, end - first, between, row.size]
-        numbers += [base for base, _ in placed]
-        numbers += row.strides
-        for d in outer:
-            numbers += [d.size, *d.strides]
-        if around:
-            numbers.append(lines)
-        for d in around:
-            numbers += [d.size, *d.strides]
-        staged = memory + 8 * kept
-        for bytes_ in own:
-            numbers += [staged, bytes_]
-            staged += bytes_ * key.together
-        return Step(code, tuple(numbers))
+        memory = scratch + 8 * listed
+        lists = Arguments(state=scratch, list=scratch + 8 * STATE_WORDS, memory=memory, room=room)
+        rows_ = Arguments(first=first, rows=end - first, between=between)
+        places = {f"p{k}": base for k, (base, _) in enumerate(placed)}
+        around_ = {name: x for d, dim in enumerate(outer) for name, x in dim.arguments(f"n{d}", f"o{d}").items()}
+        staged, memory = Arguments(), memory + 8 * kept
+        for k, bytes_ in zip(key.staged, own, strict=True):
+            staged |= {f"t{k}": memory, f"w{k}": bytes_}
+            memory += bytes_ * key.together
+        return signature(key).step(code, **lists, **rows_, **places, **around_, **row_arguments(row, around), **staged)
 
     for first, end in pairwise(count * k // shares for k in range(shares + 1)):
         ends = [*range(first, end, block or count), end]
         pieces.append([step(*pair) for pair in pairwise(ends)])
-    return Run(
-        [pieces],
-        8 * size * steps,
-        UndecidedRows(r, Decision(nest, output.data_type, target), steps, size, turns=block is not None),
-    )
+    starts = range(0, size * steps, size)
+    undecided = undecided_rows(r, Decision(nest, output.data_type, target), starts, turns=block is not None)
+    return Run([pieces], 8 * size * steps, undecided)
 
 
 def _counting(r: Rows, inner: Sequence[MapDimension]) -> list[MapDimension]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Arguments, Signature
+from anydml.kernels.elementwise.geometry import MapDimension, names
 from anydml.kernels.elementwise.streams import CONSTANT, PLACE, POSITION
 from anydml.kernels.match.maps import Formula
 from anydml.tensor import DataType
 
-STATE = ("row", "unused", "count")  # int64 each: the row at which a stopped kernel continues, and the number of listed elements
-SHORT = 16  # turns of a block, if additions of blocks are exact
-ALL = -1  # the position on the list that stands for the whole row
+SHORT = 16  # turns of a block, where additions of blocks are exact
+ALL = -1  # a place in a row that means every one
 
 
 class ReductionKey(NamedTuple):
@@ -72,24 +76,28 @@ def same_along(key: ReductionKey) -> frozenset[int]:
     return frozenset(k for k, layout in enumerate(key.layouts[:-1]) if layout in (CONSTANT, PLACE))
 
 
-def argument_names(key: ReductionKey) -> list[str]:
-    """The arguments of the kernel, in order."""
+@lru_cache(maxsize=256)
+def signature(key: ReductionKey) -> Signature:
+    """The arguments of the kernel. p: where streams begin; s: from one element of a line to the next; t, w: staged rows."""
     count = len(key.types)
-    found = ["state", "list", "memory", "room", "first", "rows", "between", "n"]
-    found += [f"p{k}" for k in range(count)]
+    found = ["*state", "*list", "*memory", "room", "first", "rows", "between", "n"]
+    found += [f"p{k}" if layout in (POSITION, PLACE) else f"*p{k}" for k, layout in enumerate(key.layouts)]
     found += [f"s{k}" for k in range(count)]
     for d in range(key.outer):
-        found += [f"n{d}", *(f"o{d}_{k}" for k in range(count))]
-    if key.inner:
-        found.append("lines")
+        found += names(f"n{d}", f"o{d}", count)
+    found += ["lines"] if key.inner else []
     for d in range(key.inner):
-        found += [f"m{d}", *(f"q{d}_{k}" for k in range(count))]
+        found += names(f"m{d}", f"q{d}", count)
     for k in key.staged:
-        found += [f"t{k}", f"w{k}"]
+        found += [f"*t{k}", f"w{k}"]
+    return Signature(" ".join(found))
+
+
+def row_arguments(row: MapDimension, around: Sequence[MapDimension]) -> Arguments:
+    """The arguments for a row: for its lines, and for the dimensions around them."""
+    found = Arguments(n=row.size, **{f"s{k}": stride for k, stride in enumerate(row.strides)})
+    if around:
+        found["lines"] = prod(d.size for d in around)
+    for d, dim in enumerate(around):
+        found |= dim.arguments(f"m{d}", f"q{d}")
     return found
-
-
-def pointers(key: ReductionKey) -> set[str]:
-    """The arguments that are pointers."""
-    found = {"state", "list", "memory", *(f"p{k}" for k, layout in enumerate(key.layouts) if layout not in (POSITION, PLACE))}
-    return found | {f"t{k}" for k in key.staged}

@@ -11,29 +11,28 @@ from anydml.kernels.reduce import doubled
 from anydml.kernels.reduce.key import ALL
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.reduce.walk import RowWalk
+from anydml.kernels.undecided.lists import UndecidedList, each_bit
 
 
-class List:
-    """The kernel's list of undecided elements. noted: the number of elements on it when the row began."""
+class RowList(UndecidedList):
+    """The list of a kernel of rows, by row and by place in it. noted: how many elements were on it when the row began."""
 
     def __init__(self, body: Body, row: Row) -> None:
-        self.body, self.row, self.key = body, row, row.key
+        super().__init__(body)
+        self.row, self.key = row, row.key
         self.noted = "0"
 
-    def stop_if_full(self, r: str, before: Callable[[], None] | None = None) -> None:
-        """Return from the kernel if the list is half full; the next call continues at row r. before: is emitted first."""
-        body = self.body
+    def stop_if_full(self, r: str, before: Callable[[], None] = lambda: None) -> None:
+        """Stop before a row where the list is half full. before: what is done first."""
+        self.noted = self.count()
+        self._stop_if(self.is_half_full(self.noted), r, before)
 
+    def _stop_if(self, condition: str, r: str, before: Callable[[], None]) -> None:
         def stop() -> None:
-            if before is not None:
-                before()
-            body.store("i64", r, "%state")
-            body.do("ret i64 1")
-            body.label(body.name("never"))
+            before()
+            self.stop(r)
 
-        half = body.op("lshr i64 %room, 1")
-        self.noted = body.load("i64", "%state", 16)
-        when(body, body.op(f"icmp ugt i64 {self.noted}, {half}"), stop)
+        when(self.body, condition, stop)
 
     def until(self, start: str) -> str:
         """The row at which a call stops that began at `start`: after `between` rows, or at the end."""
@@ -41,59 +40,24 @@ class List:
         behind = body.op(f"add i64 {start}, %between")
         return body.call("llvm.umin.i64", Kind("i64"), f"i64 {behind}", "i64 %rows").name
 
-    def pause(self, until: str, before: Callable[[], None] | None = None) -> None:
-        """Return from the kernel at row `until` if there is such a row; the next call continues there. before: is emitted
-        first."""
-        body = self.body
+    def pause(self, until: str, before: Callable[[], None] = lambda: None) -> None:
+        """Stop before a row, from which the next call goes on, if there is such a row. before: what is done first."""
+        self._stop_if(self.body.op(f"icmp ult i64 {until}, %rows"), until, before)
 
-        def stop() -> None:
-            if before is not None:
-                before()
-            body.store("i64", until, "%state")
-            body.do("ret i64 1")
-            body.label(body.name("never"))
-
-        when(body, body.op(f"icmp ult i64 {until}, %rows"), stop)
-
-    def end(self, start: str) -> None:
-        """Return from the kernel; the result says whether it has listed elements. start: the row where the call began."""
-        body = self.body
-        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
-        # a call that begins at the end has nothing to do, and the state stays at the end
-        over = body.op(f"icmp uge i64 {start}, %rows")
-        after = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
-        body.store("i64", after, "%state")
-        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
-
-    def append(self, place: str) -> None:
-        """List a position of the row; if the list is full, list the whole row instead of all its positions."""
-        body = self.body
-        count = body.load("i64", "%state", 16)
+    def put(self, place: str) -> None:
+        """Put a place of the row on the list; where the list is full, the whole row instead of all its places."""
+        body, count = self.body, self.count()
         full = body.op(f"icmp uge i64 {count}, %room")
         count = body.op(f"select i1 {full}, i64 {self.noted}, i64 {count}")
-        place = body.op(f"select i1 {full}, i64 {ALL}, i64 {place}")
-        slot = body.at("%list", body.op(f"mul i64 {count}, 16"))
-        body.store("i64", self.row.number, slot)
-        body.store("i64", place, slot, 8)
-        body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
+        self.append(self.row.number, body.op(f"select i1 {full}, i64 {ALL}, i64 {place}"), count=count)
 
     def note(self, i: str, take: str | None, bits: str) -> None:
-        """List the undecided lanes of a group."""
-        body, lanes = self.body, self.key.lanes
+        """Put the undecided lanes of a group on the list."""
+        body = self.body
         if take is not None:
             beyond = body.op(f"shl i64 -1, {take}")
             bits = body.op(f"and i64 {bits}, {body.op(f'xor i64 {beyond}, -1')}")
-
-        def note() -> None:
-            def one(lane: str, _: list[Value]) -> list[Value]:
-                undecided = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-                at = self.row.in_row(body.op(f"add i64 {i}, {lane}"))
-                when(body, body.op(f"icmp ne i64 {undecided}, 0"), lambda: self.append(at))
-                return []
-
-            body.loop("0", str(lanes), 1, [], one)
-
-        when(body, body.op(f"icmp ne i64 {bits}, 0"), note)
+        each_bit(body, bits, lambda lane: self.put(self.row.in_row(body.op(f"add i64 {i}, {lane}"))))
 
     def decide(self, walk: RowWalk, count: str) -> None:
         """Decide the elements of this row that are on the list, in pairs of float64 values; elements that stay undecided are
@@ -125,8 +89,7 @@ class List:
         totals = body.splat(total[0], lanes), body.splat(total[1], lanes)
         row = self.row.streams.bases
 
-        def entry(e: str, kept: list[Value]) -> list[Value]:
-            slot = body.at("%list", body.op(f"mul i64 {e}, 16"))
+        def stays(slot: str) -> str:
             place = body.load("i64", slot, 8)
             all_ = body.op(f"icmp eq i64 {place}, {ALL}")
             at = body.op(f"select i1 {all_}, i64 0, i64 {place}")
@@ -137,18 +100,10 @@ class List:
             number = doubled.share(walk.doubled(), totals, self.key.all_additions)
             made, undecided = stored(number, self.key.types[-1], integral=self.key.integral)
             assert undecided is not None
-            stays = body.op(f"or i1 {all_}, {undecided.lane(0).name}")
+            stay = body.op(f"or i1 {all_}, {undecided.lane(0).name}")
+            target = self.row.streams.place(self.row.streams.last, at)
+            when(body, body.op(f"xor i1 {stay}, true"), lambda: body.stored(made.lane(0), target))
+            return body.op(f"zext i1 {stay} to i64")
 
-            def store() -> None:
-                target = self.row.streams.place(self.row.streams.last, at)
-                body.stored(made.lane(0), target)
-
-            when(body, body.op(f"xor i1 {stays}, true"), store)
-            to = body.at("%list", body.op(f"mul i64 {kept[0].name}, 16"))
-            body.store("i64", self.row.number, to)
-            body.store("i64", place, to, 8)
-            return [kept[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
-
-        _, (left,) = body.loop(self.noted, count, 1, [Value(body, self.noted, Kind("i64"))], entry)
+        self.counted(self.sift(self.noted, count, stays))
         self.row.streams.bases = row
-        body.store("i64", left.name, "%state", 16)

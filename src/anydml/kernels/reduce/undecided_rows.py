@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import arguments, when
+from anydml.kernels.code.emit import when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.reduce.key import ALL, ReductionKey, argument_names, pointers, same_along
+from anydml.kernels.reduce.key import ALL, ReductionKey, same_along, signature
 from anydml.kernels.reduce.lines import Row
+from anydml.kernels.undecided.lists import UndecidedList
 
 NAME = "finer"
 
@@ -34,7 +35,7 @@ class UndecidedRow:
     def begin(self) -> None:
         """The row's place, and what is the same along it."""
         body, key, streams = self.body, self.key, self.streams
-        arguments(body, argument_names(key), pointers(key))
+        signature(key).load(body)
         streams.begin()
         self.row.number = body.op("add i64 %r, %first")
         streams.bases = self.row.starts("%r")
@@ -76,18 +77,13 @@ class UndecidedRow:
         if key.mapped:
             length = body.op("mul i64 %n, %lines") if key.inner else "%n"
 
-        def entry(e: str, kept: list[Value]) -> list[Value]:
-            slot = body.at("%list", body.op(f"mul i64 {e}, 16"))
+        def stays(slot: str) -> str:
             place = body.load("i64", slot, 8)
             all_ = body.op(f"icmp eq i64 {place}, {ALL}")
             first = body.op(f"select i1 {all_}, i64 0, i64 {place}")
             behind = body.op(f"select i1 {all_}, i64 {length}, i64 {body.op(f'add i64 {first}, 1')}")
             _, (entries,) = body.loop(first, behind, 1, [Value(body, "0", Kind("i64"))], element)
-            to = body.at("%list", body.op(f"mul i64 {kept[0].name}, 16"))
-            body.store("i64", self.row.number, to)
-            body.store("i64", place, to, 8)
-            stays = body.op(f"icmp ne i64 {entries.name}, 0")
-            return [kept[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
+            return body.op(f"zext i1 {entries.compared('ne', 0).name} to i64")
 
         def element(at: str, entries: list[Value]) -> list[Value]:
             if key.inner:
@@ -100,5 +96,4 @@ class UndecidedRow:
             when(body, body.op(f"xor i1 {stays}, true"), lambda: body.stored(bits.lane(0), target))
             return [entries[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]
 
-        _, (left,) = body.loop("%noted", "%count", 1, [Value(body, "%noted", Kind("i64"))], entry)
-        return left.name
+        return UndecidedList(body).sift("%noted", "%count", stays)

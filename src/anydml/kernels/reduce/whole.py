@@ -7,7 +7,8 @@ from itertools import pairwise
 from math import prod
 
 from anydml.fork_safety import guard
-from anydml.kernels.call.steps import At, Step
+from anydml.kernels.call.signature import Arguments
+from anydml.kernels.call.steps import At
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.elementwise.family import mapped
@@ -19,6 +20,7 @@ from anydml.kernels.match.rows import Rows
 from anydml.kernels.match.staged import staged
 from anydml.kernels.problem import Problem
 from anydml.kernels.reduce import emit
+from anydml.kernels.reduce.key import row_arguments, signature
 from anydml.kernels.reduce.layout import shape_of
 from anydml.schema.expression import Tensor
 from anydml.tensor import DataType, TensorDesc
@@ -123,11 +125,8 @@ def _found(
     pieces = []
     for k, ((bases, dims), result) in enumerate(zip(boxes, results, strict=True)):
         *around, row = dims
-        state = At("scratch", LINE * k)  # no element is undecided: neither a list nor memory is needed
-        numbers: list[At | int] = [state, state, state, 2, 0, 1, 1, row.size, *bases, result, *row.strides]
-        if around:
-            numbers.append(prod(d.size for d in around))
-        for d in around:
-            numbers += [d.size, *d.strides]
-        pieces.append([Step(code, tuple(numbers))])
+        state = At("scratch", LINE * k)  # no element is undecided: there is neither a list nor anything that is kept
+        lists = Arguments(state=state, list=state, memory=state, room=2, first=0, rows=1, between=1)
+        places = {f"p{k}": base for k, base in enumerate((*bases, result))}
+        pieces.append([signature(key).step(code, **lists, **places, **row_arguments(row, around))])
     return Run([pieces], LINE * len(pieces))

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import along, arguments, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import along, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import walk
 from anydml.kernels.numbers.halves import narrowed, odd_single, widened
-from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
+from anydml.kernels.scan.emit import FIRST, Resumed, lanes_of
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts, picked, zero_of_none
 
 ROWS = 4  # rows of a block: with more, rows that are 4 KiB apart evict one another from the cache
 STRIP = 1024  # lines whose sums stay in the cache
-NAMES = (*FIRST, "lines", "columns", "staged")
+SIDE_BY_SIDE = FIRST + Signature("lines *columns *staged")
 NONE, LEFT = 0x7FFFFFFF, -1  # instead of the bits of a least element: no element yet; a group has computed the rest
 INFINITY = 0x7F800000
 STEP = 1 << 23  # the unit of the exponent in the bits of a float32
@@ -36,9 +37,9 @@ def columns_bytes(target: Target, key: ScanKey, lines: int) -> tuple[int, int]:
 
 
 def emitted(target: Target, key: ScanKey) -> str:
-    """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
+    """The kernel. Arguments: SIDE_BY_SIDE, loops of (source, target) around the lines."""
     body = Body(target)
-    arguments(body, NAMES, POINTERS | {"staged"})
+    SIDE_BY_SIDE.load(body)
     items, lanes = Resumed(body), lanes_of(target)
     groups = [group(target, key, n) for n in (lanes, 1)] if key.floating else []
     groups.append((_moved(target, lanes * key.size), []))
@@ -60,7 +61,7 @@ def emitted(target: Target, key: ScanKey) -> str:
         more = body.op(f"add i64 {body.op(f'add i64 %lines, {missing}')}, {STRIP - 1}")
         body.loop("0", body.op(f"and i64 {more}, {-STRIP}"), STRIP, [], strip)
 
-    walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
+    walk(body, body.at("%arguments", 8 * len(SIDE_BY_SIDE.names)), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)
 

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import along, arguments, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import along, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.irregular.loops import walk
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts
+from anydml.kernels.undecided.lists import UndecidedList
+from anydml.kernels.undecided.state import COUNT, OWN
 
-# state: the item to continue with; if lines are undecided: a mask of them, their number, the turn, the first line and row;
-# and the line of the item to continue with
-NEXT, OPEN, COUNT, TURN, LINE, ROW, FROM = range(7)
-STATE_WORDS = 8
-DONE = (1 << 63) - 1
+# The state's row is the item to continue with, its place the line of this item, and its count the lines of a group of which
+# some are undecided. Further words: a mask of these, the turn, and the group's first line and first element of lines.
+MASK, TURN, LINE, FIRST_ROW = range(OWN, OWN + 4)
 # begun: the sums before the first row that is kept, of the undecided lines; kept: their elements, row by row
-FIRST = ("state", "begun", "kept", "source", "target", "n", "source_step", "target_step")
-NAMES = (*FIRST, "lines", "source_line", "target_line")
-POINTERS = {"state", "begun", "kept", "columns", "source", "target"}
+FIRST = Signature("*state *begun *kept *source *target n source_step target_step")
+STRIDED = FIRST + Signature("lines source_line target_line")
 
 
 def lanes_of(target: Target) -> int:
@@ -37,7 +37,8 @@ class Resumed:
         self._number, self._turn = body.op("alloca i64, align 8"), body.op("alloca i64, align 8")
         body.do(f"store i64 0, ptr {self._number}, align 8")
         body.do(f"store i64 -1, ptr {self._turn}, align 8")
-        self._begun, self._from = body.load("i64", "%state", 8 * NEXT), body.load("i64", "%state", 8 * FROM)
+        self.list = UndecidedList(body)
+        self._begun, self._from = self.list.begun(), self.list.place()
 
     def turn(self) -> None:
         """Count a turn of the loops around the lines."""
@@ -66,23 +67,16 @@ class Resumed:
 
         def stop() -> None:
             number = body.op(f"load i64, ptr {self._number}, align 8")
-            words = {
-                NEXT: number if further is None else body.op(f"sub i64 {number}, 1"),
-                FROM: further or "0",
-                TURN: body.op(f"load i64, ptr {self._turn}, align 8"),
-            }
-            for word, value in {**words, OPEN: mask, COUNT: count, LINE: line, ROW: row}.items():
+            turn = body.op(f"load i64, ptr {self._turn}, align 8")
+            for word, value in {COUNT: count, MASK: mask, TURN: turn, LINE: line, FIRST_ROW: row}.items():
                 body.store("i64", value, "%state", 8 * word)
-            body.do("ret i64 1")
-            body.label(body.name("dead"))
+            self.list.stop(number if further is None else body.op(f"sub i64 {number}, 1"), further or "0")
 
         when(body, body.op(f"icmp ne i64 {mask}, 0"), stop)
 
     def end(self) -> None:
-        """The end of the kernel. It marks the call as done, so that it is not resumed again."""
-        resumed = self.body.op(f"icmp ne i64 {self._begun}, 0")
-        when(self.body, resumed, lambda: self.body.store("i64", str(DONE), "%state"))
-        self.body.do("ret i64 0")
+        """The end of the kernel."""
+        self.list.end(self._begun)
 
     def _increased(self, place: str) -> None:
         more = self.body.op(f"add i64 {self.body.op(f'load i64, ptr {place}, align 8')}, 1")
@@ -90,9 +84,9 @@ class Resumed:
 
 
 def emitted(target: Target, key: ScanKey) -> str:
-    """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
+    """The kernel. Arguments: STRIDED, loops of (source, target) around the lines."""
     body = Body(target)
-    arguments(body, NAMES, POINTERS)
+    STRIDED.load(body)
     items = Resumed(body)
     groups = [group(target, key, lanes) for lanes in (lanes_of(target), 1)]
 
@@ -121,6 +115,6 @@ def emitted(target: Target, key: ScanKey) -> str:
         done, _ = body.loop("0", "%lines", lanes, [], step(lanes))
         body.loop(done, "%lines", 1, [], step(1))
 
-    walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
+    walk(body, body.at("%arguments", 8 * len(STRIDED.names)), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)

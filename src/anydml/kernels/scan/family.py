@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.exact.formats import FLOAT16, FLOAT32, Format
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
@@ -21,6 +22,7 @@ from anydml.kernels.match.scans import Scan, scan
 from anydml.kernels.problem import Problem
 from anydml.kernels.scan import columns, emit, exact, lines, vectors
 from anydml.kernels.scan.group import ScanKey
+from anydml.kernels.undecided.state import STATE_WORDS, UndecidedLists
 from anydml.tensor import DataType
 
 SHORT = 1 << 14  # with fewer elements, the GIL is kept
@@ -79,17 +81,17 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     count, beside = (1, (itemsize, itemsize)) if layout.lane is None else (found.sizes[layout.lane], strides[layout.lane])
     # in scratch: the state, the sums at which a group begins, the elements that are kept, and the kernel's own
     lanes = emit.lanes_of(target)
-    kept = 8 * (emit.STATE_WORDS + 2 * lanes)
+    kept = 8 * (STATE_WORDS + 2 * lanes)
     free = kept + _rounded_up(n * layout.kept * itemsize)
     sums = staged = 0
     if key is None:
         key = ScanKey(found.data_type, found.product, found.exclusive, beside == (itemsize, itemsize))
-        code = engine.compiled(emit.emitted, target, key)
+        code, signature = engine.compiled(emit.emitted, target, key), emit.STRIDED
     elif layout.lane is None:
-        code = engine.compiled(lines.emitted, target, key, found.backward)
+        code, signature = engine.compiled(lines.emitted, target, key, found.backward), lines.CONTIGUOUS
         staged = 2 * vectors.block(target, key) * itemsize
     else:
-        code = engine.compiled(columns.emitted, target, key)
+        code, signature = engine.compiled(columns.emitted, target, key), columns.SIDE_BY_SIDE
         sums, staged = columns.columns_bytes(target, key, count)
     size = _rounded_up(free + sums + staged)
     pieces = _pieces(found, layout, count, size // 8, machine.threads if prod(found.sizes) >= ALONE else 1)
@@ -97,21 +99,24 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     for piece in pieces:
         state, moved = At("scratch", 8 * piece.words), piece.loops[0].strides
         begins = [at + piece.first * a + piece.line * b for at, a, b in zip(last, moved, beside, strict=True)]
-        numbers: list[At | int] = [state, state + 8 * emit.STATE_WORDS, state + kept]
-        numbers += [At(found.source, begins[0]), At(found.target, begins[1]), n, *along]
+        memory = Arguments(state=state, begun=state + 8 * STATE_WORDS, kept=state + kept)
+        source_, target_ = (At(name, at) for name, at in zip((found.source, found.target), begins, strict=True))
+        values = Arguments(source=source_, target=target_, n=n, source_step=along[0], target_step=along[1])
         if sums:
-            numbers += [piece.width, state + free, state + (free + sums)]
+            more = Arguments(lines=piece.width, columns=state + free, staged=state + (free + sums))
         elif staged:
-            numbers += [state + free]
+            more = Arguments(staged=state + free)
         else:
-            numbers += [piece.width, *beside]
-        steps.append([Step(code, (*numbers, *described(piece.loops, 2)))])
+            more = Arguments(lines=piece.width, source_line=beside[0], target_line=beside[1])
+        step = signature.step(code, **memory, **values, **more)
+        steps.append([step._replace(arguments=(*step.arguments, *described(piece.loops, 2)))])
+    lists = UndecidedLists([piece.words for piece in pieces], 0, partial(_resolve, found, layout, pieces, lanes))
     return Lowered(
         target,
         [Rounds([steps])],
         scratch=size * len(pieces),
         short=prod(found.sizes) < SHORT,
-        decide=partial(_decide, found, layout, pieces, lanes) if found.data_type in _FORMATS else None,
+        decide=lists.decide if found.data_type in _FORMATS else None,
     )
 
 
@@ -150,30 +155,26 @@ def _rounded_up(nbytes: int) -> int:
     return -(-nbytes // CACHE_LINE) * CACHE_LINE
 
 
-def _decide(
-    found: Scan, layout: ScanLayout, pieces: Sequence[ScanPiece], lanes: int, scratch: NDArray[np.int64], arrays: Arrays
-) -> None:
-    """Decide the undecided lines at which each piece stopped. Pieces that did not stop are done."""
-    for piece in pieces:
-        state = scratch[piece.words :]
-        if state[emit.OPEN]:
-            _decide_lines(found, layout, piece, lanes, state, arrays)
-        else:
-            state[emit.NEXT] = emit.DONE
-
-
-def _decide_lines(
-    found: Scan, layout: ScanLayout, piece: ScanPiece, lanes: int, state: NDArray[np.int64], arrays: Arrays
+def _resolve(
+    found: Scan,
+    layout: ScanLayout,
+    pieces: Sequence[ScanPiece],
+    lanes: int,
+    k: int,
+    _: object,
+    scratch: NDArray[np.int64],
+    arrays: Arrays,
 ) -> None:
     """Compute the undecided lines of the group at which a piece stopped exactly, and store them from its first row on."""
     form = _FORMATS[found.data_type]
-    _, mask, count, turn, line, row = state[: emit.ROW + 1].tolist()
-    state[emit.OPEN] = 0
+    piece = pieces[k]
+    state = scratch[piece.words :]
+    _, _, count, mask, turn, line, row, _ = state[:STATE_WORDS].tolist()
     outer = np.unravel_index(piece.turn + turn, [found.sizes[d] for d in layout.others]) if layout.others else ()
     bits = f"u{found.data_type.dtype.itemsize}"
     n = found.sizes[found.axis] - row
-    begun = state[emit.STATE_WORDS :].view(np.float64)
-    kept = state[emit.STATE_WORDS + 2 * lanes :].view(np.uint8).view(bits)[: n * count].reshape(n, count)
+    begun = state[STATE_WORDS:].view(np.float64)
+    kept = state[STATE_WORDS + 2 * lanes :].view(np.uint8).view(bits)[: n * count].reshape(n, count)
     output = arrays[found.target].view(bits)
     for i in range(count):
         if mask >> i & 1:

@@ -7,7 +7,8 @@ elements is stored if it keeps both limits. If no least size fits, a group compu
 
 from __future__ import annotations
 
-from anydml.kernels.code.emit import along, arguments, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import along, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
@@ -15,19 +16,19 @@ from anydml.kernels.irregular.loops import walk
 from anydml.kernels.numbers.halves import narrowed, odd_single, widened
 from anydml.kernels.scan.columns import NONE
 from anydml.kernels.scan.doubled import further
-from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed
+from anydml.kernels.scan.emit import FIRST, Resumed
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts
 from anydml.kernels.scan.sizes import Sizes, beyond, lower, of_block, size
 from anydml.kernels.scan.vectors import LineVectors
 
-NAMES = (*FIRST, "staged")
+CONTIGUOUS = FIRST + Signature("*staged")
 LEAST = 16  # elements of a line at least: shorter lines are faster side by side in lanes
 
 
 def emitted(target: Target, key: ScanKey, backward: bool) -> str:
-    """The kernel. Arguments: NAMES, loops of (source, target) around the lines."""
+    """The kernel. Arguments: CONTIGUOUS, loops of (source, target) around the lines."""
     body = Body(target)
-    arguments(body, NAMES, POINTERS | {"staged"})
+    CONTIGUOUS.load(body)
     items = Resumed(body)
     groups = [group(target, key, 1)] if key.floating else []
     least = body.op("alloca i32, align 4")
@@ -37,7 +38,7 @@ def emitted(target: Target, key: ScanKey, backward: bool) -> str:
         items.turn()
         items.item(lambda: ScanLine(body, key, items, at, least, backward).compute())
 
-    walk(body, body.at("%arguments", 8 * len(NAMES)), ["%source", "%target"], line)
+    walk(body, body.at("%arguments", 8 * len(CONTIGUOUS.names)), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anydml.kernels.code.emit import when
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.undecided.lists import each_bit
 from anydml.kernels.windows.estimate import RECORD
 from anydml.kernels.windows.key import WindowsKey
 from anydml.tensor import DataType
@@ -89,18 +89,7 @@ class Between:
 
     def decided(self, undecided: Value, decide: Callable[[Value], None]) -> None:
         """Call `decide` with each undecided lane."""
-        body = self.body
-        bits = lanes_as_bits(undecided)
-
-        def some() -> None:
-            def one(_: str, left: list[Value]) -> list[Value]:
-                decide(body.call("llvm.cttz.i64", WORD, left[0], "i1 true"))
-                return [left[0] & (left[0] - 1)]
-
-            first = Value(body, bits, WORD)
-            body.loop("0", body.call("llvm.ctpop.i64", WORD, first).name, 1, [first], one)
-
-        when(body, body.op(f"icmp ne i64 {bits}, 0"), some)
+        each_bit(self.body, lanes_as_bits(undecided), lambda lane: decide(Value(self.body, lane, WORD)))
 
     def exactly(self, total: Value, number: Value) -> Value:
         """The output's byte for a sum of dequantised elements over a number of elements, both float64."""

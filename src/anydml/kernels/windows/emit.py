@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.windows import LENGTH
@@ -17,7 +17,7 @@ from anydml.kernels.windows.columns import ColumnLines
 from anydml.kernels.windows.counts import Range, ranged
 from anydml.kernels.windows.finish import Finish, Met
 from anydml.kernels.windows.finish_bytes import FinishBytes
-from anydml.kernels.windows.key import WindowsKey, argument_names, pointers, present
+from anydml.kernels.windows.key import WindowsKey, present, signature
 from anydml.kernels.windows.kinds import reduction
 from anydml.kernels.windows.lines import Lines
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def emitted(target: Target, key: WindowsKey) -> str:
-    """The kernel's text; arguments: `argument_names`. The kernel returns 1 if it stopped early or has listed elements."""
+    """The kernel; arguments: `signature`. It returns 1 where it stopped, or has something on its list."""
     return _WindowsKernel(target, key).text()
 
 
@@ -44,14 +44,14 @@ class _WindowsKernel:
 
     def text(self) -> str:
         body, key, arg = self.body, self.key, self._argument
-        arguments(body, argument_names(key), pointers(key))
+        signature(key).load(body)
         self.finish.begin()
         if key.down:
             self.columns.begin()
         else:
             self.lines.begin()
         first = arg("first")
-        start = Value(body, body.load("i64", "%state"), WORD) if key.listed else body.constant(WORD, 0)
+        start = Value(body, self.finish.list.begun(), WORD) if key.listed else body.constant(WORD, 0)
         begin, end, per = first + start, first + arg("rows"), arg(f"to{key.taps - 1}")
         self.until = begin + arg("budget")
         runs = self._over(end + per - 1, per)
@@ -64,12 +64,7 @@ class _WindowsKernel:
         if not key.listed:
             body.do("ret i64 0")
             return kernel(body, list(body.declared))
-        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
-        # a call that begins at the end has nothing to do, and the state stays at the end
-        over = body.op(f"icmp uge i64 {start.name}, %rows")
-        after = body.op(f"select i1 {body.op(f'or i1 {pending}, {over}')}, i64 %rows, i64 0")
-        body.store("i64", after, "%state")
-        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        self.finish.list.end(start.name)
         return kernel(body, list(body.declared))
 
     def _over(self, a: Value, b: Value) -> Value:
@@ -229,16 +224,9 @@ class _WindowsKernel:
     def _stop_if_due(self) -> None:
         """Return from the kernel if the list is nearly full, or signals are due."""
         body = self.body
-
-        def stop() -> None:
-            body.store("i64", (self.finish.row - self._argument("first")).name, "%state")
-            body.do("ret i64 1")
-            body.label(body.name("never"))
-
-        half = body.op("lshr i64 %room, 1")
-        full = body.op(f"icmp ugt i64 {body.load('i64', '%state', 16)}, {half}")
-        late = self.finish.row.compared("uge", self.until).name
-        when(body, body.op(f"or i1 {full}, {late}"), stop)
+        full, late = self.finish.list.is_half_full(), self.finish.row.compared("uge", self.until).name
+        row = self.finish.row - self._argument("first")
+        when(body, body.op(f"or i1 {full}, {late}"), lambda: self.finish.list.stop(row.name))
 
     def _met(self, ranges: list[Range], x: str, weight: Value, first: Value) -> Met:
         """The input lines of the windows of one output line."""

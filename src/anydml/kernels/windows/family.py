@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -12,17 +13,19 @@ from numpy.typing import NDArray
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.rounds import in_rounds, shares
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
-from anydml.kernels.kernel import Lowered, Machine, Refused
+from anydml.kernels.kernel import Arrays, Decide, Lowered, Machine, Refused
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, WindowReduction, windows
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
+from anydml.kernels.undecided.places import NumberedElements, in_order
+from anydml.kernels.undecided.state import STATE_WORDS, UndecidedLists, state_and_list
 from anydml.kernels.windows import emit, narrow, whole
-from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, argument_names, raw
+from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, raw, signature
 from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
-from anydml.kernels.windows.undecided import STATE_WORDS, Order, deciding
 from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
 from anydml.schema.types import EIGHT_BIT, FLOATS, INDICES
@@ -113,29 +116,23 @@ def _lowered_lines(
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
     threads = min(threads if work >= ALONE else 1, count)
     most = max(1, BUDGET // _cost(w, layout))
-    strides = sizes_and_strides(w, tensors, layout, key)
+    strides, arguments = sizes_and_strides(w, tensors, layout, key), signature(key)
 
     def pieces(first: int, end: int) -> list[list[Step]]:
         found = []
         for k, (begin, behind) in enumerate(shares(first, end, threads)):
             given = {**memory.arguments(At("scratch", memory.size * k)), **strides}
             given |= {"first": begin, "rows": behind - begin, "room": memory.room, "budget": most, "rule": RULE}
-            found.append([Step(code, tuple(given[name] for name in argument_names(key)))])
+            found.append([arguments.step(code, **{name: given[name] for name in arguments.names})])
         return found
 
-    dims = (*layout.plain, *layout.taps)
-    order = Order(dims, tuple(w.axes[d].output for d in dims), layout.line)
+    starts = [memory.size // 8 * k for k in range(threads)]
     return Lowered(
         target,
         [Rounds([pieces(0, count)])] if key.listed else in_rounds(count, most * threads, pieces),
         scratch=memory.size * threads,
         short=work < SHORT,
-        decide=deciding(
-            order,
-            w.output,
-            Decision(statement[w.output], output.data_type, target),
-            [memory.size // 8 * k for k in range(threads)],
-        )
+        decide=_undecided(statement, w, output, (*layout.plain, *layout.taps, layout.line), target, starts)
         if key.listed
         else None,
     )
@@ -214,17 +211,18 @@ def _lowered_images(
     with guard:
         code = engine.compiled(whole.emitted, target, key, together)
     room = 2 * together + LISTED if key.listed else 0
-    words = -(-(STATE_WORDS + 2 * (room + 1)) // STATE_WORDS) * STATE_WORDS
+    words = state_and_list(2 * (room + 1))
+    arguments = whole.signature(key)
+    fixed = Arguments(n=images.size, terms=images.size.bit_length(), x=At(w.source), y=At(w.output))
+    fixed |= {"px": images.source * size, "py": images.output * size}
+    fixed |= {"rule": RULE} if key.between else {f"g{q}": At(p.name) for q, p in enumerate(w.parameters) if p is not None}
 
     def pieces(first: int, end: int) -> list[list[Step]]:
         found = []
         for k, (begin, behind) in enumerate(shares(first, end, threads)):
             state = At("scratch", 8 * words * k)
-            numbers: tuple[At | int, ...] = (room, begin, behind - begin, images.size, images.size.bit_length())
-            strides = images.source * size, images.output * size
-            rule = (RULE,) if key.between else tuple(At(p.name) for p in w.parameters if p is not None)
-            numbers = (*numbers, At(w.source), At(w.output), *strides, *rule)
-            found.append([Step(code, (state, state + 8 * STATE_WORDS, *numbers))])
+            lists = Arguments(state=state, list=state + 8 * STATE_WORDS, room=room, first=begin, rows=behind - begin)
+            found.append([arguments.step(code, **lists, **fixed)])
         return found
 
     most = max(together, BUDGET // images.size) * threads
@@ -233,17 +231,30 @@ def _lowered_images(
         rounds = [Rounds([pieces(0, number)])]
     else:  # each round has at least as many images as are reduced together: the last one repeats some
         rounds = [*in_rounds(number // most * most, most, pieces), Rounds([pieces(number - most, number)])]
-    order = Order((0, 1, *range(2, len(w.axes) - 1)), tuple(a.output for a in w.axes[:-1]), len(w.axes) - 1)
     starts = [words * k for k in range(threads)]
     return Lowered(
         target,
         rounds,
         scratch=8 * words * threads,
         short=images.number * images.size < SHORT,
-        decide=deciding(order, w.output, Decision(statement[w.output], output.data_type, target), starts)
-        if key.listed
-        else None,
+        decide=_undecided(statement, w, output, range(len(w.axes)), target, starts) if key.listed else None,
     )
+
+
+def _undecided(
+    statement: Statement, w: WindowReduction, output: TensorDesc, dims: Sequence[int], target: Target, starts: Sequence[int]
+) -> Decide:
+    """The undecided elements of pieces, listed by their lines and the places in them. dims: the last one is that of lines."""
+    sizes = [a.output for a in w.axes]
+    elements = NumberedElements(w.output, in_order(sizes, dims), Decision(statement[w.output], output.data_type, target))
+    return UndecidedLists(starts, 2, partial(_resolve, elements, sizes[dims[-1]])).decide
+
+
+def _resolve(
+    elements: NumberedElements, length: int, _: int, entries: NDArray[np.int64], scratch: NDArray[np.int64], arrays: Arrays
+) -> None:
+    numbers = entries[:, 0] * length + entries[:, 1]
+    elements.decide(np.unique(numbers), arrays)  # lines may overlap, and so may groups in them
 
 
 def _lowered_narrow(w: WindowReduction, tiles: narrow.Narrow, data_type: DataType, target: Target, threads: int) -> Lowered:
@@ -257,7 +268,7 @@ def _lowered_narrow(w: WindowReduction, tiles: narrow.Narrow, data_type: DataTyp
         code = engine.compiled(narrow.emitted, target, key, tiles.lines, tiles.across, tiles.width)
     pieces: list[list[Step]] = []
     for first, end in pairwise(lines * k // shares * tiles.width for k in range(shares + 1)):
-        pieces.append([Step(code, (first, end - first, At(w.source), At(w.output)))])
+        pieces.append([narrow.NARROW.step(code, first=first, count=end - first, x=At(w.source), y=At(w.output))])
     return Lowered(target, [Rounds([pieces])], short=work < SHORT)
 
 

@@ -11,6 +11,8 @@ from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage, l
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import LENGTH, MAX, MEAN
 from anydml.kernels.numbers.functions.pairs import two_sum
+from anydml.kernels.undecided.lists import UndecidedList, each_bit
+from anydml.kernels.undecided.state import OWN
 from anydml.kernels.windows import results
 from anydml.kernels.windows.counts import within
 from anydml.kernels.windows.key import WindowsKey
@@ -41,6 +43,7 @@ class Finish:
     def __init__(self, body: Body, key: WindowsKey, kind: Reduction, lines: Lines) -> None:
         self.body, self.key, self.kind, self.lines = body, key, kind, lines
         self.row = body.constant(WORD, 0)
+        self.list = UndecidedList(body)
         self.parameters: dict[int, str] = {}
         self.inverted = ""  # the address of the `line_code` for which `inverses` are stored
 
@@ -48,7 +51,7 @@ class Finish:
         """Store for each element of a line the number of elements that its window has along the line."""
         body, key = self.body, self.key
         if key.divides:
-            self.inverted = body.at("%state", 24)
+            self.inverted = body.at("%state", 8 * OWN)
             body.store("i64", "-1", self.inverted)
         if key.kind == MAX and key.indices is None:
             return
@@ -220,27 +223,8 @@ class Finish:
 
     def _note(self, undecided: Value, i: Value) -> None:
         """List the undecided lanes of a group."""
-        body = self.body
-        bits = lanes_as_bits(undecided)
-
-        def note() -> None:
-            def one(lane: str, _: list[Value]) -> list[Value]:
-                bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-                place = i + Value(body, lane, WORD)
-                when(body, body.op(f"icmp ne i64 {bit}, 0"), lambda: self._append(place))
-                return []
-
-            body.loop("0", str(undecided.kind.lanes), 1, [], one)
-
-        when(body, body.op(f"icmp ne i64 {bits}, 0"), note)
-
-    def _append(self, place: Value) -> None:
-        body = self.body
-        count = body.load("i64", "%state", 16)
-        slot = body.at("%list", body.op(f"mul i64 {count}, 16"))
-        body.store("i64", self.row.name, slot)
-        body.store("i64", place.name, slot, 8)
-        body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
+        body, row = self.body, self.row.name
+        each_bit(body, lanes_as_bits(undecided), lambda lane: self.list.append(row, (i + Value(body, lane, WORD)).name))
 
     # --- sums with the errors of additions, and roots next to ties ---
 

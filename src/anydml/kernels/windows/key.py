@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
+from anydml.kernels.call.signature import Signature
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
 from anydml.tensor import DataType
 
@@ -96,49 +98,24 @@ def raw(key: WindowsKey) -> tuple[str, ...]:
     return ("float",) if data_type == DataType.FLOAT32 else (f"i{data_type.element_bits}",)
 
 
-def argument_names(key: WindowsKey) -> list[str]:
-    """The arguments of the kernel, in order."""
-    found = [
-        "state",
-        "list",
-        "room",
-        "budget",
-        "first",
-        "rows",
-        *MEMORY,
-        "slots",
-        "pitch",
-        "length",
-        "ring",
-        "band",
-        "extent",
-        "terms",
-    ]
-    found += [f"line{j}" for j in range(len(raw(key)))]
-    for j in range(len(parts(key))):
-        found += [f"slot{j}", f"blank{j}"]
+@lru_cache(maxsize=256)
+def signature(key: WindowsKey) -> Signature:
+    """The arguments of the kernel."""
+    found = ["*state *list room budget first rows", *(f"*{name}" for name in MEMORY)]
+    found += ["slots pitch length ring band extent terms", *(f"*line{j}" for j in range(len(raw(key))))]
+    found += [f"*slot{j} *blank{j}" for j in range(len(parts(key)))]
     if key.down:
-        found += ["columns", "column", "across", "nothing"]
-    found += ["n", "m", "x", "y", "z", "xs", "ys", "zs", "weight", "stride", "window", "dilation", "start", "limit"]
-    for j in range(key.plain):
-        found += [f"pn{j}", f"px{j}", f"py{j}", f"pz{j}", f"pw{j}"]
-    for d in range(key.taps):
-        found += [f"to{d}", f"tn{d}", f"ts{d}", f"tk{d}", f"td{d}", f"tp{d}", f"tc{d}", f"tx{d}", f"ty{d}", f"tz{d}", f"tw{d}"]
+        found.append("*columns column across *nothing")
+    found.append("n m *x *y *z xs ys zs weight stride window dilation start limit")
+    found += [f"pn{j} px{j} py{j} pz{j} pw{j}" for j in range(key.plain)]
+    found += [f"to{d} tn{d} ts{d} tk{d} td{d} tp{d} tc{d} tx{d} ty{d} tz{d} tw{d}" for d in range(key.taps)]
     if key.between:
-        found.append("rule")
+        found.append("*rule")
     for q in present(key):
-        found += [f"g{q}", f"gs{q}", *(f"gp{q}_{j}" for j in range(key.plain))]
-    return found
+        found += [f"*g{q} gs{q}", *(f"gp{q}_{j}" for j in range(key.plain))]
+    return Signature(" ".join(found))
 
 
 def present(key: WindowsKey) -> list[int]:
     """The numbers of the scales and zero points that exist."""
     return [q for q, there in enumerate(key.parameters) if there]
-
-
-def pointers(key: WindowsKey) -> set[str]:
-    """The arguments that are addresses."""
-    found = {"state", "list", *MEMORY, "x", "y", "z", *(f"g{q}" for q in present(key))}
-    found |= {"rule"} if key.between else set()
-    found |= {f"line{j}" for j in range(len(raw(key)))} | ({"columns", "nothing"} if key.down else set())
-    return found | {f"{name}{j}" for j in range(len(parts(key))) for name in ("slot", "blank")}

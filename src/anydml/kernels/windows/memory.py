@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from anydml.kernels.call.steps import At
 from anydml.kernels.match.windows import MAX, QUANTIZED, WindowAxis, WindowReduction
+from anydml.kernels.undecided.state import STATE_WORDS
 from anydml.kernels.windows.key import WindowsKey, WindowsLayout, parts, present, raw
-from anydml.kernels.windows.undecided import STATE_WORDS
 from anydml.tensor import DataType, TensorDesc
 
 LISTED = 1 << 10  # elements on the list of a share, besides those of two lines

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.windows import MAX, WindowAxis, WindowReduction
@@ -18,8 +19,8 @@ from anydml.kernels.windows.key import WindowsKey
 from anydml.kernels.windows.kinds import reduction
 from anydml.tensor import TensorDesc
 
-NAMES = ("first", "count", "x", "y")
-MOST = 9  # the most elements of a window
+NARROW = Signature("first count *x *y")
+MOST = 9  # elements of a window
 WORD = Kind("i64")
 Parts = list[Value]
 
@@ -66,7 +67,7 @@ def _runs_on(t: TensorDesc) -> bool:
 
 
 def emitted(target: Target, key: WindowsKey, lines: int, across: int, width: int) -> str:
-    """The kernel's text; arguments: `NAMES`. count: output elements, at least a vector's, and whole lines of `width`."""
+    """The kernel; arguments: NARROW. count: of the output's elements, at least a vector's, in whole lines of so many."""
     return _NarrowKernel(target, key, lines, across, width).text()
 
 
@@ -78,7 +79,7 @@ class _NarrowKernel:
 
     def text(self) -> str:
         body, lanes = self.body, self.key.lanes
-        arguments(body, NAMES, {"x", "y"})
+        NARROW.load(body)
         size = self.key.types[0].dtype.itemsize
         last = Value(body, body.op(f"sub i64 %count, {lanes}"), WORD)
         groups = body.op(f"udiv i64 {body.op(f'add i64 %count, {lanes - 1}')}, {lanes}")

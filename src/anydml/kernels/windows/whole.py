@@ -7,31 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from anydml.kernels.code.emit import arguments, kernel, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
 from anydml.kernels.numbers.functions.pairs import two_sum
+from anydml.kernels.undecided.lists import UndecidedList, each_bit
 from anydml.kernels.windows import results
 from anydml.kernels.windows.key import DEQUANTIZED, WindowsKey, present
 from anydml.kernels.windows.kinds import OfBytes, reduction
 from anydml.tensor import DataType
 
 WORD = Kind("i64")
-NAMES = ("state", "list", "room", "first", "rows", "n", "terms", "x", "y", "px", "py")
 SINGLE = Kind("double", 1)
 Parts = list[Value]
 Merge = Callable[[Parts, Parts], Parts]
 
 
-def argument_names(key: WindowsKey) -> tuple[str, ...]:
-    """The arguments of the kernel, in order."""
-    return (*NAMES, *(["rule"] if key.between else []), *(f"g{q}" for q in present(key)))
+def signature(key: WindowsKey) -> Signature:
+    """The arguments of the kernel. px, py: bytes from one image of the input and of the output to the next."""
+    more = [*(["*rule"] if key.between else []), *(f"*g{q}" for q in present(key))]
+    return Signature(" ".join(["*state *list room first rows n terms *x *y px py", *more]))
 
 
 def emitted(target: Target, key: WindowsKey, together: int) -> str:
-    """The kernel's text; arguments: `argument_names`. The kernel returns 1 if it stopped early or has listed elements.
+    """The kernel; arguments: `signature`. It returns 1 where it stopped, or has something on its list.
 
     together: images that are reduced at once, a power of two, at most their number and the lanes of a vector.
     """
@@ -41,6 +43,7 @@ def emitted(target: Target, key: WindowsKey, together: int) -> str:
 class _WholeImagesKernel:
     def __init__(self, target: Target, key: WindowsKey, together: int) -> None:
         self.body, self.key, self.together = Body(target), key, together
+        self.list = UndecidedList(self.body)
         self.kind = reduction(self.body, key)
         self.kind.plain = True
         self.itemsize = key.types[0].dtype.itemsize
@@ -52,39 +55,24 @@ class _WholeImagesKernel:
 
     def text(self) -> str:
         body, together = self.body, self.together
-        arguments(body, argument_names(self.key), {"state", "list", "x", "y", *argument_names(self.key)[len(NAMES) :]})
+        signature(self.key).load(body)
         if isinstance(self.kind, OfBytes):
             self.kind.between.begin()
         groups = body.op(f"udiv i64 {(self._argument('rows') + (together - 1)).name}, {together}")
         last = self._argument("rows") - together
 
         def group(g: str, _: Parts) -> Parts:
-            self._stop_if_full(g)
+            when(body, self.list.is_half_full(), lambda: self.list.stop(g))
             at = Value(body, g, WORD) * together
             at = body.chosen(at.compared("ult", last), at, last)  # the last group begins earlier if they don't end evenly
             self.image = self._argument("first") + at
             self._group()
             return []
 
-        start = body.load("i64", "%state")
+        start = self.list.begun()
         body.loop(start, groups, 1, [], group)
-        pending = body.op(f"icmp ne i64 {body.load('i64', '%state', 16)}, 0")
-        # a call that begins at the end has nothing to do, and the state stays at the end
-        over = body.op(f"or i1 {pending}, {body.op(f'icmp uge i64 {start}, {groups}')}")
-        body.store("i64", body.op(f"select i1 {over}, i64 {groups}, i64 0"), "%state")
-        body.do(f"ret i64 {body.op(f'zext i1 {pending} to i64')}")
+        self.list.end(start)
         return kernel(body, list(body.declared))
-
-    def _stop_if_full(self, g: str) -> None:
-        body = self.body
-
-        def stop() -> None:
-            body.store("i64", g, "%state")
-            body.do("ret i64 1")
-            body.label(body.name("never"))
-
-        half = body.op("lshr i64 %room, 1")
-        when(body, body.op(f"icmp ugt i64 {body.load('i64', '%state', 16)}, {half}"), stop)
 
     def _group(self) -> None:
         body, key, kind = self.body, self.key, self.kind
@@ -201,21 +189,7 @@ class _WholeImagesKernel:
         """List the undecided images."""
         body = self.body
         bits = lanes_as_bits(undecided)
-
-        def one(lane: str, _: Parts) -> Parts:
-            bit = body.op(f"and i64 {body.op(f'lshr i64 {bits}, {lane}')}, 1")
-            when(body, body.op(f"icmp ne i64 {bit}, 0"), lambda: self._append(self.image + Value(body, lane, WORD)))
-            return []
-
-        body.loop("0", str(self.together), 1, [], one)
-
-    def _append(self, image: Value) -> None:
-        body = self.body
-        count = body.load("i64", "%state", 16)
-        slot = body.at("%list", body.op(f"mul i64 {count}, 16"))
-        body.store("i64", image.name, slot)
-        body.store("i64", "0", slot, 8)
-        body.store("i64", body.op(f"add i64 {count}, 1"), "%state", 16)
+        each_bit(body, bits, lambda lane: self.list.append((self.image + Value(body, lane, WORD)).name, "0"))
 
     def _in_order(self) -> None:
         """Compute maxima in order, which is needed if there may be NaN, or zeros of both signs."""

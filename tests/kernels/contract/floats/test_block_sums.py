@@ -15,6 +15,7 @@ import hostile_data
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats.packed import doubled, magnitudes, tile
+from anydml.kernels.undecided.state import COUNT
 from every_kernel import SOAK, Ran, without_dot_products
 
 pytestmark = [
@@ -162,8 +163,8 @@ def test_magnitudes(target: Target, ran: Ran) -> None:
     compared = 0
     for kind in hostile_data.KINDS:
         made = drawn(target, 30, kind, 5)
-        made.sums[...] = 1e300  # none of these sums cancels
-        made.memory["counter"].view(np.int64)[0] = 2
+        made.sums[...] = 1e300  # none of which cancels
+        made.memory["counter"].view(np.int64)[COUNT] = 2
         made.run(magnitudes.sums, magnitudes.ARGUMENTS)
         assert made.memory["counter"].view(np.int64)[magnitudes.DENSE // 8] == 1
         wanted = np.abs(made.a.astype(np.float64)) @ np.abs(made.b.astype(np.float64))
@@ -175,7 +176,7 @@ def test_magnitudes(target: Target, ran: Ran) -> None:
 @pytest.mark.parametrize(("emit", "names"), [(magnitudes.sums, magnitudes.ARGUMENTS), (doubled.sums, doubled.ARGUMENTS)])
 def test_nothing_is_done_where_few_are_listed(emit: Callable[..., str], names: tuple[str, ...]) -> None:
     made = drawn(TARGETS[-1], 30, "ordinary", 5)
-    made.memory["counter"].view(np.int64)[0] = 1
+    made.memory["counter"].view(np.int64)[COUNT] = 1
     made.run(emit, names)
     assert np.isnan(made.sums).all()
     assert np.isnan(made.memory["rests"]).all()
@@ -189,7 +190,7 @@ def test_magnitudes_are_not_summed_where_most_of_what_is_listed_cancels(target: 
     made = drawn(target, 30, "ordinary", 5)
     made.sums[...] = 1
     made.sums[:, ::4] = 0
-    made.memory["counter"].view(np.int64)[0] = made.sums.size * (1 + share) // 4 + share
+    made.memory["counter"].view(np.int64)[COUNT] = made.sums.size * (1 + share) // 4 + share
     made.run(magnitudes.sums, magnitudes.ARGUMENTS)
     assert made.memory["counter"].view(np.int64)[magnitudes.DENSE // 8] == share
     assert np.isnan(made.memory["rests"]).any() == (not share)
@@ -209,7 +210,7 @@ def test_pairs_are_within_their_bound_and_zeros_are_known(target: Target, ran: R
             a *= np.float32(2.0**-140)
         a[1], b[:, 2] = 0, 0
         made = block(target, a, b)
-        made.memory["counter"].view(np.int64)[0] = 2
+        made.memory["counter"].view(np.int64)[COUNT] = 2
         summed(made)
         made.memory["counter"][tile.BOUND // 8] = 1
         made.memory["b_norms"] *= -1  # as if some terms were outside
@@ -244,7 +245,7 @@ def test_pairs_of_exact_sums_are_the_sums(listed: int) -> None:
     made = drawn(TARGETS[-1], 30, "small", 5)
     assert summed(made) == 0
     before, words = made.sums.copy(), made.memory["counter"].view(np.int64)
-    words[0] = listed
+    words[COUNT] = listed
     made.run(magnitudes.sums, magnitudes.ARGUMENTS)
     assert words[magnitudes.DENSE // 8] == 0
     made.run(doubled.sums, doubled.ARGUMENTS, most=16 * 16)
@@ -262,7 +263,7 @@ def test_least_digits() -> None:
     made = drawn(target, 60, "wide", 3)
     made.a[0], made.b[:, 0], made.a[1, 5] = 0, 0, 2.0**-149
     made = block(target, made.a, made.b)
-    made.memory["counter"].view(np.int64)[0] = 2
+    made.memory["counter"].view(np.int64)[COUNT] = 2
     made.run(doubled.sums, doubled.ARGUMENTS)
     for lines, lows in ((made.a, made.memory["a_low"]), (made.b.T, made.memory["b_low"])):
         assert np.isinf(lows[0])

@@ -17,6 +17,7 @@ from anydml.kernels.code.emit import Text, arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.packed.plan import PackedPlan
+from anydml.kernels.undecided.state import COUNT
 from drawn_contractions import Bound, left_undecided, named, rows_times_columns
 from guard_pages import AVAILABLE
 from tuned import tuned
@@ -127,7 +128,7 @@ def listed(kind: str, isa: str | None, patch: pytest.MonkeyPatch, **fields: Any)
     def noted(self: PackedPlan, *where: Any) -> Iterator[Step]:
         *steps, last = block(self, *where)
         yield from steps
-        yield Step(engine.compiled(counting, self.target), (self.counter, found.ctypes.data))
+        yield Step(engine.compiled(counting, self.target), (self.counter + 8 * COUNT, found.ctypes.data))
         yield last
 
     with patch.context() as within:

@@ -18,13 +18,15 @@ from anydml.kernels.contract.epilogue import rounding
 from anydml.kernels.contract.epilogue.rounding import Slots, Stored
 from anydml.kernels.contract.epilogue.rule import bounded, fused
 from anydml.kernels.contract.epilogue.tally import Tally
+from anydml.kernels.undecided.state import COUNT, OWN, STATE_WORDS
 
 ESTIMATES = Signature("*numbers pitch step origin *ends *open")
 BEGUN = Signature("*state list room")
 FACTOR, TERM, LIMIT = 0, 1, 2  # the rows of the numbers, `pitch` bytes apart
-LOW, HIGH, ZERO = 0, 4, 8  # offsets in `ends`: the float32 limits of estimates, and the int32 that is added to them
-OPEN, LISTED, LIST, ROOM = 0, 8, 16, 24  # offsets in the state: two counts, the address of the list, and its capacity
-STATE = 64  # bytes
+LOW, HIGH, ZERO = 0, 4, 8  # of the ends: float32 limits of estimates, and what is added to them, int32
+# of the state, in bytes: how many are left undecided, how many are uncertain, where the list is, how many it has room for
+OPEN, LISTED, LIST, ROOM = (8 * word for word in (COUNT, OWN, OWN + 1, OWN + 2))
+STATE = 8 * STATE_WORDS
 BY_ROW, BY_COLUMN = "row", "column"
 
 

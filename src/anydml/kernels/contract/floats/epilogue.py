@@ -22,6 +22,7 @@ from anydml.kernels.contract.floats.packed.lines import lines, start
 from anydml.kernels.contract.floats.packed.magnitudes import DENSE
 from anydml.kernels.contract.floats.packed.tile import BOUND
 from anydml.kernels.contract.floats.second import exactly
+from anydml.kernels.contract.floats.stores import list_of, listed
 from anydml.kernels.copy.text import prefetch
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, Streams
@@ -94,7 +95,7 @@ class _Block:
         self.begun = start(body, "%first", "%count", ("%n1", "%n2"))  # the same for every row
 
         def rows() -> None:
-            body.store("i64", "0", "%counter")
+            list_of(body).counted("0")
             body.loop("0", "%rows", 1, [], self._row)
 
         if self.key.again:
@@ -169,7 +170,7 @@ class _Block:
             if undecided is not None:
                 inside = body.op(f"xor i64 {body.op(f'shl i64 -1, {take}')}, -1")
                 bits = body.op(f"and i64 {lanes_as_bits(undecided)}, {inside}")
-                self._note(body.op(f"add i64 {done}, {i}"), bits)
+                listed(body, self.r, body.op(f"add i64 {done}, {i}"), bits)
             body.jump(after)
             body.label(after)
             return []
@@ -263,24 +264,3 @@ class _Block:
             guard = exactly.signed(self.key.stored, total, read) | ~((total.magnitude() + error).compared("olt", math.inf))
             return bounded(total, error, guard)
         return bounded(total, self.factor * size, guard)
-
-    def _note(self, column: str, bits: str) -> None:
-        """Put the undecided lanes on the list: the row, and the column in 32 bits."""
-        body = self.body
-        before, head, after = (body.name(x) for x in ("before", "note", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(body.op(f"icmp ne i64 {bits}, 0"), head, after)
-        body.label(head)
-        left, rest, end = f"%{body.name('l')}", f"%{body.name('r')}", body.name("noted")
-        body.do(f"{left} = phi i64 [ {bits}, %{before} ], [ {rest}, %{end} ]")
-        count = body.load("i64", "%counter")
-        lane = body.call("llvm.cttz.i64", Kind("i64"), f"i64 {left}", "i1 true").name
-        entry = body.op(f"or i64 {body.op(f'shl i64 {self.r}, 32')}, {body.op(f'add i64 {column}, {lane}')}")
-        body.store("i64", entry, "%list", body.op(f"mul i64 {count}, 8"))
-        body.store("i64", body.op(f"add i64 {count}, 1"), "%counter")
-        body.do(f"{rest} = and i64 {left}, {body.op(f'sub i64 {left}, 1')}")
-        body.jump(end)
-        body.label(end)
-        body.branch(body.op(f"icmp ne i64 {rest}, 0"), head, after)
-        body.label(after)

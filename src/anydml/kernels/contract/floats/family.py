@@ -7,10 +7,9 @@ from math import prod
 import numpy as np
 
 from anydml.fork_safety import guard
-from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
-from anydml.kernels.code.emit import Text, arguments, fold, kernel
-from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.few.plan import FewRowsPlan, serves
 from anydml.kernels.contract.floats.formula import Stored
@@ -18,7 +17,6 @@ from anydml.kernels.contract.floats.layout import FloatLayout, layout
 from anydml.kernels.contract.floats.packed.plan import PackedPlan
 from anydml.kernels.contract.floats.plan import FloatMemory, FloatPlan, FloatProblem, FloatTables
 from anydml.kernels.contract.floats.planes.plan import PlanesPlan, slide
-from anydml.kernels.contract.floats.undecided import ContractionBits, deciding
 from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
 from anydml.kernels.contract.floats.winograd.windows import WinogradWindows, pays, windowed, windows
 from anydml.kernels.contract.geometry import Scratch
@@ -27,6 +25,8 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
+from anydml.kernels.undecided.lists import COUNTERS, any_undecided
+from anydml.kernels.undecided.places import Bitmap, NumberedElements, Places, of_bitmaps
 from anydml.tensor import DataType, TensorFlags
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
@@ -48,7 +48,8 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
         return Refused("the factors are no floats of 32 or 16 bits")
     memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables())
-    plans, undecided, work = [], [], 0
+    plans, bitmaps, work = [], [], 0
+    decision = Decision(nest, output, target)
     for c in found:
         if not all(v.size for v in c.variables):
             continue
@@ -76,11 +77,15 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
             plan = _plan(p, memory, (owned[0], owned[1]), square)
             plan.plan_phases()
         plans.append(plan)
-        undecided.append(ContractionBits(c, made.order, plan.bits.offset // 8, plan.undecided_counts))
+        by_variable = dict(zip(c.variables, c.steps, strict=True))
+        steps = [by_variable.get(v, [0] * len(c.start)) for v in made.order]
+        elements = NumberedElements(name, Places([v.size for v in made.order], steps, c.start), decision)
+        bitmaps.append(Bitmap(elements, plan.bits.offset // 8, -(-prod(v.size for v in made.order) // 64)))
         work += prod(made.batches) * made.rows * made.columns * made.terms
     counters = np.array([at.offset for plan in plans for at in plan.undecided_counts], np.int64)
     with guard:
-        ending = Step(engine.compiled(any_undecided, target), (memory.constants.add(counters), len(counters), At("scratch")))
+        table = memory.constants.add(counters)
+        ending = COUNTERS.step(engine.compiled(any_undecided, target), table=table, count=len(counters), base=At("scratch"))
     phases = [phase for plan in plans for phase in plan.phases]
     return Lowered(
         target,
@@ -91,7 +96,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         packing=[step for plan in plans for step in plan.packing],
         packed=memory.packed.size,
         short=work < SHORT,
-        decide=deciding(undecided, name, Decision(nest, output, target)),
+        decide=of_bitmaps(bitmaps),
         once=True,
         interruptible=any(len(plan.phases) > 1 for plan in plans),
     )
@@ -105,18 +110,3 @@ def _plan(p: FloatProblem, memory: FloatMemory, owned: tuple[bool, bool], square
         return PackedPlan(p, memory, owned)
     found = slide(p)
     return FewRowsPlan(p, memory) if found is None else PlanesPlan(p, memory, found)
-
-
-def any_undecided(target: Target) -> str:
-    """A kernel that returns 1 if a counter is not 0; arguments: the table of their offsets, its length, the base address."""
-    text = Text()
-    arguments(text, ("table", "count", "base"), {"table", "base"})
-
-    def one(i: str, found: list[str]) -> list[str]:
-        at = text.load("i64", "%table", text.op(f"mul i64 {i}, 8"))
-        return [text.op(f"or i64 {found[0]}, {text.load('i64', text.at('%base', at))}")]
-
-    _, (found,) = fold(text, "0", "%count", 1, [("i64", "0")], one)
-    some = text.op(f"icmp ne i64 {found}, 0")
-    text.do(f"ret i64 {text.op(f'zext i1 {some} to i64')}")
-    return kernel(text)

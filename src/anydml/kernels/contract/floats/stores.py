@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Value
+from anydml.kernels.undecided.lists import UndecidedList, each_bit
 
 
 def masked_store(body: Body, made: Value, at: str, mask: Value) -> None:
@@ -13,16 +14,16 @@ def masked_store(body: Body, made: Value, at: str, mask: Value) -> None:
     body.do(f"call void @{name}({made!r}, ptr {at}, i32 1, {mask!r})")
 
 
+def list_of(body: Body) -> UndecidedList:
+    """The list of a kernel of contractions. An entry is a word: the row in the upper 32 bits, the column in the lower."""
+    return UndecidedList(body, 1, "%counter")
+
+
 def listed(body: Body, row: str, column: str, bits: str) -> None:
-    """Append the lanes whose bits are set to the list: the row in the upper 32 bits of an entry, the column in the lower."""
-    count = Value(body, body.load("i64", "%counter"), Kind("i64"))
-    there = body.call("llvm.ctpop.i64", Kind("i64"), f"i64 {bits}")
+    """Append the lanes whose bits are set to the list."""
+    high = body.op(f"shl i64 {row}, 32")
 
-    def one(_: str, left: list[Value]) -> list[Value]:
-        lane = body.call("llvm.cttz.i64", Kind("i64"), left[0], "i1 true")
-        entry = body.op(f"or i64 {body.op(f'shl i64 {row}, 32')}, {body.op(f'add i64 {column}, {lane.name}')}")
-        body.store("i64", entry, "%list", (left[1] * 8).name)
-        return [left[0] & (left[0] - 1), left[1] + 1]
+    def put(lane: str) -> None:
+        list_of(body).append(body.op(f"or i64 {high}, {body.op(f'add i64 {column}, {lane}')}"))
 
-    _, (_, after) = body.loop("0", there.name, 1, [Value(body, bits, Kind("i64")), count], one)
-    body.stored(after, "%counter")
+    each_bit(body, bits, put)

@@ -17,7 +17,6 @@ from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.estimates import STATE, begun
 from anydml.kernels.contract.epilogue.rule import fused
 from anydml.kernels.contract.family import SHORT, contraction, planned
-from anydml.kernels.contract.floats.family import any_undecided
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
@@ -33,6 +32,7 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution
 from anydml.kernels.match.product import MatrixProduct, Operand
 from anydml.kernels.problem import Problem
+from anydml.kernels.undecided.lists import COUNTERS, any_undecided
 from anydml.tensor import DataType, TensorDesc, limits
 
 if TYPE_CHECKING:
@@ -272,7 +272,8 @@ class _Rounding:
         """The last steps of all pieces, and the check whether some output is still undecided."""
         counters = [states.offset + STATE * i + OPEN_WORD for i in range(len(pieces))]
         table = self.constants.add(np.array(counters, np.int64))
-        ending = Step(engine.compiled(any_undecided, self.target), (table, len(counters), At("scratch")))
+        code = engine.compiled(any_undecided, self.target)
+        ending = COUNTERS.step(code, table=table, count=len(counters), base=At("scratch"))
         if len(pieces) == 1:
             return [Rounds([[[*pieces[0], ending]]])]
         return [Rounds([pieces, [[ending]]])]

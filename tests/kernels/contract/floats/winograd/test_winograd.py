@@ -22,6 +22,7 @@ from anydml.kernels.contract.floats.packed.magnitudes import DENSE
 from anydml.kernels.contract.floats.winograd import plan
 from anydml.kernels.contract.floats.winograd import transform as winograd
 from anydml.kernels.contract.floats.winograd.plan import WinogradPlan
+from anydml.kernels.undecided.state import COUNT
 from anydml.schema.operator import Desc
 from drawn_contractions import NAME, run
 from guard_pages import AVAILABLE
@@ -239,7 +240,8 @@ def test_layers_of_zeros_and_ones_are_decided_in_sums(
             return Step(engine.compiled(counting, self.target), (place, counts[n:].ctypes.data))
 
         first, redo, *again, last = stored(self, *where)
-        yield from (first, count(self.counter, 0), redo, count(self.counter + DENSE, 1), *again, count(self.counter, 2), last)
+        listed = self.counter + 8 * COUNT
+        yield from (first, count(listed, 0), redo, count(self.counter + DENSE, 1), *again, count(listed, 2), last)
 
     monkeypatch.setattr(WinogradPlan, "_stored", counted)
     rng = np.random.default_rng(5)

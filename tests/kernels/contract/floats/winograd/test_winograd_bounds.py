@@ -19,6 +19,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats import epilogue, family
 from anydml.kernels.contract.floats.epilogue import EpilogueKey
+from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.contract.floats.winograd import plan
 from drawn_contractions import NAME
 
@@ -32,7 +33,7 @@ def noted(target: Target, shape: EpilogueKey, sums: int, errors: int) -> str:
     body = Body(target)
     arguments(body, epilogue.argument_names(shape), epilogue.POINTERS)
     wide = Kind("double")
-    body.store("i64", "0", "%counter")
+    list_of(body).counted("0")
 
     def row(r: str, _: list[Value]) -> list[Value]:
         own = body.loaded(wide, "%a_norms", body.op(f"mul i64 {r}, 8"))

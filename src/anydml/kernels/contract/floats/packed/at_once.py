@@ -21,15 +21,16 @@ from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.layout import FloatLayout
 from anydml.kernels.contract.floats.packed.tile import BOUND, leave, multiplied
 from anydml.kernels.contract.floats.reads import single
-from anydml.kernels.contract.floats.stores import listed, masked_store
+from anydml.kernels.contract.floats.stores import list_of, listed, masked_store
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.floats.rounding import between_ends
+from anydml.kernels.undecided import state
 from anydml.tensor import DataType
 
 SURE = 4  # elements that may be on the list in any case
-DONE = 24  # offset in `counter` of a flag: whether all elements are stored
+DONE = 8 * (state.OWN + 2)  # offset in `counter` of a flag: whether all elements are stored
 # columns: those of the block, of which the last panel may have fewer; first: the block's first column in the output
 # ahead: as in `tile`; most: the most entries of the list; few: stored elements per allowed entry
 ARGUMENTS = (
@@ -91,8 +92,8 @@ class _Tiles:
         arguments(body, argument_names(key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(key.layouts))})
         body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
         self.kept = body.op(f"alloca [{self.rows * self.across * lanes} x double], align 64")
-        for at in (0, DONE):
-            body.store("i64", "0", "%counter", at)
+        list_of(body).counted("0")
+        body.store("i64", "0", "%counter", DONE)
         body.stored(body.constant(WIDE, 1.0), "%counter", BOUND)  # listed sums do not count as exact
         self.factor = Value(body, body.op("bitcast i64 %factor to double"), WIDE)
         self.last = OWN + len(key.layouts) - 1
@@ -264,7 +265,7 @@ class _Tiles:
         done = body.op(f"mul i64 {self.done}, {self.rows * across * lanes}")
         most = body.op(f"add i64 {body.op(f'udiv i64 {done}, %few')}, {SURE}")
         most = body.call("llvm.umin.i64", Kind("i64"), f"i64 {most}", "i64 %most").name
-        when(body, body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, {most}"), lambda: leave(body))
+        when(body, body.op(f"icmp ugt i64 {list_of(body).count()}, {most}"), lambda: leave(body))
 
     def _beside(self, row: str, m: int | str) -> tuple[Value, dict[int, Value]]:
         """Twice the bound of a row's sums, and the row's elements of the other streams."""

@@ -19,6 +19,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.packed.magnitudes import DENSE
+from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.numbers.floats.numbers import SLACK
 from anydml.kernels.numbers.functions.pairs import two_sum
 
@@ -61,7 +62,7 @@ class _Doubled:
         bits = body.load("i64", "%counter", tile.BOUND)
         exact = body.op(f"icmp eq i64 {bits}, 0")
         most = body.op(f"select i1 {exact}, i64 {body.op(f'lshr i64 %most, {CHEAPER}')}, i64 %most")
-        many = body.op(f"icmp ugt i64 {body.load('i64', '%counter')}, {most}")
+        many = body.op(f"icmp ugt i64 {list_of(body).count()}, {most}")
         body.store("i64", body.op(f"zext i1 {many} to i64"), "%counter", DENSE)
         when(body, body.op(f"and i1 {many}, {exact}"), self._exact)
         when(body, body.op(f"and i1 {many}, {body.op(f'xor i1 {exact}, true')}"), self._pairs)

@@ -10,11 +10,13 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed import tile
+from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.undecided.state import OWN
 
 # most: with at most so many entries on the list, nothing is done; elements: of the block; factor: bound of a sum / magnitudes
 ARGUMENTS = (*tile.SUMMED, "rests", "most", "elements", "factor")
-DENSE = 16  # offset in `counter` of a flag: whether magnitudes, and later pairs, were computed
+DENSE = 8 * (OWN + 1)  # offset in `counter` of a flag: whether magnitudes, and later pairs, were computed
 
 
 def sums(target: Target, rows: int, across: int) -> str:
@@ -31,7 +33,7 @@ class _Magnitudes:
     def text(self) -> str:
         body = self.body
         arguments(body, ARGUMENTS, {"a", "b", "sums", "counter", "rests"})
-        listed = body.load("i64", "%counter")
+        listed = list_of(body).count()
         many = body.op(f"icmp ugt i64 {listed}, %most")
         rounded = body.op(f"icmp ne i64 {body.load('i64', '%counter', tile.BOUND)}, 0")
         many = body.op(f"and i1 {many}, {rounded}")

@@ -13,11 +13,12 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.copy.text import prefetch
+from anydml.kernels.undecided.state import OWN
 
 SUMMED = ("a", "a_tile", "tiles", "b", "b_panel", "panels", "terms", "sums", "sums_row", "counter")
 ARGUMENTS = (*SUMMED, "depth", "ahead", "done")
 LINE = 64  # bytes that one prefetch loads
-BOUND = 8  # offset in `counter` of the factor of the sums' bounds: 0 if they are exact, else 1
+BOUND = 8 * OWN  # offset in `counter` of the factor of the sums' bounds: 0 if they are exact, else 1
 
 
 def height(target: Target) -> int:

@@ -17,7 +17,7 @@ from anydml.kernels.contract.floats.planes.careful import Careful
 from anydml.kernels.contract.floats.planes.seen import FilterKey
 from anydml.kernels.contract.floats.planes.strips import Filter, Strips
 from anydml.kernels.contract.floats.reads import single
-from anydml.kernels.contract.floats.stores import listed, masked_store
+from anydml.kernels.contract.floats.stores import list_of, listed, masked_store
 from anydml.kernels.elementwise.levels import lanes_as_bits
 
 I64, WIDE = Kind("i64"), Kind("double")
@@ -46,7 +46,7 @@ class _Planes(Strips):
     def text(self) -> str:
         body, kinds = self.body, self.kinds
         arguments(body, argument_names(kinds), POINTERS | {f"p{k}" for k in kinds.stored.others})
-        body.store("i64", "0", "%counter")
+        list_of(body).counted("0")
         taps = kinds.high * kinds.wide
         self.offsets = [body.load("i64", "%taps", 8 * k) for k in range(taps)]
         ways = ([body.load("i64", "%taps", 8 * (taps + 3 * v + k)) for k in range(3)] for v in range(kinds.wide))

@@ -16,6 +16,7 @@ from anydml.kernels.contract.floats.epilogue import OWN, EpilogueKey, places
 from anydml.kernels.contract.floats.formula import rounded, stored, stored_precisely
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.second.compensated import joined, plus, result, together, wide
+from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.functions.pairs import Pair
 from anydml.tensor import DataType
@@ -49,13 +50,14 @@ class Refining:
     def text(self) -> str:
         body = self.body
         arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
-        body.loop("0", body.load("i64", "%counter"), 1, [], self._entry)
+        self.list = list_of(body)
+        body.loop("0", self.list.count(), 1, [], self._entry)
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
     def _entry(self, e: str, _: list[Value]) -> list[Value]:
         body = self.body
-        entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
+        entry = body.load("i64", self.list.slot(e))
         row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
         c = body.op(f"add i64 %first, {column}")
         if body.target.exact:

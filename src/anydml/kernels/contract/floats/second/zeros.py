@@ -17,6 +17,7 @@ from anydml.kernels.contract.floats.formula import rounded, stored
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.second.compensated import wide
 from anydml.kernels.contract.floats.second.refine import LANES, POINTERS, Refining, argument_names
+from anydml.kernels.contract.floats.stores import list_of
 from anydml.tensor import DataType
 
 I64 = Kind("i64")
@@ -34,22 +35,20 @@ class _Zeros(Refining):
     def text(self) -> str:
         body = self.body
         arguments(body, argument_names(self.key), POINTERS | {f"p{k}" for k in range(OWN, OWN + len(self.key.layouts))})
-        begun = Value(body, "0", I64)
-        _, (kept,) = body.loop("0", body.load("i64", "%counter"), 1, [begun], self._entry)
-        body.stored(kept, "%counter")
+        self.list = list_of(body)
+        self.list.counted(self.list.sift("0", self.list.count(), self._stays))
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
-    def _entry(self, e: str, carried: list[Value]) -> list[Value]:
+    def _stays(self, slot: str) -> str:
+        """Decide an entry of the list. Returns 1 if it stays undecided, else 0."""
         body = self.body
-        entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
+        entry = body.load("i64", slot)
         row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
         norm = body.loaded(Kind("double"), "%b_norms", body.op(f"mul i64 {column}, 8"))
         of_row = body.loaded(norm.kind, "%sums", body.op(f"mul i64 {row}, 8"))
         zeros = norm.compared("oeq", 0.0) & of_row.compared("olt", math.inf)
-        body.store("i64", entry, "%list", body.op(f"mul i64 {carried[0].name}, 8"))
-        look, deciding, after = (body.name(x) for x in ("look", "open", "after"))
-        before = body.name("before")
+        before, look, deciding, after = (body.name(x) for x in ("before", "look", "open", "after"))
         body.jump(before)
         body.label(before)
         body.branch(zeros.name, look, after)
@@ -59,7 +58,7 @@ class _Zeros(Refining):
         body.label(deciding)
         body.jump(after)
         body.label(after)
-        return [carried[0] + body.value(f"phi i64 [ 1, %{before} ], [ {undecided.name}, %{deciding} ]", I64)]
+        return body.op(f"phi i64 [ 1, %{before} ], [ {undecided.name}, %{deciding} ]")
 
     def _decided(self, row: str, c: str) -> Value:
         """Store an element unless it stays undecided. -> 1 if it does"""

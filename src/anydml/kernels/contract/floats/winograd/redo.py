@@ -18,6 +18,7 @@ from anydml.kernels.contract.floats.packed.magnitudes import DENSE
 from anydml.kernels.contract.floats.packed.rows import NORM_SLACK
 from anydml.kernels.contract.floats.packed.tile import leave
 from anydml.kernels.contract.floats.second import exactly
+from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.contract.floats.winograd.kernels import masked, wide
 from anydml.kernels.contract.floats.winograd.transform import FILTER
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -70,19 +71,19 @@ class _Redoing:
         body.store("i64", "0", self.there, 16)
         self.note = Note(body)
         self.totals, self.errors = (body.op(f"alloca [{self.lanes} x double], align 64") for _ in range(2))
-        zero = body.constant(Kind("i64"), 0)
-        count = body.load("i64", "%counter")
+        list_ = list_of(body)
+        count = list_.count()
         many = body.op(f"icmp ugt i64 {count}, %most")
         body.store("i64", body.op(f"zext i1 {many} to i64"), "%counter", DENSE)
         when(body, many, lambda: leave(body))
-        _, (left,) = body.loop("0", count, 1, [zero], self._entry)
-        body.store("i64", left.name, "%counter")
+        list_.counted(list_.sift("0", count, self._stays))
         body.do("ret i64 0")
         return kernel(body, list(body.declared))
 
-    def _entry(self, e: str, carried: list[Value]) -> list[Value]:
-        body, (left,) = self.body, carried
-        entry = body.load("i64", "%list", body.op(f"mul i64 {e}, 8"))
+    def _stays(self, slot: str) -> str:
+        """Decide an entry of the list. Returns 1 if it stays undecided, else 0."""
+        body = self.body
+        entry = body.load("i64", slot)
         row, column = body.op(f"lshr i64 {entry}, 32"), body.op(f"and i64 {entry}, {0xFFFFFFFF}")
         c = body.op(f"add i64 %first, {column}")
         when(body, self._missing(row, column), lambda: self._sum(row, column, c))
@@ -97,10 +98,8 @@ class _Redoing:
         made, undecided = exactly.added(self.key.stored, number, read, *found)
         assert undecided is not None
         is_undecided = undecided.lane(0)
-        # the entry stays on the list unless the next one overwrites it
-        body.store("i64", entry, "%list", body.op(f"mul i64 {left.name}, 8"))
         when(body, body.op(f"xor i1 {is_undecided.name}, true"), lambda: body.stored(made.lane(0), output))
-        return [left + is_undecided.converted("zext", left.kind)]
+        return is_undecided.converted("zext", Kind("i64")).name
 
     def _missing(self, row: str, column: str) -> str:
         """Whether the sum of an element is not yet computed."""
