@@ -89,7 +89,8 @@ def _searched(
     def altered() -> Iterator[tuple[Deviation, Inputs, Array]]:
         """Each deviation before requantisation, with its inputs and accumulators."""
         for deviation in products:
-            yield deviation, base, deviation.function(base) + base.get("bias", 0)
+            if (sums := deviation.function(base)) is not None:
+                yield deviation, base, sums + base.get("bias", 0)
         for deviation in ACCUMULATORS:
             yield deviation, base, deviation.function(q)
         for deviation in changes:
