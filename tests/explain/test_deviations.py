@@ -413,8 +413,7 @@ def test_sums_beyond_int32_are_named(name: str) -> None:
     scales |= dict(output_zero_point=0, output_data_type="uint8")
     call = dict(a=a, a_zero_point=None, b=b, b_zero_point=None, **scales)
     found = best(cause_of(call, deviations.exact_requantisation(q, **scales)))
-    assert name in found  # requantisation in integers wraps, too, and sums that only grow saturate at any step
-    assert len(found) <= 5
+    assert found == [name] or (name == "int16_saturation" and found[1:] == [name])  # sums that only grow saturate at any step
     if name == "int32_saturation":
         comparison = dml.compare(
             dml.matrix_multiply_integer, a=a, a_zero_point=None, b=b, b_zero_point=None, actual=q.astype(np.int32)

@@ -81,6 +81,12 @@ REQUANTISATIONS = (  # (accumulators, the three scales, zero point, output_data_
     Deviation("power_of_two_multiplier", "a shift by the nearest power of two", deviations.power_of_two_multiplier, True),
 )
 
+IN_INTEGERS = {  # requantisations of accumulators in int32
+    *(row.name for row in FIXED_POINT),
+    "float32_multiplier_in_integers",
+    "power_of_two_multiplier",
+}
+
 ACCUMULATORS = (  # accumulators -> accumulators
     Deviation("int32_wrap", "accumulators that wrap in int32", deviations.int32_wrap),
     Deviation("int32_saturation", "accumulators that saturate in int32", deviations.int32_saturation),
