@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.binding import Slot
-from anydml.devices.device import named
 from anydml.errors import BindingError, Fault
 from anydml.explain.causes import causes
 from anydml.explain.comparison import Comparison, Difference, Value
+from anydml.explain.compiled import compiled
 from anydml.explain.quotient import Quotient
 from anydml.functional.describing import described
 from anydml.kernels.evaluate.evaluator import evaluators
@@ -108,7 +108,7 @@ def _case(desc: Desc, inputs: Mapping[str, Any], actual: Any, output: str | None
         asked_for = "output must name the output that `actual` is" if output is None else f"there is no output {output!r}"
         raise BindingError([Fault("output", f"{asked_for}; {desc.spec.name} has {', '.join(checked.outputs)}")])
     free = _unbound(desc)
-    operator = named("cpu").compile(free)
+    operator = compiled(free)
     tensors = {found.name: found.desc for found in free.tensors()}
     made = {name: _empty(tensors[name]) for name in checked.outputs}
     bound = operator.bind(**inputs, **_as_bound(made))
