@@ -139,4 +139,5 @@ def _sampled(flat: NDArray[np.int64], expected: NDArray[Any], actual: NDArray[An
         away = np.abs(actual.reshape(-1)[flat].astype(np.float64) - expected.reshape(-1)[flat])
     largest = np.argsort(-np.nan_to_num(away, nan=np.inf), kind="stable")[: count - count // 2]
     spread = np.linspace(0, len(flat) - 1, count // 2).astype(np.int64)
-    return flat[np.unique(np.concatenate([largest, spread]))]
+    found: NDArray[np.int64] = flat[np.unique(np.concatenate([largest, spread]))]
+    return found

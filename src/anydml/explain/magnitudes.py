@@ -47,13 +47,14 @@ def rooms(desc: Desc, nest: Nest, inputs: Mapping[str, Array], unit: float, at: 
 
 def _products(desc: Gemm | Convolution, inputs: Mapping[str, Array]) -> Array:
     """The sums of the terms' magnitudes."""
+    changes: dict[str, Any]
     if isinstance(desc, Gemm):
         names, changes = ("a_tensor", "b_tensor"), {"c_tensor": None, "alpha": abs(desc.alpha), "beta": 0.0}
     else:
         names, changes = ("input_tensor", "filter_tensor"), {"bias_tensor": None}
-    plain = {name: TensorDesc(DataType.FLOAT32, getattr(desc, name).sizes) for name in (*names, "output_tensor")}
+    changes |= {name: TensorDesc(DataType.FLOAT32, getattr(desc, name).sizes) for name in (*names, "output_tensor")}
     made = np.empty(desc.output_tensor.sizes, np.float32)
-    operator = compiled(replace(desc, **plain, **changes))
+    operator = compiled(replace(desc, **changes))
     operator.bind(**{name: np.abs(inputs[name].astype(np.float32)) for name in names}, output_tensor=made).execute()
     return made
 
