@@ -278,7 +278,7 @@ class _Whole:
             beyond=found.beyond or 0,
             excess=found.excess,
             forms=found.forms,
-            cause="" if cause is None else f"It equals {cause.sentence} in {cause.equal} of {cause.outputs} outputs",
+            cause="" if cause is None else f"{cause.equals} in {cause.equal} of {cause.outputs} outputs",
             deviation="" if cause is None else cause.name,
         )
 
