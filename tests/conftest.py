@@ -56,7 +56,10 @@ if narrower := os.environ.get("ANYDML_TESTS_ON"):  # a row of the table: what te
 if hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
 
-CODE = "ANYDML_CODE_OF_THIS_RUN"  # names the folder with the machine code of all workers of this run, and of no other
+# Names the folder with the machine code of all workers of this run, and of no other. `make mutants` gives all runs one folder:
+# code is found by its whole text, which says everything that a fault changes.
+CODE = "ANYDML_CODE_OF_THIS_RUN"
+GIVEN = CODE in os.environ
 compiled_by_llvm = engine._compiled
 
 
@@ -80,12 +83,12 @@ engine._compiled = compiled_once  # beneath what tests count: a call of `_compil
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PEAKS] = {}
-    if not hasattr(config, "workerinput"):  # workers inherit it
+    if not GIVEN and not hasattr(config, "workerinput"):  # workers inherit it
         os.environ[CODE] = tempfile.mkdtemp(prefix="anydml-tests-")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):
+    if not GIVEN and not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ.pop(CODE), ignore_errors=True)
 
 

@@ -46,6 +46,9 @@ def mean(key: WindowsKey, total: Value, number: Value, inverse: Value, *, close:
     close: of sums of up to 47 bits no quotient is nearer to a tie of float32 than 2^-47 of itself, unless it is
     just that. The product by the reciprocal is within 2 u of it, and then without its last four bits it is just that, too.
     """
+    if total.body.target.probe is not None:
+        v = total * inverse if key.halves or close else total / number
+        return recorded.claimed(v, v.lift(0.0), v.magnitude() * (-4 * U), None, key.types[1].element_bits)[0]
     if key.halves and key.types[1] == DataType.FLOAT32:  # the product is exact
         return as_bits(total * inverse, key.types[1])
     if close and key.types[1] == DataType.FLOAT32:  # an infinity stays one, and so does NaN
