@@ -62,8 +62,8 @@ def mutants() -> list[Mutant]:
 
 def _of(source: Source) -> Iterator[Mutant]:
     kernel = source.path.removeprefix("kernels/") if source.path.startswith("kernels/") else None
-    placed = (n for n in ast.walk(source.tree) if isinstance(n, (ast.expr, ast.stmt, ast.keyword)))
-    nodes: list[ast.AST] = sorted(placed, key=lambda n: (n.lineno, n.col_offset))
+    placed = [n for n in ast.walk(source.tree) if isinstance(n, ast.expr | ast.stmt | ast.keyword)]
+    nodes: list[ast.AST] = [*sorted(placed, key=lambda n: (n.lineno, n.col_offset))]
     if kernel is not None:
         if not kernel.startswith(EXACT_FOLDERS):
             for node in _bounds(source, nodes):
