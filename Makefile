@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs functions approximations prove soak
-.PHONY: soak-maps soak-rows soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
+.PHONY: demo test lint bench docs functions approximations prove soak mutants
+.PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -18,7 +18,7 @@ lint: .venv/test
 	$(BIN)/lint-imports
 
 # what `make test` samples, at length; each part by itself ends with its counts
-soak: soak-maps soak-rows soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
+soak: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
 
 SOAK = -m pytest --numprocesses auto --dist loadgroup --quiet
 
@@ -31,6 +31,10 @@ soak-maps: .venv/test
 soak-rows: .venv/test
 	ANYDML_SOAK=500 $(BIN)/python $(SOAK) tests/kernels/reduce/test_near_ties.py -k test_results_beside_ties
 	ANYDML_SOAK=20 $(BIN)/python $(SOAK) tests/kernels/reduce/test_near_ties.py tests/kernels/reduce/test_reductions_of_layers.py -k "not test_results_beside_ties"
+
+# results steered to within 2^-50 of ties, or to ties: 10^6 in each family, on every instruction set
+soak-ties: .venv/test
+	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/kernels/test_steered_ties.py
 
 # sums of products of floats: 10^7 outputs of up to 64 terms, 10^6 of longer sums; and every other way that sums are computed
 soak-contractions: .venv/test
@@ -77,6 +81,11 @@ approximations: .venv/test
 # compiled functions on every float32 and float16, and operators on every pair of float16: make prove FUNCTIONS="exp log add"
 prove: .venv/test
 	$(BIN)/python tools/prove.py $(FUNCTIONS)
+
+# faults planted in the source, one at a time, and the tests that find them: all of them takes a day, and goes on where it was
+# stopped; make mutants N=20 draws some
+mutants: .venv/test
+	cd tools && ../$(BIN)/python -m mutants $(if $(N),--count $(N)) $(MUTANTS)
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

@@ -58,7 +58,10 @@ if narrower := os.environ.get("ANYDML_TESTS_ON"):
 if hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
 
-CODE = "ANYDML_CODE_OF_THIS_RUN"  # the folder with the machine code that all workers of this run share
+# Names the folder with the machine code of all workers of this run, and of no other. `make mutants` gives all runs one folder:
+# code is found by its whole text, which says everything that a fault changes.
+CODE = "ANYDML_CODE_OF_THIS_RUN"
+GIVEN = CODE in os.environ
 compiled_by_llvm = engine._compiled
 
 
@@ -82,12 +85,12 @@ engine._compiled = compiled_once  # below the function that tests count: calls o
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PEAKS] = {}
-    if not hasattr(config, "workerinput"):  # workers inherit it
+    if not GIVEN and not hasattr(config, "workerinput"):  # workers inherit it
         os.environ[CODE] = tempfile.mkdtemp(prefix="anydml-tests-")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):
+    if not GIVEN and not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ.pop(CODE), ignore_errors=True)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,13 +15,17 @@ from anydml import operators
 from anydml.kernels.code import targets
 from anydml.schema.operator import Desc
 from anydml.tensor import DataType, TensorDesc
-from bound_probes import climbed, exactly, probed, ratios
+from bound_probes import Extent, climbed, exactly, probed, ratios
+from bound_probes import Records as Claims
 from every_kernel import SOAK, without_dot_products
 
 CANDIDATES, ROUNDS = 8, 2 * SOAK
 CHANGED = 1.25  # if a ratio differs from its record by a larger factor, the bound has changed
 STAGES = ("first", "second")
-ISAS = {"generic": 0, "avx2": 1, "avx_vnni": 1, "avx512bw": 2, "avx512_vnni": 2}  # of x86: the column of each in the records
+EXTENTS = Path(__file__).with_name("bound_extents.json")
+WIDER, OTHERS = 0.02, 0.01  # differences from the records of extents: of the mean logarithm, and of counts as a share of all
+WIDTHS = ("generic", "avx2", "avx512bw")
+ISAS = {"generic": 0, "avx2": 1, "avx_vnni": 1, "avx512bw": 2, "avx512_vnni": 2}  # of x86: the column of the records
 Array = NDArray[Any]
 Rng = np.random.RandomState
 Inputs = dict[str, Array]
@@ -55,17 +62,35 @@ def described(case: Case, inputs: Inputs, sizes: Sequence[int], dtype: Any) -> D
     return made
 
 
-def largest(case: Case, stage: str, isa: str) -> float:
-    """The largest ratio that a search finds for a kernel stage and an instruction set."""
+def begun(case: Case) -> tuple[Inputs, Inputs]:
+    """The candidates that a search begins with, and the inputs that it leaves as they are."""
     start = case.inputs(Rng(7))
-    same = {name: start.pop(name) for name in case.kept}
+    return start, {name: start.pop(name) for name in case.kept}
 
-    def rate(inputs: Inputs) -> Array:
-        count = len(next(iter(inputs.values())))
-        inputs = case.shaped(inputs) | same
-        sizes = case.sizes(inputs)
-        dtype = next(iter(inputs.values())).dtype
-        records = probed(described(case, inputs, sizes, dtype), inputs, case.kernel, stage=stage, isa=isa, output=case.output)
+
+def claimed(case: Case, start: Inputs, same: Inputs, stage: str, isa: str) -> Claims:
+    """The records of the outputs of candidates."""
+    inputs = case.shaped(start) | same
+    dtype = next(iter(inputs.values())).dtype
+    desc = described(case, inputs, case.sizes(inputs), dtype)
+    return probed(desc, inputs, case.kernel, stage=stage, isa=isa, output=case.output)
+
+
+def extent(case: Case, stage: str, isa: str) -> Extent:
+    """How wide the claims are, of what a search begins with."""
+    with np.errstate(all="ignore"):
+        return claimed(case, *begun(case), stage, isa).extent()
+
+
+def largest(case: Case, stage: str, isa: str) -> float:
+    """The largest ratio that a search finds."""
+    start, same = begun(case)
+
+    def rate(candidates: Inputs) -> Array:
+        count = len(next(iter(candidates.values())))
+        records = claimed(case, candidates, same, stage, isa)
+        inputs = case.shaped(candidates) | same
+        sizes, dtype = case.sizes(inputs), next(iter(inputs.values())).dtype
         exact = exactly(case.oracle, case.operator, case.told or case.fields, inputs, {case.output: (sizes, dtype)})
         found = ratios(records, exact)
         assert np.isnan(found).mean() <= case.open, f"nothing is claimed of {np.isnan(found).mean():.0%} of the elements"
@@ -84,6 +109,23 @@ def judge(name: str, stage: str, isa: str, ratio: float, records: Records) -> No
         assert record / CHANGED <= ratio <= record * CHANGED, f"{message}: a bound has changed"
 
 
+@cache
+def extents() -> dict[str, dict[str, list[float]]]:
+    """The records of extents, by kernel and case, and by stage and instruction set."""
+    found: dict[str, dict[str, list[float]]] = json.loads(EXTENTS.read_text())
+    return found
+
+
+def judge_extent(kernel: str, name: str, stage: str, isa: str, found: Extent) -> None:
+    """Compare the extent of claims with its record, which a bound changes even where no error is near it."""
+    if isa in ISAS and targets.named(isa) in targets.X86:
+        record = Extent(*extents()[f"{kernel} {name}"][f"{stage} {WIDTHS[ISAS[isa]]}"])  # type: ignore[arg-type]
+        told = f"{name}: the claims are {found}, and were {record}, at the {stage} stage on {isa}: a bound has changed"
+        assert abs(found.mean - record.mean) <= WIDER, told
+        most = OTHERS * (sum(record[1:]) + 1)
+        assert all(abs(a - b) <= most for a, b in zip(found[1:], record[1:], strict=True)), told
+
+
 def check(cases: Mapping[str, Case], records: Records, name: str) -> None:
     """Judge a case at both stages. Instruction sets take turns; in `make soak`, each case runs on all of them."""
     rows = [row.name for row in without_dot_products()]
@@ -93,14 +135,13 @@ def check(cases: Mapping[str, Case], records: Records, name: str) -> None:
             ratio = largest(cases[name], stage, isa)
             print(f"{name}, {stage} stage, {isa}: {ratio:.3g}")
             judge(name, stage, isa, ratio, records)
+            judge_extent(cases[name].kernel, name, stage, isa, extent(cases[name], stage, isa))
 
 
 def printed(cases: Mapping[str, Case], names: Sequence[str]) -> None:
     """Print a table of records."""
     for name in names or cases:
-        found = [
-            f"{largest(cases[name], stage, isa):.3g}" for stage in cases[name].stages for isa in ("generic", "avx2", "avx512bw")
-        ]
+        found = [f"{largest(cases[name], stage, isa):.3g}" for stage in cases[name].stages for isa in WIDTHS]
         print(f'    "{name}": ({", ".join(found)}),', flush=True)
 
 
@@ -150,6 +191,15 @@ def alike(rng: Rng, *sizes: int, apart: float = 1e-3) -> Array:
     """Rows of large, nearly equal numbers."""
     found: Array = (40 * (1 + normal(rng, *sizes[:-1], 1) ** 2) + apart * normal(rng, *sizes)).astype(np.float32)
     return found
+
+
+def halves(case: Case) -> Case:
+    """The same case of FLOAT16."""
+
+    def inputs(rng: Rng) -> Inputs:
+        return {name: x.astype(np.float16) if x.dtype.kind == "f" else x for name, x in case.inputs(rng).items()}
+
+    return case._replace(inputs=inputs)
 
 
 def scaled(make: Callable[..., Array], by: float) -> Callable[..., Array]:

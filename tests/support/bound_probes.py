@@ -25,6 +25,19 @@ PRECISION = 1100  # bits of exact numbers that are not fractions
 NEAR = mpq(1, 2**1000)  # relative error that is ignored: the exact result itself is rounded with a similar one
 
 
+class Extent(NamedTuple):
+    """How wide the claims of an output are.
+
+    mean: of the binary logarithms of bounds above 0; wide: how many there are. zero, beside: how many claim that the estimate
+    is exact, or next to the number. The others claim nothing.
+    """
+
+    mean: float
+    wide: int
+    zero: int
+    beside: int
+
+
 class Records(NamedTuple):
     """By element: an estimate as a head and a tail, its bound, and whether a record was stored."""
 
@@ -38,6 +51,12 @@ class Records(NamedTuple):
         """The elements with an estimate and a finite bound."""
         found: Array = self.stored & np.isfinite(self.bound) & np.isfinite(self.head)
         return found
+
+    def extent(self) -> Extent:
+        bounds = self.bound[self.claims]
+        wide = bounds[bounds > 0]
+        mean = float(np.log2(wide).mean()) if wide.size else 0.0
+        return Extent(round(mean, 3), wide.size, int((bounds == 0).sum()), int((bounds < 0).sum()))
 
 
 def probed(

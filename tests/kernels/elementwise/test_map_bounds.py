@@ -14,7 +14,7 @@ import pytest
 
 import oracle
 from anydml.kernels.code import llvm
-from bound_cases import Array, Case, Inputs, Rng, about_one, check, normal, printed, scaled, wide
+from bound_cases import Array, Case, Inputs, Rng, about_one, check, halves, normal, printed, scaled, wide
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -29,11 +29,17 @@ def of_one(name: str, make: Callable[..., Array] = normal, *, module: Any = orac
     return Case(name, KERNEL, module, fields, inputs, lambda x: x["input_tensor"].shape, open=0.6)
 
 
-def of_two(name: str, a: Callable[..., Array], b: Callable[..., Array], first: str = "a", second: str = "b") -> Case:
+def of_two(
+    name: str,
+    a: Callable[..., Array],
+    b: Callable[..., Array],
+    first: str = "a",
+    second: str = "b",
+    module: Any = oracle.two_inputs,
+) -> Case:
     def inputs(rng: Rng) -> Inputs:
         return {f"{first}_tensor": a(rng, WIDTH), f"{second}_tensor": b(rng, WIDTH)}
 
-    module = oracle.two_inputs
     return Case(name, KERNEL, module, {}, inputs, lambda x: x[f"{first}_tensor"].shape, open=0.6)
 
 
@@ -48,6 +54,10 @@ CASES = {
     "softplus": of_one("ACTIVATION_SOFTPLUS", module=oracle.activation, steepness=1.5),
     "gelu": of_one("ACTIVATION_GELU", module=oracle.activation),
     "quotient": of_two("ELEMENT_WISE_DIVIDE", normal, wide),
+    "tanh of FLOAT16": halves(of_one("ELEMENT_WISE_TANH")),
+    "exp of FLOAT16": halves(of_one("ELEMENT_WISE_EXP", module=oracle.elementwise)),
+    "gelu of FLOAT16": halves(of_one("ACTIVATION_GELU", module=oracle.activation)),
+    "power": of_two("ELEMENT_WISE_POW", lambda rng, n: abs(wide(rng, n)), normal, "input", "exponent", oracle.unary),
 }
 # by stage, the first and the second, in vectors of 2, 4 and 8 float64
 RECORDS: dict[str, tuple[float, ...]] = {
@@ -65,6 +75,10 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "softplus": (0.548, 0.548, 0.548, 0.000675, 0.000675, 0.000675),
     "gelu": (0.446, 0.931, 0.931, 0.00151, 0.00151, 0.00151),
     "quotient": (0, 0, 0, 0.000463, 0.000463, 0.000463),
+    "tanh of FLOAT16": (0.413, 0.413, 0.413, 0.000793, 0.000793, 0.000793),
+    "exp of FLOAT16": (0.555, 0.582, 0.582, 0.000321, 0.000256, 0.000256),
+    "gelu of FLOAT16": (0.458, 0.429, 0.429, 0.0022, 0.0022, 0.0022),
+    "power": (0.0374, 0.0374, 0.402, 9.74e-05, 9.74e-05, 9.74e-05),
 }
 
 

@@ -21,6 +21,7 @@ from bound_cases import (
     about_one,
     alike,
     check,
+    halves,
     normal,
     outlier,
     powers_of_two,
@@ -146,6 +147,11 @@ CASES = {
     "normalised without a mean": normalised(normal, 33, mean=False),
     "LP normalised": lp(normal, 33, 2),
     "LP normalised by magnitudes": lp(wide, 33, 1),
+    "L2 of FLOAT16": halves(reduced("L2", normal, 33)),
+    "LOG_SUM_EXP of FLOAT16": halves(reduced("LOG_SUM_EXP", normal, 33)),
+    "softmax of FLOAT16": halves(softmax("SOFTMAX", normal, 33)),
+    "log-softmax of FLOAT16": halves(softmax("LOG_SOFTMAX", normal, 33)),
+    "normalised FLOAT16": halves(normalised(normal, 33, affine=True)),
 }
 # by stage, the first and the second, in vectors of 2, 4 and 8 float64
 RECORDS: dict[str, tuple[float, ...]] = {
@@ -187,6 +193,11 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "normalised without a mean": (0.15, 0.15, 0.105, 0.00192, 0.00137, 0.00137),
     "LP normalised": (0.0782, 0.118, 0.118, 0.00163, 0.000937, 0.000937),
     "LP normalised by magnitudes": (0.0893, 0.0829, 0.0829, 0.00305, 0.00226, 0.00226),
+    "L2 of FLOAT16": (0.0432, 0.0432, 0.0432, 0.213, 0.201, 0.201),
+    "LOG_SUM_EXP of FLOAT16": (0.0537, 0.0563, 0.0949, 0.000245, 0.000283, 0.000283),
+    "softmax of FLOAT16": (0.12, 0.148, 0.275, 0.000114, 8.24e-05, 8.24e-05),
+    "log-softmax of FLOAT16": (0.0472, 0.035, 0.0916, 0.0368, 0.0429, 0.0892),
+    "normalised FLOAT16": (0.0135, 0.0124, 0.0122, 0.00431, 0.00431, 0.00431),
 }
 
 

@@ -53,11 +53,11 @@ def results(target: Target, key: AttentionKey) -> Function:
         quick = between_ends(replace(number, err=None, ends=lambda: (x - error, x + error)), key.data_type)
         assert quick is not None
         f.stored(quick[0], place)
-        if f.target.probe is None or f.target.later:  # a probe keeps the first stage's record
-            f.when(
-                f.op(f"icmp ne i64 {lanes_as_bits(left_by_first_stage(quick[1] | zero))}, 0"),
-                lambda: careful(i, place, number, most),
-            )
+        left = left_by_first_stage(quick[1] | zero)
+        if f.target.careful:
+            careful(i, place, number, most)
+        elif f.target.probe is None or f.target.later:  # a probe keeps the first stage's record
+            f.when(f.op(f"icmp ne i64 {lanes_as_bits(left)}, 0"), lambda: careful(i, place, number, most))
 
     def magnitudes(i: str) -> Value:
         """The sums of the magnitudes of the terms."""

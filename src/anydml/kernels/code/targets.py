@@ -10,6 +10,7 @@ from anydml.kernels.code import detect, llvm
 FIRST, SECOND, THIRD, EXACT = STAGES = ("first", "second", "third", "exact")
 """The first stage decides most elements by error bounds, the second most of the others by finer bounds, the third nearly all
 that are left in numbers of 250 bits; exact evaluation decides the rest."""
+CAREFUL = "careful"  # of probes alone: a first stage's narrower bounds, where it tries them after wider ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,12 @@ class Target:
     @property
     def later(self) -> bool:
         """Whether elements begin at a later stage than the first."""
-        return self._stage_and_part[0] != FIRST
+        return self._stage_and_part[0] not in (FIRST, CAREFUL)
+
+    @property
+    def careful(self) -> bool:
+        """Whether a probe stores the narrower bounds of a first stage for all elements."""
+        return self._stage_and_part[0] == CAREFUL
 
     @property
     def exact(self) -> bool:

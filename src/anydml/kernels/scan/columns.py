@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anydml.kernels.call.signature import Signature
+from anydml.kernels.code import probe
 from anydml.kernels.code.emit import along, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
@@ -64,6 +65,13 @@ def emitted(target: Target, key: ScanKey) -> str:
     walk(body, body.at("%arguments", 8 * len(SIDE_BY_SIDE.names)), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)
+
+
+def bits_of_exact(sums: Value, size: int) -> Value:
+    """The bits of elements of so many bytes that store exact sums."""
+    if sums.body.target.probe is not None:
+        return probe.record(sums, sums.lift(0.0), sums.lift(0.0), 8 * size)
+    return sums.converted("fptrunc", sums.kind.of("float")).bits() if size == 4 else narrowed(odd_single(sums))
 
 
 def _least(body: Body, x: str, y: str) -> str:
@@ -239,9 +247,7 @@ class _ScanStrip:
                     part = picked(x, x, range(first, first + half))
                 after = sums + part.converted("fpext", sums.kind)
                 value = zero_of_none(body, sums, body.op(f"add i64 {row}, {r}")) if key.exclusive else after
-                single = value.kind.of("float")
-                bits = value.converted("fptrunc", single).bits() if key.size == 4 else narrowed(odd_single(value))
-                stores.append((bits, at[r], key.size * first))
+                stores.append((bits_of_exact(value, key.size), at[r], key.size * first))
                 sums = after
             after_all.append((sums, first))
         begun = picked(begins[0], begins[1], range(self.lanes)).bits() & NONE

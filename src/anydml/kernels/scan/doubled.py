@@ -6,6 +6,7 @@ before the vector is head + tail. An element is decided if both ends of the inte
 
 from __future__ import annotations
 
+from anydml.kernels.code import probe
 from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.numbers.functions.pairs import two_sum
@@ -66,12 +67,21 @@ def _summed(line: LineVectors, vectors: list[Value], sums: tuple[Value, Value]) 
             bound = (rest.magnitude() + near.magnitude()) * LOST
             ends = [(near + (rest + side)).converted("fptrunc", wide.of("float")).bits() for side in (-bound, bound)]
             plain = rest.compared("oeq", 0.0)
+            if body.target.probe is not None:
+                parts.append(probe.record(near, rest, body.chosen(plain, 0.0, bound), 32))
+                high, low, unsure = _after(line, prefixes, high, low, unsure)
+                continue
             exactly = near.converted("fptrunc", wide.of("float")).bits()
             unsure = unsure | (ends[0].compared("ne", ends[1]) & (plain ^ True))
             parts.append(body.chosen(plain, exactly, ends[1]))
-            high, more = two_sum(high, line.last(prefixes))
-            low, lost = two_sum(low, more)
-            unsure = unsure | lost.compared("une", 0.0)
+            high, low, unsure = _after(line, prefixes, high, low, unsure)
         made.append(line.whole(parts))
     undecided = body.op(f"icmp ne i64 {lanes_as_bits(unsure)}, 0")
     return made, (high, low), body.op(f"or i1 {undecided}, {may_be_inexact(sizes)}")
+
+
+def _after(line: LineVectors, prefixes: Value, high: Value, low: Value, unsure: Value) -> tuple[Value, Value, Value]:
+    """The sum after a vector, as a head and a tail, and where it is not exact."""
+    high, more = two_sum(high, line.last(prefixes))
+    low, lost = two_sum(low, more)
+    return high, low, unsure | lost.compared("une", 0.0)

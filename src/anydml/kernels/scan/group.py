@@ -17,6 +17,7 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
+from anydml.kernels.numbers.floats.recorded import claimed
 from anydml.kernels.numbers.floats.rounding import stored
 from anydml.kernels.numbers.functions.pairs import exact_product, two_sum
 from anydml.kernels.numbers.halves import widened
@@ -190,6 +191,9 @@ class _Group:
             value = self._scaled(value, values[3])
         elif key.exclusive:
             value = zero_of_none(body, value, body.op(f"add i64 {i}, %row"))
+        if body.target.probe is not None:
+            self._put(i, self._record(total, rest, lost * SLACK, values[3] if key.product else None))
+            return
         self._put(i, self._bits(value))
         # where the bound is NaN, so is the tail: that of an infinity or a NaN, which are decided
         unsure = lost.compared("ogt", 0.0) & head.magnitude().compared("olt", float("inf"))
@@ -206,6 +210,11 @@ class _Group:
             body.do(f"store i64 {bits}, ptr %open, align 8")
 
         when(body, body.op(f"icmp ne i64 {lanes_as_bits(left_by_first_stage(unsure))}, 0"), twice)
+
+    def _record(self, head: Value, tail: Value, bound: Value, scale: Value | None) -> Value:
+        """What a probe stores: nothing is claimed of a product with a scale, which is infinite or 0."""
+        unclaimed = None if scale is None else scale.compared("une", 0.0)
+        return claimed(head, tail, bound, unclaimed, self.key.data_type.element_bits)[0]
 
     def _scaled(self, value: Value, scale: Value) -> Value:
         """A product, scaled. If its scale is not 1, it is so large or so small that it is infinite or 0 in the output."""

@@ -13,8 +13,8 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
 from anydml.kernels.irregular.loops import walk
-from anydml.kernels.numbers.halves import narrowed, odd_single, widened
-from anydml.kernels.scan.columns import NONE
+from anydml.kernels.numbers.halves import widened
+from anydml.kernels.scan.columns import NONE, bits_of_exact
 from anydml.kernels.scan.doubled import further
 from anydml.kernels.scan.emit import FIRST, Resumed
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts
@@ -176,10 +176,8 @@ class ScanLine:
                 sums = after
             narrow = self.vectors.whole([t.converted("fptrunc", t.kind.of("float")) for t in through])
             totals.append(size(narrow))
-            if bits.kind.bits == 16:
-                made.append(self.vectors.whole([narrowed(odd_single(s)) for s in stored]))
-            elif self.key.exclusive:
-                made.append(self.vectors.whole([s.converted("fptrunc", s.kind.of("float")) for s in stored]).bits())
+            if bits.kind.bits == 16 or self.key.exclusive or self.body.target.probe is not None:
+                made.append(self.vectors.whole([bits_of_exact(s, self.key.size) for s in stored]))
             else:
                 made.append(narrow.bits())
         return made, sums, of_block(sizes, totals)

@@ -46,6 +46,9 @@ def mean(key: WindowsKey, total: Value, number: Value, inverse: Value, *, close:
     close: sums have at most 47 bits. Then no quotient is nearer to a tie of float32 than 2^-47 of itself, unless it is the tie.
     The product with the inverse is within 2 u of the quotient; without its last four bits it is the tie in that case, too.
     """
+    if total.body.target.probe is not None:
+        v = total * inverse if key.halves or close else total / number
+        return recorded.claimed(v, v.lift(0.0), v.magnitude() * (-4 * U), None, key.types[1].element_bits)[0]
     if key.halves and key.types[1] == DataType.FLOAT32:  # the product is exact
         return as_bits(total * inverse, key.types[1])
     if close and key.types[1] == DataType.FLOAT32:  # an infinity stays one, and so does NaN

@@ -13,7 +13,7 @@ import pytest
 
 import oracle
 from anydml.kernels.code import llvm
-from bound_cases import Array, Case, Inputs, Rng, check, normal, printed, wide
+from bound_cases import Array, Case, Inputs, Rng, check, halves, normal, printed, wide
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -70,6 +70,8 @@ CASES = {
     "convolution": convolution(normal, normal, 3, 9, 3),
     "convolution of many channels": convolution(normal, normal, 24, 6, 3, outputs=8),
     "convolution of wide elements": convolution(wide, wide, 3, 8, 5),
+    "matrices of FLOAT16": halves(product(normal, normal, 6, 40, 20)),
+    "convolution of FLOAT16": halves(convolution(normal, normal, 3, 9, 3)),
 }
 # by stage, the first and the second, in vectors of 2, 4 and 8 float64
 RECORDS: dict[str, tuple[float, ...]] = {
@@ -85,6 +87,8 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "convolution": (0.0378, 0.0378, 0.0378, 0, 0, 0),
     "convolution of many channels": (0.00546, 0.00546, 0.00546, 0, 0, 0),
     "convolution of wide elements": (0.0664, 0.0664, 0.0664, 0, 0, 0),
+    "matrices of FLOAT16": (0, 0, 0, 0, 0, 0),
+    "convolution of FLOAT16": (0, 0, 0, 0, 0, 0),
 }
 
 

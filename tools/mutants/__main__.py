@@ -1,0 +1,91 @@
+"""Plants faults in the source, one at a time, and says which test finds each: `make mutants`, or `make mutants N=20`.
+
+Outcomes are kept in .mutants/outcomes.jsonl, a line for each fault, so that an interrupted run goes on. A fault is tried again
+where its file has changed, or with AGAIN=survived, where it had that outcome.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+from collections import Counter
+from typing import Any
+
+from mutants import chosen, generated
+from mutants.equivalents import EQUIVALENT
+from mutants.mutant import SOURCE, Mutant
+from mutants.trying import FOLDER, Tree
+
+OUTCOMES = FOLDER / "outcomes.jsonl"
+
+
+def digest(mutant: Mutant) -> str:
+    """A digest of the file with the fault."""
+    return hashlib.sha256(mutant.planted((SOURCE / mutant.path).read_bytes())).hexdigest()[:16]
+
+
+def kept() -> dict[str, dict[str, Any]]:
+    """The last outcome of each fault."""
+    if not OUTCOMES.exists():
+        return {}
+    return {line["name"]: line for line in map(json.loads, OUTCOMES.read_text().splitlines())}
+
+
+def drawn(arguments: argparse.Namespace) -> list[Mutant]:
+    """The faults that are asked for, in an order that mixes all families."""
+    kinds = arguments.kinds.split(",") if arguments.kinds else None
+    every = [*generated.mutants(), *chosen.mutants()]
+    found = [m for m in every if arguments.path in m.path and (kinds is None or m.kind in kinds)]
+    random.Random(arguments.seed).shuffle(found)
+    return found[: arguments.count or None]
+
+
+def table(asked: list[Mutant], outcomes: dict[str, dict[str, Any]]) -> None:
+    """Print the counts by kind and by folder, and every fault that was not found."""
+    for title, group in (("kind", lambda m: m.kind), ("folder", lambda m: "/".join(m.path.split("/")[:-1][:2]) or "anydml")):
+        counts: dict[str, Counter[str]] = {}
+        for m in asked:
+            status = "equivalent" if m.name in EQUIVALENT else outcomes.get(m.name, {}).get("status", "not tried")
+            counts.setdefault(group(m), Counter())[status] += 1
+            counts.setdefault("all", Counter())[status] += 1
+        names = ("caught", "late", "equivalent", "survived", "not tried")
+        print(f"\n{title:24}" + "".join(f"{name:>12}" for name in names))
+        for name, row in sorted(counts.items(), key=lambda item: (item[0] == "all", item[0])):
+            print(f"{name:24}" + "".join(f"{row[status]:12}" for status in names))
+    for m in asked:
+        if m.name not in EQUIVALENT and outcomes.get(m.name, {}).get("status") == "survived":
+            print(f"survived: {m.name}, line {m.line()}: {m.before!r} -> {m.after!r}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=0, metavar="N", help="so many, drawn at random; otherwise all")
+    parser.add_argument("--seed", type=int, default=32, help="of the draw")
+    parser.add_argument("--path", default="", metavar="TEXT", help='those in files whose path contains it: "kernels/scan"')
+    parser.add_argument("--kinds", default="", metavar="NAMES", help='those of some kinds: "bound/16,bound*16"')
+    parser.add_argument("--again", default="", metavar="STATUS", help="try those again that had this outcome")
+    parser.add_argument("--limit", type=float, default=900, metavar="SECONDS", help="that the tests of a fault may take")
+    parser.add_argument("--list", action="store_true", help="print what was found, and try nothing")
+    arguments = parser.parse_args()
+    asked, outcomes = drawn(arguments), kept()
+    if not arguments.list:
+        tree = Tree()
+        waiting = [m for m in asked if m.name not in EQUIVALENT]
+        for at, m in enumerate(waiting, 1):
+            before = outcomes.get(m.name, {})
+            if before.get("digest") == digest(m) and before["status"] != arguments.again:
+                continue
+            outcome = tree.try_(m, arguments.limit)
+            outcomes[m.name] = {"name": m.name, "digest": digest(m), **outcome._asdict()}
+            with OUTCOMES.open("a") as file:
+                file.write(json.dumps(outcomes[m.name]) + "\n")
+            print(f"{at}/{len(waiting)} {m.name}: {outcome.status} in {outcome.seconds:.0f} s {outcome.by}", flush=True)
+    table(asked, outcomes)
+    return int(any(outcomes.get(m.name, {}).get("status") == "survived" for m in asked if m.name not in EQUIVALENT))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Which tests are run for a fault: by the folder of its file, the fastest and most specific first."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+# The beginnings of paths below src/anydml, of which the longest counts, and below each the files and folders of tests.
+TABLE = """
+*
+    test_public.py
+cli/
+    cli
+devices/
+    devices/test_binding.py devices/test_device.py graphs/test_graphs.py devices/test_dump.py
+exact/
+    exact kernels/numpy
+explain/
+    explain/test_describe.py explain/test_slack.py explain/test_bounds.py explain/test_causes_of_quantisation.py
+    explain/test_forms.py explain/test_deviations.py explain/test_compare.py
+functional/
+    functional/test_eager.py functional/test_eager_faults.py functional/test_cached_calls.py
+    functional/test_graph_tracing.py functional/test_functions.py
+graphs/
+    graphs/test_graphs.py graphs/test_fusion.py graphs/test_between.py graphs/test_graph_fusing.py
+    graphs/test_graph_layouts.py graphs/test_graph_scratch.py graphs/test_quantised_graphs.py
+kernels/
+    devices/test_stages.py
+kernels/attention/
+    kernels/attention/test_attention_bounds.py kernels/attention/test_attention.py
+kernels/call/
+    kernels/call
+kernels/code/
+    kernels/code/test_cache.py kernels/code/test_detect.py kernels/code/test_processor.py kernels/call
+    kernels/copy/test_copies.py
+kernels/contract/
+    kernels/contract/test_tile_rounding.py kernels/contract/test_matmul_cases.py kernels/contract/test_matmul_exact.py
+    kernels/contract/panels kernels/contract/test_integer_convolutions.py
+kernels/contract/channels/
+    kernels/contract/channels
+kernels/contract/floats/
+    kernels/contract/floats/test_product_bounds.py kernels/contract/floats/test_undecided_contractions.py
+    kernels/contract/floats/test_block_sums.py kernels/contract/floats/test_limited_sums.py
+    kernels/contract/floats/test_float_contractions.py
+kernels/contract/floats/few/
+    kernels/contract/floats/test_product_bounds.py kernels/contract/floats/few
+kernels/contract/floats/packed/
+    kernels/contract/floats/test_product_bounds.py kernels/contract/floats/packed
+    kernels/contract/floats/test_float_contractions.py
+kernels/contract/floats/planes/
+    kernels/contract/floats/test_product_bounds.py kernels/contract/floats/planes
+kernels/contract/floats/winograd/
+    kernels/contract/floats/winograd
+kernels/contract/images/
+    kernels/contract/test_integer_convolutions.py kernels/contract/places
+kernels/contract/places/
+    kernels/contract/places
+kernels/contract/quantised/
+    kernels/contract/test_dequantised_tiles.py graphs/test_quantised_graphs.py
+kernels/contract/winograd/
+    kernels/contract/winograd
+kernels/copy/
+    kernels/copy
+kernels/elementwise/
+    kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
+    kernels/elementwise/test_geometry.py kernels/elementwise/test_near_zero.py kernels/elementwise/test_settled.py
+    kernels/elementwise/test_slow_elements.py kernels/elementwise/test_elementwise_scaled.py
+    kernels/elementwise/test_elementwise_precise.py kernels/elementwise/test_elementwise_lists.py
+    kernels/elementwise/test_elementwise_types.py kernels/elementwise/test_elementwise_layouts.py
+    kernels/elementwise/test_quantised_sums.py kernels/elementwise/test_int4_maps.py
+    kernels/elementwise/test_maps_of_maps.py kernels/reduce/test_normalization.py
+kernels/irregular/
+    kernels/irregular
+kernels/match/
+    kernels/match kernels/elementwise/test_elementwise_match.py operators/test_operators.py
+kernels/nests/
+    kernels/windows/test_window_bounds.py kernels/nests
+kernels/numbers/
+    kernels/numbers/test_known.py kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
+    kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_types.py
+kernels/numbers/doubled/
+    kernels/elementwise/test_map_bounds.py kernels/reduce/test_reduce_bounds.py
+    kernels/elementwise/test_elementwise_precise.py kernels/elementwise/test_elementwise_doubled.py
+    kernels/elementwise/test_near_zero.py kernels/recurrence/test_recurrence_elements.py
+kernels/numbers/floats/
+    kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
+    kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_types.py
+    kernels/recurrence/test_recurrence_elements.py kernels/elementwise/test_elementwise.py
+kernels/numbers/functions/
+    kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_functions.py
+    kernels/elementwise/test_paired.py kernels/elementwise/test_paired_powers.py kernels/elementwise/test_far_angles.py
+    kernels/reduce/test_reduce_bounds.py kernels/elementwise/test_elementwise_doubled.py
+kernels/numbers/measured/
+    kernels/windows/test_window_bounds.py kernels/nests
+kernels/numpy/
+    kernels/numpy
+kernels/order/
+    kernels/order/test_order.py kernels/order/test_reversed_lines.py
+kernels/random/
+    operators/test_operators.py
+kernels/recurrence/
+    kernels/recurrence/test_recurrence_bounds.py kernels/recurrence/test_recurrence_elements.py
+    kernels/recurrence/test_recurrences.py kernels/recurrence/test_recurrences_data.py
+kernels/reduce/
+    kernels/reduce/test_reduce_bounds.py kernels/reduce/test_near_ties.py kernels/reduce/test_staged.py
+    kernels/reduce/test_normalization.py kernels/reduce/test_rows.py
+kernels/scan/
+    kernels/scan
+kernels/third/
+    kernels/third
+kernels/undecided/
+    devices/test_stages.py kernels/third
+kernels/windows/
+    kernels/windows/test_window_bounds.py kernels/windows/test_windows_sums.py kernels/windows/test_windows.py
+    kernels/windows/test_whole_images.py kernels/windows/test_huge_windows.py
+onnx/
+    onnx/test_onnx_single.py onnx/test_onnx_model.py onnx/test_onnx_contrib.py onnx/test_quantised_models.py
+    onnx/test_onnx_compare.py onnx/test_onnx_suite.py
+operators/
+    schema/test_rules.py operators/test_operators.py
+program/
+    program
+pydirectml/
+    pydirectml
+schema/
+    schema/test_rules.py schema program/test_program.py operators/test_operators.py
+"""
+
+
+def covering() -> dict[str, list[str]]:
+    """The table: tests below the beginnings of paths."""
+    found: dict[str, list[str]] = {}
+    prefix = ""
+    for line in TABLE.strip().splitlines():
+        if line.startswith(" "):
+            found[prefix] += line.split()
+        else:
+            prefix = line.strip("*")
+            found[prefix] = []
+    return found
+
+
+COVERING = covering()
+
+
+def tests(path: str, kind: str) -> tuple[str, ...]:
+    """The arguments of pytest for a fault of a kind in a file, given below src/anydml."""
+    prefix = max((p for p in COVERING if path.startswith(p)), key=len)
+    found = [f"tests/{name}" for name in COVERING[prefix]]
+    if prefix == "operators/" and "shared/" not in path:
+        if kind == "rule dropped":
+            return (found[0], "-k", "exactly_it or reads")
+        return (*found, "-k", f"test_rules or {PurePosixPath(path).stem.upper()}")
+    return tuple(found)

@@ -1,0 +1,194 @@
+"""The faults that are generated from the source: bounds, comparisons, guards, rules, roundings and zero points."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterator
+
+from mutants.mutant import SOURCE, Mutant, Source
+
+BOUNDS = {"rel", "err", "error", "bound", "lost", "loss", "margin", "share", "slack", "inexact", "by_tails", "lost_by_biases"}
+FACTORS = {"bound/16": "2.0**-4", "bound*16": "2.0**4", "bound=0": "0.0"}
+# names of modules that are bounds of errors, not thresholds
+CONSTANTS = {
+    "kernels/attention/powers.py": {"PICKED"},
+    "kernels/attention/results.py": {"LEAST"},
+    "kernels/contract/quantised/lattice.py": {"NEAR"},
+    "kernels/contract/quantised/bounds.py": {"UNIT"},
+    "kernels/contract/quantised/refine.py": {"NEAR"},
+    "kernels/numbers/doubled/arithmetic.py": {"REL"},
+    "kernels/numbers/doubled/series.py": {"NEAR"},
+    "kernels/numbers/functions/doubled.py": {"REL", "POW_REL"},
+    "kernels/numbers/functions/paired.py": {
+        "EXP_MARGIN", "LOG_MARGIN", "LOG_LEAST", "SIGMOID_MARGIN", "TANH_MARGIN", "SCALED_MARGIN", "TANH_TAIL",
+        "TANH_LEAST", "ERF_MARGIN", "GELU_MARGIN",
+    },
+    "kernels/numbers/functions/paired_powers.py": {"MARGIN"},
+    "kernels/numbers/functions/powers.py": {"_LOG2_REL"},
+    "kernels/reduce/careful_rest.py": {"REL", "PAIR"},
+    "kernels/reduce/doubled.py": {"_POWER", "_SHARE"},
+    "kernels/reduce/softmax.py": {"PICKED_REL"},
+    "kernels/scan/doubled.py": {"LOST"},
+    "kernels/windows/estimate.py": {"UNIT"},
+}  # fmt: skip
+# kernels whose errors are those of the processor's memory, not of arithmetic
+EXACT_FOLDERS = ("copy/", "random/", "order/", "irregular/", "code/", "call/", "match/", "evaluate/", "numpy/")
+STRICT = {
+    ast.Lt: (ast.LtE, "<", "<="),
+    ast.LtE: (ast.Lt, "<=", "<"),
+    ast.Gt: (ast.GtE, ">", ">="),
+    ast.GtE: (ast.Gt, ">=", ">"),
+}
+LLVM = {"ult": "ule", "ule": "ult", "ugt": "uge", "uge": "ugt", "slt": "sle", "sle": "slt", "sgt": "sge", "sge": "sgt"}
+IN_CODE = re.compile(rb"icmp (ult|ule|ugt|uge|slt|sle|sgt|sge) i64|compared\(\"(ult|ule|ugt|uge|slt|sle|sgt|sge)\"")
+MOST = {"comparison": 1, "comparison in code": 2, "guard dropped": 3}  # of a file: those whose names have the least digests
+PYTHON_COMPARED = ("schema/", "graphs/", "devices/", "explain/", "functional/", "program/", "onnx/", "exact/", "kernels/match/")
+
+
+def mutants() -> list[Mutant]:
+    """All of them, in the order of files."""
+    found = []
+    for path in sorted(p.relative_to(SOURCE).as_posix() for p in SOURCE.rglob("*.py")):
+        of_file = [*_of(Source(path))]
+        for kind, most in MOST.items():
+            some = sorted((m for m in of_file if m.kind == kind), key=lambda m: hashlib.sha256(m.name.encode()).digest())
+            dropped = set(some[most:])
+            of_file = [m for m in of_file if m not in dropped]
+        found += of_file
+    return found
+
+
+def _of(source: Source) -> Iterator[Mutant]:
+    kernel = source.path.removeprefix("kernels/") if source.path.startswith("kernels/") else None
+    placed = [n for n in ast.walk(source.tree) if isinstance(n, ast.expr | ast.stmt | ast.keyword)]
+    nodes: list[ast.AST] = [*sorted(placed, key=lambda n: (n.lineno, n.col_offset))]
+    if kernel is not None:
+        if not kernel.startswith(EXACT_FOLDERS):
+            for node in _bounds(source, nodes):
+                start, end = source.span(node)
+                text = source.text(node)
+                yield from (source.mutant(kind, start, end, f"({text}) * {factor}") for kind, factor in FACTORS.items())
+            yield from _guards(source, nodes)
+        yield from _comparisons_in_code(source)
+    if source.path.startswith(PYTHON_COMPARED):
+        yield from _comparisons(source, nodes)
+    yield from _zero_points(source, nodes)
+    if source.path.startswith("operators/"):
+        yield from _rules(source, nodes)
+        yield from _roundings(source, nodes)
+
+
+def _bounds(source: Source, nodes: list[ast.AST]) -> Iterator[ast.expr]:
+    """The expressions that are bounds of errors."""
+    constants = CONSTANTS.get(source.path, set())
+    top = {id(n) for n in source.tree.body}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if id(node) in top:
+                if name in constants:
+                    yield from _numbers(node.value)
+            elif name in BOUNDS and _arithmetic(node.value):
+                yield node.value
+        elif isinstance(node, ast.keyword) and node.arg in ("rel", "err"):
+            value = node.value
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "once" and value.args:
+                value = value.args[0]
+            if isinstance(value, ast.Lambda):
+                value = value.body
+            elif node.arg == "err":
+                continue
+            if _arithmetic(value) or (node.arg == "rel" and isinstance(value, (ast.Name, ast.Attribute, ast.Call))):
+                yield value
+        elif isinstance(node, ast.FunctionDef) and node.name.strip("_") in BOUNDS | {"lost_product"}:
+            yield from (n.value for n in ast.walk(node) if isinstance(n, ast.Return) and n.value and _arithmetic(n.value))
+
+
+def _numbers(value: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(value, ast.Dict):
+        yield from value.values
+    elif isinstance(value, ast.Call):  # of an error's parts
+        yield from value.args
+    else:
+        yield value
+
+
+def _arithmetic(value: ast.expr) -> bool:
+    return isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow))
+
+
+def _guards(source: Source, nodes: list[ast.AST]) -> Iterator[Mutant]:
+    for node in nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        name = (
+            node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+        )
+        if name == "either" and len(node.args) > 1 and not any(isinstance(a, ast.Starred) for a in node.args):
+            yield source.mutant("guard dropped", *source.span(node), source.text(node.args[0]))
+        elif name == "guarded" and node.args:
+            start, end = source.span(node.args[0])[0], source.span(node.args[-1])[1]
+            yield source.mutant("guard dropped", start, end, "")
+        else:
+            for given in node.keywords:
+                if given.arg == "guard" and not isinstance(given.value, ast.Constant):
+                    yield source.mutant("guard dropped", *source.span(given.value), "None")
+
+
+def _comparisons(source: Source, nodes: list[ast.AST]) -> Iterator[Mutant]:
+    for node in nodes:
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in STRICT:
+            _, before, after = STRICT[type(node.ops[0])]
+            start, end = source.span(node.left)[1], source.span(node.comparators[0])[0]
+            between = source.raw[start:end].decode()
+            if between.count(before) == 1:
+                yield source.mutant("comparison", start, end, between.replace(before, after))
+
+
+def _comparisons_in_code(source: Source) -> Iterator[Mutant]:
+    for found in IN_CODE.finditer(source.raw):
+        group = 1 if found[1] else 2
+        yield source.mutant("comparison in code", *found.span(group), LLVM[found[group].decode()])
+
+
+def _rules(source: Source, nodes: list[ast.AST]) -> Iterator[Mutant]:
+    """Rules that nothing breaks any more."""
+    for node in nodes:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        made = [d for d in node.decorator_list if isinstance(d, ast.Call) and isinstance(d.func, ast.Name)]
+        if any(d.func.id == "constraint" for d in made if isinstance(d.func, ast.Name)):
+            last = node.body[-1]
+            if isinstance(last, ast.Return) and last.value is not None:
+                yield source.mutant("rule dropped", *source.span(last.value), "True")
+
+
+def _roundings(source: Source, nodes: list[ast.AST]) -> Iterator[Mutant]:
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "half_to_even":
+            yield source.mutant("half away", *source.span(node.func), "half_away")
+
+
+def _zero_points(source: Source, nodes: list[ast.AST]) -> Iterator[Mutant]:
+    """Zero points that are added instead of taken away, or the other way round; and two that change places."""
+
+    def named(node: ast.expr) -> bool:
+        return "zero_point" in source.text(node)
+
+    if not source.path.startswith(("operators/", "kernels/", "onnx/mapping/quantised")):
+        return
+    for node in nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and named(node.right):
+            start, end = source.span(node.left)[1], source.span(node.right)[0]
+            between = source.raw[start:end].decode()
+            signs = ("+", "-") if isinstance(node.op, ast.Add) else ("-", "+")
+            if between.count(signs[0]) == 1:
+                yield source.mutant("zero point", start, end, between.replace(*signs))
+        elif isinstance(node, ast.Call):
+            zeros = [a for a in node.args if isinstance(a, (ast.Name, ast.Attribute)) and named(a)]
+            if len(zeros) == 2:
+                start, end = source.span(zeros[0])[0], source.span(zeros[1])[1]
+                middle = source.raw[source.span(zeros[0])[1] : source.span(zeros[1])[0]].decode()
+                yield source.mutant("zero point", start, end, source.text(zeros[1]) + middle + source.text(zeros[0]))

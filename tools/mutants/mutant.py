@@ -1,0 +1,81 @@
+"""A fault: a piece of a source file, and what takes its place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent.parent
+SOURCE = ROOT / "src" / "anydml"
+
+
+class Mutant(NamedTuple):
+    """path: below src/anydml. inside: the function or class around the piece, "" for a module's. nth: of that kind in there.
+
+    start, end: the bytes that are replaced.
+    """
+
+    path: str
+    inside: str
+    kind: str
+    nth: int
+    start: int
+    end: int
+    before: str
+    after: str
+
+    @property
+    def name(self) -> str:
+        """A name that stays when other lines of the file change."""
+        return f"{self.path}:{self.inside}:{self.kind}:{self.nth}"
+
+    def line(self) -> int:
+        """The number of the line where it begins."""
+        return (SOURCE / self.path).read_bytes()[: self.start].count(b"\n") + 1
+
+    def planted(self, source: bytes) -> bytes:
+        """The file with the fault."""
+        if source[self.start : self.end] != self.before.encode():
+            raise ValueError(f"{self.name} is not found in the source")
+        return source[: self.start] + self.after.encode() + source[self.end :]
+
+
+class Source:
+    """A source file, with its syntax tree and the place of each node."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.raw = (SOURCE / path).read_bytes()
+        self.tree = ast.parse(self.raw)
+        self._lines = [0]
+        for line in self.raw.splitlines(keepends=True):
+            self._lines.append(self._lines[-1] + len(line))
+        self._inside = [*self._bodies(self.tree, "")]
+        self._found: dict[tuple[str, str], int] = {}
+
+    def _bodies(self, node: ast.AST, name: str) -> Iterator[tuple[int, int, str]]:
+        for child in ast.iter_child_nodes(node):
+            own = name
+            if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                own = f"{name}.{child.name}" if name else child.name
+                yield (*self.span(child), own)
+            yield from self._bodies(child, own)
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """The bytes of a node."""
+        at = [getattr(node, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")]
+        return self._lines[at[0] - 1] + at[1], self._lines[at[2] - 1] + at[3]
+
+    def text(self, node: ast.AST) -> str:
+        start, end = self.span(node)
+        return self.raw[start:end].decode()
+
+    def mutant(self, kind: str, start: int, end: int, after: str) -> Mutant:
+        inside = ""
+        for first, last, name in self._inside:  # in the order of the source, so that the innermost comes last
+            if first <= start < last:
+                inside = name
+        nth = self._found[inside, kind] = self._found.get((inside, kind), 0) + 1
+        return Mutant(self.path, inside, kind, nth, start, end, self.raw[start:end].decode(), after)
