@@ -19,8 +19,8 @@ Doubles = NDArray[np.float64]
 class Sums:
     """Exact sums, one for each output.
 
-    pieces: along their last dimension, numbers that add up to the sum of the finite terms. special: the IEEE sum of infinite and
-    NaN terms, 0 where there are none. negative: whether all terms are -0.
+    pieces: along their last dimension, numbers that add up to the sum of the finite terms. special: the IEEE sum of infinite
+    and NaN terms, 0 where there are none. negative: whether all terms are -0.
     """
 
     __slots__ = ("negative", "pieces", "special")

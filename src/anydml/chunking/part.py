@@ -19,7 +19,6 @@ from anydml.devices.families import DEVICES
 from anydml.devices.judging import data_check
 from anydml.devices.slow import left_undecided, not_compiled
 from anydml.errors import BindingError, Fault
-from anydml.functional.run import unspellable
 from anydml.graphs.plan import spelled
 from anydml.kernels.kernel import Built, Lowered, Refused, Unfit
 from anydml.kernels.lower import lowerings, tried
@@ -162,10 +161,15 @@ def viewed(arrays: Mapping[str, NDArray[Any]], desc: Desc, reads: Mapping[str, N
             given = "is missing" if x is None else f"has shape {x.shape} and dtype {x.dtype}"
             faults.append(Fault(name, f"{name} {given}, where the window takes {sizes} of {dtype}"))
         else:
-            views[name] = np.ascontiguousarray(x) if unspellable(x) else x
+            views[name] = x if _spellable(x) else np.ascontiguousarray(x)
     if faults:
         raise BindingError(faults)
     return views
+
+
+def _spellable(x: NDArray[Any]) -> bool:
+    """Whether a desc can express the array's layout."""
+    return all(n == 1 or (s >= 0 and s % x.itemsize == 0) for n, s in zip(x.shape, x.strides, strict=True))
 
 
 def parts_of(desc: Desc, reads: Mapping[str, Needed]) -> dict[str, Part]:

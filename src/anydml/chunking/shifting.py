@@ -83,6 +83,9 @@ def _again(
     if node.op == "reduce" and any(v in moved for v in node.data[1]):
         kind, bound = node.data
         return make("reduce", args, (kind, tuple([moved[v][0].data if v in moved else v for v in bound])), node.sort)
+    if node.op in ("first_largest", "first_smallest") and any(v in moved for v in node.data[0]):
+        bound, last = node.data
+        return make(node.op, args, (tuple([moved[v][0].data if v in moved else v for v in bound]), last), node.sort)
     if args == node.args:
         return node
     if node.sort == INDEX and node.op in ("floordiv", "mod"):

@@ -1,14 +1,16 @@
 """Sums and extremes in parts: partial results of some terms each, and the exact last step on them.
 
 It serves operators whose element is a formula of one reduction: products of matrices, and sums and extremes of rows. Partial
-sums of integers are integers; those of floats are numbers that add up to them exactly (`expansions`). Extremes of parts have the
-type of their elements. So the last step rounds what it would have rounded without parts.
+sums of integers are integers; those of floats are numbers that add up to them exactly (`expansions`). Extremes of parts have
+the type of their elements, and positions of extremes come with their elements. So the last step rounds what it would have
+rounded without parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,38 +30,46 @@ from anydml.schema.traversal import bound_by, free, integral, walk
 from anydml.tensor import DataType
 
 PARTS = "parts"  # the name of the tensor of partial results
-INTEGERS, FLOATS, EXTREMES = "integers", "floats", "extremes"
+INTEGERS, FLOATS, EXTREMES, POSITIONS = "integers", "floats", "extremes", "positions"
 FLOAT_TYPES = (DataType.FLOAT32, DataType.FLOAT16)
 
 
 class Form(NamedTuple):
-    """The one reduction of a nest, and what its partial results are: INTEGERS, FLOATS or EXTREMES. data_type: theirs."""
+    """The one reduction of a nest, and what its partial results are: INTEGERS, FLOATS, EXTREMES or POSITIONS.
+
+    data_type: theirs. value: the node of the nest that they stand for.
+    """
 
     reduction: Expr
     kind: str
     data_type: DataType
+    value: Expr
 
 
 def form_of(nest: Nest) -> Form | None:
     """How a nest is computed in parts; None if it cannot be."""
     found = [node for node in walk(nest.body) if bound_by(node)]
-    if nest.moves or len(found) != 1 or found[0].op != "reduce":
+    if nest.moves or len(found) != 1 or not free(nest.body)[found[0]] <= set(nest.variables):
         return None
     (reduction,) = found
-    if not free(nest.body)[reduction] <= set(nest.variables):
+    if reduction.op in ("first_largest", "first_smallest"):
+        of = nest.body.op == "position" and nest.body.args[0] is reduction
+        taken = of and len(reduction.args) == 1 and _is_plain(reduction.args[0])
+        return Form(reduction, POSITIONS, DataType.INT64, nest.body) if taken else None
+    if reduction.op != "reduce":
         return None
     kind, term = reduction.data[0], reduction.args[0]
     reads = [node for node in walk(term) if node.op == "read"]
     if kind in ("max", "min") and term.op == "read":
-        return Form(reduction, EXTREMES, term.data[0].data_type)
+        return Form(reduction, EXTREMES, term.data[0].data_type, reduction)
     if kind == "sum" and reads and integral(term):
         most = _magnitude(term)
         for v in bound_by(reduction):
             most = None if most is None else most * v.size
         fits = most is not None and most < 1 << 63
-        return Form(reduction, INTEGERS, DataType.INT64) if fits or nest.body is reduction else None
+        return Form(reduction, INTEGERS, DataType.INT64, reduction) if fits or nest.body is reduction else None
     if kind == "sum" and len(reduction.args) == 1 and _factors(term) is not None:
-        return Form(reduction, FLOATS, DataType.FLOAT64)
+        return Form(reduction, FLOATS, DataType.FLOAT64, reduction)
     return None
 
 
@@ -79,15 +89,15 @@ def _magnitude(e: Expr) -> int | None:
 def _factors(term: Expr) -> tuple[Expr, ...] | None:
     """The reads whose product a term is, one or two; None if it is no such product, or is read at computed indices."""
     reads = term.args if term.op == "mul" else term.args if term.op == "absolute" else (term,)
-    plain = all(
-        r.op == "read"
-        and r.data[0].data_type in FLOAT_TYPES
-        and r.data[1] == "inside"
-        and all(e.op == "variable" or is_integer(e) for e in r.args)
-        and len({e for e in r.args if not is_integer(e)}) == sum(not is_integer(e) for e in r.args)
-        for r in reads
-    )
-    return reads if plain else None
+    return reads if all(_is_plain(r) and r.data[0].data_type in FLOAT_TYPES for r in reads) else None
+
+
+def _is_plain(e: Expr) -> bool:
+    """Whether a node is an element that is read at constants and at variables, each of which occurs once."""
+    if e.op != "read" or e.data[1] != "inside":
+        return False
+    moving = [i for i in e.args if not is_integer(i)]
+    return all(i.op == "variable" for i in moving) and len(set(moving)) == len(moving)
 
 
 @dataclass(frozen=True)
@@ -115,7 +125,7 @@ class Partial:
     @computed_once
     def _stated(self) -> Stated:
         reduction = self._form.reduction
-        nest = Nest(nest_of(self.desc, self.output).index, reduction)
+        nest = Nest(nest_of(self.desc, self.output).index, number(reduction))
         terms = dict(zip(bound_by(reduction), self.terms, strict=True))
         parts = parts_of(self.desc, self.reads)
         made = shifted(nest, [w.start for w in self.window], sizes_of(self.window), parts, terms)
@@ -124,8 +134,40 @@ class Partial:
     def __call__(self, *, device: Device | None = None, **arrays: NDArray[Any]) -> NDArray[Any] | Sums:
         views = viewed(arrays, self.desc, self.reads)
         if self._form.kind != FLOATS:
-            return computed(self.desc, self._stated, views, self.reads, sizes_of(self.window), self._form.data_type, device)
+            made = computed(self.desc, self._stated, views, self.reads, sizes_of(self.window), self._form.data_type, device)
+            return made if self._form.kind != POSITIONS else self._found(made, views)
         return _floats(nest_of(self.desc, self.output), self._form.reduction, views, sizes_of(self.window))
+
+    def _found(self, places: NDArray[np.int64], views: Mapping[str, NDArray[Any]]) -> Positions:
+        """The positions among all terms, and the elements there. places: among these terms."""
+        reduction, nest = self._form.reduction, nest_of(self.desc, self.output)
+        bound = bound_by(reduction)
+        at = np.unravel_index(places, [t.stop - t.start for t in self.terms])
+        indices = dict(zip(bound, at, strict=True)) | dict(zip(nest.variables, np.indices(places.shape), strict=True))
+        key = reduction.args[0]
+        elements = views[key.data[0].name][tuple([0 if is_integer(e) else indices[e.data] for e in key.args])]
+        whole = [i + t.start for i, t in zip(at, self.terms, strict=True)]
+        return Positions(np.ravel_multi_index(whole, [v.size for v in bound]).astype(np.int64), elements)
+
+
+class Positions:
+    """Positions of extreme elements in row-major order among all terms, and these elements."""
+
+    __slots__ = ("elements", "places")
+
+    def __init__(self, places: NDArray[np.int64], elements: NDArray[Any]) -> None:
+        self.places, self.elements = places, elements
+
+    def or_other(self, other: Positions, smallest: bool, last: bool) -> Positions:
+        """The positions of the more extreme elements: of NaN, else of the extreme; of equal ones the first or the last."""
+        a, b = self.elements, other.elements
+        better, equal = (b < a if smallest else b > a), a == b
+        if a.dtype.kind == "f":
+            p, q = np.isnan(a), np.isnan(b)
+            better, equal = (better & ~p) | (q & ~p), equal | (p & q)
+        later = other.places > self.places
+        taken = better | (equal & (later if last else ~later))
+        return Positions(np.where(taken, other.places, self.places), np.where(taken, b, a))
 
 
 def _floats(nest: Nest, reduction: Expr, views: Mapping[str, NDArray[Any]], sizes: Sequence[int]) -> Sums:
@@ -190,14 +232,22 @@ def _placed(made: Sums, of: Sequence[Variable], variables: Sequence[Variable], s
     )
 
 
-def combined(parts: Sequence[Any], kind: str, reduction: str) -> Any:
-    """One partial result in place of several. kind: of `Form`. reduction: "sum", "max" or "min"."""
+def combined(parts: Sequence[Any], kind: str, of: tuple[str, bool]) -> Any:
+    """One partial result in place of several. kind: of `Form`. of: what `spelled` says of the reduction."""
+    reduction, last = of
+    if kind == POSITIONS:
+        return reduce(lambda a, b: a.or_other(b, reduction == "first_smallest", last), parts)
     if kind == FLOATS:
         return added(parts)
     if kind == INTEGERS:
         total: NDArray[Any] = np.add.reduce([x.view(np.uint64) for x in parts]).view(np.int64)
         return total
     return extreme_of(parts, reduction)
+
+
+def spelled(reduction: Expr) -> tuple[str, bool]:
+    """The kind of a reduction, and whether it finds the last one of equal elements."""
+    return (reduction.data[0], False) if reduction.op == "reduce" else (reduction.op, bool(reduction.data[1]))
 
 
 def extreme_of(parts: Sequence[NDArray[Any]], reduction: str) -> NDArray[Any]:
@@ -229,8 +279,10 @@ class Last:
         nest = nest_of(self.desc, self.output)
         form = form_of(nest)
         assert form is not None
-        found = combined(parts, form.kind, form.reduction.data[0])
-        total: NDArray[Any] = found.as_pieces() if isinstance(found, Sums) else found
+        found = combined(parts, form.kind, spelled(form.reduction))
+        total: NDArray[Any] = (
+            found.as_pieces() if isinstance(found, Sums) else found.places if isinstance(found, Positions) else found
+        )
         views = viewed(arrays, self.desc, self.reads)
         data_type = next(found.desc.data_type for found in self.desc.tensors() if found.name == self.output)
         made = last_of(nest, form, total.shape[len(nest.index) :])
@@ -260,7 +312,7 @@ def without_parts(nest: Nest, form: Form) -> Nest:
 
 
 def _replaced(nest: Nest, form: Form, instead: Expr) -> Nest:
-    made: dict[Expr, Expr] = {form.reduction: instead}
+    made: dict[Expr, Expr] = {form.value: instead}
     for node in walk(nest.body):
         if node not in made:
             args = tuple([made[a] for a in node.args])

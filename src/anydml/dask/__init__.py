@@ -1,11 +1,11 @@
 """anydml's operators, graphs and ONNX models on Dask arrays: any chunking, any number of workers, and the same bits.
 
-Each eager function has its like here, `anydml.dask.slice1` for `anydml.slice1`, with the same arguments. It takes Dask arrays of
-any chunking, beside NumPy's and numbers, and returns Dask arrays; nothing is computed before they are. What a chunk of the
-result reads follows from the operator's statement: other chunks are not read. Sums and extremes along axes with several chunks
-are computed in parts that the last step rounds once.
+Each eager function has its like here, `anydml.dask.slice1` for `anydml.slice1`, with the same arguments. It takes Dask arrays
+of any chunking, beside NumPy's and numbers, and returns Dask arrays; nothing is computed before they are. The chunks that a
+chunk of the result reads follow from the operator's statement, and no others are read. Sums and extremes along axes with
+several chunks are computed in parts, and the last step rounds once.
 
-`map_blocks` applies a graph or a model to batches; graphs and models have it as a method, too.
+Graphs and models take Dask arrays by their method `map_blocks`.
 
 The extra `dask` installs what it needs: `pip install "anydml[dask]"`.
 """
@@ -19,16 +19,9 @@ from anydml.catalog import FUNCTIONS
 from anydml.fork_safety import guard
 
 try:
-    import dask.array as _array
+    import dask.array  # noqa: F401  # what needs it is imported when a function is first asked for
 except ImportError as _missing:
     raise ImportError(f'anydml.dask needs Dask ({_missing}): pip install "anydml[dask]"') from None
-
-from anydml.dask.batches import map_blocks
-from anydml.dask.sums import requantize
-
-__all__ = ["map_blocks", "requantize"]
-
-assert _array is not None
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
@@ -44,4 +37,4 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 def __dir__() -> list[str]:
     """The public names."""
-    return sorted([*__all__, *FUNCTIONS])
+    return sorted(FUNCTIONS)

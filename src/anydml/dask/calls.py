@@ -7,11 +7,13 @@ from functools import wraps
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 import dask.array as da
+import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+
 from anydml.chunking import piece
-from anydml.chunking.split import Form, Last, Partial, form_of, without_parts
+from anydml.chunking.split import Form, Last, Partial, form_of, spelled, without_parts
 from anydml.chunking.windows import (
     Chunks,
     Reads,
@@ -37,11 +39,10 @@ from anydml.functional.planning import plan_call
 from anydml.functional.run import Signature, operator_of
 from anydml.int4_tensors import array_dtype
 from anydml.schema.desc import Desc
+from anydml.schema.node import number
 from anydml.schema.statement import Nest, meaning
 from anydml.schema.traversal import bound_by
 from anydml.tensor import four_bit, packed_strides
-from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph
 
 TOGETHER = 8  # partial results that one task adds up
 
@@ -216,7 +217,8 @@ class _Call:
         rows, ends = rows_of(nest, reads), self._ends(reads)
         for place, window in _windows(chunks):
             chunk = piece(self.desc, output, window, nest, reads, rows, ends).chunk
-            graph[(name, *place[added:])] = self._task(chunk, chunk.reads, added)
+            key = (name, *place[added:])
+            graph[key] = self._task(chunk, chunk.reads, added)
         return graph
 
     def _split(
@@ -232,9 +234,9 @@ class _Call:
     ) -> dict[Any, Any]:
         graph: dict[Any, Any] = {}
         ends, bound = self._ends(reads), bound_by(form.reduction)
-        part = Nest(nest.index, form.reduction)
+        part = Nest(nest.index, number(form.reduction))
         of_part, of_last = reads_of(part), reads_of(without_parts(nest, form))
-        reduction = form.reduction.data[0]
+        of = spelled(form.reduction)
         for place, window in _windows(chunks):
             keys: list[Any] = []
             for k, terms in _windows(cuts):
@@ -247,11 +249,12 @@ class _Call:
                     break
                 several = [keys[i : i + TOGETHER] for i in range(0, len(keys), TOGETHER)]
                 keys = [(f"sum-{name}", *place, level, i) for i in range(len(several))]
-                graph |= {key: (Combine(form.kind, reduction), each) for key, each in zip(keys, several, strict=True)}
+                graph |= {key: (Combine(form.kind, of), each) for key, each in zip(keys, several, strict=True)}
             ranges = ranges_of(nest, window)
             found = {n: needed(read, ranges, ends[n]) for n, read in of_last.items()}
             task, blocks = self._task(Last(self.desc, output, window, found), found, added)
-            graph[(name, *place[added:])] = (task, keys, blocks)
+            key = (name, *place[added:])
+            graph[key] = (task, keys, blocks)
         return graph
 
 

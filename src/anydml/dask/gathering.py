@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.chunking.split import combined
 from anydml.chunking.windows import Chunks, Needed, Window, sizes_of, windows_of
 from anydml.functional.plan import Placed
 
@@ -18,7 +19,7 @@ Key = tuple[Any, ...]
 class Source:
     """An input of a call: a Dask array or a NumPy array. placed: the way from the argument to the tensor.
 
-    sizes: of the tensor. array: the index in the tensor of each of the array's dimensions, and whether it is broadcast along it.
+    sizes: of the tensor. dimensions: for each dimension of the array, the tensor's, and whether it is broadcast along it.
     """
 
     def __init__(self, placed: Placed, value: Any, key: str, sizes: Sequence[int], lazy: bool) -> None:
@@ -120,10 +121,8 @@ class Task:
 class Combine:
     """A task that makes one partial result of several."""
 
-    def __init__(self, kind: str, reduction: str) -> None:
-        self.kind, self.reduction = kind, reduction
+    def __init__(self, kind: str, of: tuple[str, bool]) -> None:
+        self.kind, self.of = kind, of
 
     def __call__(self, parts: Sequence[Any]) -> Any:
-        from anydml.chunking.split import combined
-
-        return combined(parts, self.kind, self.reduction)
+        return combined(parts, self.kind, self.of)
