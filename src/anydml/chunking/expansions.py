@@ -50,8 +50,9 @@ def added(parts: Sequence[Sums]) -> Sums:
         for part in parts:
             if part.special is not None:
                 special = part.special if special is None else special + part.special
-    if all(part.negative is not None for part in parts):
-        negative = np.logical_and.reduce([part.negative for part in parts])
+    minus = [part.negative for part in parts if part.negative is not None]
+    if len(minus) == len(parts):
+        negative = np.logical_and.reduce(minus)
     return Sums(_distilled([part.pieces for part in parts]), special, negative)
 
 
@@ -127,7 +128,8 @@ def _all_negative_zeros(a: Doubles, b: Doubles) -> NDArray[np.bool_]:
     """Whether every product of a sum is -0."""
 
     def of(x: Doubles, *, zero: bool, minus: bool) -> NDArray[np.float32]:
-        return ((x == 0 if zero else x != 0) & (np.signbit(x) == minus)).astype(np.float32)
+        taken: NDArray[np.bool_] = (x == 0 if zero else x != 0) & (np.signbit(x) == minus)
+        return taken.astype(np.float32)
 
     kinds = [(p, q, s) for p in (True, False) for q in (True, False) for s in (True, False) if p or q]
     count: Any = sum(np.matmul(of(a, zero=p, minus=s), of(b, zero=q, minus=not s)) for p, q, s in kinds)

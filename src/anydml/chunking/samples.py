@@ -1,4 +1,4 @@
-"""Graphs whose samples do not depend on one another, so that any batch gives the same bits: which dimension samples lie along."""
+"""Graphs whose samples do not depend on one another, so that any batch gives the same bits."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from anydml.tensor import TensorDesc
 
 
 class Spread(NamedTuple):
-    """Samples in memory: element o belongs to sample (o // stride) % count. stride: in elements."""
+    """Samples in memory: element o belongs to sample (o // stride) % samples. stride: in elements."""
 
     stride: int
-    count: int
+    samples: int
 
 
 class Along(NamedTuple):
@@ -53,7 +53,7 @@ def batch_axes(checked: CheckedGraph, name: str, axis: int) -> dict[str, int]:
             for output, nest in meaning(operator.desc.as_newest()).items():
                 if (found := _carried(nest, inputs)) is not None:
                     stride = tensors[output].explicit_strides[found.dimension] * found.ratio
-                    spread[checked.writes[node][output]] = Spread(stride, of_input.count)
+                    spread[checked.writes[node][output]] = Spread(stride, of_input.samples)
         except Mixed as mixed:
             raise UnsupportedError(f"{called(checked, node)}: {mixed}, so that batches are not computed alone") from None
     found_axes = {}
@@ -77,13 +77,13 @@ def _along(t: TensorDesc, spread: Spread) -> Along:
     for d, (n, stride) in enumerate(zip(t.sizes, t.explicit_strides, strict=True)):
         if n == 1 or stride == 0:
             continue
-        if stride >= spread.stride * spread.count and stride % (spread.stride * spread.count) == 0:
+        if stride >= spread.stride * spread.samples and stride % (spread.stride * spread.samples) == 0:
             continue
         if stride < spread.stride and (n - 1) * stride < spread.stride:
             within += (n - 1) * stride
             continue
         ratio = spread.stride // stride
-        if found is None and ratio and spread.stride % stride == 0 and n == spread.count * ratio:
+        if found is None and ratio and spread.stride % stride == 0 and n == spread.samples * ratio:
             found = Along(d, ratio)
             continue
         raise Mixed("its samples lie along several dimensions")

@@ -8,6 +8,7 @@ rounded without parts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -83,7 +84,8 @@ def _magnitude(e: Expr) -> int | None:
     if any(m is None for m in of):
         return None
     known = [m for m in of if m is not None]
-    return known[0] * known[1] if e.op == "mul" else sum(known)
+    found: int = math.prod(known) if e.op == "mul" else sum(known)
+    return found
 
 
 def _factors(term: Expr) -> tuple[Expr, ...] | None:
@@ -131,7 +133,7 @@ class Partial:
         made = shifted(nest, [w.start for w in self.window], sizes_of(self.window), parts, terms)
         return Stated(type(self.desc).__name__, PARTS, made)
 
-    def __call__(self, *, device: Device | None = None, **arrays: NDArray[Any]) -> NDArray[Any] | Sums:
+    def __call__(self, *, device: Device | None = None, **arrays: NDArray[Any]) -> NDArray[Any] | Sums | Positions:
         views = viewed(arrays, self.desc, self.reads)
         if self._form.kind != FLOATS:
             made = computed(self.desc, self._stated, views, self.reads, sizes_of(self.window), self._form.data_type, device)

@@ -79,7 +79,8 @@ class Lazy:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.array.dtype)
+        found: np.dtype[Any] = np.dtype(self.array.dtype)
+        return found
 
     @property
     def ndim(self) -> int:
@@ -155,7 +156,7 @@ class _Call:
         self.name = f"{asked.operator.lower()}-{self.token}"
         self.sources: dict[str, Source] = {}
         self.constants: dict[Any, Any] = {}
-        self.arrays: list[da.Array] = []
+        self.arrays: list[Any] = []
         for i in plan.inputs:
             x = flat[i.place]
             if not of_graph(x):
@@ -175,7 +176,7 @@ class _Call:
         ]
         return made[0] if len(made) == 1 else outputs_type(type(self.plan.checked.desc))(*made)
 
-    def _output(self, output: str, tensor: Any, shape: tuple[int, ...]) -> da.Array:
+    def _output(self, output: str, tensor: Any, shape: tuple[int, ...]) -> Any:
         dtype = array_dtype(tensor.data_type)
         if self.plan.empty:
             return da.zeros(shape, dtype=dtype)
@@ -195,7 +196,8 @@ class _Call:
         else:
             graph = self._whole(name, output, nest, reads, natural, added)
         layers = HighLevelGraph.from_collections(name, {**graph, **self.constants}, dependencies=self.arrays)
-        return da.Array(layers, name, natural[added:], dtype=dtype, meta=np.empty((0,) * len(shape), dtype))
+        array: Any = da.Array  # which has no types
+        return array(layers, name, natural[added:], dtype=dtype, meta=np.empty((0,) * len(shape), dtype))
 
     def _task(self, run: Any, reads: Mapping[str, Any], added: int = 0) -> tuple[Task, list[Any]]:
         gathers, keys = {}, []

@@ -135,7 +135,8 @@ class Model:
         ((name, signature),) = self.inputs.items()
         given = signature.sizes if signature.sizes is not None else (None,) * len(x.shape)
         axis = axis_of(batch_axis, given)
-        fixed = given[axis] if isinstance(given[axis], int) else None
+        batch = given[axis]
+        fixed = batch if isinstance(batch, int) else None
         count = 2 if fixed is None else fixed  # with one sample, its dimension could not be told from others of size 1
         if len(x.shape) != len(given):
             raise BindingError([Fault("x", f"x has shape {x.shape}, where the model takes sizes {shown(given)}")])
