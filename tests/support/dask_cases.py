@@ -179,7 +179,7 @@ def _as_call(desc: Desc, inputs: Mapping[str, Any]) -> tuple[str, Sequence[Any],
             tensors.append([np.broadcast_to(y, u.sizes).copy() for y, u in zip(x, t, strict=True)])
         else:
             tensors.append(np.broadcast_to(np.asarray(x).reshape(-1) if np.size(x) == 1 else x, t.sizes).copy())
-    attributes = [getattr(desc, f.name) for f in spec.attributes if f.name not in spec.counts]
+    attributes = tuple(getattr(desc, f.name) for f in spec.attributes if f.name not in spec.counts)
     outputs = [getattr(desc, f.name) for f in spec.outputs]
     more = {"output_sizes": [t.sizes for t in outputs[0]] if spec.outputs[0].sized_by else outputs[0].sizes}
     return spec.name, tensors, attributes, more

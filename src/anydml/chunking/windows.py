@@ -43,9 +43,11 @@ class Needed(NamedTuple):
 
 
 def reads_of(nest: Nest) -> dict[str, Reads]:
-    """The reads of every input, by its name; UnsupportedError for states that an operator keeps from step to step."""
+    """The reads of every input, by its name; UnsupportedError for states that are kept from step to step, and random bits."""
     found: dict[Tensor, dict[tuple[Expr, ...], None]] = {}
     for node in walk(nest.body):
+        if node.op == "philox":
+            raise UnsupportedError("random bits follow one another")
         if node.op == "read":
             tensor = node.data[0]
             if tensor.definition is not None:
