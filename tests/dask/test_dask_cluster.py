@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dask_cases import CASES, random_chunks
 
 import anydml as dml
+from dask_cases import CASES, random_chunks
 
 if not os.environ.get("ANYDML_SOAK"):
     pytest.skip("make soak-dask starts clusters", allow_module_level=True)
 
-import dask
 import dask.array as da
 from dask.distributed import Client, LocalCluster
 
