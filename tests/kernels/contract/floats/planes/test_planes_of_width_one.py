@@ -1,4 +1,4 @@
-"""Planes of one column, whose lines are the columns of a sliding window: elements of the padding beside them count for nothing."""
+"""Planes of one column, whose lines are the columns of a sliding window."""
 
 from __future__ import annotations
 
