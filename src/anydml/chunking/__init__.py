@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +23,11 @@ from anydml.chunking.windows import (
     ranges_of,
     reads_of,
     rows_of,
+    sizes_of,
     whole,
     windows_of,
 )
-from anydml.errors import BindingError, Fault
+from anydml.errors import BindingError, Fault, UnsupportedError
 from anydml.rule_messages import listed
 from anydml.schema.check import Checked, check
 from anydml.schema.desc import Desc
@@ -47,25 +49,62 @@ class Piece(NamedTuple):
     output: Window
 
 
-def chunks(desc: Desc | Checked[Desc], chunks: Sequence[int | Sequence[int]], *, output: str | None = None) -> Iterator[Piece]:
+def chunks(
+    desc: Desc | Checked[Desc],
+    chunks: Sequence[int | Sequence[int]] | None = None,
+    *,
+    output: str | None = None,
+    max_memory: int | None = None,
+) -> Iterator[Piece]:
     """The chunks of an operator's output: for each, what computes it, the windows of the inputs, and its window of the output.
 
     chunks: for each dimension of the output the size of its chunks, of which the last may be smaller, or the sizes of all.
-    output: the output's name, if the operator has several. Nothing is computed. A chunk can be pickled and called in another
-    process; its bits are those of the whole call.
-    DescError if the desc breaks rules; BindingError for chunks that do not add up to the output's sizes; UnsupportedError for
-    an operator that computes elements from others, such as LSTM, and for elements of 4 bits.
+    max_memory: instead of chunks, the bytes that a chunk and its windows may have together. output: the output's name, if the
+    operator has several. Nothing is computed. A chunk can be pickled and called in another process; its bits are those of the
+    whole call.
+    DescError if the desc breaks rules; BindingError for chunks that do not add up to the output's sizes, and if one element
+    takes more than max_memory; UnsupportedError for an operator that computes elements from others, such as LSTM, for random
+    bits, and for elements of 4 bits.
     """
     checked = desc if isinstance(desc, Checked) else check(desc)
     newest = checked.desc.as_newest()
     names = list(meaning(newest))
     if output is None and len(names) > 1:
-        raise BindingError([Fault("output", f"output must be given, and is one of {listed(names)}")])
+        raise BindingError([Fault("output", f"output must be given: {listed(names)}")])
     name = names[0] if output is None else output
     if name not in names:
         raise BindingError([Fault("output", f"output is {name!r}, and may be {listed(names)}")])
+    if any(found.desc.data_type.element_bits < 8 for found in newest.tensors()):
+        raise UnsupportedError(f"{newest.spec.name.lower()}: chunks of elements of 4 bits are not computed alone")
     sizes = meaning(newest)[name].sizes
+    reads_of(meaning(newest)[name])  # UnsupportedError now, not at the first chunk
+    if (chunks is None) == (max_memory is None):
+        raise BindingError([Fault("chunks", "chunks or max_memory must be given, and not both")])
+    if chunks is None:
+        return pieces(newest, name, _fitting(newest, name, max_memory or 0))
     return pieces(newest, name, spelled_chunks(chunks, sizes))
+
+
+def _fitting(desc: Desc, output: str, most: int) -> Chunks:
+    """The largest chunks, halved from the first dimension on, that take at most so many bytes with their windows."""
+    items = {found.name: found.desc.data_type.dtype.itemsize for found in desc.tensors()}
+    nest = meaning(desc)[output]
+    whole_rows = rows_of(nest, reads_of(nest))
+    sizes = list(nest.sizes)
+    while True:
+        made = spelled_chunks(sizes, nest.sizes)
+
+        def taken(one: Piece) -> int:
+            windows = sum(prod(sizes_of(w)) * items[name] for name, w in one.inputs.items())
+            return windows + prod(sizes_of(one.chunk.computed)) * items[output]
+
+        if all(taken(one) <= most for one in pieces(desc, output, made)):
+            return made
+        at = next((d for d, v in enumerate(nest.variables) if sizes[d] > 1 and v not in whole_rows), None)
+        if at is None:
+            text = f"max_memory is {most}, and a chunk of sizes {tuple(sizes)} takes more with its windows"
+            raise BindingError([Fault("max_memory", text)])
+        sizes[at] = -(-sizes[at] // 2)
 
 
 def spelled_chunks(given: Sequence[int | Sequence[int]], sizes: Sequence[int]) -> Chunks:
