@@ -39,14 +39,8 @@ def test_windows_of_chunks() -> None:
 
 def test_nothing_is_read_of_chunks_in_the_padding() -> None:
     t = dml.TensorDesc("INT8", (5,)), dml.TensorDesc("INT8", (15,))
-    desc = dml.Padding1(
-        input_tensor=t[0],
-        output_tensor=t[1],
-        padding_value_data_type="INT8",
-        padding_value=7,
-        start_padding=(5,),
-        end_padding=(5,),
-    )
+    around = {"start_padding": (5,), "end_padding": (5,)}
+    desc = dml.Padding1(input_tensor=t[0], output_tensor=t[1], padding_value_data_type="INT8", padding_value=7, **around)
     pieces = list(dml.chunks(desc, (5,)))
     assert [p.inputs["input_tensor"] for p in pieces] == [(slice(0, 0),), (slice(0, 5),), (slice(0, 0),)]
     assert pieces[0].chunk().tolist() == [7] * 5
@@ -90,10 +84,8 @@ def test_refusals() -> None:
     with pytest.raises(BindingError, match="is missing"):
         first.chunk()
     with pytest.raises(DescError):
-        dml.chunks(
-            dml.ActivationRelu(input_tensor=dml.TensorDesc("FLOAT32", (2,)), output_tensor=dml.TensorDesc("FLOAT32", (3,))),
-            (2,),
-        )
+        two, three = (dml.TensorDesc("FLOAT32", (n,)) for n in (2, 3))
+        dml.chunks(dml.ActivationRelu(input_tensor=two, output_tensor=three), (2,))
     four = dml.TensorDesc("INT4", (8,))
     with pytest.raises(UnsupportedError, match="4 bits"):
         dml.chunks(
@@ -108,10 +100,10 @@ def test_refusals() -> None:
     indices = dml.TensorDesc("UINT32", (1, 1, 2, 2))
     t = dml.TensorDesc("FLOAT32", (1, 1, 2, 2))
     window = {"strides": (1, 1), "window_size": (1, 1), "start_padding": (0, 0), "end_padding": (0, 0), "dilations": (1, 1)}
-    two = dml.MaxPooling2(input_tensor=t, output_tensor=t, output_indices_tensor=indices, **window)
-    with pytest.raises(BindingError, match="output must be given, and is one of output_tensor and output_indices_tensor"):
-        dml.chunks(two, (1, 1, 2, 2))
-    (piece,) = dml.chunks(two, (1, 1, 2, 2), output="output_indices_tensor")
+    both = dml.MaxPooling2(input_tensor=t, output_tensor=t, output_indices_tensor=indices, **window)
+    with pytest.raises(BindingError, match="output must be given: output_tensor or output_indices_tensor"):
+        dml.chunks(both, (1, 1, 2, 2))
+    (piece,) = dml.chunks(both, (1, 1, 2, 2), output="output_indices_tensor")
     assert piece.chunk(input_tensor=np.zeros((1, 1, 2, 2), np.float32)).tolist() == [[[[0, 1], [2, 3]]]]
 
 

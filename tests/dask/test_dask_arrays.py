@@ -56,7 +56,7 @@ def of_elements(chunks: Any) -> np.ndarray[Any, Any]:
 def test_the_chunks_that_are_read_are_those_that_are_needed(name: str) -> None:
     """Needed are the chunks whose numbers the same operator copies from the numbers of all elements' chunks."""
     rng, count = np.random.default_rng(8), 0
-    for _ in range(60 if SOAK else 12):
+    for _ in range(60 if SOAK else 2):
         sizes = (3, 17, 19)
         chunks = random_chunks(rng, sizes)
         arguments: dict[str, Any]
@@ -82,11 +82,8 @@ def test_the_chunks_that_are_read_are_those_that_are_needed(name: str) -> None:
             read.clear()
             got = made.blocks[block].compute()
             needed = set(np.unique(got).astype(int).tolist()) - {-1}
-            assert {int(np.ravel_multi_index(at, [len(c) for c in chunks])) for at in read} == needed, (
-                chunks,
-                arguments,
-                block,
-            )
+            found = {int(np.ravel_multi_index(at, [len(c) for c in chunks])) for at in read}
+            assert found == needed, (chunks, arguments, block)
             count += 1
         assert made.compute().tobytes() == wanted.tobytes()
     print(f"{name}: {count} chunks of results")
@@ -104,7 +101,7 @@ def test_examples_of_every_operator() -> None:
         return Lazy(da.from_array(x, chunks=random_chunks(rng, x.shape)))
 
     for k, (name, tensors, attributes, sizes) in enumerate(examples()):
-        if not SOAK and k % 12:
+        if not SOAK and k % 20:
             continue
         try:
             whole, more = call(name, tensors, attributes), {}
@@ -125,7 +122,7 @@ def test_examples_of_every_operator() -> None:
                 count += 1
     print(f"{count} outputs of examples")
     assert refused <= REFUSED
-    assert count > (300 if SOAK else 20)
+    assert count > (300 if SOAK else 12)
 
 
 def flat(x: Any) -> list[Any]:
@@ -207,10 +204,11 @@ def test_samples_that_depend_on_one_another_are_refused(axes: tuple[int, ...]) -
     graph = dml.graph(lambda x: dml.activation_softmax1(x, axes=axes), x=dml.TensorDesc("FLOAT32", (4, 6)))
     with pytest.raises(UnsupportedError, match="activation_softmax1: an element depends on several samples"):
         graph.map_blocks(da.zeros((8, 6), dtype=np.float32))
+    graph = dml.graph(lambda x: dml.activation_relu(x), x=dml.TensorDesc("FLOAT32", (4, 6)))
     with pytest.raises(BindingError, match=r"x has shape \(8, 5\) .*\(any, 6\) of float32 is taken"):
         graph.map_blocks(da.zeros((8, 5), dtype=np.float32))
     with pytest.raises(BindingError, match="takes a Dask array, not ndarray"):
-        dml.graph(lambda x: dml.activation_relu(x), x=dml.TensorDesc("FLOAT32", (4,))).map_blocks(np.zeros(4, np.float32))
+        graph.map_blocks(np.zeros((4, 6), np.float32))
 
 
 def test_compiled_operators_and_graphs_are_pickled_as_what_they_are_made_of() -> None:

@@ -18,7 +18,7 @@ import dask  # noqa: E402
 import anydml.dask as lazily  # noqa: E402
 
 SOAK = int(os.environ.get("ANYDML_SOAK", "0"))
-CHUNKINGS = 500 if SOAK else 4
+CHUNKINGS = 500 if SOAK else 2
 AT_A_TIME = 25  # chunkings of one call
 
 
