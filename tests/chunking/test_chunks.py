@@ -83,8 +83,8 @@ def test_refusals() -> None:
         first.chunk(input_tensor=x)
     with pytest.raises(BindingError, match="is missing"):
         first.chunk()
+    two, three = (dml.TensorDesc("FLOAT32", (n,)) for n in (2, 3))
     with pytest.raises(DescError):
-        two, three = (dml.TensorDesc("FLOAT32", (n,)) for n in (2, 3))
         dml.chunks(dml.ActivationRelu(input_tensor=two, output_tensor=three), (2,))
     four = dml.TensorDesc("INT4", (8,))
     with pytest.raises(UnsupportedError, match="4 bits"):
