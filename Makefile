@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: demo test lint bench docs functions approximations prove soak mutants
-.PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
+.PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -18,7 +18,7 @@ lint: .venv/test
 	$(BIN)/lint-imports
 
 # what `make test` samples, at length; each part by itself ends with its counts
-soak: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions
+soak: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
 
 SOAK = -m pytest --numprocesses auto --dist loadgroup --quiet
 
@@ -68,6 +68,10 @@ soak-operators: .venv/test
 # the instructions of every kernel for every instruction set and system, and kernels for Arm by emulation
 soak-instructions: .venv/test
 	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/kernels/code/test_instructions.py $(shell find tests -name "test_arm*.py")
+
+# 500 random chunkings of each operator on threads and on two worker processes, one of which is killed; the memory of workers
+soak-dask: .venv/test
+	ANYDML_SOAK=1 $(BIN)/python -m pytest --quiet -s tests/dask tests/chunking
 
 # what is made from the operator files and checked in
 functions: .venv/test

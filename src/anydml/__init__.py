@@ -32,6 +32,8 @@ from anydml.tensor import DataType, TensorDesc, TensorFlags
 if TYPE_CHECKING:
     from anydml import program, testing
     from anydml.catalog import *  # noqa: F403  # the desc class and the function of every operator
+    from anydml.chunking import chunks
+    from anydml.chunking.requantization import requantize
     from anydml.config import show_config
     from anydml.explain import deviations
     from anydml.explain.compare import compare
@@ -82,10 +84,12 @@ __all__ = [
     "UnsupportedError",
     "Violation",
     "check",
+    "chunks",
     "compare",
     "deviations",
     "graph",
     "program",
+    "requantize",
     "show_config",
     "testing",
 ]
@@ -97,8 +101,8 @@ def _meant(name: str) -> str:
     """The public names that an unknown one may stand for, as a question."""
     if name.startswith("_"):  # Python's own, such as __path__
         return ""
-    if name == "onnx":  # a module that needs an optional package is imported by name
-        return "; `import anydml.onnx` loads it"
+    if name in ("onnx", "dask"):  # a module that needs an optional package is imported by name
+        return f"; `import anydml.{name}` loads it"
     from anydml.rule_messages import listed
     from anydml.suggestions import similar
 
@@ -119,6 +123,10 @@ def _imported(name: str) -> Any:
             from anydml.functional import functions
 
             value = getattr(functions, name)
+        elif name == "chunks":
+            from anydml.chunking import chunks as value
+        elif name == "requantize":
+            from anydml.chunking.requantization import requantize as value
         elif name == "compare":
             from anydml.explain.compare import compare as value
         elif name == "Comparison":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from anydml import fork_safety
 from anydml.devices import verbose
 from anydml.devices.binding import Near, Slot, identical, owned_copy, share_memory
 from anydml.devices.judging import data_check
+from anydml.devices.origin import Origin, again
 from anydml.errors import BindingError, Fault
 from anydml.kernels.evaluate.tally import Counted
 from anydml.kernels.kernel import Built, Direct, Execute, Unfit, Views
@@ -50,6 +52,7 @@ class CompiledOperator:
     """A desc, compiled: `initialize` where an input is OWNED_BY_DML, then `bind`. Made by `Device.compile`."""
 
     desc: Any  # an operator's desc, or a graph's
+    origin: Origin  # set by the device
 
     def __init__(self, checked: Checked[Desc], kernel_name: str, built: Built) -> None:
         self.desc = checked.desc
@@ -95,8 +98,10 @@ class CompiledOperator:
     def __deepcopy__(self, memo: object) -> CompiledOperator:
         return self.__copy__()  # the other members are never changed, so both can share them
 
-    def __reduce__(self) -> str:
-        raise TypeError("a compiled operator is machine code of this process: pickle its `desc`, and compile that")
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The device's settings, the desc, and what was initialized: a process compiles equal ones once."""
+        owned = {name: self._persistent[name] for name in self._owned} if self._persistent and self._owned else None
+        return again, (self.origin, pickle.dumps(self.desc), owned)
 
     @property
     def binding_properties(self) -> BindingProperties:

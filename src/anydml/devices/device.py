@@ -15,6 +15,7 @@ from anydml import operators, optional
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.families import DEVICES, FUSED, IN_GRAPHS, Families
+from anydml.devices.origin import Origin
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
 from anydml.fork_safety import guard
@@ -159,6 +160,7 @@ class Device:
         else:
             checked = check(desc, self.feature_level)
         compiled, refused = _chosen()(DEVICES[self.name], checked, self.machine)
+        compiled.origin = Origin(self.name, self.feature_level, self.machine)
         level = verbose.level()
         if level:
             members: dict[str, Any] = {
@@ -184,6 +186,7 @@ class Device:
             compiled = optional.attempted("All that is fused is", lambda: compiled_with(fusing), lambda _: compiled_with({}))
         else:
             compiled = compiled_with({})
+        compiled.origin = Origin(self.name, self.feature_level, self.machine, fuse)
         if level := verbose.level():
             spent = round((time.perf_counter() - began) * 1e6, 1)
             kernels = [part.kernel_name for part in compiled.call.parts]

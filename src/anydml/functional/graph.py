@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.chunking.samples import batch_axes
 from anydml.devices.binding import as_array
 from anydml.devices.device import Device, device_of
 from anydml.devices.graph import CompiledGraph, fused
 from anydml.devices.graph_call import laid_over
 from anydml.errors import BindingError, DescError, Fault
 from anydml.functional import graph_files
+from anydml.functional.batches import Output, alone, axis_of, mapped
 from anydml.functional.call import call
 from anydml.functional.run import allocate
 from anydml.functional.tracing import Building, GraphTensor
@@ -129,6 +132,27 @@ class Graph:
         whole = replace(self.desc, output_edges=tuple(edges), output_tensors=())
         return Graph(whole, self.inputs, tensors, [*tensors], self._scalars)
 
+    def map_blocks(self, x: Any, batch_axis: int = 0) -> Any:
+        """The results for the samples of a Dask array, as Dask arrays in the form in which the function returns them.
+
+        The graph has one input. x may have any number of samples along `batch_axis`, in blocks of any size; the graph computes
+        as many as it was made for at a time. Sizes and data types are those of the graph, and nothing is computed before the
+        results are. BindingError if x does not fit; UnsupportedError if a sample's results depend on other samples.
+        """
+        if len(self.inputs) != 1:
+            raise BindingError([Fault("x", f"map_blocks takes graphs of one input, not of {', '.join(self.inputs)}")])
+        ((name, t),) = self.inputs.items()
+        axis = axis_of(batch_axis, t.sizes)
+        if name in self._scalars or any(o in self._scalars for o in self.outputs):
+            raise BindingError([Fault("x", "map_blocks takes graphs of arrays with dimensions")])
+        axes = batch_axes(check_graph(self.desc), name, axis) if t.sizes[axis] > 1 else None
+        outputs = {
+            n: Output(o.sizes, array_dtype(o.data_type), alone(o.sizes, axis, n) if axes is None else axes[n])
+            for n, o in self.outputs.items()
+        }
+        run = partial(_run_on, name)
+        return _filled(self._form, mapped(self, run, x, axis, t.sizes, array_dtype(t.data_type), outputs, t.sizes[axis]))
+
     def __call__(self, /, *arrays: Any, **inputs: Any) -> Any:
         """The results for arrays, in the form in which the function returns them: an array, or a tuple or dict of arrays.
 
@@ -149,6 +173,10 @@ class Graph:
         if faults:
             raise BindingError(faults)
         return _filled(self._form, self.run(inputs))
+
+
+def _run_on(name: str, made: Graph, x: NDArray[Any], device: Device) -> dict[str, NDArray[Any]]:
+    return made.run({name: x}, device)
 
 
 def _with_dimension(x: Any) -> Any:

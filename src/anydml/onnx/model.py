@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from onnx import ModelProto, TensorProto
 
+from anydml.chunking.samples import batch_axes
 from anydml.devices.device import Device, device_of, usual
-from anydml.errors import BindingError, Fault
+from anydml.errors import BindingError, Fault, UnsupportedError
+from anydml.functional.batches import Output, alone, axis_of, mapped
 from anydml.functional.graph import Graph
+from anydml.graphs.check import check_graph
 from anydml.onnx.build import TURNS, Walk, refused_later
 from anydml.onnx.calls import Known, computed
 from anydml.onnx.errors import INVALID, NOT_YET, ModelError, Refusal, Refused
@@ -23,6 +27,7 @@ from anydml.onnx.read import Read, Signature, by_name, given_array, read, shown
 from anydml.onnx.segments import Segment, State, member
 from anydml.onnx.types import BOOL, DTYPES, type_of
 from anydml.onnx.values import Array
+from anydml.tensor import packed_strides
 
 FLOAT = int(TensorProto.FLOAT)
 CACHED = 16  # graphs of a model, by the sizes of its inputs; and graphs of later segments, by the values they depend on
@@ -58,7 +63,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The contents of the file. A copy, in another process too, makes its graphs anew."""
-        return type(self), (self._read,)
+        return type(self), (self._read, self._turns)
 
     def graph(self, **sizes: Any) -> Graph:
         """The model as one graph, for inputs of certain sizes.
@@ -116,6 +121,39 @@ class Model:
         if keep == "outputs" and as_given and all(y.dtype != np.bool_ for y in made.values()):
             self._calls.keep(given, device, segment, on)
         return made
+
+    def map_blocks(self, x: Any, batch_axis: int = 0) -> Any:
+        """The outputs for the samples of a Dask array, as Dask arrays: one, or a dict of them by name if there are several.
+
+        The model has one input. x may have any number of samples along `batch_axis`; each block is a batch. A model whose file
+        fixes the size of its batches computes as many samples at a time. Sizes and data types are the model's, and nothing is
+        computed before the outputs are. BindingError if x does not fit; UnsupportedError if a sample's outputs depend on other
+        samples; ModelError for nodes that are refused, or if values determine sizes.
+        """
+        if len(self.inputs) != 1:
+            raise BindingError([Fault("x", f"map_blocks takes models of one input, not of {', '.join(self.inputs)}")])
+        ((name, signature),) = self.inputs.items()
+        given = signature.sizes if signature.sizes is not None else (None,) * len(x.shape)
+        axis = axis_of(batch_axis, given)
+        batch = given[axis]
+        fixed = batch if isinstance(batch, int) else None
+        count = 2 if fixed is None else fixed  # with one sample, its dimension could not be told from others of size 1
+        if len(x.shape) != len(given):
+            raise BindingError([Fault("x", f"x has shape {x.shape}, where the model takes sizes {shown(given)}")])
+        sizes = tuple(count if d == axis else n if isinstance(n, int) else int(x.shape[d]) for d, n in enumerate(given))
+        made = self.graph(**{name: sizes})
+        axes = {}
+        if count > 1:
+            axes = batch_axes(check_graph(made.desc), name, _same_axis(sizes, made.inputs[name].sizes, axis, name))
+        segment = self._segment(("graph", ((name, sizes),)), ((name, sizes),), False)
+        outputs = {}
+        for n in self.outputs:
+            of = segment.shapes[n]
+            at = _same_axis(made.outputs[n].sizes, of, axes[n], n) if axes else alone(of, axis, n)
+            outputs[n] = Output(of, _array_type(segment.types.get(n), made.outputs[n].data_type.dtype), at)
+        takes = _array_type(signature.element_type, np.dtype(np.float32))
+        found = mapped(self, partial(_run_on, name), x, axis, sizes, takes, outputs, fixed)
+        return found if len(found) > 1 else next(iter(found.values()))
 
     def _run(self, env: dict[str, Array], device: Device, keep_all: bool) -> tuple[dict[str, Array], dict[str, int], Segment]:
         """The wanted tensors, with booleans as UINT8, the element types, and the first segment."""
@@ -288,6 +326,26 @@ def _computed(segment: Segment, env: Mapping[str, Array], device: Device) -> dic
 def _kind(x: Any) -> Any:
     """The sizes and dtype for which a graph is made; for a sequence, those of each tensor."""
     return tuple(map(_kind, x)) if isinstance(x, tuple) else (x.shape, x.dtype.str)
+
+
+def _run_on(name: str, model: Model, x: Array, device: Device) -> dict[str, Array]:
+    return model.run({name: x}, device=device)
+
+
+def _same_axis(sizes: tuple[int, ...], others: tuple[int, ...], axis: int, name: str) -> int:
+    """The dimension of the same elements with other sizes that is this one of theirs."""
+    own, strides = packed_strides(sizes), packed_strides(others)
+    for d, n in enumerate(others):
+        if n == sizes[axis] and strides[d] == own[axis]:
+            return d
+    raise UnsupportedError(f"{name}: its samples lie along no dimension of their own, so that batches are not computed alone")
+
+
+def _array_type(element_type: int | None, otherwise: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of arrays of an element type."""
+    if element_type is None:
+        return otherwise
+    return np.dtype(np.bool_) if element_type == BOOL else DTYPES[element_type]
 
 
 def _of_type(x: Array, element_type: int | None) -> Array:

@@ -66,7 +66,33 @@ def slide(p: FloatProblem) -> Slide | None:
     if layout.sizes[1] == 1 and not layout.padded and layout.terms > MOST:
         return None  # a matrix
     found = _windows(layout)
-    return None if found is None or (layout.sizes[2] == 1 and len(found.ways) > 1) else found
+    if found is None or (layout.sizes[2] == 1 and len(found.ways) > 1) or not _counted(found, layout, size):
+        return None
+    return found
+
+
+def _counted(found: Slide, layout: FloatLayout, size: int) -> bool:
+    """Whether a column of the filter counts for all outputs for which the element that it reads exists.
+
+    Of columns that are beside one another, the kernel asks no more. A column that is always in the padding may not count where
+    the next line's elements lie: a plane of width 1 has its lines as columns.
+    """
+    apart, width = layout.b.columns[2], layout.sizes[2]
+    low, high = _read(found, apart, size)
+    for c, x0, x1 in found.ways if apart > 0 else ():
+        exists = range(max(-((c - low) // apart), 0), min(-((c - high) // apart), width))
+        if exists and exists != range(x0, x1):
+            return False
+    return True
+
+
+def _read(found: Slide, apart: int, size: int) -> tuple[int, int]:
+    """The offsets at which the elements of a line that are read begin and end."""
+    used = [way for way in found.ways if way[1] < way[2]]
+    return (
+        min((c + x0 * apart for c, x0, _ in used), default=0),
+        max((c + (x1 - 1) * apart + size for c, _, x1 in used), default=0),
+    )
 
 
 def _windows(found: FloatLayout) -> Slide | None:
@@ -201,12 +227,7 @@ class PlanesPlan(FewRowsPlan):
         def next_(p: StreamPlace) -> int:
             return p.batches[-1] if found.batches else 0
 
-        used = [way for way in s.ways if way[1] < way[2]]
-        size = self.factors[1].dtype.itemsize
-        read = (
-            min((c + x0 * apart for c, x0, _ in used), default=0),
-            max((c + (x1 - 1) * apart + size for c, _, x1 in used), default=0),
-        )
+        read = _read(s, apart, self.factors[1].dtype.itemsize)
         every = (max(x0 for _, x0, _ in s.ways), min(x1 for _, _, x1 in s.ways))
         output = found.output
         arguments: list[At | int] = [
