@@ -46,9 +46,7 @@ def quantised() -> ModelProto:
     make = helper.make_node
     nodes = [
         make("QuantizeLinear", ["x", "x_scale", "zero"], ["x_q"]),
-        make(
-            "QLinearMatMul", ["x_quantized", "x_scale", "zero", "w_quantized", "w_scale", "zero", "y_scale", "least"], ["y_q"]
-        ),
+        make("QLinearMatMul", ["x_q", "x_scale", "zero", "w_q", "w_scale", "zero", "y_scale", "least"], ["y_q"]),
         make("DequantizeLinear", ["y_q", "y_scale", "least"], ["y"]),
     ]
     constants: dict[str, Any] = {
