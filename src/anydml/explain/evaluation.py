@@ -23,6 +23,7 @@ from anydml.explain.bounded import (
     chosen,
     exactly,
     extreme,
+    fixed_point,
     is_exact,
     monotone,
     named_function,
@@ -37,7 +38,7 @@ from anydml.tensor import limits
 Array = NDArray[Any]
 
 FUNCTION_ULPS = 4
-LEAST = {2.0**-24: 2.0**-150, 2.0**-11: 2.0**-25}  # rounding unit -> half of the smallest subnormal number
+LEAST = {2.0**-24: 2.0**-150, 2.0**-11: 2.0**-25, 2.0**-8: 2.0**-134}  # rounding unit -> half of the smallest subnormal number
 
 REDUCTIONS: Mapping[str, tuple[Callable[..., Array], float]] = {  # with the result for no terms
     "sum": (np.sum, 0.0), "product": (np.prod, 1.0), "max": (np.max, -np.inf), "min": (np.min, np.inf),
@@ -94,6 +95,8 @@ class Evaluation(Places):
             return at_limits(args[0], args[1], dict(e.data))
         if e.op in ("round", "held"):
             return self._held(e, args[0])
+        if e.op == "multiplied":  # in fixed point; see `forms_of_integers`
+            return fixed_point(args[0], args[1], e.data)
         if e.op == "widened":  # by `data` units of another number's size; see `forms`
             value, low, high, room = aligned(*args[0], np.fmax(np.abs(args[1].low), np.abs(args[1].high)) * e.data * self.unit)
             return between(value, low - room, high + room)

@@ -291,7 +291,7 @@ class _Whole:
             excess=found.excess,
             forms=found.forms,
             estimated=found.estimated,
-            cause="" if cause is None else f"It equals {cause.sentence} in {cause.equal} of {cause.outputs} outputs",
+            cause="" if cause is None else f"{cause.equals} in {cause.equal} of {cause.outputs} outputs",
             deviation="" if cause is None else cause.name,
         )
 
