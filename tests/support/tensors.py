@@ -105,7 +105,7 @@ def is_four_bit(t: TensorDesc) -> bool:
 
 
 def bound_as(t: TensorDesc) -> np.dtype[Any]:
-    """The dtype of what is bound: bytes where two elements are in each."""
+    """The dtype of what is bound: bytes where two elements are in each, uint16 for the bits of BFLOAT16."""
     return np.dtype(np.uint8) if is_four_bit(t) else t.data_type.dtype
 
 
@@ -115,7 +115,9 @@ def array_for(t: TensorDesc) -> NDArray[Any]:
 
 
 def elements_of(t: TensorDesc, bound: NDArray[Any]) -> NDArray[Any]:
-    """The elements of what is bound, in the desc's sizes: of 4 bits as ml_dtypes' arrays, read one by one."""
+    """The elements of what is bound, in the desc's sizes: ml_dtypes' arrays where NumPy has none, read one by one of 4 bits."""
+    if t.data_type == DataType.BFLOAT16:
+        return bound.view("bfloat16")
     if not is_four_bit(t):
         return bound
     made = np.zeros(t.sizes, np.int8)
@@ -129,7 +131,7 @@ def elements_of(t: TensorDesc, bound: NDArray[Any]) -> NDArray[Any]:
 def bytes_of(t: TensorDesc, elements: NDArray[Any]) -> NDArray[Any]:
     """The array to bind to a packed tensor of these elements; a half byte that is left is 0."""
     if not is_four_bit(t):
-        return elements
+        return elements.view(bound_as(t))
     made = np.zeros(t.element_bytes, np.uint8)
     for at, x in enumerate(elements.astype(np.int64).ravel().tolist()):
         made[at // 2] += x % 16 * (16 if at % 2 else 1)

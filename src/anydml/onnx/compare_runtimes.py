@@ -131,7 +131,7 @@ def drawn(model: Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]
     Integers that a Gather of a constant reads as indices are drawn from all that it has. sizes: by name; a named size that is
     not given is 1.
     """
-    from anydml.onnx.types import BOOL, DTYPES
+    from anydml.onnx.types import BOOL, DTYPES, is_float
 
     random = np.random.default_rng(seed)
     indices = _indices(model.proto)
@@ -141,7 +141,7 @@ def drawn(model: Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]
         dtype = np.dtype(DTYPES[signature.element_type])
         if signature.element_type == BOOL:
             found[name] = random.integers(0, 2, shape).astype(np.bool_)
-        elif dtype.kind == "f":
+        elif is_float(dtype):
             found[name] = random.standard_normal(shape).astype(dtype)
         elif dtype.itemsize == 1:
             limits = np.iinfo(dtype)

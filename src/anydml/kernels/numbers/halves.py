@@ -48,9 +48,12 @@ def odd_single(x: Value) -> Value:
 
     Below float32's normal numbers, the last bit may be lost; no half is near.
     """
+    return odd_double(x).converted("fptrunc", x.kind.of("float"))
+
+
+def odd_double(x: Value) -> Value:
+    """A float64 with the significand of a float32, rounded to odd; infinities and NaN lose nothing of what makes them so."""
     bits = x.bits()
     lost = (1 << 29) - 1
     sticky = ((bits & lost) + lost) & (1 << 29)
-    kept = ((bits & ~lost) | sticky).cast(x.kind)
-    # infinities and NaN lose nothing of what makes them so
-    return kept.converted("fptrunc", x.kind.of("float"))
+    return ((bits & ~lost) | sticky).cast(x.kind)

@@ -15,7 +15,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import walk
-from anydml.kernels.numbers.halves import narrowed, odd_single, widened
+from anydml.kernels.numbers import singles
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed, lanes_of
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts, picked, zero_of_none
 
@@ -219,8 +219,8 @@ class _ScanStrip:
         word, half = Kind("i32", self.lanes), self.lanes // 2
         least = body.loaded(word, self._leasts(c))
         largest = body.constant(word, 0)
-        singles = [widened(bits) if bits.kind.bits == 16 else bits.cast(Kind("float", self.lanes)) for bits in loaded]
-        for x in singles:
+        elements = [singles.widened(bits, key.data_type) for bits in loaded]
+        for x in elements:
             size = x.bits() & NONE
             largest = body.intrinsic("umax", largest, size)
             least = body.intrinsic("umin", least, size - 1)  # all ones for 0
@@ -230,15 +230,14 @@ class _ScanStrip:
         for first in (0, half):
             sums = body.loaded(Kind("double", half), self._sums(c), 8 * first)
             begins.append(sums.converted("fptrunc", Kind("float", half)))
-            for r, x in enumerate(singles):
+            for r, x in enumerate(elements):
                 if key.size == 4:
                     part = body.loaded(Kind("float", half), read[r], 4 * first)
                 else:
                     part = picked(x, x, range(first, first + half))
                 after = sums + part.converted("fpext", sums.kind)
                 value = zero_of_none(body, sums, body.op(f"add i64 {row}, {r}")) if key.exclusive else after
-                single = value.kind.of("float")
-                bits = value.converted("fptrunc", single).bits() if key.size == 4 else narrowed(odd_single(value))
+                bits = singles.narrowed(value, key.data_type)
                 stores.append((bits, at[r], key.size * first))
                 sums = after
             after_all.append((sums, first))

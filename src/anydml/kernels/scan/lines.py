@@ -12,13 +12,14 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
 from anydml.kernels.irregular.loops import walk
-from anydml.kernels.numbers.halves import narrowed, odd_single, widened
+from anydml.kernels.numbers import singles
 from anydml.kernels.scan.columns import NONE
 from anydml.kernels.scan.doubled import further
 from anydml.kernels.scan.emit import FIRST, POINTERS, Resumed
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts
 from anydml.kernels.scan.sizes import Sizes, beyond, lower, of_block, size
 from anydml.kernels.scan.vectors import LineVectors
+from anydml.tensor import DataType
 
 NAMES = (*FIRST, "staged")
 LEAST = 16  # elements of a line at least: shorter lines are faster side by side in lanes
@@ -161,10 +162,9 @@ class ScanLine:
                 sums = after
             return made, sums, None
         half = self.lanes // 2
-        single = Kind("float", self.lanes)
         made, sizes, totals = [], [], []
         for bits in vectors:
-            x = widened(bits) if bits.kind.bits == 16 else bits.cast(single)
+            x = singles.widened(bits, self.key.data_type)
             sizes.append(size(x))
             through, stored = [], []
             for first in (0, half):
@@ -176,7 +176,7 @@ class ScanLine:
             narrow = self.vectors.whole([t.converted("fptrunc", t.kind.of("float")) for t in through])
             totals.append(size(narrow))
             if bits.kind.bits == 16:
-                made.append(self.vectors.whole([narrowed(odd_single(s)) for s in stored]))
+                made.append(self.vectors.whole([singles.narrowed(s, self.key.data_type) for s in stored]))
             elif self.key.exclusive:
                 made.append(self.vectors.whole([s.converted("fptrunc", s.kind.of("float")) for s in stored]).bits())
             else:
@@ -194,7 +194,7 @@ class ScanLine:
     def _go_on(self, i: str, sums: Value) -> None:
         """The rest of a line, beginning with a block whose sums float64 does not hold."""
         left = sums.lift(0.0)
-        if self.key.size == 4:  # float16 needs this only for sums that are infinite or nearly so
+        if self.key.data_type != DataType.FLOAT16:  # which needs this only for sums that are infinite or nearly so
             i, sums, left = further(self.vectors, i, sums)
         self._left_to_group(i, sums, left)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
+from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT
 from anydml.tensor import DataType
 
 # means of dequantised elements that are quantised again: from sums of integers, or from those of what is dequantised
@@ -90,7 +91,7 @@ def raw(key: WindowsKey) -> tuple[str, ...]:
         return ("i32",)
     if key.kind != MAX:
         return ("double",)
-    if data_type == DataType.FLOAT16:
+    if data_type in SIXTEEN_BIT:
         return ("i16", "i16")  # see `kinds.Largest`
     return ("float",) if data_type == DataType.FLOAT32 else (f"i{data_type.element_bits}",)
 
