@@ -60,7 +60,7 @@ def test_the_configuration(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     lines = config_lines(capsys.readouterr().out)
     assert list(lines) == SUBJECTS
     assert dml.__version__ in lines["anydml"]
-    assert lines["feature levels"].split() == ["1_0", "to", "6_4"]
+    assert lines["feature levels"].strip() == "1_0 to 6_4, EXTENDED"
     assert np.__version__ in lines["NumPy"]
     assert f"{pool.processors()} of " in lines["processor"]
     if unavailable() is None:

@@ -98,7 +98,7 @@ def text(facts: dict[str, Any]) -> str:
     threads = facts["threads"]
     rows = {
         "anydml": f"{facts['anydml']}, semantics {facts['semantics']}, {facts['operators']} operators",
-        "feature levels": f"{facts['feature_levels'][0]} to {facts['feature_levels'][-1]}",
+        "feature levels": f"{facts['feature_levels'][0]} to {facts['feature_levels'][-2]}, {facts['feature_levels'][-1]}",
         "devices": ", ".join(facts["devices"]),
         "Python": f"{facts['python']}, {facts['system']}",
         "NumPy": facts["numpy"],

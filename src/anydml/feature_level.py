@@ -6,7 +6,10 @@ import enum
 
 
 class FeatureLevel(enum.IntEnum):
-    """DML_FEATURE_LEVEL with its wire values, `(major << 12) | (minor << 8)`; each level contains the ones before it."""
+    """DML_FEATURE_LEVEL with its wire values, `(major << 12) | (minor << 8)`; each level contains the ones before it.
+
+    EXTENDED is this project's, and has data types that DirectML lacks: BFLOAT16 wherever FLOAT16 is taken.
+    """
 
     FL_1_0 = 0x1000
     FL_2_0 = 0x2000
@@ -23,6 +26,7 @@ class FeatureLevel(enum.IntEnum):
     FL_6_2 = 0x6200
     FL_6_3 = 0x6300
     FL_6_4 = 0x6400
+    EXTENDED = 0x10000
 
     def __str__(self) -> str:
         return self.name.removeprefix("FL_")
@@ -32,7 +36,7 @@ class FeatureLevel(enum.IntEnum):
         """The level written as `6_4`, `6.4`, `FL_6_4` or `DML_FEATURE_LEVEL_6_4`; ValueError for any other text."""
         name = text.strip().upper().replace(".", "_").removeprefix("DML_FEATURE_LEVEL_").removeprefix("FL_")
         try:
-            return cls["FL_" + name]
+            return cls[name if name in cls.__members__ else "FL_" + name]
         except KeyError:
             levels = ", ".join(map(str, cls))
             raise ValueError(f"there is no feature level {text!r}; the levels are {levels}") from None

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.fork_safety import guard
-from anydml.tensor import FOUR_BIT, DataType
+from anydml.tensor import EXTENSIONS, FOUR_BIT, DataType
 
 if TYPE_CHECKING:
     from anydml.tensor import TensorDesc
 
 Bytes = NDArray[np.uint8]
+_OF_ML_DTYPES = {*FOUR_BIT.values(), *EXTENSIONS.values()}
 
 
 def unpacked(memory: Bytes, t: TensorDesc) -> NDArray[Any]:
@@ -36,11 +37,11 @@ def pack(elements: NDArray[Any]) -> Bytes:
 
 
 def array_dtype(data_type: DataType) -> np.dtype[Any]:
-    """The dtype of arrays of a data type: NumPy's, or for 4-bit elements ml_dtypes', with one element in each byte.
+    """The dtype of arrays of a data type: NumPy's, or ml_dtypes', in which INT4 and UINT4 have an element in each byte.
 
     ModuleNotFoundError if ml_dtypes is needed and not installed.
     """
-    if data_type not in FOUR_BIT.values():
+    if data_type not in _OF_ML_DTYPES:
         return data_type.dtype
     with guard:
         import ml_dtypes

@@ -18,7 +18,7 @@ Enumeration = TypeVar("Enumeration", bound=enum.IntEnum)
 
 
 class DataType(enum.IntEnum):
-    """DML_TENSOR_DATA_TYPE with its wire values."""
+    """DML_TENSOR_DATA_TYPE with its wire values; those from 256 on are this project's (`FeatureLevel.EXTENDED`)."""
 
     UNKNOWN = 0
     FLOAT32 = 1
@@ -34,6 +34,7 @@ class DataType(enum.IntEnum):
     INT64 = 11
     UINT4 = 12
     INT4 = 13
+    BFLOAT16 = 256
 
     def __str__(self) -> str:
         return self.name
@@ -45,7 +46,7 @@ class DataType(enum.IntEnum):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's dtype; TypeError for UNKNOWN and the 4-bit types, which NumPy lacks."""
+        """NumPy's dtype, for BFLOAT16 that of its bits; TypeError for UNKNOWN and the 4-bit types, which NumPy lacks."""
         if (dtype := _DTYPES.get(self)) is None:
             raise TypeError(f"NumPy has no dtype for {self.name}")
         return dtype
@@ -55,27 +56,45 @@ class DataType(enum.IntEnum):
         """NumPy's dtype of an array with one element in each item: `dtype`, and int8 or uint8 for the 4-bit types."""
         return _UNPACKED.get(self) or self.dtype
 
+    @property
+    def is_float(self) -> bool:
+        return self in _FLOATS
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the elements are integers of 8 bits or more."""
+        return not self.is_float and self.element_bits >= 8
+
     @classmethod
     def of(cls, dtype: np.dtype[Any]) -> DataType:
-        """The data type of a native dtype of NumPy's, or of ml_dtypes' int4 or uint4; TypeError where DirectML has none."""
-        if (data_type := DATA_TYPES.get(dtype) or four_bit(dtype)) is None:
+        """The data type of NumPy's native dtypes, and of ml_dtypes' int4, uint4 and bfloat16; TypeError for others."""
+        if (data_type := DATA_TYPES.get(dtype) or of_ml_dtypes(dtype)) is None:
             raise TypeError(f"DirectML has no data type for {dtype!r} (native byte order is required)")
         return data_type
 
 
+_BITS = {DataType.BFLOAT16: np.dtype(np.uint16)}  # types of floats that NumPy lacks, with the dtype of their bits
 _DTYPES: dict[DataType, np.dtype[Any]] = {
-    t: np.dtype(t.name.lower()) for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4)
+    t: np.dtype(t.name.lower()) for t in DataType if t not in (DataType.UNKNOWN, DataType.UINT4, DataType.INT4, *_BITS)
 }
-_UNPACKED = {DataType.UINT4: np.dtype(np.uint8), DataType.INT4: np.dtype(np.int8)}
-FOUR_BIT = {t.name.lower(): t for t in _UNPACKED}  # names of ml_dtypes' types, with an element in each byte
+_FLOATS = {t for t, dtype in _DTYPES.items() if dtype.kind == "f"} | {*_BITS}
 DATA_TYPES = {dtype: t for t, dtype in _DTYPES.items()}
 _NUMPY_NAMES = {name: t for t, dtype in _DTYPES.items() for name in (dtype.name, dtype.str, dtype.str[1:])}  # int8, |i1, i1
-_NUMPY_NAMES |= FOUR_BIT
+_DTYPES |= _BITS
+_UNPACKED = {DataType.UINT4: np.dtype(np.uint8), DataType.INT4: np.dtype(np.int8)}
+FOUR_BIT = {t.name.lower(): t for t in _UNPACKED}  # names of ml_dtypes' types, with an element in each byte
+EXTENSIONS = {t.name.lower(): t for t in _BITS}  # names of ml_dtypes' types
+_NUMPY_NAMES |= FOUR_BIT | EXTENSIONS
 _ELEMENT_BITS = {t: 8 * dtype.itemsize for t, dtype in _DTYPES.items()} | {
     DataType.UNKNOWN: 0,
     DataType.UINT4: 4,
     DataType.INT4: 4,
 }
+
+
+def of_ml_dtypes(dtype: np.dtype[Any]) -> DataType | None:
+    """The data type of ml_dtypes' int4, uint4 or bfloat16; None for any other dtype."""
+    return FOUR_BIT.get(dtype.name) or EXTENSIONS.get(dtype.name) if dtype.kind == "V" else None
 
 
 def four_bit(dtype: np.dtype[Any]) -> DataType | None:

@@ -94,7 +94,7 @@ def test_info_is_the_configuration(call: Call, capsys: pytest.CaptureFixture[str
     assert (status, facts["anydml"], facts["numpy"]) == (0, dml.__version__, np.__version__)
     assert facts["semantics"] == dml.SEMANTICS_VERSION
     assert facts["kernels"] in ("compiled", "NumPy")
-    assert facts["feature_levels"][-1] == "6_4"
+    assert facts["feature_levels"][-2:] == ["6_4", "EXTENDED"]
 
 
 # --- run ---

@@ -326,15 +326,15 @@ def test_data_rules_are_judged_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch)
         spoilt[at] = spoilt[2, 4, 6, 0] = 0
         for judged in (1, 2, 6, 7, 8, 34, 35, 36, 70, 104, 105, 106):
             monkeypatch.setattr(judging, "JUDGED", judged)
-            judging.data_check(desc, "a_scale_tensor", rule, scale)()
+            judging.data_check(desc, "a_scale_tensor", rule, scale, desc.a_scale_tensor.data_type)()
             with pytest.raises(dml.DataError) as caught:
-                judging.data_check(desc, "a_scale_tensor", rule, spoilt)()
+                judging.data_check(desc, "a_scale_tensor", rule, spoilt, desc.a_scale_tensor.data_type)()
             assert (caught.value.index, caught.value.value) == (at, 0)
     monkeypatch.undo()
     large = np.ones(1 << 22, np.float32)
     tracemalloc.start()
     try:
-        judging.data_check(desc, "a_scale_tensor", rule, large)()
+        judging.data_check(desc, "a_scale_tensor", rule, large, desc.a_scale_tensor.data_type)()
         assert tracemalloc.get_traced_memory()[1] < large.nbytes // 4
     finally:
         tracemalloc.stop()

@@ -286,7 +286,7 @@ def test_a_device_takes_its_first_kernel_that_does_not_refuse(operator: Operator
     def first(drawn: tuple[Desc, FeatureLevel]) -> None:
         nonlocal cases
         checked = check(*drawn)
-        on = Device(device)
+        on = Device(device, feature_level=FeatureLevel.EXTENDED)
         serving = {kernel.name: kernel for kernel in kernels_of(operator, checked.desc)}
         kernels = [serving[name] for name in DEVICES[device] if name in serving]
         with code_left_out():

@@ -131,7 +131,7 @@ def attention(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Resul
 
 def moved(attributes: Attributes, inputs: Inputs, name: str, lengths: list[int] | None, asked: Any) -> Array:
     """Keys or values whose bits are copied, as integers."""
-    as_bits = {n: bits(x) for n, x in inputs.items() if x is not None and x.dtype.kind == "f"}
+    as_bits = {n: bits(x) for n, x in inputs.items() if x is not None and x.dtype.kind not in "iu"}
     sizes, dtype = asked
     _, k, v = sources(attributes, as_bits)
     past = as_bits.get(f"past_{name}_tensor")

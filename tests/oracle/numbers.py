@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from gmpy2 import mpq, mpz
 from numpy.typing import DTypeLike, NDArray
@@ -53,6 +54,7 @@ class Format:
 
 
 FORMATS = {
+    np.dtype(ml_dtypes.bfloat16): Format(16, 8, -133),
     np.dtype(np.float16): Format(16, 11, -24),
     np.dtype(np.float32): Format(32, 24, -149),
     np.dtype(np.float64): Format(64, 53, -1074),
@@ -172,15 +174,15 @@ def value_bits(value: Value, f: Format) -> int:
     return rounded
 
 
-def from_bits(pattern: int, f: Format) -> Value:
+def from_bits(pattern: int, dtype: DTypeLike) -> Value:
     """One bit pattern as a value."""
-    return values(np.array([pattern], f"u{f.width // 8}").view(f"f{f.width // 8}"))[0]
+    dtype = np.dtype(dtype)
+    return values(np.array([pattern], f"u{dtype.itemsize}").view(dtype))[0]
 
 
 def rounded(value: Value, dtype: DTypeLike) -> Value:
     """The value that is stored: rounded to the type."""
-    f = format_of(dtype)
-    return from_bits(value_bits(value, f), f)
+    return from_bits(value_bits(value, format_of(dtype)), dtype)
 
 
 def stored(results: Iterable[Value], sizes: Sequence[int], dtype: DTypeLike) -> Array:

@@ -77,7 +77,7 @@ def largest(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results
     sizes, dtype = outputs["output_tensor"]
     flat = image.ravel()
     elements, patterns = flat.tolist(), bits(flat).tolist()
-    lowest = np.array([-np.inf if image.dtype.kind == "f" else np.iinfo(image.dtype).min], image.dtype)
+    lowest = np.array([np.iinfo(image.dtype).min if image.dtype.kind in "iu" else -np.inf], image.dtype)
     found: list[int] = []
     indices: list[int] = []
     for n, c, places, _ in windows(attributes, image, sizes):

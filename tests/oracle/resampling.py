@@ -99,7 +99,7 @@ def forward(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results
             weight = reduce(mpq.__mul__, (w for _, w in taps), mpq(1))
             terms.append(multiply(elements[tuple(p for p, _ in taps)], weight))
         results.append(reduce(add, terms))
-    if np.dtype(dtype).kind == "f":
+    if np.dtype(dtype).kind not in "iu":
         return {"output_tensor": stored(results, sizes, dtype)}
     whole = [0 if type(value) is float else half_even(value) for value in results]
     return {"output_tensor": to_integer_array(whole, sizes, dtype)}

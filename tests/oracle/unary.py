@@ -170,7 +170,7 @@ def of_integers_too(function: Function, of_integer: Callable[[int], int]) -> Ope
 
     def compute(attributes: Attributes, inputs: Inputs, outputs: Outputs) -> Results:
         x = inputs["input_tensor"]
-        if x.dtype.kind == "f" or attributes.get("scale_bias") is not None:
+        if x.dtype.kind not in "iu" or attributes.get("scale_bias") is not None:
             return of_one(function)(attributes, inputs, outputs)
         return {"output_tensor": to_integer_array(map(of_integer, x.ravel().tolist()), *outputs["output_tensor"])}
 

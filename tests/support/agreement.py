@@ -96,7 +96,7 @@ OWN = {  # operators whose oracle's functions have arguments of their own
 
 def computed(desc: Desc, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The outputs of the reference device: arrays, or lists of them, by field name."""
-    compiled = dml.Device("reference").compile(desc)
+    compiled = dml.Device("reference", feature_level="EXTENDED").compile(desc)
     assert compiled.kernel_name == "reference"
     outputs: dict[str, Any] = {}
     for f in desc.spec.outputs:

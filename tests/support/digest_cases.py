@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import anydml as dml
-from anydml import DataType, TensorDesc, operators
+from anydml import DataType, FeatureLevel, TensorDesc, operators
 from anydml.schema.field import INPUT, OUTPUT
 from anydml.schema.operator import Desc, example_desc
 from every_kernel import run
@@ -62,12 +62,12 @@ def cases(part: int = 0, parts: int = 1) -> Iterator[Case]:
         name = operator.spec.name
         for data_type in [None, *NUMBERS]:
             rng = random.Random(f"{name} {data_type}")
-            desc = _drawn(rng, example_desc(operator), data_type)
+            desc = drawn(rng, example_desc(operator), data_type)
             if desc is not None:
                 yield Case(f"{name} {data_type or 'example'}", desc, _inputs(rng, desc))
 
 
-def _drawn(rng: random.Random, desc: Desc, data_type: DataType | None) -> Desc | None:
+def drawn(rng: random.Random, desc: Desc, data_type: DataType | None) -> Desc | None:
     """An example with another data type instead of the first tensor's, and with other sizes if they are legal."""
     if data_type is None:
         return desc
@@ -84,7 +84,7 @@ def _drawn(rng: random.Random, desc: Desc, data_type: DataType | None) -> Desc |
             changes[t.name] = TensorDesc(new_type, sizes if t.desc.sizes == first.sizes else t.desc.sizes)
         made = with_tensors(desc, changes)
         made = with_tensors(made, _outputs(made))
-        if valid(made):
+        if valid(made, FeatureLevel.EXTENDED):
             found = made
             break
     return found
@@ -111,7 +111,7 @@ def _inputs(rng: random.Random, desc: Desc) -> dict[str, Array]:
     for t in desc.tensors():
         if t.field.role != INPUT:
             continue
-        found[t.name] = _values(state, bound_as(t.desc), _shape(t.desc), small=t.field.wire in desc.spec.ruled)
+        found[t.name] = _of_type(state, t.desc, small=t.field.wire in desc.spec.ruled)
         for rule in desc.spec.data_rules:
             for fit in (1, 0, 2) if t.field.wire in rule.tensors else ():
                 found[t.name][rule.breaks(desc, found[t.name])] = fit
@@ -123,6 +123,13 @@ def _shape(t: TensorDesc) -> tuple[int, ...]:
     if t.data_type.element_bits < 8:
         return (t.element_bytes,)
     return t.sizes if t.strides is None else (t.span,)
+
+
+def _of_type(state: np.random.RandomState, t: TensorDesc, small: bool) -> Array:
+    """The elements of a tensor as they are bound: of BFLOAT16 the upper halves of float32."""
+    if t.data_type != DataType.BFLOAT16:
+        return _values(state, bound_as(t), _shape(t), small)
+    return (_values(state, np.dtype(np.float32), _shape(t), small).view(np.uint32) >> 16).astype(np.uint16)
 
 
 def _values(state: np.random.RandomState, dtype: np.dtype[Any], shape: tuple[int, ...], small: bool) -> Array:
@@ -156,7 +163,7 @@ def result(case: Case, device: dml.Device) -> str:
 
 def main() -> None:
     """Write the digests, after a check that two instruction sets give the same."""
-    devices = [dml.Device(isa="generic", threads=1), dml.Device(threads=2)]
+    devices = [dml.Device(feature_level="EXTENDED", isa="generic", threads=1), dml.Device(feature_level="EXTENDED", threads=2)]
     made = {}
     for case in cases():
         results = {result(case, device) for device in devices}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,13 +25,13 @@ def values(data_type_name: str, size: int | tuple[int, ...], rng: np.random.Gene
         raise ValueError(f"{kind} is none of {', '.join(KINDS)}")
     dtype = np.dtype(data_type_name.lower())
     count = prod(size) if isinstance(size, tuple) else size
-    draw = _floats if dtype.kind == "f" else _integers
+    draw = _integers if dtype.kind in "iu" else _floats
     drawn: Array = draw(dtype, count, rng, kind)
     return drawn.reshape(size)
 
 
 def _floats(dtype: np.dtype[Any], count: int, rng: np.random.Generator, kind: str) -> Any:
-    info = np.finfo(dtype)
+    info: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # it has NumPy's types, too
     precision = info.nmant + 1
     if kind == "ordinary":
         return rng.standard_normal(count).astype(dtype)
@@ -51,15 +52,15 @@ def _floats(dtype: np.dtype[Any], count: int, rng: np.random.Generator, kind: st
         drawn = rng.integers(0, np.iinfo(unsigned).max, count, unsigned, endpoint=True)
         infinity = np.array(np.inf, dtype).view(unsigned)
         return np.where(drawn & infinity == infinity, drawn ^ infinity, drawn).view(dtype)
-    integers = rng.integers(-4, 5, count).astype(dtype)
+    integers = rng.integers(-4, 5, count).astype(np.float64)
     return np.copysign(integers, rng.choice([-1, 1], count)).astype(dtype)
 
 
 def _special_bits(dtype: np.dtype[Any]) -> Array:
     unsigned = np.dtype(f"u{dtype.itemsize}")
-    info = np.finfo(dtype)
+    info: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # it has NumPy's types, too
     numbers = [0.0, info.smallest_subnormal, info.tiny, np.nextafter(info.tiny, dtype.type(0)), 1.0, 0.5, 2.0]
-    numbers += [info.max, info.max / 2, np.inf]
+    numbers += [info.max, info.max / dtype.type(2), np.inf]
     positive = np.array(numbers, dtype).view(unsigned)
     nan = np.array(np.inf, dtype).view(unsigned) | np.array([1 << (info.nmant - 1), (1 << info.nmant) - 1, 1], unsigned)
     patterns = np.concatenate([positive, positive, nan[:1], nan])

@@ -82,7 +82,7 @@ def emitted(target: Target, formula: Formula, types: Types) -> str:
         wide = x.wide()
         none = body.constant(wide.kind.of("i1"), False)
         single, single_open = nearest_single(x)
-        half, half_open = nearest_half(x)
+        half, half_open = nearest_half(x, DataType.FLOAT16)
         odd = wide if x.odd is None else x.odd()
         rest = wide if x.rest is None else x.rest()
         masks = {2: x.guard, 5: single_open, 7: half_open}

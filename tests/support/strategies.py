@@ -22,7 +22,7 @@ from anydml.spelling import snake_case
 from drawn_descs import FLOATS, activations, laid_out
 from generators import plan_of
 from hard_cases import SCALE_BITS, nearest_float32
-from tensors import ANY_TENSOR, NONSENSE, SEEDS, Binding, binding, is_four_bit
+from tensors import ANY_TENSOR, NONSENSE, SEEDS, Binding, binding, bound_as, is_four_bit
 
 DescAndLevel = tuple[Desc, FeatureLevel]
 
@@ -62,7 +62,7 @@ def hurtful(draw: st.DrawFn, desc: Desc, wire: str, t: TensorDesc) -> NDArray[An
     for rule in desc.spec.data_rules:
         for fit in (1, 0, 2) if wire in rule.tensors else ():
             drawn[rule.breaks(desc, drawn)] = fit
-    return drawn
+    return drawn.view(bound_as(t))
 
 
 def matmul_scales(draw: st.DrawFn, desc: Desc) -> Mapping[str, NDArray[Any]]:
@@ -122,7 +122,7 @@ def regions(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:
             coordinates[..., at::2] /= scale
     if desc.spec.name == "ROI_POOLING":
         coordinates[..., 0] = rng.integers(0, desc.input_tensor.sizes[0], t.sizes[:-1])
-    return {"roi_tensor": coordinates.astype(t.data_type.dtype)}
+    return {"roi_tensor": coordinates.astype(t.data_type.name.lower()).view(bound_as(t))}
 
 
 def key_lengths(draw: st.DrawFn, desc: Any) -> Mapping[str, NDArray[Any]]:

@@ -105,7 +105,7 @@ def is_four_bit(t: TensorDesc) -> bool:
 
 
 def bound_as(t: TensorDesc) -> np.dtype[Any]:
-    """The dtype of the array to bind: bytes, if two elements share one."""
+    """The dtype of the array to bind: bytes, if two elements share one, and uint16 for BFLOAT16."""
     return np.dtype(np.uint8) if is_four_bit(t) else t.data_type.dtype
 
 
@@ -115,7 +115,9 @@ def array_for(t: TensorDesc) -> NDArray[Any]:
 
 
 def elements_of(t: TensorDesc, bound: NDArray[Any]) -> NDArray[Any]:
-    """The elements of a bound array, in the desc's sizes; those of 4 bits in an array of ml_dtypes."""
+    """The elements of a bound array, in the desc's sizes: an array of ml_dtypes if NumPy has no such type."""
+    if t.data_type == DataType.BFLOAT16:
+        return bound.view("bfloat16")
     if not is_four_bit(t):
         return bound
     made = np.zeros(t.sizes, np.int8)
@@ -129,7 +131,7 @@ def elements_of(t: TensorDesc, bound: NDArray[Any]) -> NDArray[Any]:
 def bytes_of(t: TensorDesc, elements: NDArray[Any]) -> NDArray[Any]:
     """The array to bind to a packed tensor with these elements; an unused half byte is 0."""
     if not is_four_bit(t):
-        return elements
+        return elements.view(bound_as(t))
     made = np.zeros(t.element_bytes, np.uint8)
     for at, x in enumerate(elements.astype(np.int64).ravel().tolist()):
         made[at // 2] += x % 16 * (16 if at % 2 else 1)

@@ -254,10 +254,10 @@ def with_tensors(desc: Desc, changes: dict[str, TensorDesc]) -> Desc:
     return replace(desc, **fields)
 
 
-def valid(desc: Desc) -> bool:
-    """Whether a desc keeps all rules."""
+def valid(desc: Desc, level: dml.FeatureLevel = dml.FeatureLevel.FL_6_4) -> bool:
+    """Whether a desc keeps all rules of a feature level."""
     try:
-        dml.check(desc)
+        dml.check(desc, level)
     except dml.DescError:
         return False
     return True

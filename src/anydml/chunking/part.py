@@ -139,12 +139,13 @@ def computed(
 
 def judge(desc: Desc, views: Mapping[str, NDArray[Any]], reads: Mapping[str, Needed]) -> None:
     """Check the rules about the values of inputs that are read. DataError if one is broken."""
+    types = {found.name: found.desc.data_type for found in desc.tensors()}
     for f in desc.spec.inputs:
         for rule in desc.spec.data_rules:
             if f.wire in rule.tensors:
                 for name, view in views.items():
                     if name.partition("[")[0] == f.name and not reads[name].beyond:
-                        data_check(desc, name, rule, view)()
+                        data_check(desc, name, rule, view, types[name])()
 
 
 def viewed(arrays: Mapping[str, NDArray[Any]], desc: Desc, reads: Mapping[str, Needed]) -> dict[str, NDArray[Any]]:

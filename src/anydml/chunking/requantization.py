@@ -64,7 +64,8 @@ def requantize(
     for name in scales:
         if found[name].size:
             (rule,) = (r for r in vars(QuantizedLinearMatrixMultiply).values() if isinstance(r, DataRule))
-            data_check(None, name, rule, np.atleast_1d(found[name]))()  # type: ignore[arg-type]  # the rule reads no desc
+            scale = np.atleast_1d(found[name])
+            data_check(None, name, rule, scale, DataType.FLOAT32)()  # type: ignore[arg-type]  # the rule reads no desc
     if not x.size:
         return np.empty(x.shape, data_type.dtype)
     arrays = {"sums": x, **found}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml.errors import Fault
-from anydml.tensor import DATA_TYPES, TensorDesc, four_bit, packed_strides
+from anydml.tensor import DATA_TYPES, TensorDesc, four_bit, of_ml_dtypes, packed_strides
 
 WRAP = "wrap it in np.array(...)"
 SHARING_WORK = 1_000_000  # the most steps of the search for an element that two overlapping arrays share
@@ -34,13 +34,16 @@ class Slot:
     def view(self, value: Any) -> NDArray[Any] | Fault:
         """The array with the desc's sizes and strides, or the reason why it cannot be bound.
 
-        Elements of 4 bits are given as bytes with two elements in each, the first in the low half.
+        Elements of 4 bits are given as bytes with two elements in each, the first in the low half. BFLOAT16 are arrays of
+        ml_dtypes', or uint16 with their bits.
         """
         array = as_array(value)
         if isinstance(array, str):
             return self._fault(array)
         if (named := refused_by_name(array)) is not None:
             return self._fault(named)
+        if array.dtype not in DATA_TYPES and of_ml_dtypes(array.dtype) == self.tensor.data_type:
+            array = array.view(self.dtype)  # NumPy reads and writes the bits
         view = array if self._is_tensor_form(array) else self._buffer_form(array)
         if isinstance(view, Fault):
             return view
@@ -137,6 +140,8 @@ def refused_dtype(dtype: np.dtype[Any]) -> str | None:
         return None
     if four_bit(dtype) is not None:
         return f"is {dtype} with an element in each byte, and a tensor of them is bound as uint8 with two in each"
+    if of_ml_dtypes(dtype) is not None:
+        return None
     kind = dtype.kind
     if kind in "iuf" and not dtype.isnative:
         return f"is {dtype}, in foreign byte order"

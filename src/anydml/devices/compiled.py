@@ -295,7 +295,10 @@ class CompiledOperator:
 
     def data_checks(self, views: Mapping[str, NDArray[Any]]) -> list[Callable[[], None]]:
         """The checks of the rules about the values of these inputs. Each raises DataError if a rule is broken."""
-        return [data_check(self.desc, name, rule, views[name]) for name, rule in self._data_rules if name in views]
+        if not self._data_rules:
+            return []
+        types = {t.name: t.desc.data_type for t in self.desc.tensors()}
+        return [data_check(self.desc, name, rule, views[name], types[name]) for name, rule in self._data_rules if name in views]
 
 
 def counters_of(elements: int, counted: Sequence[Counted | None]) -> Counters:

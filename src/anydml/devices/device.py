@@ -219,9 +219,9 @@ def _again(name: str, feature_level: FeatureLevel, isa: str | None, threads: int
 
 
 @cache
-def named(name: str) -> Device:
-    """The device of a name at the newest feature level, made once."""
-    return Device(name)
+def named(name: str, feature_level: FeatureLevel = FeatureLevel.FL_6_4) -> Device:
+    """The device of a name at a feature level, made once."""
+    return Device(name, feature_level=feature_level)
 
 
 usual_device: ContextVar[Device | None] = ContextVar("usual", default=None)  # see `usual`
@@ -237,10 +237,13 @@ def usual(device: Device) -> Iterator[None]:
         usual_device.reset(before)
 
 
-def device_of(device: Device | str | None) -> Device:
-    """The device that a function runs on: the one given as an object or a name, else that of `usual`, else the cpu."""
+def device_of(device: Device | str | None, feature_level: FeatureLevel = FeatureLevel.FL_6_4) -> Device:
+    """The device that a function runs on: the one given as an object or a name, else that of `usual`, else the cpu.
+
+    feature_level: of a device that is not given as an object.
+    """
     if isinstance(device, Device):
         return device
     if device is None:
-        return usual_device.get() or named("cpu")
-    return named(device) if isinstance(device, str) else Device(device)
+        return usual_device.get() or named("cpu", feature_level)
+    return named(device, feature_level) if isinstance(device, str) else Device(device)

@@ -11,24 +11,33 @@ from numpy.typing import NDArray
 from anydml.errors import DataError
 from anydml.schema.constraint import DataRule
 from anydml.schema.operator import Desc
+from anydml.tensor import DataType
 
 JUDGED = 1 << 18  # elements that are checked at a time; the check takes a few bytes for each
 
 
-def data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any]) -> Callable[[], None]:
+def data_check(desc: Desc, name: str, rule: DataRule, view: NDArray[Any], data_type: DataType) -> Callable[[], None]:
+    """A function that raises DataError if an element of a tensor breaks a rule."""
     # an element that a zero stride repeats is checked once
     once = view[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in view.strides])] if 0 in view.strides else view
     breaks = rule.breaks
 
     def judge() -> None:
         for before, at, part in _parts(once):
-            mask = breaks(desc, part)
+            mask = breaks(desc, _numbers(part, data_type))
             if mask.any():
                 first, *rest = (int(i) for i in np.argwhere(mask)[0])
                 index = (*before, at + first, *rest)
-                raise DataError(name, index, once[index].item(), rule.sentence)
+                raise DataError(name, index, _numbers(once[index], data_type).item(), rule.sentence)
 
     return judge
+
+
+def _numbers(elements: Any, data_type: DataType) -> Any:
+    """Elements as NumPy's numbers: BFLOAT16, of which there are only the bits, as float32."""
+    if data_type != DataType.BFLOAT16:
+        return elements
+    return (elements.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def _parts(view: NDArray[Any], before: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], int, NDArray[Any]]]:

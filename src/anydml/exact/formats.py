@@ -5,7 +5,10 @@ No floats are used, so that the calling thread's rounding mode and flush-to-zero
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
+
+from anydml.tensor import DataType
 
 
 class Format(NamedTuple):
@@ -39,6 +42,13 @@ class Format(NamedTuple):
 FLOAT16 = Format(16, 11, -24, 16)
 FLOAT32 = Format(32, 24, -149, 128)
 FLOAT64 = Format(64, 53, -1074, 1024)
+BFLOAT16 = Format(16, 8, -133, 128)
+FORMATS: Mapping[DataType, Format] = {  # of the types of floats; the others are of integers
+    DataType.FLOAT16: FLOAT16,
+    DataType.FLOAT32: FLOAT32,
+    DataType.FLOAT64: FLOAT64,
+    DataType.BFLOAT16: BFLOAT16,
+}
 
 
 def significand(bits: int, form: Format = FLOAT32) -> tuple[int, int]:

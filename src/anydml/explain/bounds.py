@@ -113,7 +113,7 @@ def _shared(nest: Nest, at: Array) -> Iterator[tuple[Expr, Array, Array]]:
 
 
 def _stored(value: Array, low: Array, high: Array, data_type: DataType, nest: Nest) -> list[Array]:
-    if data_type.name.startswith("FLOAT"):
+    if data_type.is_float:
         return [x.astype(data_type.dtype) for x in (value, low, high)]
     least, most = limits(data_type)
     if integral(nest.body):

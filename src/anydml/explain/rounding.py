@@ -117,7 +117,7 @@ class Rounding:
             held = np.zeros(_span(t), t.data_type.dtype)
             held[_offsets(t)] = x
             ends.append(held)
-        same = np.array_equal(found.low, found.high, equal_nan=t.data_type.name.startswith("FLOAT"))
+        same = np.array_equal(found.low, found.high, equal_nan=t.data_type.is_float)
         return exactly(ends[0]) if same else Number(*ends)
 
 

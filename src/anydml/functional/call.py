@@ -160,7 +160,7 @@ class Prepared:
         if len(plan.outputs) == 1 and isinstance(plan.outputs[0], tuple):
             _, desc, shape = plan.outputs[0]
             if desc.data_type.element_bits > 4 and desc.sizes == shape and desc.strides is None:
-                dtype = desc.data_type.dtype
+                dtype = array_dtype(desc.data_type)
                 if math.prod(shape, start=dtype.itemsize) < HUGE > self._scratch:
                     self.fresh = shape, dtype
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from anydml.feature_level import FeatureLevel
 from anydml.functional.inference import SPECIAL, argument, axis_fields
 from anydml.functional.signatures import Parameter, as_call
 from anydml.schema.desc import AXES
@@ -73,7 +74,7 @@ def _entry(cls: type[Desc], p: Parameter) -> str:
 
 
 def _takes(cls: type[Desc], wire: str) -> str:
-    row = cls.spec.table[max(cls.spec.table)][wire]
+    row = cls.spec.table[FeatureLevel.FL_6_4][wire]
     least, most = row.dimension_counts[0], row.dimension_counts[-1]
     counts = f"{least}" if least == most else f"{least} to {most}"
     types = [t.name.lower() for t in row.data_types]

@@ -17,6 +17,7 @@ from anydml.devices.device import Device, device_of
 from anydml.devices.graph import CompiledGraph, fused
 from anydml.devices.graph_call import laid_over
 from anydml.errors import BindingError, DescError, Fault
+from anydml.feature_level import FeatureLevel
 from anydml.functional import graph_files
 from anydml.functional.batches import Output, alone, axis_of, mapped
 from anydml.functional.call import call
@@ -64,7 +65,7 @@ class Graph:
         return show.dot(*self._planned())
 
     def _planned(self) -> tuple[CheckedGraph, Sequence[Work], Sequence[Work]]:
-        checked = check_graph(self.desc)
+        checked = check_graph(self.desc, FeatureLevel.EXTENDED)
         once, every = split(operators := operators_of(checked), fixed_buffers(checked, operators))
         return checked, once, fused(checked, every)
 
@@ -76,7 +77,7 @@ class Graph:
     def load(cls, folder: str | os.PathLike[str]) -> Graph:
         """The graph that `save` wrote to a folder; GraphError if the files hold no graph."""
         desc, form, scalars = graph_files.read(folder)
-        checked = check_graph(desc)
+        checked = check_graph(desc, FeatureLevel.EXTENDED)
         tensors = [
             {b.name: t or b.tensor for b, t in zip(bound, given or [None] * len(bound), strict=True)}
             for bound, given in ((checked.inputs, desc.input_tensors), (checked.outputs, desc.output_tensors))
@@ -191,7 +192,8 @@ def _as_bytes(x: Any) -> Any:
 
 def _as_elements(x: NDArray[Any], t: TensorDesc) -> NDArray[Any]:
     """The array that eager functions return for a tensor: 4-bit elements are unpacked, one in each item."""
-    return unpacked(x, t).astype(array_dtype(t.data_type)) if t.data_type.element_bits < 8 else x
+    dtype = array_dtype(t.data_type)
+    return unpacked(x, t).astype(dtype) if t.data_type.element_bits < 8 else x if x.dtype == dtype else x.view(dtype)
 
 
 def _fresh(t: TensorDesc, scratch: int) -> NDArray[Any]:

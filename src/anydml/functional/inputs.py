@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from anydml.devices.binding import WRAP
 from anydml.errors import BindingError, Fault, show
-from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, nearest
+from anydml.exact.formats import FORMATS, nearest
 from anydml.feature_level import FeatureLevel
 from anydml.functional.inference import argument, equal
+from anydml.int4_tensors import array_dtype
 from anydml.rule_messages import listed
 from anydml.schema.constraint import UNJUDGED
 from anydml.schema.desc import Desc
 from anydml.schema.field import Field
 from anydml.schema.kinds import rounded_to
-from anydml.tensor import DATA_TYPES, DataType, TensorDesc, four_bit, limits
+from anydml.tensor import DATA_TYPES, DataType, TensorDesc, four_bit, limits, of_ml_dtypes
 
-FORMATS = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
 BOOL = np.dtype(np.bool_)
 
 
@@ -39,11 +39,11 @@ def array_of_number(value: Any, data_type: DataType) -> NDArray[Any]:
         if not low <= value <= high:
             raise fault("", f"= {show(int(value))} does not fit {data_type.name.lower()}, {low}..{high}")
         return np.array(int(value), data_type.dtype)
-    rounded = rounded_to(value, form)
+    rounded, dtype = rounded_to(value, form), array_dtype(data_type)
     if rounded - rounded != 0 or rounded == 0:
-        return np.array(rounded, data_type.dtype)
+        return np.array(rounded, dtype)
     bits = nearest(*rounded.as_integer_ratio(), form)  # a cast would depend on the thread's floating-point state
-    return np.array(bits, f"u{data_type.dtype.itemsize}").view(data_type.dtype)
+    return np.array(bits, f"u{dtype.itemsize}").view(dtype)
 
 
 class Several(tuple[Any, ...]):
@@ -90,7 +90,7 @@ class Input(NamedTuple):
             assert self.number is not None
             data_type = self.number
             if 0 not in self.sizes:
-                return TensorDesc.of_layout(self.sizes, (0,) * len(self.sizes), data_type.dtype)
+                return TensorDesc.of_layout(self.sizes, (0,) * len(self.sizes), array_dtype(data_type))
         return TensorDesc(data_type, tuple(n or 1 for n in self.sizes) if whole else self.sizes)
 
 
@@ -207,7 +207,7 @@ class Inputs:
             if name in group:
                 for i in self.inputs:
                     if i.field.name in group and isinstance(i.kind, tuple):
-                        return DATA_TYPES.get(i.kind[2]) or four_bit(i.kind[2])
+                        return DATA_TYPES.get(i.kind[2]) or of_ml_dtypes(i.kind[2])
         if len(takes := self._takes(wire)) == 1:
             return takes[0]
         d = SimpleNamespace(**{f.name: None for f in self.spec.fields})

@@ -14,7 +14,7 @@ from anydml.functional.run import contiguous
 from anydml.int4_tensors import pack
 from anydml.schema.check import Checked
 from anydml.schema.operator import Desc
-from anydml.tensor import DataType
+from anydml.tensor import EXTENSIONS, DataType
 
 Array = NDArray[Any]
 
@@ -97,11 +97,14 @@ class Plan(NamedTuple):
         """A function from arguments that `moved` returned, and outputs, to the tensors' arrays by name."""
         names = self.names
         viewed = [i for i in self.inputs if not i.plain]
+        as_bits = [(name, t.data_type.dtype) for name, t in self.checked.tensors.items() if t.data_type in EXTENSIONS.values()]
 
         def views(moved: Sequence[Array]) -> dict[str, Array]:
             found = dict(zip(names, moved, strict=True))
             for i in viewed:
                 found[i.name] = i.view(moved[i.place])
+            for name, dtype in as_bits:
+                found[name] = found[name].view(dtype)
             return found
 
-        return views if viewed else lambda moved: dict(zip(names, moved, strict=True))
+        return views if viewed or as_bits else lambda moved: dict(zip(names, moved, strict=True))

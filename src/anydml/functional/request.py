@@ -22,7 +22,7 @@ from anydml.schema.field import Field
 from anydml.schema.kinds import DATA_TYPE, Scalar
 from anydml.schema.operator import example_desc
 from anydml.spelling import snake_case
-from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type, four_bit, integers
+from anydml.tensor import DATA_TYPES, DataType, TensorDesc, as_data_type, integers, of_ml_dtypes
 
 
 class Request(Inputs):
@@ -267,7 +267,7 @@ class Request(Inputs):
     def _described(self, sizes: tuple[int, ...], data_type: DataType, out: Any, as_given: bool) -> TensorDesc:
         if out is None or not isinstance(out[-1], np.dtype):
             return TensorDesc(data_type, sizes)
-        own = DATA_TYPES.get(out[2]) or four_bit(out[2])
+        own = DATA_TYPES.get(out[2]) or of_ml_dtypes(out[2])
         if as_given and own is not None:
             data_type = own
         if out[1] is None or out[0] != self.shape(sizes) or own != data_type:

@@ -13,6 +13,7 @@ from anydml import operators
 from anydml.devices.binding import WRAP, as_array, refused_by_name
 from anydml.devices.memory import memory_bytes
 from anydml.errors import BindingError, Fault
+from anydml.int4_tensors import array_dtype
 from anydml.schema.operator import Desc
 from anydml.tensor import TensorDesc, packed_strides
 
@@ -65,7 +66,7 @@ def packed(layout: Signature) -> Signature:
 
 def output_desc(packed: TensorDesc, out: Signature | None) -> TensorDesc:
     """The desc of the output, with the layout of `out` if it has the result's shape and type, else packed."""
-    if out is None or out[1] is None or out[0] != packed.sizes or out[2] != packed.data_type.dtype:
+    if out is None or out[1] is None or out[0] != packed.sizes or out[2] != array_dtype(packed.data_type):
         return packed
     return TensorDesc.of_layout(*out)
 

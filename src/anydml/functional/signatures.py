@@ -20,7 +20,7 @@ from anydml.int4_tensors import array_dtype, unpacked
 from anydml.schema.field import Field
 from anydml.schema.kinds import Enumerated, Pair
 from anydml.schema.operator import Desc, Example
-from anydml.tensor import TensorDesc, four_bit
+from anydml.tensor import TensorDesc, of_ml_dtypes
 
 _JOINED = "\x00"  # a space at which no line is broken
 _SHAPE = re.compile(r"\([-\d, ]{,40}\)")
@@ -240,7 +240,7 @@ def _spelled(value: Any, f: Field) -> str:
 
 def _array(array: NDArray[Any]) -> str:
     dtype = array.dtype
-    module = "np" if four_bit(dtype) is None else "ml_dtypes"
+    module = "np" if of_ml_dtypes(dtype) is None else "ml_dtypes"
     if array.size > 1 and array.size > 4 and (array == array.reshape(-1)[0]).all():
         return f"np.full({array.shape}, {_number(array.reshape(-1)[0])}, {module}.{dtype})"
     first = array.reshape(-1)[0] if array.size else 0

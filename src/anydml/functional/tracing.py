@@ -11,6 +11,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from anydml.devices.device import named
 from anydml.devices.graph_call import bytes_of
 from anydml.errors import PACKAGE, BindingError, DescError, Error, Fault
+from anydml.feature_level import FeatureLevel
 from anydml.functional.call import call, explained
 from anydml.functional.inference import outputs_type
 from anydml.functional.keys import Asked, keyed, of_graph, taken_all
@@ -163,6 +165,18 @@ def _each(values: tuple[int | Sequence[int], ...]) -> tuple[int, ...]:
     return integers(given, "the argument")
 
 
+def _planned(asked: Asked, kinds: tuple[Any, ...]) -> Plan:
+    """The plan of a call at the newest feature level, or at EXTENDED: the device that compiles the graph decides."""
+    rest = keyed(asked.attributes), None, keyed(asked.output_sizes), keyed(asked.output_data_type)
+    operator = operator_of(asked.operator)
+    try:
+        return plan_call(operator, FeatureLevel.FL_6_4, kinds, *rest)
+    except (BindingError, DescError):
+        with suppress(BindingError, DescError):
+            return plan_call(operator, FeatureLevel.EXTENDED, kinds, *rest)
+        raise
+
+
 class Building:
     """A graph that is being built: its nodes and edges so far."""
 
@@ -188,15 +202,7 @@ class Building:
                         self._take(t)
             try:
                 flat, kinds = taken_all(asked.tensors)
-                plan = plan_call(
-                    operator_of(asked.operator),
-                    asked.device.feature_level,
-                    tuple(kinds),
-                    keyed(asked.attributes),
-                    None,
-                    keyed(asked.output_sizes),
-                    keyed(asked.output_data_type),
-                )
+                plan = _planned(asked, tuple(kinds))
                 constants = {i.name: i.view(i.moved(x)) for i in plan.inputs if not of_graph(x := flat[i.place])}
             except (BindingError, DescError) as error:
                 raise explained(error, asked) from None

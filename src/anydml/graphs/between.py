@@ -21,7 +21,6 @@ from anydml.schema.types import EIGHT_BIT
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, TensorDesc, packed_strides
 
-FLOATS = (DataType.FLOAT16, DataType.FLOAT32, DataType.FLOAT64)
 _ReadAs = Callable[[Expr, Use, tuple[Expr, ...]], Expr]
 
 
@@ -113,7 +112,7 @@ class _Graph:
 
     def computed(self, use: Use) -> bool:
         """Whether a tensor holds floats and is not a constant."""
-        return use.tensor.data_type in FLOATS and self.checked.constant(use.buffer) is None
+        return use.tensor.data_type.is_float and self.checked.constant(use.buffer) is None
 
     def dequantised(self, use: Use) -> _Link | None:
         """The operator that writes a tensor, if it is a map of bytes and constants alone, such as a dequantisation."""

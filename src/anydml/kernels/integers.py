@@ -112,7 +112,7 @@ def _made_of(e: Expr, known: dict[Expr, Interval | None]) -> Interval | None:
     inner = [_interval(a, known) for a in e.args]
     if e.op == "read":
         tensor, mode = e.data
-        plain = mode == "inside" and tensor.definition is None and not tensor.data_type.name.startswith("FLOAT")
+        plain = mode == "inside" and tensor.definition is None and not tensor.data_type.is_float
         return limits(tensor.data_type) if plain and None not in inner else None
     if e.op not in ("add", "sub", "mul", "neg", "position"):
         return None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from anydml.devices.device import Device
+from anydml.int4_tensors import array_dtype
 from anydml.onnx.segments import Segment
 from anydml.onnx.values import Array
 
@@ -21,8 +22,8 @@ class Call:
     def __init__(self, segment: Segment, arrays: Mapping[str, Array], device: Device) -> None:
         graph = segment.graph
         assert graph is not None
-        inputs = {name: np.empty(t.sizes, t.data_type.dtype) for name, t in graph.inputs.items()}
-        outputs = {name: np.empty(t.sizes, t.data_type.dtype) for name, t in graph.outputs.items()}
+        inputs = {name: np.empty(t.sizes, array_dtype(t.data_type)) for name, t in graph.inputs.items()}
+        outputs = {name: np.empty(t.sizes, array_dtype(t.data_type)) for name, t in graph.outputs.items()}
         self.given = [(name, x.reshape(arrays[name].shape)) for name, x in inputs.items()]
         self.made = [(name, outputs[name].reshape(sizes)) for name, sizes in segment.shapes.items()]
         self.execute = graph.compile(device).bind(**inputs, **outputs).execute

@@ -21,6 +21,7 @@ from anydml.onnx.compare_estimate import ALLOWED, spread
 from anydml.onnx.compare_results import Deviation
 from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
+from anydml.onnx.types import is_float
 from anydml.onnx.values import Array
 from anydml.schema.statement import stated
 
@@ -64,7 +65,7 @@ def _unit(x: Array) -> float:
 
 
 def _floats(x: Array) -> bool:
-    return x.dtype.kind == "f"
+    return is_float(x.dtype)
 
 
 def _steps(expected: Array, actual: Array) -> tuple[Array, Array]:

@@ -170,7 +170,7 @@ def drawn(model: Model, seed: int, sizes: Mapping[str, Any]) -> dict[str, Array]
     Integers that a Gather of a constant reads as indices are drawn from all that it has. sizes: numbers by name, or all sizes
     of an input by its name; a size that is not given is 1. BindingError if an input has another number of sizes.
     """
-    from anydml.onnx.types import BOOL, DTYPES
+    from anydml.onnx.types import BOOL, DTYPES, is_float
 
     random = np.random.default_rng(seed)
     indices = _indices(model.proto)
@@ -185,7 +185,7 @@ def drawn(model: Model, seed: int, sizes: Mapping[str, Any]) -> dict[str, Array]
         dtype = np.dtype(DTYPES[signature.element_type])
         if signature.element_type == BOOL:
             found[name] = random.integers(0, 2, shape).astype(np.bool_)
-        elif dtype.kind == "f":
+        elif is_float(dtype):
             found[name] = random.standard_normal(shape).astype(dtype)
         elif dtype.itemsize == 1:
             limits = np.iinfo(dtype)

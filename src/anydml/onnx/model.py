@@ -14,6 +14,7 @@ from onnx import ModelProto, TensorProto
 from anydml.chunking.samples import batch_axes
 from anydml.devices.device import Device, device_of, usual
 from anydml.errors import BindingError, Fault, UnsupportedError
+from anydml.feature_level import FeatureLevel
 from anydml.functional.batches import Output, alone, axis_of, mapped
 from anydml.functional.graph import Graph
 from anydml.graphs.check import check_graph
@@ -104,7 +105,7 @@ class Model:
         """The outputs by name, for inputs by name, with ONNX's types; with keep="all", every tensor that a node computes.
 
         The graphs for the last 16 combinations of input sizes are kept. device: computes everything, including nodes that
-        depend only on constants; by default the cpu.
+        depend only on constants; by default the cpu, and by name at feature level EXTENDED.
         BindingError for inputs that do not fit, ModelError for nodes that are refused.
         """
         given = {**by_name(inputs), **named} if inputs is not None else named
@@ -112,7 +113,7 @@ class Model:
             return made
         if keep not in ("outputs", "all"):
             raise ValueError(f'keep is {keep!r}, and may be "outputs" or "all"')
-        on = device_of(device)
+        on = device_of(device, FeatureLevel.EXTENDED)
         with usual(on):
             env = self._given(given)
             found, types, segment = self._run(env, on, keep == "all")

@@ -30,9 +30,15 @@ DTYPES: dict[int, np.dtype[Any]] = {
     TensorProto.BOOL: np.dtype(np.uint8),  # booleans are 0 and 1
     TensorProto.INT4: np.dtype(ml_dtypes.int4),
     TensorProto.UINT4: np.dtype(ml_dtypes.uint4),
+    TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
 }
 FOUR_BIT = frozenset({TensorProto.INT4, TensorProto.UINT4})
 _BY_DTYPE = {dtype: kind for kind, dtype in DTYPES.items() if kind != BOOL} | {np.dtype(np.bool_): BOOL}
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype has floating-point numbers; ml_dtypes' bfloat16 is of no kind of NumPy's."""
+    return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
 
 
 def type_name(element_type: int) -> str:
@@ -44,14 +50,14 @@ def type_name(element_type: int) -> str:
 
 
 def dtype_of(element_type: int) -> np.dtype[Any]:
-    """The dtype of an element type; Refused if DirectML has no such type."""
+    """The dtype of an element type; Refused if there is no such type here."""
     if (dtype := DTYPES.get(element_type)) is None:
         raise Refused(f"it has tensors of {type_name(element_type)}")
     return dtype
 
 
 def type_of(array: NDArray[Any]) -> int:
-    """The element type of an array; Refused if DirectML has no such type."""
+    """The element type of an array; Refused if there is no such type here."""
     if (found := _BY_DTYPE.get(array.dtype)) is None:
         raise Refused(f"it has tensors of {array.dtype}")
     return found

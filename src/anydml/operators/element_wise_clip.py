@@ -18,7 +18,7 @@ INTEGERS = TensorDesc(DataType.INT32, (4,))
 
 def bounds(data_type: DataType) -> tuple[float, float]:
     """The bounds that change no element of a type."""
-    return (-math.inf, math.inf) if data_type in FLOATS else limits(data_type)
+    return (-math.inf, math.inf) if data_type.is_float else limits(data_type)
 
 
 @operator("DML_OPERATOR_ELEMENT_WISE_CLIP1", 153, since=FeatureLevel.FL_5_0, in_place=("InputTensor",))
@@ -122,7 +122,7 @@ class ElementWiseClip(Desc):
         assert d.output_tensor is not None
         data_type = d.output_tensor.data_type
         low, high = (stored_in(bound, data_type) for bound in (d.min, d.max))
-        if data_type not in FLOATS and (d.min != d.min or d.max != d.max):
+        if not data_type.is_float and (d.min != d.min or d.max != d.max):
             low = high = 0
         return ElementWiseClip1(
             input_tensor=d.input_tensor,

@@ -34,9 +34,7 @@ class ElementWiseDivide(Desc):
 
     outputs = like("a_tensor")
 
-    statement = elementwise(
-        lambda d, a, b: a / b if d.a_tensor.data_type in FLOATS else select(equal(b, 0), 0, truncate(a / b))
-    )
+    statement = elementwise(lambda d, a, b: a / b if d.a_tensor.data_type.is_float else select(equal(b, 0), 0, truncate(a / b)))
 
     examples = (
         Example(

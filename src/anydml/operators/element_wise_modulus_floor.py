@@ -34,7 +34,7 @@ class ElementWiseModulusFloor(Desc):
     outputs = like("a_tensor")
 
     statement = elementwise(
-        lambda d, a, b: floor_mod(a, b) if d.a_tensor.data_type in FLOATS else select(equal(b, 0), 0, floor_mod(a, b))
+        lambda d, a, b: floor_mod(a, b) if d.a_tensor.data_type.is_float else select(equal(b, 0), 0, floor_mod(a, b))
     )
 
     examples = (

@@ -33,9 +33,7 @@ class ElementWiseModulusTruncate(Desc):
 
     outputs = like("a_tensor")
 
-    statement = elementwise(
-        lambda d, a, b: fmod(a, b) if d.a_tensor.data_type in FLOATS else select(equal(b, 0), 0, fmod(a, b))
-    )
+    statement = elementwise(lambda d, a, b: fmod(a, b) if d.a_tensor.data_type.is_float else select(equal(b, 0), 0, fmod(a, b)))
 
     examples = (
         Example(

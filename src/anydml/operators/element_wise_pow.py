@@ -45,7 +45,7 @@ class ElementWisePow(Desc):
 
     def statement(d, x: Tensor, y: Tensor) -> Nest:
         i = each(x.sizes)
-        if d.scale_bias is None and x.data_type not in FLOATS and y.data_type not in FLOATS:
+        if d.scale_bias is None and not x.data_type.is_float and not y.data_type.is_float:
             return nest(i, integer_power(x[i], y[i], x.data_type.element_bits))
         return nest(i, pow(scaled(d, x[i]), y[i]))
 

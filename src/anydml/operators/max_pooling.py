@@ -108,7 +108,7 @@ class MaxPooling2(Desc):
         k: Indices = each(d.window_size, "uvw")
         place = first_largest(k, x.skipped([n, c, *positions(d, o, k)]))
         at = positions(d, o, unraveled(place, d.window_size))
-        lowest = -math.inf if x.data_type in FLOATS else limits(x.data_type)[0]
+        lowest = -math.inf if x.data_type.is_float else limits(x.data_type)[0]
         largest = move(i, x.or_else([n, c, *at], lowest))
         if d.output_indices_tensor is None:
             return largest, None

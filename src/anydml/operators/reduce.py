@@ -22,10 +22,11 @@ def taken(functions: str, data_types: tuple[DataType, ...], before: str = "") ->
     level = FeatureLevel.parse(before) if before else None
     below = f" below feature level {before}" if before else ""
     types, names = listed([t.name for t in data_types]), listed(functions.split())
+    taken_here = extended(data_types)  # where the level has them at all
     return Constraint(
         f"{'_'.join(functions.lower().split())}_data_type{before and '_before_' + before}",
         f"`InputTensor.DataType` must be {types} where `Function` is {names}{below}.",
-        lambda d: d.function not in among or d.input_tensor.data_type in data_types,
+        lambda d: d.function not in among or d.input_tensor.data_type in taken_here,
         expected=lambda d: {"InputTensor.DataType": list(data_types)},
         before=level,
     )

@@ -173,7 +173,7 @@ def held(x: Operand, data_type: DataType) -> Expr:
 
     Floats round; in integer types, integers in kind wrap and other reals are truncated (see `statement.Nest`).
     """
-    if data_type.name.startswith("FLOAT"):
+    if data_type.is_float:
         return rounded(x, data_type)
     return make("held", (number(x),), data_type)
 

@@ -13,12 +13,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, nearest, significand
+from anydml.exact.formats import FLOAT32, FORMATS, Format, nearest, significand
 from anydml.schema.symbol import Symbol
 from anydml.tensor import DataType, integer, limits, member
 
 UINT_RANGE, INT_RANGE = range(2**32), range(-(2**31), 2**31)
-_FORMATS = {DataType.FLOAT32: FLOAT32, DataType.FLOAT16: FLOAT16, DataType.FLOAT64: FLOAT64}
 
 
 class ScaleBias(NamedTuple):
@@ -51,7 +50,7 @@ def rounded_to(value: Any, form: Format) -> float:
 
 def stored_in(value: float, data_type: DataType) -> Any:
     """A float as a tensor stores it: rounded half to even; in an integer type truncated and saturated, with NaN as 0."""
-    if (form := _FORMATS.get(data_type)) is not None:
+    if (form := FORMATS.get(data_type)) is not None:
         return rounded_to(value, form)
     low, high = limits(data_type)
     if math.isfinite(value):
@@ -245,7 +244,7 @@ class Scalar(Kind):
         if isinstance(value, Symbol):
             return value
         number = real(value, name)
-        form = None if data_type is None else _FORMATS.get(data_type)
+        form = None if data_type is None else FORMATS.get(data_type)
         if form is not None:
             return rounded_to(number, form)
         if isinstance(number, float):
@@ -256,7 +255,7 @@ class Scalar(Kind):
 
     def fits_type(self, value: Any, data_type: DataType) -> bool:
         """Whether the union's member of a data type can carry the value."""
-        if data_type in _FORMATS:
+        if data_type in FORMATS:
             return True
         if data_type == DataType.UNKNOWN:
             return False

@@ -48,7 +48,13 @@ def tabulate(rows: Iterable[Support]) -> Table:
     for level in FeatureLevel:
         if at := {n: Supported(r.dimension_counts, r.data_types) for r in ordered if r.level <= level for n in r.tensors}:
             table[level] = at
+    table[FeatureLevel.EXTENDED] = {n: s._replace(data_types=extended(s.data_types)) for n, s in table[max(table)].items()}
     return table
+
+
+def extended(data_types: tuple[DataType, ...]) -> tuple[DataType, ...]:
+    """The data types that `FeatureLevel.EXTENDED` takes where the newest level of DirectML takes these."""
+    return (*data_types, DataType.BFLOAT16) if DataType.FLOAT16 in data_types else data_types
 
 
 def unsupported(

@@ -85,7 +85,7 @@ def _is_integral(node: Expr) -> bool:
         return bool(node.data.integral)
     if node.op == "read":
         otherwise = node.args[-1:] if node.data[1] == "otherwise" else ()
-        return not node.data[0].data_type.name.startswith("FLOAT") and all(a.integral for a in otherwise)
+        return not node.data[0].data_type.is_float and all(a.integral for a in otherwise)
     if node.op == "select":
         return bool(node.args[1].integral and node.args[2].integral)
     if node.op in _KEEPS_INTEGERS:

@@ -16,11 +16,11 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.attention import attention
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.lists import COUNTERS, any_undecided
 from anydml.kernels.undecided.places import Bitmap, NumberedElements, Places, of_bitmaps
-from anydml.tensor import DataType
 
 MOST = 1 << 20  # keys, and elements of a head; with more, bounds would be too wide to decide anything
 SHORT = 1 << 16  # products; below that, one thread computes while the others wait
@@ -37,7 +37,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         return Refused(target)
     tensors = problem.tensors
     data_type = same_type(found, tensors)
-    if data_type not in (DataType.FLOAT32, DataType.FLOAT16):
+    if data_type not in SINGLES:
         return Refused("the elements are no floats of 32 or 16 bits, all of one type")
     if max(found.row.size, found.head.size) > MOST:
         return Refused(f"sums have more than {MOST} terms")

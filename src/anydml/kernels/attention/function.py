@@ -8,9 +8,8 @@ from anydml.kernels.attention.key import ENTRY, STRIDES, AttentionKey, KeptKey
 from anydml.kernels.code.emit import fold, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.kernels.undecided.lists import UndecidedList
-from anydml.tensor import DataType
 
 DOUBLE, WORD = Kind("double"), Kind("i64")
 
@@ -121,8 +120,7 @@ class Function(Body):
         return Kind(f"i{self.key.data_type.element_bits}", lanes)
 
     def widened(self, bits: Value) -> Value:
-        half = self.key.data_type == DataType.FLOAT16
-        single = halves.widened(bits) if half else bits.cast(bits.kind.of("float"))
+        single = singles.widened(bits, self.key.data_type)
         return single.converted("fpext", bits.kind.of("double"))
 
     @property

@@ -9,11 +9,11 @@ from itertools import permutations
 
 from anydml.kernels.match import maps
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.schema.node import Constant
-from anydml.tensor import DataType, limits
+from anydml.tensor import limits
 
 FEW_BITS = 16
-SINGLE = (DataType.FLOAT32, DataType.FLOAT16)
 _HALF = Node("constant", (), Constant(Fraction(1, 2), False))
 
 
@@ -149,15 +149,15 @@ def _integer(node: Node) -> int | None:
 
 def _few_bits(node: Node) -> tuple[int, int] | None:
     """The least and the greatest value of a node that is an integer of few bits, else None."""
-    if node.op == "stream" and node.data[1].dtype.kind in "iu" and node.data[1].element_bits <= FEW_BITS:
+    if node.op == "stream" and node.data[1].is_integer and node.data[1].element_bits <= FEW_BITS:
         return limits(node.data[1])
     value = _integer(node)
     return None if value is None else (value, value)
 
 
 def _is_single(node: Node) -> bool:
-    """Whether a node's numbers fit float32: it rounds to this type or FLOAT16, or reads elements of it."""
-    return (node.op == "round" and node.data in SINGLE) or (node.op == "stream" and node.data[1] in SINGLE)
+    """Whether a node's numbers fit float32: it rounds to a type of `singles`, or reads elements of one."""
+    return (node.op == "round" and node.data in SINGLES) or (node.op == "stream" and node.data[1] in SINGLES)
 
 
 def used(nodes: list[Node]) -> Formula:

@@ -21,6 +21,7 @@ from anydml.kernels.numbers.floats.comparisons import against, compared
 from anydml.kernels.numbers.floats.numbers import Number, U
 from anydml.kernels.numbers.known import known_integer, known_of, whole_power
 from anydml.kernels.numbers.lanes import Truth
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.schema.node import Constant
 from anydml.tensor import DataType, limits
@@ -48,11 +49,11 @@ class FormulaWalk:
         formula, data_type = self.formula, self.data_type
         self.items: dict[int, Item] = {}
         self.converted: dict[int, Number] = {}
-        wraps = data_type.dtype.kind in "iu" and integral_at(formula, len(formula) - 1)  # else the result saturates
+        wraps = data_type.is_integer and integral_at(formula, len(formula) - 1)  # else the result saturates
         self.modular = modular(formula) if wraps else frozenset()
         # nothing but max and min of integers and constants, truncated toward zero when they are stored
-        self.cut = data_type.dtype.kind in "iu" and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
-        self.cut_at_32_bits = data_type.dtype.kind in "iu" and data_type.element_bits <= 32
+        self.cut = data_type.is_integer and {n.op for n in formula} <= {"stream", "constant", "max", "min", "same"}
+        self.cut_at_32_bits = data_type.is_integer and data_type.element_bits <= 32
         self.like = self.body.undefined(Kind("i8", self.lanes))  # constants have as many lanes
 
     def run(self) -> Item:
@@ -192,7 +193,7 @@ class FormulaWalk:
             assert isinstance(data, DataType)
             return rounding.as_rounded(x[0], data)
         if op in ("floor", "ceil", "truncate", "half_to_even", "half_away"):
-            narrowed = place == len(self.formula) - 1 and self.data_type in (DataType.FLOAT32, DataType.FLOAT16)
+            narrowed = place == len(self.formula) - 1 and self.data_type in SINGLES
             return rounding.to_whole(op, x[0], narrowed=narrowed)
         if op == "limits":
             return self._limits(x[0], x[1], cast("tuple[tuple[str, str], ...]", data))

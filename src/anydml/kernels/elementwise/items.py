@@ -12,7 +12,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.sloped import SlopedLine
 from anydml.kernels.elementwise.standardised import LineMoments
-from anydml.kernels.numbers import halves, wholes
+from anydml.kernels.numbers import singles, wholes
 from anydml.kernels.numbers.floats import numbers, rounding
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.known import known_of
@@ -60,10 +60,8 @@ def as_number(item: Item, like: Value) -> Number:
 
 def _read(item: LoadedElement) -> Number:
     bits, kind = item.bits, item.bits.kind
-    if item.data_type == DataType.FLOAT32:
-        return numbers.of_single(bits.cast(kind.of("float")))
-    if item.data_type == DataType.FLOAT16:
-        return numbers.of_single(halves.widened(bits), numbers.HALF)
+    if item.data_type in singles.SINGLES:
+        return numbers.of_single(singles.widened(bits, item.data_type), known_of(item.data_type))
     if item.data_type == DataType.FLOAT64:
         x = bits.cast(kind.of("double"))
         return Number(bits.body, lambda: x, known_of(DataType.FLOAT64), exact=True)
@@ -75,14 +73,14 @@ def _read(item: LoadedElement) -> Number:
 
 def integer(item: LoadedElement) -> WholeNumber:
     """An element of integers as an integer."""
-    if item.data_type.dtype.kind == "f":
+    if item.data_type.is_float:
         raise Uncompilable("an element of floats is taken as an integer")
     return WholeNumber(item.bits, known_of(item.data_type))
 
 
 def as_whole(item: Item, like: Value) -> WholeNumber | None:
     """An item as an integer, like `as_number`; None if it is not integral."""
-    if isinstance(item, LoadedElement) and item.data_type.dtype.kind in "iu":
+    if isinstance(item, LoadedElement) and item.data_type.is_integer:
         return integer(item)
     if isinstance(item, Constant) and item.integral:
         return wholes.constant(int(value_of(item)), like)
@@ -94,7 +92,7 @@ def as_bits(item: Item, data_type: DataType, like: Value) -> Item:
     if not isinstance(item, Constant):
         return item
     value = value_of(item)
-    whole = data_type.dtype.kind in "iu"
+    whole = data_type.is_integer
     low, high = limits(data_type) if whole else (-math.inf, math.inf)
     if not low <= value <= high:
         raise Uncompilable("a constant that its type does not hold")
@@ -110,11 +108,11 @@ def as_bits(item: Item, data_type: DataType, like: Value) -> Item:
 
 def stored_item(body: Body, item: Item, data_type: DataType, lanes: int, *, integral: bool) -> tuple[Value, Value | None]:
     """The bits of an item in a tensor, and the lanes that have to be decided elsewhere; integral: see `rounding.stored`."""
-    if isinstance(item, LoadedElement) and item.data_type.dtype.kind in "iu":
+    if isinstance(item, LoadedElement) and item.data_type.is_integer:
         item = integer(item)
-    if isinstance(item, Constant) and item.integral and integral and data_type.dtype.kind in "iu":
+    if isinstance(item, Constant) and item.integral and integral and data_type.is_integer:
         item = wholes.constant(int(value_of(item)) % (1 << data_type.element_bits), body.undefined(Kind("i8", lanes)))
-    if isinstance(item, WholeNumber) and data_type.dtype.kind in "iu":
+    if isinstance(item, WholeNumber) and data_type.is_integer:
         low, high = limits(data_type)
         if integral or (low <= item.low and item.high <= high):
             return rounding.stored(item, data_type, integral=True)

@@ -9,15 +9,14 @@ from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage, left_by_second_stage
 from anydml.kernels.elementwise import precise, settled
-from anydml.kernels.elementwise.combined import SINGLE
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, LoadedElement, stored_item
 from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.line_walk import LineWalk
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats.rounding import between_ends
-from anydml.kernels.numbers.halves import narrowed
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.undecided.lists import UndecidedList
-from anydml.tensor import DataType
 
 REMAINDERS = ("fmod", "floor_mod")  # functions with finer stages of their own
 SCALED = {"stream", "constant", "same", "mul", "add", "sub", "max", "min", "absolute", "neg"}
@@ -71,10 +70,10 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
         return bits, "0" if undecided is None else lanes_as_bits(left_by_first_stage(undecided))
 
     x = walk.at_base()
-    if x is not None and x.known is not None and data_type in SINGLE and body.target.probe is None:
+    if x is not None and x.known is not None and data_type in SINGLES and body.target.probe is None:
         single, certain = x.known(data_type)
         single = walk.clamped(single)
-        made = single.bits() if data_type == DataType.FLOAT32 else narrowed(single)
+        made = singles.narrowed(single, data_type)
     elif x is not None and not walk.clamps and (found := between_ends(x.number, data_type)) is not None:
         made, differ = found
         certain = body.op(f"icmp eq i64 {lanes_as_bits(differ)}, 0")
@@ -100,7 +99,7 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
 
 def _long_integers(key: MapKey) -> bool:
     """Whether 64-bit integers are scaled by real numbers: float64 would leave most of the results undecided."""
-    long = [t.element_bits == 64 and t.dtype.kind in "iu" for t in key.types]
+    long = [t.element_bits == 64 and t.is_integer for t in key.types]
     if key.integral or key.moves or not (any(long[:-1]) and long[-1]):
         return False
     if any(n.op == "constant" and not isinstance(n.data.value, Fraction) for n in key.formula):

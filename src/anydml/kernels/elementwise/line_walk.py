@@ -62,7 +62,7 @@ class LineWalk(FormulaWalk):
 
     def _settled(self, item: Item) -> Item:
         """An item that may be used in any block that follows."""
-        if isinstance(item, LoadedElement) and item.data_type.dtype.kind == "f":
+        if isinstance(item, LoadedElement) and item.data_type.is_float:
             item = as_number(item, self.like)
         return settled(item) if isinstance(item, Number) else item
 

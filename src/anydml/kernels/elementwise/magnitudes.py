@@ -13,7 +13,7 @@ from typing import NamedTuple
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.match.maps import Formula
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.lanes import Truth, either
@@ -27,7 +27,8 @@ SMALLEST = 2.0**-1000
 APART = 2.0**-10  # logarithms that differ by more make a difference of certain sign: it is at least 2^-10.6 of the larger
 NEARNESS = -1024.0  # a number within 2^NEARNESS of 1 counts as 1, and its difference from 1 as 0
 # logarithms below which a number is stored as 0, and above which it is infinite, with room to spare
-ENDS: Mapping[DataType, tuple[float, float]] = {DataType.FLOAT32: (-152.0, 130.0), DataType.FLOAT16: (-27.0, 18.0)}
+ENDS: Mapping[DataType, tuple[float, float]] = {DataType.FLOAT32: (-152.0, 130.0), DataType.FLOAT16: (-27.0, 18.0),
+                                                  DataType.BFLOAT16: (-136.0, 130.0)}  # fmt: skip
 
 
 class Size(NamedTuple):
@@ -66,10 +67,7 @@ def stored(body: Body, walk: FormulaWalk, formula: Formula, data_type: DataType)
     nan = found.sign.compared("uno", found.sign)
     value = body.chosen(beyond, math.inf, found.low.lift(0.0)).signed_as(found.sign)
     value = body.chosen(nan, math.nan, value)
-    if data_type == DataType.FLOAT16:
-        bits = halves.narrowed(halves.odd_single(value))
-    else:
-        bits = value.converted("fptrunc", value.kind.of("float")).bits()
+    bits = singles.narrowed(value, data_type)
     undecided = ~(zero | beyond | nan)
     return bits, undecided if found.guard is None else undecided | found.guard
 

@@ -15,7 +15,7 @@ from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.precise_patterns import between, is_softsign, weighted
 from anydml.kernels.match.maps import Formula
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.doubled.arithmetic import (
     FAR,
     NEAR,
@@ -94,7 +94,7 @@ def finished(x: Precise | Truth, data_type: DataType, *, integral: bool, extreme
     if data_type == DataType.FLOAT64:
         raise Uncompilable(f"{data_type} is not stored in twice float64's precision")
     assert isinstance(x, Precise)
-    return _rounded(x, data_type, extremes) if data_type.dtype.kind == "f" else _cut(x, data_type, integral)
+    return _rounded(x, data_type, extremes) if data_type.is_float else _cut(x, data_type, integral)
 
 
 def _cut(x: Precise, data_type: DataType, integral: bool) -> tuple[Value, Value | None]:
@@ -137,9 +137,7 @@ def _rounded(x: Precise, data_type: DataType, extremes: bool) -> tuple[Value, Va
     body, size = head.body, head.magnitude()
 
     def narrowed(end: Value) -> Value:
-        if data_type == DataType.FLOAT16:
-            return halves.narrowed(halves.odd_single(end))
-        return end.converted("fptrunc", end.kind.of("float")).bits()
+        return singles.narrowed(end, data_type)
 
     inside = size.compared("ogt", 1 / FAR) & size.compared("olt", FAR)
     if body.target.probe is not None:
@@ -202,7 +200,7 @@ def item(
         return Truth(numbers[0].pair.head.compared("uno", 0.0), numbers[0].guard)
     if op in _ARITHMETIC:
         return _ARITHMETIC[op](*numbers)
-    if op == "round" and data in (DataType.FLOAT32, DataType.FLOAT16):
+    if op == "round" and data in singles.SINGLES:
         bits, undecided = _rounded(numbers[0], cast("DataType", data), extremes)
         read = _read(bits, cast("DataType", data), extremes)
         return read._replace(guard=either(read.guard, undecided))
@@ -231,14 +229,14 @@ def _limits(x: Precise, made: Precise, values: tuple[tuple[str, str], ...]) -> P
 
 def _read(bits: Value, data_type: DataType, extremes: bool) -> Precise:
     kind = bits.kind
-    if data_type in (DataType.FLOAT32, DataType.FLOAT16):
-        single = bits.cast(kind.of("float")) if data_type == DataType.FLOAT32 else halves.widened(bits)
+    if data_type in singles.SINGLES:
+        single = singles.widened(bits, data_type)
         head = single.converted("fpext", kind.of("double"))
-    elif data_type.element_bits <= 32 and data_type.dtype.kind in "iu":
+    elif data_type.element_bits <= 32 and data_type.is_integer:
         signed = data_type.dtype.kind == "i"
         wide = bits.converted("sext" if signed else "zext", kind.of("i64"))
         head = wide.converted("sitofp", kind.of("double"))
-    elif data_type.element_bits == 64 and data_type.dtype.kind in "iu":
+    elif data_type.element_bits == 64 and data_type.is_integer:
         high = bits.shifted_right(32, signed=data_type.dtype.kind == "i").converted("sitofp", kind.of("double"))
         low = (bits & 0xFFFFFFFF).converted("sitofp", kind.of("double"))
         pair = Pair(*two_sum(high * 2.0**32, low))

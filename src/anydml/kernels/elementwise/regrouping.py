@@ -11,8 +11,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from anydml.kernels.elementwise.combined import SINGLE, used
+from anydml.kernels.elementwise.combined import used
 from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.schema.node import Constant
 
 LINE, ELEMENT = "line", "standardised"
@@ -207,7 +208,7 @@ def _factors(formula: Formula, inside: Sequence[bool], p: int) -> _Product:
 
 
 def _is_single(node: Node) -> bool:
-    return node.op == "stream" and node.data[1] in SINGLE
+    return node.op == "stream" and node.data[1] in SINGLES
 
 
 def _is_read(node: Node) -> bool:

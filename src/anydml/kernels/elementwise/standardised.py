@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from anydml.exact.formats import FORMATS
 from anydml.kernels.code.values import Kind, Value, part
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, decided_size, once
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
@@ -33,7 +34,7 @@ ROUNDED = 7 * U
 KNOWN = 2.0**-38
 ROOM = int(KNOWN * 2**53)  # last places of float64
 INFINITE = 255 << 23  # the bits of a float32
-NORMAL_HALF = 2.0**-13  # all FLOAT16 beyond are normal
+NORMAL = {DataType.FLOAT16: 2.0**-13, DataType.BFLOAT16: 2.0**-125}  # all elements beyond are normal numbers
 LEAST, FINEST = 2.0**-125, 2.0**-100  # least constants and factors of limits in float32: none of them is subnormal
 
 
@@ -220,9 +221,11 @@ def all_known(y: Value, made: Value, limit: Value, data_type: DataType, *, certa
 
     limit: what |y| has to reach; certain: whether the limit is known not to be NaN.
     """
-    if data_type == DataType.FLOAT16:
-        limit = at_least(limit, NORMAL_HALF)
-    beside = beside_ties(y) if data_type == DataType.FLOAT32 else beside_half_ties(made)
+    if data_type == DataType.FLOAT32:
+        beside = beside_ties(y)
+    else:
+        limit = at_least(limit, NORMAL[data_type])
+        beside = beside_half_ties(made, data_type)
     return all_set(reaches(made, limit, certain=certain) & beside)
 
 
@@ -243,9 +246,13 @@ def beside_ties(y: Value) -> Value:
     return ((ends + ((1 << 28) + ROOM)) & ((1 << 29) - 2 * ROOM)).compared("ne", 0)
 
 
-def beside_half_ties(x: Value) -> Value:
-    """Whether float32 in the range of normal FLOAT16 are no ties of FLOAT16: all that rounds to one of them is on one side."""
-    return ((x.bits() & 0x1FFF) ^ 0x1000).compared("ne", 0)
+def beside_half_ties(x: Value, data_type: DataType) -> Value:
+    """Whether float32 are no ties of FLOAT16 or BFLOAT16: all that rounds to one of them is on one side.
+
+    They are in the range of the type's normal numbers.
+    """
+    tie = 1 << 23 - FORMATS[data_type].precision
+    return ((x.bits() & 2 * tie - 1) ^ tie).compared("ne", 0)
 
 
 def all_set(mask: Value) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 from flint import fmpq
 
 from anydml.exact import functions
+from anydml.exact.formats import FORMATS
 from anydml.exact.reals import Real
-from anydml.kernels.evaluate.elements import FORMATS, stores
+from anydml.kernels.evaluate.elements import stores
 from anydml.kernels.evaluate.ends import ends, read_ends
 from anydml.kernels.evaluate.namespace import Namespace
 from anydml.kernels.evaluate.places import is_plain

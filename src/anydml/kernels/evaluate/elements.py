@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from flint import fmpq
 from numpy.typing import NDArray
 
 from anydml.exact import reals
-from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, wrapped
+from anydml.exact.formats import FORMATS, wrapped
 from anydml.exact.reals import Real, decoded, encoded, whole
 from anydml.schema.node import Expr
 from anydml.schema.traversal import integral
 from anydml.tensor import DataType, limits
 
-FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
 KEPT = 1 << 16  # decoded elements, and values of a reduction, that are cached at most
 
 

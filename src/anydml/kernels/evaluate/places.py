@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from anydml.kernels.evaluate.elements import FORMATS, KEPT
+from anydml.exact.formats import FORMATS
+from anydml.kernels.evaluate.elements import KEPT
 from anydml.schema.node import Expr
 from anydml.schema.traversal import integral, walk
 from anydml.tensor import DataType

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 
-from anydml.exact.formats import FLOAT16, FLOAT32, FLOAT64, Format, nearest, wrapped
+from anydml.exact.formats import FORMATS, nearest, wrapped
 from anydml.schema.node import Expr
 from anydml.tensor import DataType
-
-_FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32, DataType.FLOAT64: FLOAT64}
 
 
 def stored_bits(e: Expr, data_type: DataType) -> int | None:
     """The bits of a constant in a data type; None if it is not a constant, or the integer type cannot hold it."""
     if e.op != "constant":
         return None
-    value, form = e.data.value, _FORMATS.get(data_type)
+    value, form = e.data.value, FORMATS.get(data_type)
     if form is None:
         return wrapped(int(value), data_type.element_bits, False) if e.data.integral else None
     if isinstance(value, Fraction):

@@ -231,7 +231,7 @@ def _indices(reads: Sequence[Expr], loops: Sequence[Variable]) -> tuple[Displace
     places = [_place(t.name, [_affine(a) for a in at], loops) for t, at in found]
     if len({(p.tensor, p.steps) for p in places}) > 1:
         _refuse("indices are read from several tensors, or at different places")
-    if found[0][0].data_type.name.startswith("FLOAT"):
+    if found[0][0].data_type.is_float:
         _refuse("indices are not integers")
     return places[0], [p.start for p in places]
 

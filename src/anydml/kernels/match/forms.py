@@ -60,6 +60,6 @@ def is_ring(e: Expr) -> bool:
     """Whether a node is made of sums and products of integers."""
     if e.op == "reduce":
         return bool(e.data[0] == "sum" and is_ring(e.args[0]))
-    if e.op == "read" and (e.data[1] == "otherwise" or e.data[0].data_type.dtype.kind == "f"):
+    if e.op == "read" and (e.data[1] == "otherwise" or e.data[0].data_type.is_float):
         return False
     return e.op in _RING and (e.op == "read" or all(is_ring(a) for a in e.args))

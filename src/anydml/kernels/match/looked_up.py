@@ -54,7 +54,7 @@ def _fits(e: Expr) -> bool:
 
 
 def _is_integer_read(e: Expr) -> bool:
-    return e.op == "read" and e.data[0].data_type.dtype.kind in "iu"
+    return e.op == "read" and e.data[0].data_type.is_integer
 
 
 def _asks_for_zero(e: Expr) -> bool:

@@ -149,7 +149,7 @@ class _Builder:
                 raise Unmatched(f"operations are nested more than {DEEPEST} deep")
             if any(node.op == "read" and node.data[0].definition is not None for node in walk(body)):
                 raise Unmatched("a tensor is read that is defined by a statement")
-            whole = data_type.dtype.kind in "iu" and not nest.moves
+            whole = data_type.is_integer and not nest.moves
             if whole and not integral(body):
                 raise Unmatched("an integer is computed from real numbers")
             ring, moves = whole and is_ring(body), nest.moves

@@ -73,7 +73,7 @@ def counted(nest: Nest) -> tuple[Expr, Expr] | None:
 def _is_constant(e: Expr) -> bool:
     """Whether an integer consists of sums and products of constants and of elements at constant indices."""
     if e.op == "read":
-        integers = e.data[0].data_type.dtype.kind in "iu" and e.data[0].definition is None
+        integers = e.data[0].data_type.is_integer and e.data[0].definition is None
         return integers and e.data[1] == "inside" and all(map(is_integer, e.args))
     return is_integer(e) or (e.op in ("add", "mul", "index") and all(map(_is_constant, e.args)))
 

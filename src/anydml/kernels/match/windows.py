@@ -134,7 +134,7 @@ def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
         or any(a is not b for a, b in zip(body.args[:-1], at, strict=True))
     ):
         raise Unmatched("the element that is moved is not the largest")
-    least = -math.inf if tensor.data_type.dtype.kind == "f" else limits(tensor.data_type)[0]
+    least = -math.inf if tensor.data_type.is_float else limits(tensor.data_type)[0]
     if lowest.op != "constant" or lowest.data.value != least:
         raise Unmatched("the result without elements is not the least number")
     if indices is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from anydml.exact.formats import FORMATS
 from anydml.kernels.code.emit import along, when
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
@@ -30,7 +31,7 @@ class NestElements(Frame):
         element = Kind(f"i{data_type.element_bits}", self.lanes)
         if isinstance(item, Bits):
             return in_lanes(item.value, self.lanes), item.guard
-        floating = data_type.dtype.kind == "f"
+        floating = data_type.is_float
         if isinstance(item, Index):
             if not floating:
                 return in_lanes(item.value.converted("trunc", item.value.kind.of(element.element)), self.lanes), item.guard
@@ -51,13 +52,12 @@ class NestElements(Frame):
         if data_type == DataType.FLOAT32:
             single, undecided = rounding.nearest_single(as_number(x))
             bits = single.bits()
-        elif data_type == DataType.FLOAT16:
-            bits, undecided = rounding.nearest_half(as_number(x))
+        elif data_type in rounding.SIXTEEN_BIT:
+            bits, undecided = rounding.nearest_half(as_number(x), data_type)
         else:
             raise Uncompilable("elements have type FLOAT64")
         nan = x.value.compared("uno", x.value)
-        quiet = 0x7FC00000 if data_type == DataType.FLOAT32 else 0x7E00
-        bits = self.body.chosen(nan, bits.lift(quiet), bits)
+        bits = self.body.chosen(nan, bits.lift(FORMATS[data_type].quiet_nan), bits)
         return in_lanes(bits, self.lanes), either(x.guard, undecided)
 
     def store(self, output: int, bits: Value, row: str) -> None:

@@ -40,7 +40,7 @@ class Lists(Frame):
         super().__init__(body, key, walk, lanes)
         self.found = found
         self.type = key.program.types[found.tensor]
-        self.floating = self.type.dtype.kind == "f"
+        self.floating = self.type.is_float
 
     # --- the lists of a row of the output ---
 

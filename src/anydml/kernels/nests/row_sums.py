@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
+from anydml.exact.formats import FORMATS
 from anydml.kernels.code.gather import gathered
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.nests.frame import Frame
@@ -27,7 +28,7 @@ from anydml.kernels.numbers.known import Known, known_integer, outward, places
 from anydml.kernels.numbers.lanes import Truth, chosen, either, in_lanes
 from anydml.kernels.numbers.measured import arithmetic, real
 from anydml.kernels.numbers.measured.real import DOUBLE, ONE, SLACK, Real, U
-from anydml.tensor import DataType
+from anydml.kernels.numbers.singles import SINGLES
 
 PADDING = 16  # elements after a sum of rows that are read but not used
 SPAN = 14  # exact sums are used if the exponents of a row's elements may differ by this much
@@ -63,7 +64,7 @@ class _Format:
         return ((1 << self.bits - 1) - 1) >> self.start << self.start
 
 
-_FORMATS = {DataType.FLOAT32: _Format(32, 23, -149), DataType.FLOAT16: _Format(16, 10, -24)}
+_FORMATS = {t: _Format(form.bits, form.precision - 1, form.lowest) for t, form in FORMATS.items() if t in SINGLES}
 
 
 class RowSums(Frame):
@@ -82,7 +83,7 @@ class RowSums(Frame):
         nodes = key.program.nodes
         self.identical = [nodes[nodes[part.offsets[0]].args[0]] == ("variable", (), key.lane) for part in found.columns]
         self.permuted = self.permuted and not all(self.identical)
-        if self.type.dtype.kind == "f" and self.format is None:
+        if self.type.is_float and self.format is None:
             raise Unseparated
 
     # --- weights ---

@@ -15,7 +15,7 @@ from anydml.kernels.match.nests import Program
 from anydml.kernels.nests import items
 from anydml.kernels.nests.items import Bits, Index, Item
 from anydml.kernels.nests.separable import shares
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.known import known_of, outward, whole_power
 from anydml.kernels.numbers.lanes import Truth, broadcast, chosen, either
 from anydml.kernels.numbers.measured import arithmetic, decisions, functions, real
@@ -257,11 +257,8 @@ class NestWalk:
 
     def _element(self, bits: Value, data_type: DataType, guard: Value | None) -> Item:
         double = bits.kind.of("double")
-        if data_type == DataType.FLOAT32:
-            value = bits.cast(bits.kind.of("float")).converted("fpext", double)
-            return Real(value, known=known_of(data_type), guard=guard)
-        if data_type == DataType.FLOAT16:
-            value = halves.widened(bits).converted("fpext", double)
+        if data_type in singles.SINGLES:
+            value = singles.widened(bits, data_type).converted("fpext", double)
             return Real(value, known=known_of(data_type), guard=guard)
         if data_type == DataType.FLOAT64:
             raise Uncompilable("elements have type FLOAT64")

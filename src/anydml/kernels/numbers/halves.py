@@ -49,9 +49,12 @@ def odd_single(x: Value) -> Value:
 
     Below the normal float32 numbers, the last bit may be lost; no half is near.
     """
+    return odd_double(x).converted("fptrunc", x.kind.of("float"))
+
+
+def odd_double(x: Value) -> Value:
+    """A float64 with the significand of a float32, rounded to odd; infinities and NaN lose nothing of what makes them so."""
     bits = x.bits()
     lost = (1 << 29) - 1
     sticky = ((bits & lost) + lost) & (1 << 29)
-    kept = ((bits & ~lost) | sticky).cast(x.kind)
-    # infinities and NaN stay what they are without the lost bits
-    return kept.converted("fptrunc", x.kind.of("float"))
+    return ((bits & ~lost) | sticky).cast(x.kind)

@@ -196,6 +196,8 @@ def known_of(data_type: DataType) -> Known:
         return Known(-(2.0**128), 2.0**128, -149, 24, -149)
     if data_type == DataType.FLOAT16:
         return Known(-(2.0**16), 2.0**16, -24, 11, -24)
+    if data_type == DataType.BFLOAT16:
+        return Known(-(2.0**128), 2.0**128, -133, 8, -133)
     if data_type == DataType.FLOAT64:
         return Known(quantum=-1074, digits=53, least=-1074)
     return known_integer(*limits(data_type))

@@ -117,7 +117,7 @@ class _Grid:
             return self._read(e, _whole, self.value)
         if e.op in ("index", "position"):
             return self.value(e.args[0])
-        if e.op == "equal" and e.args[0].op == "read" and e.args[0].data[0].data_type.dtype.kind == "f":
+        if e.op == "equal" and e.args[0].op == "read" and e.args[0].data[0].data_type.is_float:
             return self._read(e.args[0], lambda x: x, self.value) == 0
         if e.op == "rank":
             return self._ranked(e)

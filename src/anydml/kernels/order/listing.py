@@ -118,7 +118,7 @@ class _Row:
     def _some(self, i: str, rows: Value, lanes: int) -> Value:
         body, word = self.body, Kind("i64")
         bits = body.loaded(Kind(f"i{self.bits}", lanes), along(body, self.place, self.stride, i))
-        if self.kernel_key.data_type.dtype.kind == "f":  # zeros of both signs are 0
+        if self.kernel_key.data_type.is_float:  # zeros of both signs are 0
             bits = bits << 1
         mask = Value(body, lanes_as_bits(bits.compared("ne", 0)), word)
 

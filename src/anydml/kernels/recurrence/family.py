@@ -14,13 +14,12 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.match.states import Recurrence, StateProduct
 from anydml.kernels.match.stepped import SteppedElement
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.recurrence.key import MOST_STAGES
 from anydml.kernels.recurrence.plan import Planner, fits
 from anydml.kernels.recurrence.undecided import Deciding
-from anydml.tensor import DataType
 
-FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
 MOST_TERMS = 1 << 20  # bounds of longer sums would be too wide to decide anything
 SHORT = 1 << 16  # products; below that, one thread computes while the others wait
 SEQUENCES = 8  # the fewest sequences of a piece: fewer would not share the weights that are read
@@ -35,7 +34,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    if found.data_type not in FLOATS:
+    if found.data_type not in SINGLES:
         return Refused("the states are no floats of 32 or 16 bits")
     if not all(found.sizes):
         return Refused("there are no steps, or nothing in them")

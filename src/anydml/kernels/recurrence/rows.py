@@ -8,7 +8,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.packed.rows import AT_ONCE, NORM_SLACK, SQUARES, norm, transposed
 from anydml.kernels.contract.floats.second.compensated import wide
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
 
@@ -151,9 +151,7 @@ def tiled(target: Target, data_type: DataType, name: str) -> tuple[str, list[str
     rows = [body.at("%from", body.op(f"mul i64 %row, {m}")) for m in range(AT_ONCE)]
 
     def read(bits: Value) -> Value:
-        if data_type == DataType.FLOAT16:
-            return halves.widened(bits)
-        return bits.cast(bits.kind.of("double" if data_type == DataType.FLOAT64 else "float"))
+        return bits.cast(bits.kind.of("double")) if data_type == DataType.FLOAT64 else singles.widened(bits, data_type)
 
     def put(k: str, columns: list[Value], squares: list[Value]) -> list[Value]:
         made, to = list(squares), body.at("%into", body.op(f"mul i64 {k}, {8 * AT_ONCE}"))

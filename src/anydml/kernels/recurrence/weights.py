@@ -7,7 +7,7 @@ from anydml.kernels.code.emit import kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed.rows import AT_ONCE, SQUARES, norm, transposed
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
 # unit, term: bytes from one to the next; panel: bytes from one panel to the next; first: the vector where they begin
@@ -28,7 +28,7 @@ def packed(target: Target, data_type: DataType, across: int) -> str:
     together = body.op(f"select i1 {near}, i64 %terms, i64 0")
 
     def single(bits: Value) -> Value:
-        return halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
+        return singles.widened(bits, data_type)
 
     def group(g: str, _: list[Value]) -> list[Value]:
         first = body.op(f"mul i64 {g}, {lanes}")

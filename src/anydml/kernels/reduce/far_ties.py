@@ -13,7 +13,7 @@ import math
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Kind, Value, part
 from anydml.kernels.elementwise import precise
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.doubled.arithmetic import Precise
 from anydml.kernels.numbers.floats.numbers import odd_of
 from anydml.kernels.numbers.functions import exponentials
@@ -22,7 +22,6 @@ from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.softmax import CLOSE, FARTHEST
 from anydml.kernels.reduce.undecided_rows import UndecidedRow
-from anydml.tensor import DataType
 
 SHARE = 2.0**-20  # the error of the limit: a sum of at most 2^28 terms and exponents up to 800, each rounded a few times
 
@@ -92,6 +91,4 @@ class _FarTies(UndecidedRow):
         known = known & (~is_tie | counts | size.compared("ogt", self.limit * (1 + SHARE)))
         left = self.body.chosen(is_tie & counts, -1.0 * size.lift(1.0), tail)
         made = odd_of(head, left)
-        if self.key.types[-1] == DataType.FLOAT16:
-            return halves.narrowed(halves.odd_single(made)), ~known
-        return made.converted("fptrunc", made.kind.of("float")).bits(), ~known
+        return singles.narrowed(made, self.key.types[-1]), ~known

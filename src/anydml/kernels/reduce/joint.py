@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.combined import SINGLE
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.elementwise.regrouping import SLOPED_LINE
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.match.maps import formula as formula_of
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.reduce.accumulator import Compensated, masked
 from anydml.kernels.reduce.moments import mean_of
 
@@ -54,7 +54,7 @@ def _total(formula: Formula, node: Node, count: int) -> tuple[int, int, int] | N
 
 
 def _is_single(node: Node) -> bool:
-    return node.op == "stream" and node.data[1] in SINGLE
+    return node.op == "stream" and node.data[1] in SINGLES
 
 
 def _in_order(formula: Formula, instead: dict[int, Node]) -> Formula:

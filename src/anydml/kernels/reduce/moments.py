@@ -12,11 +12,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise.combined import SINGLE, used
+from anydml.kernels.elementwise.combined import used
 from anydml.kernels.elementwise.items import Item
 from anydml.kernels.match.maps import Formula, Node
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U
 from anydml.kernels.numbers.known import Known
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.reduce.accumulator import Compensated, masked
 from anydml.schema.node import Constant
 from anydml.tensor import DataType
@@ -46,7 +47,7 @@ def with_moments(formula: Formula, count: int) -> Formula:
 
 def _gains(element: Node, count: int) -> bool:
     """Whether the mean of so many elements may be rounded, and a plain sum would not do better."""
-    if element.op != "stream" or element.data[1] not in SINGLE or count > MOMENTS_OF:
+    if element.op != "stream" or element.data[1] not in SINGLES or count > MOMENTS_OF:
         return False
     return element.data[1] == DataType.FLOAT32 or count & (count - 1) != 0
 
@@ -66,7 +67,7 @@ def _squares(formula: Formula, node: Node, count: int) -> tuple[int, int] | None
     x, mean = args
     element = formula[x]
     same = mean_of(formula, formula[mean], count) == x
-    return (mean, x) if same and element.op == "stream" and element.data[1] in SINGLE else None
+    return (mean, x) if same and element.op == "stream" and element.data[1] in SINGLES else None
 
 
 def mean_of(formula: Formula, node: Node, count: int) -> int | None:

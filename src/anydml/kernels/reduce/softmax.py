@@ -15,7 +15,7 @@ import math
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.combined import used
 from anydml.kernels.match.maps import Formula, Node
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import recorded
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.numbers.functions.approximate import ROUNDER, at_least, at_most
@@ -99,7 +99,7 @@ def _rest(formula: Formula, e: int, condition: int) -> tuple[int, int] | None:
     if power.op != "exp" or formula[power.args[0]].op != "sub" or other.op != "not":
         return None
     x, m = formula[power.args[0]].args
-    if formula[x].op != "stream" or formula[x].data[1] not in (DataType.FLOAT32, DataType.FLOAT16):
+    if formula[x].op != "stream" or formula[x].data[1] not in singles.SINGLES:
         return None
     where = formula[other.args[0]]
     if formula[m] != ("row_max", (x,), False) or where.op != "equal":
@@ -142,17 +142,10 @@ def closely(x: Number, m: Number, log: Number, gap: Value, count: int, data_type
     if body.target.probe is not None:
         unclaimed = either(log.guard, ~ahead & size.compared("oge", limit))
         return recorded.claimed(head, left, err, unclaimed, data_type.element_bits)
-    low, high = (_stored(odd_of(*two_sum(head, left + end)), data_type) for end in (-err, err))
+    low, high = (singles.narrowed(odd_of(*two_sum(head, left + end)), data_type) for end in (-err, err))
     unsure = either(log.guard, ~ahead & size.compared("oge", limit), low.compared("ne", high), ~size.compared("olt", math.inf))
     assert unsure is not None
     return high, unsure
-
-
-def _stored(odd: Value, data_type: DataType) -> Value:
-    """The bits of a number that was rounded to odd."""
-    if data_type == DataType.FLOAT16:
-        return halves.narrowed(halves.odd_single(odd))
-    return odd.converted("fptrunc", odd.kind.of("float")).bits()
 
 
 class Shares:

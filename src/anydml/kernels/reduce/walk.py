@@ -19,6 +19,7 @@ from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, constant, se
 from anydml.kernels.numbers.functions import exponentials
 from anydml.kernels.numbers.functions.approximate import at_least
 from anydml.kernels.numbers.known import Known
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.reduce import doubled, softmax
 from anydml.kernels.reduce.accumulator import Accumulator
 from anydml.kernels.reduce.accumulators import accumulator
@@ -31,7 +32,6 @@ from anydml.kernels.reduce.moments import MOMENTS, VARIANCE
 from anydml.kernels.reduce.refined import refined
 from anydml.kernels.reduce.stages import COSTLY, inner
 from anydml.kernels.reduce.sums import CarefulProduct, Over, Rest, RowProduct, RowSum
-from anydml.tensor import DataType
 
 
 class RowWalk(MomentWalk):
@@ -40,15 +40,15 @@ class RowWalk(MomentWalk):
     def __init__(self, body: Body, key: ReductionKey, same: frozenset[int], *, careful: bool) -> None:
         super().__init__(body, key, same)
         # maps have a different search for modular nodes, which knows no reductions
-        self.modular = modular(key.formula) if key.integral and key.types[-1].dtype.kind in "iu" else frozenset()
+        self.modular = modular(key.formula) if key.integral and key.types[-1].is_integer else frozenset()
         self.careful, self.improves = careful, False
         self.over: dict[int, Over] = {}  # careful sums
         self.closest: Number | None = None  # the stored result, if it is known better than by its formula
         self.kept_forms: dict[int, Number] = {}
         self.keeper: dict[int, int] = {}  # the pass that stores a node's values
         self.reciprocals: dict[int, Number] = {}
-        # the place of the powers if the formula is a softmax of float32 or float16
-        single = all(t in (DataType.FLOAT32, DataType.FLOAT16) for t in key.types)
+        # the place of the powers if the formula is a softmax of types of `singles`
+        single = all(t in SINGLES for t in key.types)
         e = softmax.powers(key.formula) if key.mapped and single else None
         self.powers = e if e is not None and self.stages.within[e] else None
         rests = [args[1] for op, args, _ in key.formula if op == "row_rest"]
@@ -153,7 +153,7 @@ class RowWalk(MomentWalk):
                 made.append(self.of_moments(p, self.key.short_depth(self.groups(s))))
                 continue
             term = self._term(args[0])
-            modulus = self.data_type.element_bits if p in self.modular and self.data_type.dtype.kind in "iu" else None
+            modulus = self.data_type.element_bits if p in self.modular and self.data_type.is_integer else None
             a = accumulator(
                 self.body, self.key.lanes, op.removeprefix("row_"), term, lambda item: as_number(item, self.like),
                 count=self.key.most, depth=depth, counted=len(args) > 1, last=data, careful=self.careful, modulus=modulus,

@@ -17,9 +17,10 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import walk
-from anydml.kernels.numbers.halves import narrowed, odd_single, widened
+from anydml.kernels.numbers import singles
 from anydml.kernels.scan.emit import FIRST, Resumed, lanes_of
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts, picked, zero_of_none
+from anydml.tensor import DataType
 
 ROWS = 4  # rows of a block: with more, rows that are 4 KiB apart evict one another from the cache
 STRIP = 1024  # lines whose sums stay in the cache
@@ -67,11 +68,11 @@ def emitted(target: Target, key: ScanKey) -> str:
     return finished(body, groups)
 
 
-def bits_of_exact(sums: Value, size: int) -> Value:
-    """The bits of elements of so many bytes that store exact sums."""
+def bits_of_exact(sums: Value, data_type: DataType) -> Value:
+    """The bits of elements that store exact sums."""
     if sums.body.target.probe is not None:
-        return probe.record(sums, sums.lift(0.0), sums.lift(0.0), 8 * size)
-    return sums.converted("fptrunc", sums.kind.of("float")).bits() if size == 4 else narrowed(odd_single(sums))
+        return probe.record(sums, sums.lift(0.0), sums.lift(0.0), data_type.element_bits)
+    return singles.narrowed(sums, data_type)
 
 
 def _least(body: Body, x: str, y: str) -> str:
@@ -229,8 +230,8 @@ class _ScanStrip:
         word, half = Kind("i32", self.lanes), self.lanes // 2
         least = body.loaded(word, self._leasts(c))
         largest = body.constant(word, 0)
-        singles = [widened(bits) if bits.kind.bits == 16 else bits.cast(Kind("float", self.lanes)) for bits in loaded]
-        for x in singles:
+        elements = [singles.widened(bits, key.data_type) for bits in loaded]
+        for x in elements:
             size = x.bits() & NONE
             largest = body.intrinsic("umax", largest, size)
             least = body.intrinsic("umin", least, size - 1)  # all ones for 0
@@ -240,14 +241,14 @@ class _ScanStrip:
         for first in (0, half):
             sums = body.loaded(Kind("double", half), self._sums(c), 8 * first)
             begins.append(sums.converted("fptrunc", Kind("float", half)))
-            for r, x in enumerate(singles):
+            for r, x in enumerate(elements):
                 if key.size == 4:
                     part = body.loaded(Kind("float", half), read[r], 4 * first)
                 else:
                     part = picked(x, x, range(first, first + half))
                 after = sums + part.converted("fpext", sums.kind)
                 value = zero_of_none(body, sums, body.op(f"add i64 {row}, {r}")) if key.exclusive else after
-                stores.append((bits_of_exact(value, key.size), at[r], key.size * first))
+                stores.append((bits_of_exact(value, key.data_type), at[r], key.size * first))
                 sums = after
             after_all.append((sums, first))
         begun = picked(begins[0], begins[1], range(self.lanes)).bits() & NONE

@@ -7,8 +7,9 @@ before the vector is head + tail. An element is decided if both ends of the inte
 from __future__ import annotations
 
 from anydml.kernels.code import probe
-from anydml.kernels.code.values import Kind, Value
+from anydml.kernels.code.values import Value
 from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.kernels.scan.sizes import may_be_inexact, size
 from anydml.kernels.scan.vectors import LineVectors
@@ -50,13 +51,13 @@ def further(line: LineVectors, begin: str, sums: Value) -> tuple[str, Value, Val
 def _summed(line: LineVectors, vectors: list[Value], sums: tuple[Value, Value]) -> tuple[list[Value], tuple[Value, Value], str]:
     """The elements to store, the sum after them, and whether an element is undecided or the sum is not exact."""
     body, half = line.body, line.lanes // 2
-    single, wide = Kind("float", line.lanes), sums[0].kind
+    data_type, wide = line.key.data_type, sums[0].kind
     high, low = sums
     nothing = body.constant(wide.of("i1"), False)
     unsure, made = nothing, []
     sizes = []
     for bits in vectors:
-        x = bits.cast(single)
+        x = singles.widened(bits, data_type)
         sizes.append(size(x))
         parts = []
         for first in (0, half):
@@ -65,13 +66,13 @@ def _summed(line: LineVectors, vectors: list[Value], sums: tuple[Value, Value]) 
             near, rest = two_sum(high, through)
             rest = rest + low
             bound = (rest.magnitude() + near.magnitude()) * LOST
-            ends = [(near + (rest + side)).converted("fptrunc", wide.of("float")).bits() for side in (-bound, bound)]
+            ends = [singles.narrowed(near + (rest + side), data_type) for side in (-bound, bound)]
             plain = rest.compared("oeq", 0.0)
             if body.target.probe is not None:
-                parts.append(probe.record(near, rest, body.chosen(plain, 0.0, bound), 32))
+                parts.append(probe.record(near, rest, body.chosen(plain, 0.0, bound), data_type.element_bits))
                 high, low, unsure = _after(line, prefixes, high, low, unsure)
                 continue
-            exactly = near.converted("fptrunc", wide.of("float")).bits()
+            exactly = singles.narrowed(near, data_type)
             unsure = unsure | (ends[0].compared("ne", ends[1]) & (plain ^ True))
             parts.append(body.chosen(plain, exactly, ends[1]))
             high, low, unsure = _after(line, prefixes, high, low, unsure)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml.exact.formats import FLOAT16, FLOAT32, Format
+from anydml.exact.formats import FORMATS
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
@@ -29,7 +29,6 @@ SHORT = 1 << 14  # with fewer elements, the GIL is kept
 ALONE = 1 << 17  # with fewer elements, a second thread costs more than it saves
 APART = 256  # threads get multiples of so many neighbouring lines: whole cache lines of source and target
 CACHE_LINE = 64
-_FORMATS: Mapping[DataType, Format] = {DataType.FLOAT16: FLOAT16, DataType.FLOAT32: FLOAT32}
 
 
 class ScanLayout(NamedTuple):
@@ -69,7 +68,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    if found.data_type.dtype.kind == "f" and found.data_type not in _FORMATS:
+    if found.data_type == DataType.FLOAT64:
         return Refused("elements have type FLOAT64")
     source, into = problem.tensors[found.source], problem.tensors[found.target]
     itemsize = found.data_type.dtype.itemsize
@@ -116,7 +115,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         [Rounds([steps])],
         scratch=size * len(pieces),
         short=prod(found.sizes) < SHORT,
-        decide=lists.decide if found.data_type in _FORMATS else None,
+        decide=lists.decide if found.data_type in FORMATS else None,
     )
 
 
@@ -135,7 +134,7 @@ def _laid_out(found: Scan, strides: Sequence[tuple[int, int]], target: Target) -
     """The layout of the lines, and the key of the kernel for contiguous or neighbouring lines; None if they are neither."""
     itemsize = found.data_type.dtype.itemsize
     contiguous, lanes = (itemsize, itemsize), emit.lanes_of(target)
-    floating = found.data_type in _FORMATS
+    floating = found.data_type in FORMATS
     key = None if floating and found.product else ScanKey(found.data_type, found.product, found.exclusive, True)
     others = [d for d in range(len(found.sizes)) if d != found.axis]
     if key is not None and strides[found.axis] == contiguous and found.sizes[found.axis] >= lines.LEAST:
@@ -166,7 +165,7 @@ def _resolve(
     arrays: Arrays,
 ) -> None:
     """Compute the undecided lines of the group at which a piece stopped exactly, and store them from its first row on."""
-    form = _FORMATS[found.data_type]
+    form = FORMATS[found.data_type]
     piece = pieces[k]
     state = scratch[piece.words :]
     _, _, count, mask, turn, line, row, _ = state[:STATE_WORDS].tolist()

@@ -16,11 +16,11 @@ from anydml.kernels.code.emit import along, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value, left_by_first_stage
 from anydml.kernels.elementwise.levels import lanes_as_bits
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.numbers.floats.recorded import claimed
 from anydml.kernels.numbers.floats.rounding import stored
 from anydml.kernels.numbers.functions.pairs import exact_product, two_sum
-from anydml.kernels.numbers.halves import widened
 from anydml.tensor import DataType
 
 FAR, NEAR = 2.0**500, 2.0**12  # where a product is scaled, and where a scaled one is scaled back
@@ -39,7 +39,7 @@ class ScanKey(NamedTuple):
 
     @property
     def floating(self) -> bool:
-        return self.data_type.dtype.kind == "f"
+        return self.data_type.is_float
 
     @property
     def size(self) -> int:
@@ -138,8 +138,7 @@ class _Group:
 
     def _number(self, bits: Value) -> Value:
         """Float elements as float64."""
-        single = bits.kind.of("float")
-        x = widened(bits) if bits.kind.bits == 16 else bits.cast(single)
+        x = singles.widened(bits, self.key.data_type)
         return x.converted("fpext", bits.kind.of("double"))
 
     def _next(self, values: list[Value], bits: Value) -> list[Value]:

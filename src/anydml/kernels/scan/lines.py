@@ -13,13 +13,14 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import short
 from anydml.kernels.irregular.loops import walk
-from anydml.kernels.numbers.halves import widened
+from anydml.kernels.numbers import singles
 from anydml.kernels.scan.columns import NONE, bits_of_exact
 from anydml.kernels.scan.doubled import further
 from anydml.kernels.scan.emit import FIRST, Resumed
 from anydml.kernels.scan.group import ScanKey, called, finished, group, lefts
 from anydml.kernels.scan.sizes import Sizes, beyond, lower, of_block, size
 from anydml.kernels.scan.vectors import LineVectors
+from anydml.tensor import DataType
 
 CONTIGUOUS = FIRST + Signature("*staged")
 LEAST = 16  # elements of a line at least: shorter lines are faster side by side in lanes
@@ -162,10 +163,9 @@ class ScanLine:
                 sums = after
             return made, sums, None
         half = self.lanes // 2
-        single = Kind("float", self.lanes)
         made, sizes, totals = [], [], []
         for bits in vectors:
-            x = widened(bits) if bits.kind.bits == 16 else bits.cast(single)
+            x = singles.widened(bits, self.key.data_type)
             sizes.append(size(x))
             through, stored = [], []
             for first in (0, half):
@@ -177,7 +177,7 @@ class ScanLine:
             narrow = self.vectors.whole([t.converted("fptrunc", t.kind.of("float")) for t in through])
             totals.append(size(narrow))
             if bits.kind.bits == 16 or self.key.exclusive or self.body.target.probe is not None:
-                made.append(self.vectors.whole([bits_of_exact(s, self.key.size) for s in stored]))
+                made.append(self.vectors.whole([bits_of_exact(s, self.key.data_type) for s in stored]))
             else:
                 made.append(narrow.bits())
         return made, sums, of_block(sizes, totals)
@@ -193,7 +193,7 @@ class ScanLine:
     def _go_on(self, i: str, sums: Value) -> None:
         """The rest of a line, beginning with a block whose sums float64 does not hold."""
         left = sums.lift(0.0)
-        if self.key.size == 4:  # float16 needs this only for sums that are infinite or nearly so
+        if self.key.data_type != DataType.FLOAT16:  # which needs this only for sums that are infinite or nearly so
             i, sums, left = further(self.vectors, i, sums)
         self._left_to_group(i, sums, left)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from anydml.exact.formats import FORMATS
 from anydml.kernels.code.emit import Text, arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.third import balls, operations, storage
@@ -18,9 +19,8 @@ from anydml.tensor import DataType
 ARGUMENTS = ("tape", "constants", "numbers", "integers", "places", "dims", "count", "results", "decided", "budget")
 WORDS = 4  # of an instruction: its code, the register that it writes, and two operands
 FORMS = {  # width of the significand's field, exponent of the smallest positive number, bits of infinity, sign bit
-    DataType.FLOAT16: (10, -24, 0x7C00, 0x8000),
-    DataType.FLOAT32: (23, -149, 0x7F800000, 0x80000000),
-    DataType.FLOAT64: (52, -1074, 0x7FF << 52, -(1 << 63)),
+    t: (form.precision - 1, form.lowest, form.infinity, form.sign if form.bits < 64 else -form.sign)
+    for t, form in FORMATS.items()
 }
 
 _BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")

@@ -253,8 +253,10 @@ class _Translation:
             if may:
                 t.do("inside", 0, place, size)
             address = t.count("iadd", address, t.count("imul", place, IntegerRegister(read.first + 1 + d)))
-        name = DataType.of(tensor.data_type.unpacked_dtype).name
-        return t.make(f"load_{name}", address)
+        data_type = tensor.data_type
+        if data_type.element_bits == 4:  # an element is in each byte here
+            data_type = DataType.of(data_type.unpacked_dtype)
+        return t.make(f"load_{data_type.name}", address)
 
     # --- reductions ---
 

@@ -19,6 +19,8 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Arrays, Decide, Lowered, Machine, Refused
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED, WindowReduction, windows
+from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import NumberedElements, in_order
@@ -28,7 +30,7 @@ from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, 
 from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
 from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.types import EIGHT_BIT, FLOATS, INDICES
+from anydml.schema.types import EIGHT_BIT, INDICES
 from anydml.tensor import DataType, TensorDesc, limits
 
 GENERAL = 1 << 11  # with fewer elements to read, a kernel for any strides and windows is used
@@ -150,7 +152,7 @@ def _misfit(w: WindowReduction, tensors: Mapping[str, TensorDesc]) -> str | None
         fits = x == y and x.element_bits >= 8 and x != DataType.FLOAT64
         fits = fits and (w.indices is None or tensors[w.indices].data_type in INDICES)
     else:
-        fits = x == y and x in FLOATS
+        fits = x == y and x in SINGLES
     return None if fits else "windows of other data types are reduced"
 
 
@@ -175,7 +177,7 @@ class Images(NamedTuple):
 def _images(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> Images | None:
     """The images, if each window is one contiguous image, and these are at a constant distance; else None."""
     size = prod(a.size for a in w.axes[2:])
-    if w.indices is not None or w.kind not in IMAGES or (w.kind, source.data_type) == (MAX, DataType.FLOAT16):
+    if w.indices is not None or w.kind not in IMAGES or (w.kind == MAX and source.data_type in SIXTEEN_BIT):
         return None
     if size > {MEAN: MOST_SUMMED, QUANTIZED: MOST_QUANTIZED}.get(w.kind, LONGEST):
         return None

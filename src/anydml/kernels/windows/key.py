@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from anydml.kernels.call.signature import Signature
 from anydml.kernels.match.windows import MAX, MEAN, QUANTIZED
+from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT
 from anydml.tensor import DataType
 
 # kinds of means of dequantised elements that are quantised again: by sums of integers, or by sums of dequantised elements
@@ -93,7 +94,7 @@ def raw(key: WindowsKey) -> tuple[str, ...]:
         return ("i32",)
     if key.kind != MAX:
         return ("double",)
-    if data_type == DataType.FLOAT16:
+    if data_type in SIXTEEN_BIT:
         return ("i16", "i16")  # see `kinds.WindowMaximum`
     return ("float",) if data_type == DataType.FLOAT32 else (f"i{data_type.element_bits}",)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 
+from anydml.exact.formats import FORMATS
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.windows import LENGTH, MAX, QUANTIZED, SUM
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
+from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT
 from anydml.kernels.windows.between import Between
 from anydml.kernels.windows.key import DEQUANTIZED, WindowsKey, parts, raw
 from anydml.tensor import DataType, limits
@@ -65,14 +67,16 @@ class Reduction(ABC):
 class WindowMaximum(Reduction):
     """The first of the largest elements, with all its bits, and its position if that is asked for.
 
-    FLOAT16 has two parts: an integer in the order of the numbers, where zeros are equal and NaN is above all, and the bits.
+    FLOAT16 and BFLOAT16 have two parts: an integer in the order of the numbers, where zeros are equal and NaN is above all, and
+    the bits.
     """
 
     def __init__(self, body: Body, key: WindowsKey) -> None:
         super().__init__(body, key)
         data_type = key.types[0]
-        if data_type == DataType.FLOAT16:
-            self.neutral = (-0x7C00, 0xFC00 - (1 << 16))
+        if data_type in SIXTEEN_BIT:
+            self.infinity = FORMATS[data_type].infinity
+            self.neutral = (-self.infinity, self.infinity - (1 << 15))
         elif data_type == DataType.FLOAT32:
             self.neutral = (-math.inf,)
         else:
@@ -83,11 +87,11 @@ class WindowMaximum(Reduction):
         data_type, kind = self.key.types[0], bits.kind
         if data_type == DataType.FLOAT32:
             return [bits.cast(kind.of("float"))]
-        if data_type != DataType.FLOAT16:
+        if data_type not in SIXTEEN_BIT:
             return [bits]
         size = bits & 0x7FFF
         key = self.body.chosen(bits.compared("slt", 0), -size, size)
-        return [self.body.chosen(size.compared("ugt", 0x7C00), 0x7FFF, key), bits]
+        return [self.body.chosen(size.compared("ugt", self.infinity), 0x7FFF, key), bits]
 
     def unknown(self, lanes: int) -> list[Value]:
         if self.key.types[0] != DataType.FLOAT32:
@@ -157,7 +161,7 @@ class Total(Reduction):
 
     def single(self, bits: Value) -> Value:
         """The elements as float32."""
-        return bits.cast(bits.kind.of("float")) if self.key.types[0] == DataType.FLOAT32 else halves.widened(bits)
+        return singles.widened(bits, self.key.types[0])
 
     def unknown(self, lanes: int) -> list[Value]:
         if not self.key.ranged:

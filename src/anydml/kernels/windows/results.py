@@ -16,7 +16,7 @@ import math
 
 from anydml.kernels.code.values import Value
 from anydml.kernels.match.windows import LENGTH, MEAN, QUANTIZED
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import recorded
 from anydml.kernels.numbers.floats.numbers import SLACK, Number, U, odd_of
 from anydml.kernels.numbers.floats.rounding import rounded_to_whole, stored
@@ -28,8 +28,8 @@ from anydml.tensor import DataType, limits
 
 def as_bits(x: Value, data_type: DataType) -> Value:
     """The bits of numbers that are rounded to a data type; x may be any number that rounds to the same as the exact one."""
-    if data_type == DataType.FLOAT16:
-        return halves.narrowed(halves.odd_single(x))
+    if data_type != DataType.FLOAT32:
+        return singles.narrowed(x, data_type)
     y = x.converted("fptrunc", x.kind.of("float"))
     return x.body.chosen(y.compared("ord", y), y, math.nan).bits()
 
@@ -106,7 +106,7 @@ def root(key: WindowsKey, high: Value, low: Value, lost: Value) -> tuple[Value, 
 
 def _number(bits: Value, data_type: DataType) -> Value:
     """Elements as float64."""
-    single = halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
+    single = singles.widened(bits, data_type)
     return single.converted("fpext", bits.kind.of("double"))
 
 

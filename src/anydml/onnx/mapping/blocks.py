@@ -17,6 +17,7 @@ from anydml.onnx.mapping.maths import converted
 from anydml.onnx.mapping.moves import gathered, part
 from anydml.onnx.mapping.products import batched
 from anydml.onnx.nodes import Node
+from anydml.onnx.types import is_float
 from anydml.onnx.values import Array, Value, axis_of, expand, known, reshape, transpose
 
 
@@ -37,7 +38,7 @@ def dequantized(x: Array, scales: Value, zeros: Value, bits: int) -> Value:
     """
     by_block = (*scales.shape, 1)
     scale = reshape(scales, by_block)
-    if zeros is not None and zeros.dtype.kind == "f":
+    if zeros is not None and is_float(zeros.dtype):
         real = dml.cast(x, output_data_type=scales.dtype)
         return dml.element_wise_multiply(dml.element_wise_subtract(real, reshape(zeros, by_block)), scale)
     zero = np.full(by_block, 1 << (bits - 1), np.uint8) if zeros is None else reshape(zeros, by_block)

@@ -14,7 +14,7 @@ from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.mapping.later import later
 from anydml.onnx.nodes import Node
-from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of
+from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of, is_float
 from anydml.onnx.values import Value, axis_of, number, reshape
 
 SMALL = 4096  # elements up to which NumPy computes integer tensors, such as those of sizes
@@ -103,12 +103,12 @@ def image_scaler(n: Node, x: Value) -> Value:
 
 def power(n: Node, x: Value, exponent: Value) -> Value:
     """ELEMENT_WISE_CONSTANT_POW if the exponent is one known element, else ELEMENT_WISE_POW. The result has the base's type."""
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         constant = not isinstance(exponent, GraphTensor) and exponent.size == 1
         if constant and exponent.ndim <= x.ndim and float(np.float32(number(exponent))) == number(exponent):
             return dml.element_wise_constant_pow(x, exponent=number(exponent))
         return dml.element_wise_pow(x, converted(exponent, x.dtype))
-    if exponent.dtype.kind == "f":
+    if is_float(exponent.dtype):
         return dml.cast(dml.element_wise_pow(dml.cast(x, output_data_type=exponent.dtype), exponent), output_data_type=x.dtype)
     return dml.element_wise_pow(x, converted(exponent, x.dtype))
 
@@ -174,7 +174,7 @@ def clip(n: Node, x: Value, low: Value = None, high: Value = None) -> Value:
 
 
 def _limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    if dtype.kind == "f":
+    if is_float(dtype):
         return float("-inf"), float("inf")
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 

@@ -13,6 +13,7 @@ from anydml.functional.functions import slice1
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.mapping.shape import fits
 from anydml.onnx.nodes import Node
+from anydml.onnx.types import is_float
 from anydml.onnx.values import Value, axes_of, axis_of, expand, ints, known, number, padded, reshape
 
 PADDING_MODES = {"constant": "CONSTANT", "edge": "EDGE", "reflect": "REFLECTION", "wrap": "WRAP"}
@@ -173,7 +174,7 @@ def one_hot(n: Node, indices: Value, depth: Value, values: Value) -> Value:
         raise Refused(f"its depth is {wanted}, and must be finite", INVALID)
     size = int(wanted)
     axis = axis_of(n.get("axis", -1), indices.ndim + 1)
-    if indices.dtype.kind == "f":
+    if is_float(indices.dtype):
         indices = dml.cast(indices, output_data_type="INT64")
     sizes = [*indices.shape[:axis], size, *indices.shape[axis:]]
     fits(sizes)

@@ -14,6 +14,7 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.mapping.quantised import matmul_integer, matmul_integer_to_float, qlinear_matmul
 from anydml.onnx.nodes import Node
+from anydml.onnx.types import is_float
 from anydml.onnx.values import Value, axis_of, expand, reshape, transpose
 
 
@@ -62,7 +63,7 @@ def where(
 def concat(n: Node, sy: Value, zy: Value, *values: Value) -> Value:
     """Inputs dequantised by their own scales, joined, and quantised by the output's. Floats are joined unchanged."""
     parts = [
-        x if x.dtype.kind == "f" else real(x, sx, zx) for x, sx, zx in zip(values[::3], values[1::3], values[2::3], strict=True)
+        x if is_float(x.dtype) else real(x, sx, zx) for x, sx, zx in zip(values[::3], values[1::3], values[2::3], strict=True)
     ]
     joined = parts[0] if len(parts) == 1 else dml.join(parts, axis=axis_of(n.get("axis", 0), parts[0].ndim))
     return stored(joined, sy, zy, zy.dtype)

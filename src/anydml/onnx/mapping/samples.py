@@ -14,6 +14,7 @@ from anydml.onnx.errors import INVALID, NOT_YET, Refused
 from anydml.onnx.mapping.maths import converted
 from anydml.onnx.mapping.moves import gathered, part
 from anydml.onnx.nodes import Node
+from anydml.onnx.types import is_float
 from anydml.onnx.values import Array, Value, axis_of, known, reshape, transpose
 
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -92,7 +93,7 @@ def grid_sample(n: Node, x: Value, grid: Value) -> Value:
         raise Refused(f"its mode is {n.get('mode')!r}, its padding_mode {padding!r}", INVALID)
     if count < 1 or grid.ndim != x.ndim or grid.shape[-1] != count or grid.shape[0] != x.shape[0]:
         raise Refused(f"a grid of sizes {tuple(grid.shape)} does not fit {tuple(x.shape)}", INVALID)
-    if x.dtype.kind != "f":
+    if not is_float(x.dtype):
         raise Refused(f"it samples elements of {x.dtype.name}", NOT_YET)
     batch, channels, *spatial = x.shape
     every, points = math.prod(spatial), math.prod(grid.shape[1:-1])

@@ -11,7 +11,7 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.nodes import Node, array_of
-from anydml.onnx.types import dtype_of
+from anydml.onnx.types import dtype_of, is_float
 from anydml.onnx.values import Array, Value, axes_of, expand, ints, number, reshape, transpose
 
 MOST = 2**31  # elements at most of a constant that an operator makes
@@ -126,7 +126,7 @@ def numbered(n: Node, start: Value, limit: Value, delta: Value) -> Value:
         raise Refused("its step is 0", INVALID)
     if not all(map(math.isfinite, (first, last, step))):
         raise Refused(f"{first}, {last} and {step} are not all finite", INVALID)
-    count = max(math.ceil((last - first) / step), 0) if start.dtype.kind == "f" else len(range(first, last, step))
+    count = max(math.ceil((last - first) / step), 0) if is_float(start.dtype) else len(range(first, last, step))
     fits([count])
     if start.dtype.kind in "iu" or not count:
         return np.arange(count, dtype=start.dtype) * start.dtype.type(step) + start.dtype.type(first)

@@ -36,7 +36,6 @@ from anydml.schema.expression import (
 from anydml.schema.node import Expr, number
 from anydml.schema.operator import defaults
 from anydml.schema.statement import Nest, move, named, nest
-from anydml.schema.types import FLOATS
 from anydml.tensor import DataType
 
 MODE = "NEAREST_NEIGHBOR, or LINEAR: interpolation between the two nearest elements in each dimension."
@@ -231,7 +230,7 @@ def resampled(d: Any, x: Tensor, rounding: Rounding, *, antialiased: bool = Fals
         body = Sum(k, body * weight, reduce(both, (tap.counts for tap in taps.values())))
         totals = [tap.total for tap in taps.values() if tap.total is not None]
         body = body / reduce(mul, totals) if totals else body
-    return nest(i, body if x.data_type in FLOATS else half_to_even(body))
+    return nest(i, body if x.data_type.is_float else half_to_even(body))
 
 
 def scattered(d: Any, g: Tensor, rounding: Rounding) -> Nest:

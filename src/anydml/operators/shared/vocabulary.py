@@ -102,7 +102,7 @@ from anydml.schema.rules import (
     sizes_are,
 )
 from anydml.schema.statement import Computed, Nest, activated, elementwise, move, named, nest, scaled, stored
-from anydml.schema.support import Support, support
+from anydml.schema.support import Support, extended, support
 from anydml.schema.types import EIGHT, EIGHT_BIT, ELEVEN, FLOATS, INDICES, SIGNED, SIX, SIXTY_FOUR, TEN, TRUTHS, UNSIGNED, WORDS
 from anydml.tensor import DataType, TensorDesc, limits
 
@@ -117,7 +117,7 @@ __all__ = [
     "Sequence", "Size2D", "Sum", "Support", "Tensor", "TensorDesc", "absolute", "acos", "acosh", "activated",
     "as_number", "asin", "asinh", "at_limits", "atan", "atan2", "atanh", "axis_in_range", "axis_rules", "both", "ceil",
     "clamp", "constraint", "cos", "cosh", "count_is_dimension_count", "data_rule", "defaults", "each",
-    "effective_rank_at_most_two", "either", "elementwise", "equal", "erf", "exp", "field", "first_largest",
+    "effective_rank_at_most_two", "either", "elementwise", "equal", "erf", "exp", "extended", "field", "first_largest",
     "first_smallest", "floor", "floor_mod", "fmod", "fusable_activation", "half_away", "half_to_even", "index",
     "integer_power", "is_nan", "is_true", "lift", "like", "limits", "log", "maximum", "minimum", "move", "named",
     "nest", "not_owned", "np", "number", "operator", "over", "philox", "pieces", "pow", "rank", "rejects", "rounded",

@@ -23,13 +23,13 @@ from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
+from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.lists import COUNTERS, any_undecided
 from anydml.kernels.undecided.places import Bitmap, NumberedElements, Places, of_bitmaps
-from anydml.tensor import DataType, TensorFlags
+from anydml.tensor import TensorFlags
 
-FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
 MOST_TERMS = 1 << 20  # the bounds of longer sums are useless
 SHORT = 1 << 16  # below so many products, other threads can wait for the call
 
@@ -45,7 +45,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         return Refused(target)
     ((name, nest),) = statement.items()
     output = problem.tensors[name].data_type
-    if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
+    if any(f.data_type not in SINGLES for f in found[0].factors) or output not in SINGLES:
         return Refused("the factors are no floats of 32 or 16 bits")
     memory = FloatMemory(Scratch("scratch"), Scratch("passing"), Scratch("packed"), FloatTables())
     plans, bitmaps, work = [], [], 0

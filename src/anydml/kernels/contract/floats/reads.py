@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anydml.kernels.code.emit import shuffle
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
 
@@ -52,4 +52,4 @@ class Reader:
 
 def single(bits: Value, data_type: DataType) -> Value:
     """A float of either type as float32."""
-    return halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
+    return singles.widened(bits, data_type)

@@ -8,14 +8,16 @@ from dataclasses import replace
 from anydml.kernels.code import probe
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Value
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats import recorded
-from anydml.kernels.numbers.floats.numbers import HALF, SLACK, Lazy, Number, U, of_single, once
+from anydml.kernels.numbers.floats.numbers import SLACK, Lazy, Number, U, of_single, once
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
+from anydml.kernels.numbers.known import known_of
 from anydml.kernels.numbers.lanes import either
 from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.tensor import DataType, limits
 
+SIXTEEN_BIT = (DataType.FLOAT16, DataType.BFLOAT16)
 HALF_SINGLE = 1 << 28  # the low bits of a float64 that is a tie of float32
 
 
@@ -39,17 +41,17 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
     return x.wide().converted("fptrunc", single), _undecided(x, low.bits().compared("ne", high.bits()))
 
 
-def nearest_half(x: Number) -> tuple[Value, Value | None]:
-    """The bits of t rounded half to even to FLOAT16, and the undecided lanes."""
+def nearest_half(x: Number, data_type: DataType) -> tuple[Value, Value | None]:
+    """The bits of t rounded half to even to FLOAT16 or BFLOAT16, and the undecided lanes."""
     if x.single is not None:
-        return halves.narrowed(x.single), None
+        return singles.narrowed(x.single, data_type), None
     if (odd := x.wide if x.exact else x.odd) is not None:
-        return halves.narrowed(halves.odd_single(odd())), None
-    low, high = (halves.narrowed(halves.odd_single(end)) for end in _ends(x))
+        return singles.narrowed(odd(), data_type), None
+    low, high = (singles.narrowed(end, data_type) for end in _ends(x))
     undecided = low.compared("ne", high)
     if x.err is None:
         return high, undecided
-    return halves.narrowed(halves.odd_single(x.wide())), _undecided(x, undecided)
+    return singles.narrowed(x.wide(), data_type), _undecided(x, undecided)
 
 
 def _ends(x: Number) -> tuple[Value, Value]:
@@ -93,8 +95,8 @@ def between_ends(x: Number, data_type: DataType) -> tuple[Value, Value] | None:
         low, high = (end.converted("fptrunc", x.wide().kind.of("float")) for end in ends)
         differ = low.bits().compared("ne", high.bits()) | low.compared("uno", high)
         high = high.bits()
-    elif data_type == DataType.FLOAT16:
-        low, high = (halves.narrowed(halves.odd_single(end)) for end in ends)
+    elif data_type in SIXTEEN_BIT:
+        low, high = (singles.narrowed(end, data_type) for end in ends)
         differ = low.compared("ne", high) | ends[0].compared("uno", ends[1])
     else:
         return None
@@ -106,9 +108,9 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
     if data_type == DataType.FLOAT32:
         single, undecided = nearest_single(x)
         return of_single(single, guard=either(x.guard, undecided))
-    if data_type == DataType.FLOAT16:
-        bits, undecided = nearest_half(x)
-        return of_single(halves.widened(bits), HALF, either(x.guard, undecided))
+    if data_type in SIXTEEN_BIT:
+        bits, undecided = nearest_half(x, data_type)
+        return of_single(singles.widened(bits, data_type), known_of(data_type), either(x.guard, undecided))
     if x.exact:
         return x
     raise Uncompilable("a definition rounds to FLOAT64")
@@ -119,7 +121,7 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
 
 def to_whole(op: str, x: Number, *, narrowed: bool = False) -> Number:
     """A number rounded to an integer. op: floor, ceil, truncate, half_to_even or half_away; narrowed: the result is only stored
-    as FLOAT32 or FLOAT16.
+    as a type of `singles`.
 
     From 2^52 on, a number rounded to odd is on the same side of a tie of float32 as its integers are, or both are the tie,
     unless it is next to a tie.
@@ -175,10 +177,10 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
     bits = data_type.element_bits
     if isinstance(x, WholeNumber):
         return x.resized(bits), None
-    if x.body.target.probe is not None and data_type.dtype.kind == "f":
+    if x.body.target.probe is not None and data_type.is_float:
         return recorded.number(x, _ends, bits)
-    if data_type == DataType.FLOAT16:
-        half, undecided = nearest_half(x)
+    if data_type in SIXTEEN_BIT:
+        half, undecided = nearest_half(x, data_type)
         return half, either(x.guard, undecided)
     if data_type in (DataType.FLOAT32, DataType.FLOAT64):
         if data_type == DataType.FLOAT32:

@@ -85,7 +85,7 @@ class _Tiles:
         self.lanes = target.vector_bytes // 8
         s = key.stored
         added = s.added()
-        self.added = None if added is None or s.types[added[1]].dtype.kind != "f" else added[1]
+        self.added = None if added is None or not s.types[added[1]].is_float else added[1]
 
     def text(self) -> str:
         body, key, lanes = self.body, self.key, self.lanes

@@ -10,7 +10,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.layout import ENTRY
 from anydml.kernels.contract.floats.packed.tile import LINE
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
 RUN = 40  # bytes of a run's record: its start in the panel, its length, and the index of its first column
@@ -65,7 +65,7 @@ class Filled:
         return self.body.value(text, Kind(bits.kind.element, lanes))
 
     def _single(self, bits: Value) -> Value:
-        return halves.widened(bits) if self.data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
+        return singles.widened(bits, self.data_type)
 
     def _offset(self, z: str, y: str, x: str) -> str:
         body = self.body

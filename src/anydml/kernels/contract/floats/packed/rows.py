@@ -8,7 +8,7 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
 ARGUMENTS = ("a", "row", "rows", "channels", "term", "positions", "table", "step", "into", "norms")
@@ -35,7 +35,7 @@ def packed(target: Target, data_type: DataType, height: int, layout: str) -> str
 
     def read(at: str, lanes: int) -> Value:
         bits = body.loaded(Kind(f"i{8 * size}", lanes), at)
-        return halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
+        return singles.widened(bits, data_type)
 
     def term(from_: str) -> Value:
         """A channel's elements of all rows of a tile."""

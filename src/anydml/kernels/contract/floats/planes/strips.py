@@ -14,7 +14,7 @@ from anydml.kernels.contract.floats.largest import below
 from anydml.kernels.contract.floats.planes.seen import FilterKey, FilterReads
 from anydml.kernels.contract.floats.stores import masked_store
 from anydml.kernels.elementwise.levels import lanes_as_bits
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
 I64 = Kind("i64")
@@ -267,9 +267,7 @@ class Strips(FilterReads):
 
     def _rounded(self, total: Value) -> Value:
         """The bits of elements from sums in float64."""
-        if self.rounded is None and self.kinds.stored.types[-1] == DataType.FLOAT16:
-            return halves.narrowed(halves.odd_single(total))
-        return total.converted("fptrunc", total.kind.of("float")).bits()
+        return singles.narrowed(total, DataType.FLOAT32 if self.rounded is not None else self.kinds.stored.types[-1])
 
     def _whole(self, pair: list[Value]) -> Value:
         """The vector of both halves."""

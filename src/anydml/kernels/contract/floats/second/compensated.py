@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from anydml.kernels.code.values import Kind, Value
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats.numbers import SLACK
 from anydml.kernels.numbers.functions.pairs import two_sum
 from anydml.tensor import DataType
@@ -13,7 +13,7 @@ from anydml.tensor import DataType
 
 def wide(bits: Value, data_type: DataType) -> Value:
     """An element as float64."""
-    single = halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
+    single = singles.widened(bits, data_type)
     return single.converted("fpext", bits.kind.of("double"))
 
 

@@ -22,7 +22,7 @@ from anydml.kernels.contract.floats.winograd.transform import (
     READ,
     SLACK,
 )
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
 ELEMENTS = FILTER * FILTER
@@ -70,7 +70,7 @@ def packed(target: Target, data_type: DataType) -> str:
                     bits = body.undefined(Kind(element.element, lanes))
                     for r, filter_ in enumerate(filters):
                         bits = bits.replaced(r, body.loaded(element, body.at(filter_, here)))
-                    single = halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(wide.of("float"))
+                    single = singles.widened(bits, data_type)
                     body.stored(single, place, 4 * lanes * len(read))
                     x = single.converted("fpext", wide)
                     squares = body.fused(x, x, squares)

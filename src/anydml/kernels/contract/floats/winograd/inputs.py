@@ -16,7 +16,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.winograd import transform as winograd
 from anydml.kernels.contract.floats.winograd.kernels import interleaved, masked
 from anydml.kernels.contract.floats.winograd.transform import AMPLIFIED, FILTER_NORMS, INPUT_NORMS, POSITIONS, READ, SLACK, TILE
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
 # first: the first line to read, among those that windows read; tile_rows x tiles: the tiles of outputs; inside of the tensor
@@ -112,7 +112,7 @@ class _Inputs:
             active = at.compared("sge", low) & at.compared("slt", high)
             step = None if self.contiguous else "%place"
             bits = masked(body, kind, body.at(line, body.op(f"mul i64 {i}, %place")), step, active)
-            single = halves.widened(bits) if self.data_type == DataType.FLOAT16 else bits.cast(kind.of("float"))
+            single = singles.widened(bits, self.data_type)
             body.stored(single, to, body.op(f"mul i64 {i}, 4"))
             return []
 

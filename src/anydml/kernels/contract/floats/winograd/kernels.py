@@ -15,7 +15,7 @@ from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.contract.floats.winograd import transform as winograd
 from anydml.kernels.contract.floats.winograd.transform import BLOCK, FILTER, READ, TILE
 from anydml.kernels.copy.text import prefetch
-from anydml.kernels.numbers import halves
+from anydml.kernels.numbers import singles
 from anydml.tensor import DataType
 
 # panels, rest: of tiles; vector: bytes from one vector of packed filters to the next; done: the terms summed so far
@@ -28,7 +28,7 @@ SUMS = ("from", "position", "row", "vectors", "tile_rows", "tiles", "width", "su
 
 def wide(bits: Value, data_type: DataType) -> Value:
     """Elements as float64."""
-    single = halves.widened(bits) if data_type == DataType.FLOAT16 else bits.cast(bits.kind.of("float"))
+    single = singles.widened(bits, data_type)
     return single.converted("fpext", bits.kind.of("double"))
 
 
