@@ -14,7 +14,7 @@ ARGUMENTS = ("weights", "unit", "term", "units", "terms", "into", "panel", "firs
 
 
 def packed(target: Target, data_type: DataType, across: int) -> str:
-    """Pack panels of so many vectors of float64; arguments: ARGUMENTS. Units beyond the last one are copies of it.
+    """Pack panels of a number of vectors of float64; arguments: ARGUMENTS. Units beyond the last one are copies of it.
 
     norms: of each unit's weights, the root of the sum of squares, rounded up.
     """

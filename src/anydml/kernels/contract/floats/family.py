@@ -31,7 +31,7 @@ from anydml.tensor import DataType, TensorFlags
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
 MOST_TERMS = 1 << 20  # the bounds of longer sums are useless
-SHORT = 1 << 16  # below so many products, other threads can wait for the call
+SHORT = 1 << 16  # calls with fewer products, for which other threads can wait
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:

@@ -12,7 +12,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.packed import tile
 from anydml.kernels.elementwise.levels import lanes_as_bits
 
-# most: with at most so many entries on the list, nothing is done; elements: of the block; factor: bound of a sum / magnitudes
+# most: with no more entries on the list, nothing is done; elements: of the block; factor: bound of a sum / magnitudes
 ARGUMENTS = (*tile.SUMMED, "rests", "most", "elements", "factor")
 DENSE = 16  # offset in `counter` of a flag: whether magnitudes, and later pairs, were computed
 
