@@ -42,9 +42,9 @@ class Line(NamedTuple):
 
 
 class NearZero(NamedTuple):
-    """A function s x + c x^2 + .. of a small x: s, and the sign of c; None if the added terms have the sign opposite to s x.
+    """A function s x + c x^2 + .. of a small x. slope: s; sign: that of c, or None if the added terms have the sign of -s x.
 
-    line: of HARD_SWISH.
+    line: the line that HARD_SWISH multiplies x by.
     """
 
     slope: float
