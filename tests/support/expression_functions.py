@@ -30,7 +30,7 @@ READERS = (
     Reader(
         "schema.traversal", ("_KEEPS_INTEGERS", "_MAKES_INTEGERS"), "where it pays", "whether a number is an integer in kind"
     ),
-    Reader("schema.identities", (), "where it pays", "formulas that come to the same"),
+    Reader("schema.identities", (), "where it pays", "formulas that are equal"),
     Reader(
         "explain.bounded", ("MONOTONE", "DOMAINS", "SLOPE_ONE", "WHOLE", "OF_EXACT"), "where it pays", "bounds of other results"
     ),

@@ -19,7 +19,7 @@ from anydml.program import files, load
 from anydml.spelling import printable
 
 FROM_DIRECTML = ("ERROR creating dispatchable", "ERROR while initializing")
-"""What DxDispatch prints if DirectML refuses to create or to compile an operator."""
+"""The output of DxDispatch if DirectML refuses to create or to compile an operator."""
 VERDICTS = {
     "equal": "every bit of every output is equal",
     "differs": "an output is another one",
@@ -105,7 +105,7 @@ def _verdict(folder: Path, name: str, kind: str, outputs: list[str], detail: str
 
 
 def _difference(folder: Path, name: str, output: str) -> str | None:
-    """How an output differs from the exact one; None if it does not."""
+    """The difference of an output from the exact one; None if there is none."""
     try:
         expected = files.array(folder / kit.EXPECTED / name / f"{output}.npy").ravel()
         actual = files.array(folder / kit.RESULTS / name / f"{output}.npy").ravel()

@@ -253,7 +253,7 @@ def compare(
 
     The exit status of a program is 1 if its output differs. That of a model is 1 if a node is beyond rounding, else 3 if a node
     could not be judged, else 0. With --fail-on differs it is 1 for any difference; with beyond, nodes that could not be judged
-    do not count; with a tolerance, it is 1 if an output of the model is off by more.
+    do not count; with a tolerance, it is 1 if an output of the model differs by more.
     """
     if kit.is_kit(program):
         if any((resource, actual, against, given, inputs, random is not None, sizes, html, provider, fail_on)):

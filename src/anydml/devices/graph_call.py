@@ -48,7 +48,7 @@ class Part(NamedTuple):
         return self.built.initialize(views) if self.built.initialize else {}
 
 
-class Sight(NamedTuple):
+class BoundPart(NamedTuple):
     """A part with its arrays: its tensors, its packed arrays, and its scratch."""
 
     part: Part
@@ -162,7 +162,7 @@ class GraphCall:
         """The names of the tensors that a part reads from some buffers."""
         return [name for name, use in part.work.reads.items() if use.buffer in buffers]
 
-    def _in_memory(self, arrays: Arrays) -> tuple[list[Sight], list[Execute]]:
+    def _in_memory(self, arrays: Arrays) -> tuple[list[BoundPart], list[Execute]]:
         """The parts with their memory, and the copies of outputs that no part writes."""
         memory: dict[int, NDArray[Any]] = {}
         outputs = [*self._checked.outputs]
@@ -175,7 +175,7 @@ class GraphCall:
         memory |= self._bound(self._checked.inputs, arrays)
         memory |= {int(name[len(BUFFER) :]): array for name, array in arrays.items() if name.startswith(BUFFER)}
         memory |= scratch(self.layout, {b: self._checked.buffers[b].bytes for b in self.layout.offsets})
-        made: list[Sight] = []
+        made: list[BoundPart] = []
         copies: list[Execute] = []
         spare: dict[int, NDArray[Any]] = {}
         turns = passing(self._passing())
@@ -192,7 +192,7 @@ class GraphCall:
                 packed["scratch"] = spare[first]
             if part.built.passing:
                 packed["passing"] = turns
-            made.append(Sight(part, {**self._views(part, memory), **packed}))
+            made.append(BoundPart(part, {**self._views(part, memory), **packed}))
         for bound in later:
             tensor = self._written[bound.buffer]
             source, target = memory[bound.buffer], bytes_of(arrays[bound.name], bound.tensor)

@@ -1,6 +1,6 @@
 """Exact requantisation in NumPy: an estimate with a proved error, and integers where the estimate is undecided.
 
-r = q * a * b / y. In float64 a * b is exact (48 bits), c = a * b / y is off by at most one rounding and t = q * c by one
+r = q * a * b / y. In float64 a * b is exact (48 bits), c = a * b / y has at most one rounding and t = q * c one
 more: |t - r| <= 2^-50 |r| in any rounding mode, and no step meets a subnormal. For |t| < 2^11, the only half-integer that
 can lie between r and t is h = floor(t) + 1/2, and only if |t - h| <= 2^-39. These few (with ties, many) are decided in
 integers: with the scales' significands and exponents, q * p * 2^(e + 1) is compared with (2h) * y.

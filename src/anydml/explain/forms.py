@@ -155,8 +155,8 @@ def _renamed(e: Expr, names: Mapping[Variable, Expr]) -> Expr:
 def sigmoid_by_tanh(e: Expr) -> Expr | None:
     """1 / (1 + exp(-x)) as 1/2 + tanh(x / 2) / 2, between 0 and 1.
 
-    A tanh of four units in the last place is off by up to 8 * 2^-24, so half of it by 2^-22. This is the error of a sigmoid
-    that is 1/2 plus a quotient of polynomials, as in vector code, and is 0 or 1 from some x on.
+    A tanh with an error of four units in the last place is wrong by up to 8 * 2^-24, so half of it by 2^-22. This is the error
+    of a sigmoid that is 1/2 plus a quotient of polynomials, as in vector code, and is 0 or 1 from some x on.
     """
     if e.op != "div" or e.args[1].op != "add" or not _is_one(e.args[0]):
         return None

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 class Placed(NamedTuple):
-    """How an argument becomes an input.
+    """The conversion of an argument to an input.
 
     name: the input. place: the argument's index, with each array of a list counted. sizes: those that it is broadcast to, if
     not its own. number: the data type of an argument that is a number. shape: the shape that a vector along one dimension is

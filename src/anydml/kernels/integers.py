@@ -87,7 +87,7 @@ class _SharedSums:
 
 
 def _pieces(sizes: Sequence[int]) -> Iterator[tuple[range, ...]]:
-    """The ranges of so many variables in pieces of at most AT_ONCE places: the last ones whole, if they can be."""
+    """The ranges of variables in pieces of at most AT_ONCE places: the last ones whole, if they can be."""
     steps, room = [], AT_ONCE
     for size in reversed(sizes):
         steps.append(max(1, min(size, room)))

@@ -105,7 +105,7 @@ class Built(NamedTuple):
     raises Unfit as `bind`'s does. None if there is no such call.
     rounds: those of `Lowered`. Kernels with equal rounds may use one scratch in turn, which `bind` then gets as the array
     "scratch": `temporary_resource_size` bytes plus a cache line, zero at first. passing: if not 0, `bind` may get an array
-    "passing" of so many bytes plus a cache line, which all kernels may use in turn.
+    "passing" of this many bytes plus a cache line, which all kernels may use in turn.
     place: as `bind`, but gives the phases for a table of several calls; None if a call does more than its phases.
     counted: the number of elements that all calls so far left undecided; None if there never are any.
     """

@@ -13,7 +13,7 @@ from anydml.tensor import TensorDesc
 
 
 class Promises(NamedTuple):
-    """What a desc or a graph guarantees about tensors, by name.
+    """The guarantees of a desc or a graph about tensors, by name.
 
     in_place: the inputs whose memory the output may reuse. ruled: the tensors whose elements a rule about data judges.
     constants: the elements of tensors that are known; a dimension of stride 0 has size 1.

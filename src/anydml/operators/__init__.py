@@ -1,4 +1,4 @@
-"""The operator library: one file per lineage, named by the wire name without its version digit, and found in this folder."""
+"""The operator library: one file for all versions of an operator, named by the wire name without its version digit."""
 
 import importlib
 import pkgutil

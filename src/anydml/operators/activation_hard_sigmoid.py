@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ACTIVATION_HARD_SIGMOID: a line between 0 and 1.
+"""DML_OPERATOR_ACTIVATION_HARD_SIGMOID: a linear function, clamped to 0 and 1.
 
 Source: ns-directml-dml_activation_hard_sigmoid_operator_desc.
 """

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ACTIVATION_HARD_SWISH: an element times a sigmoid of straight lines.
+"""DML_OPERATOR_ACTIVATION_HARD_SWISH: an element times a linear function of it, clamped to 0 and 1.
 
 Source: ns-directml-dml_activation_hard_swish_operator_desc.
 """

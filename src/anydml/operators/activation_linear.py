@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ACTIVATION_LINEAR: a line through every element.
+"""DML_OPERATOR_ACTIVATION_LINEAR: a linear function of every element.
 
 Source: ns-directml-dml_activation_linear_operator_desc.
 """

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ARGMAX: the place of the largest element along chosen axes.
+"""DML_OPERATOR_ARGMAX: the position of the largest element along chosen axes.
 
 Source: ns-directml-dml_argmax_operator_desc.
 """

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ARGMIN: the place of the smallest element along chosen axes.
+"""DML_OPERATOR_ARGMIN: the position of the smallest element along chosen axes.
 
 Source: ns-directml-dml_argmin_operator_desc.
 """

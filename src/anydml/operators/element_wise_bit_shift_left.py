@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_LEFT: an element's bits moved up.
+"""DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_LEFT: the bits of an element shifted to the left.
 
 Source: ns-directml-dml_element_wise_bit_shift_left_operator_desc.
 """

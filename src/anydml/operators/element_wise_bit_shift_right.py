@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_RIGHT: an element's bits moved down.
+"""DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_RIGHT: the bits of an element shifted to the right.
 
 Source: ns-directml-dml_element_wise_bit_shift_right_operator_desc.
 """

@@ -1,4 +1,4 @@
-"""DML_OPERATOR_ELEMENT_WISE_THRESHOLD: every element, or a lower bound where it lies below.
+"""DML_OPERATOR_ELEMENT_WISE_THRESHOLD: every element, or a lower bound if it is below.
 
 Source: ns-directml-dml_element_wise_threshold_operator_desc.
 """

@@ -35,7 +35,7 @@ def counting(sizes: tuple[int, ...], count: int) -> tuple[int, ...]:
 
 
 def tuples(d: Any, batched: bool) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
-    """The sizes that count of input and indices, the dimensions that are batches, and those that a tuple names."""
+    """The used sizes of input and indices, and the numbers of batch dimensions and of dimensions that a tuple names."""
     x, j = counting(d.input_tensor.sizes, d.input_dimension_count), counting(d.indices_tensor.sizes, d.indices_dimension_count)
     batches = d.batch_dimension_count if batched else 0
     if batches >= min(len(x), len(j)) or j[-1] > len(x) - batches:

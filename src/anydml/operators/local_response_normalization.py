@@ -1,4 +1,4 @@
-"""DML_OPERATOR_LOCAL_RESPONSE_NORMALIZATION: elements divided by a power of the squares around them.
+"""DML_OPERATOR_LOCAL_RESPONSE_NORMALIZATION: elements divided by a power of the sum of squares around them.
 
 Source: ns-directml-dml_local_response_normalization_operator_desc.
 """

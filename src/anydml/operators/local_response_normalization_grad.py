@@ -1,4 +1,4 @@
-"""DML_OPERATOR_LOCAL_RESPONSE_NORMALIZATION_GRAD: the gradients of elements divided by a power of the squares around them.
+"""DML_OPERATOR_LOCAL_RESPONSE_NORMALIZATION_GRAD: the gradients of LOCAL_RESPONSE_NORMALIZATION.
 
 Source: ns-directml-dml_local_response_normalization_grad_operator_desc.
 """

@@ -228,7 +228,7 @@ def _queries(target: Target, key: AttentionKey) -> Function:
 
 
 def _panels(f: Function, row: str, across: int, panel: Callable[[str, int], None]) -> None:
-    """Call `panel(place, vectors)` for each panel of a row of so many bytes; the last panel may be smaller."""
+    """Call `panel(place, vectors)` for each panel of a row. row: its bytes; the last panel may be smaller."""
     size = 8 * f.lanes
     end = f.each("0", row, lambda i: panel(i, across), size * across)
     left = f.minus(row, end)

@@ -26,7 +26,7 @@ class Error(NamedTuple):
     share: float
 
 
-# an entry, the product and r are off by u each; LN2 is off by 2^-55.2
+# an entry, the product and r have errors of u each; that of LN2 is 2^-55.2
 PICKED = Error(EXP_NEAR.rel + 3.1 * U, LOG2_E * 2.0**-55.2)
 
 
@@ -35,7 +35,7 @@ def _picks(body: Body, lanes: int) -> bool:
 
 
 def error(body: Body, lanes: int) -> Error:
-    """The error of `power` for a number of lanes, where the power is at least 2^-1000; smaller powers are off by less than
+    """The error of `power` for a number of lanes, where the power is at least 2^-1000; the error of smaller powers is below
     2^-1000.
     """
     return PICKED if _picks(body, lanes) else Error(EXP_REL, 0.0)

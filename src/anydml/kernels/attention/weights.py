@@ -1,9 +1,9 @@
 """The weights of a query's keys: e^(score - top), and what is known about their errors.
 
-u is 2^-53. A score is scale * sum + added, where the product is off by u |scale| |q| |k| (see `rows`) and the addition by u
-|score|. If two numbers are added, this is off by u (|score| + |scale * sum|) besides; the second part is included in the norms.
-The difference from the top is off by u of itself. The top may be any number: it is a common factor of all weights and of their
-sum.
+u is 2^-53. A score is scale * sum + added, where the error of the product is u |scale| |q| |k| (see `rows`), and that of the
+addition u |score|. If two numbers are added, there is a further error of u (|score| + |scale * sum|); its second part is
+included in the norms. The relative error of the difference from the top is u. The top may be any number: it is a common factor
+of all weights and of their sum.
 
 With |score| <= |top| + |d|, a weight has the relative error of its power and u (|scale| |q| |k| + a |top| + (a + 1) |d|), where
 a is how many roundings are of the score's size. Only the mean of this over the weights of a row matters: the mean
@@ -12,10 +12,10 @@ bounds of an element's error. One is this mean times the largest value. The othe
 products: the norms of the weights and of their products with |k| are computed anyway, and w^2 d^2 <= w * 4 / e^2.
 
 This holds if the errors of all scores are small, also those of keys with small weights, and for weights of at least 2^-1000;
-smaller ones are off by less than 2^-1000.
+the errors of smaller ones are below 2^-1000.
 
-If the errors are not small, one score may still be far above all others. Each score is off by E + (a + 1) u |d|, where E is the
-largest error of a score of the top's size; the top itself is off by E. So if d < -(AHEAD + 3 E), up to slack, the exact
+If the errors are not small, one score may still be far above all others. The error of a score is E + (a + 1) u |d|, where E is
+the largest error of a score of the top's size; that of the top itself is E. So if d < -(AHEAD + 3 E), up to slack, the exact
 difference is below -AHEAD: all weights but one together are below 2^20 e^-200 < 2^-268 of that one, which is taken as 1, and
 they as 0.
 """

@@ -11,7 +11,7 @@ Pieces = Callable[[int, int], Sequence[Sequence[Step]]]
 
 
 def in_rounds(count: int, most: int, pieces: Pieces) -> list[Rounds]:
-    """The rounds of `count` units, with at most `most` units in each. pieces: gives those of the units from first to end - 1.
+    """The rounds of `count` units, with at most `most` units in each. pieces: returns the pieces of units first to end - 1.
 
     At most two `Rounds` are needed for any number of rounds, since the steps of full rounds differ by constant amounts.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from anydml.kernels.contract.problem import Estimated
 
 MOST_K = 1 << 24
-# most bytes of scratch: this, plus so many for each byte of the tensors; with strides of 0, a plan may need much more
+# most bytes of scratch: this, plus this many for each byte of the tensors; with strides of 0, a plan may need much more
 WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
 APART = "outputs are not rounded where they belong"
 SHORT = 1 << 20  # with fewer products, other threads are not worth waking

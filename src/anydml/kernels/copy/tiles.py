@@ -174,7 +174,7 @@ def blocks(target: Target, itemsize: int, width: int, span: int, cache: int, ahe
 
 
 def block_rows(itemsize: int) -> int:
-    """The number of input rows of a block: those of 128 bytes of an output row."""
+    """The number of input rows of a block, each of which contributes one element to 128 bytes of an output row."""
     return WRITTEN // itemsize
 
 

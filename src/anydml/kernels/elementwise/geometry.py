@@ -103,7 +103,7 @@ def _across(row: MapDimension, outer: Sequence[MapDimension], itemsizes: Sequenc
 def shares(part: Box, count: int, grain: int) -> Iterator[tuple[Box, int, int]]:
     """A part split into at most `count` shares: each is a box, its first row and its number of rows.
 
-    grain: a row is split at multiples of so many elements.
+    grain: a row is split at multiples of this many elements.
     """
     if part.rows >= count:
         ends = [part.rows * k // count for k in range(count + 1)]

@@ -42,7 +42,7 @@ def value_of(c: Constant) -> Fraction | float:
 
 
 def number_of(body: Body, item: Item, lanes: int) -> Number:
-    """An item as a real number in so many lanes."""
+    """An item as a real number in `lanes` lanes."""
     return as_number(item, body.undefined(Kind("i8", lanes)))
 
 

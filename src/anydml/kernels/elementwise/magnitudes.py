@@ -20,7 +20,9 @@ from anydml.kernels.numbers.lanes import Truth, either
 from anydml.tensor import DataType
 
 LOG2_E = 1 / math.log(2)
-ROOM = 2.0**-40  # relative room for roundings of logarithms: a few operations, each off by 2^-52 of the largest operand
+ROOM = (
+    2.0**-40
+)  # relative room for roundings of logarithms: a few operations, each with an error of 2^-52 of the largest operand
 LARGEST = 2.0**200  # logarithms beyond it count as infinite
 LOG_ROOM = 0.0875  # log2(1 + f) is at most 0.0861 above f
 SMALLEST = 2.0**-1000

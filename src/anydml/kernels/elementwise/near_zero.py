@@ -1,4 +1,4 @@
-"""Functions that differ from s x by next to nothing near zero: at a tie of s x, the sign of the difference decides.
+"""Functions that are nearly s x near zero: at a tie of s x, the sign of the difference decides.
 
 s x is an exact float64 whose last bit is 0, and the difference is less than the last place. So the float64 next to s x, on the
 side of the difference, rounds as the function does.
@@ -19,7 +19,7 @@ from anydml.schema.node import Constant
 from anydml.tensor import DataType
 
 TINY = 2.0**-60  # of arguments
-STEEP = 64  # the difference may be so many times s x^2, which is less than 2^-53 of s x
+STEEP = 64  # the difference is at most this times s x^2, which is less than 2^-53 of s x
 DIGITS = 28  # of s; an element has 24
 
 
@@ -42,9 +42,9 @@ class Line(NamedTuple):
 
 
 class NearZero(NamedTuple):
-    """A function s x + c x^2 + .. of a small x: s, and the sign of c; None if the added terms have the sign opposite to s x.
+    """A function s x + c x^2 + .. of a small x. slope: s; sign: that of c, or None if the added terms have the sign of -s x.
 
-    line: of HARD_SWISH.
+    line: the line that HARD_SWISH multiplies x by.
     """
 
     slope: float

@@ -22,7 +22,7 @@ class TensorStart(NamedTuple):
     tensor: TensorDesc
 
     def of(self, s: Stream) -> tuple[At, list[int]]:
-        """Where a stream of it begins, and its strides in bytes along the dimensions."""
+        """The offset at which a stream begins, and its strides in bytes along the dimensions."""
         strides, itemsize = self.tensor.explicit_strides, self.tensor.data_type.dtype.itemsize
         first, *steps = (sum(a * b for a, b in zip(x, strides, strict=True)) * itemsize for x in (s.start, *s.steps))
         return self.base + first, steps

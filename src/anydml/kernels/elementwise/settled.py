@@ -1,7 +1,7 @@
 """Results of functions of float32 that are known without computing them, for groups of which pairs leave many undecided.
 
-These are NaN, limits far out, zeros, powers out of range, and results of arguments so small that they differ by next to nothing
-from half the argument, or from 1/2 plus a quarter of it. Where the latter is a tie, the sign of the difference decides.
+These are NaN, limits far out, zeros, powers out of range, and results of arguments so small that they are nearly equal
+to half the argument, or from 1/2 plus a quarter of it. Where the latter is a tie, the sign of the difference decides.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Sloped elements y = (d + e c) a of a line, where d = x - m and e = z - n, as one operation with one bound.
 
-u is 2^-53. The errors of m, n and c are at most o, p and q, and the relative error of a is r <= 1/4. Then d is off by
-o + u |d|, and e c by |c| (p + 2 u |e|) + q (|e| + p), its own rounding included; |d| is at most |d + e c| + |e c|. So the sum
-is off by 2 u of itself plus s = o + |c| p + q p + |e| (q + 4 u |c|), and y by (r + 7 u) |y| + (1 + r) |a| s, with room for ends
-beside it. Elements are FLOAT32 or FLOAT16, and a line's numbers are moderate, so that nothing leaves float64's range.
+u is 2^-53. The errors of m, n and c are at most o, p and q, and the relative error of a is r <= 1/4. Then the error of d is o +
+u |d|, and that of e c is |c| (p + 2 u |e|) + q (|e| + p), its own rounding included; |d| is at most |d + e c| + |e c|. So the
+error of the sum is 2 u of itself plus s = o + |c| p + q p + |e| (q + 4 u |c|), and that of y is (r + 7 u) |y| + (1 + r) |a| s,
+with room for the roundings of ends. Elements are FLOAT32 or FLOAT16, and a line's numbers are moderate, so that nothing leaves
+float64's range.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from anydml.tensor import DataType
 
 
 class SlopedLine(NamedTuple):
-    """Numbers and bounds that a line shares; an element is off by share |y| + slope |e| + base. None means absent.
+    """Numbers and bounds that a line shares; the error of an element is share |y| + slope |e| + base. None means absent.
 
     near: the error of n.
     limits: a float32 factor of |z| and a float32 constant, whose sum |y| has to reach, as in `standardised`.

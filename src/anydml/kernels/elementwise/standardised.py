@@ -1,10 +1,10 @@
 """Standardised elements y = (x - m) a g + b of a line, as one operation with one bound; a and m are the same for a line.
 
-Factors that a line shares are multiplied and divided once for it. u is 2^-53; m is off by o, and the relative error of a is
-r <= 1/4. Then the difference d = x - m is off by o + u |d|, the product d a by (r + 9/4 u) |d a| + (1 + r) |a| o, and d a g by
-|g| times as much. Products are at most |y| plus all |b|. The result and its ends have a few more roundings: in all, y is
-off by (r + 7 u) (|y| + all |b|) + (1 + r) |a| o |g|. Elements are FLOAT32 or FLOAT16, and a and m are moderate, so that nothing
-leaves float64's range.
+Factors that a line shares are multiplied and divided once for it. u is 2^-53; the error of m is o, and the relative error of a
+is r <= 1/4. Then the error of the difference d = x - m is o + u |d|, that of the product d a is (r + 9/4 u) |d a| + (1 + r) |a|
+o, and that of d a g is |g| times as much. Products are at most |y| plus all |b|. The result and its ends have a few more
+roundings: in all, the error of y is (r + 7 u) (|y| + all |b|) + (1 + r) |a| o |g|. Elements are FLOAT32 or FLOAT16, and a and m
+are moderate, so that nothing leaves float64's range.
 
 Most elements are stored as FLOAT32 by a test that is cheaper than two ends. If y is a normal float32, it is a tie where its low
 29 bits are 2^28. If the error of y is less than `KNOWN` |y|, which is 2^15 units of its last place, and y is at least that far
@@ -39,9 +39,9 @@ LEAST, FINEST = 2.0**-125, 2.0**-100  # least constants and factors of limits in
 
 
 class LineMoments(NamedTuple):
-    """Numbers that are the same for a line: m, which is off by `near`, a, the sum of its terms b, and bounds.
+    """Numbers that are the same for a line: m, with an error of `near`, a, the sum of its terms b, and bounds.
 
-    An element y, with terms of its own, is off by share (|y| + their magnitudes) + off |g| + base. None means absent.
+    The error of an element y, with terms of its own, is share (|y| + their magnitudes) + off |g| + base. None means absent.
     limits: what |y| has to reach, as float32: a factor of these magnitudes, one of |g| (of 1 if there is no g), and a constant,
     which is infinite in the guard's lanes. rel: share, if it is the same for all lines and m is exact.
     """

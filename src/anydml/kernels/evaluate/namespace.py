@@ -1,4 +1,4 @@
-"""What the source of one function asks of the namespace that holds all functions of a statement."""
+"""The interface between the source of one function and the namespace with all functions of a statement."""
 
 from __future__ import annotations
 

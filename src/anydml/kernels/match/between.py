@@ -164,7 +164,7 @@ def quantised_chain(problem: Problem) -> QuantisedChain:
 
 
 def _terms(body: Expr) -> tuple[Expr, Expr]:
-    """Of two tensors that are added, first the one that is not dequantised, then the one that is."""
+    """The two tensors that are added: first the one that is not dequantised, then the other."""
 
     x, y = body.args
     of_bytes = [e.args[0].op == "mul" and not any(map(bound_by, walk(e))) for e in (x, y)]

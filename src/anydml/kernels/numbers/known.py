@@ -27,7 +27,7 @@ FAR = 2.0**900  # for numbers up to this, and down to its reciprocal, float64 ho
 class Known:
     """Knowledge of a number t: if it is finite, low <= t <= high.
 
-    quantum: t is a multiple of 2^quantum; digits: it has at most so many significant bits. least: it is 0 or at least 2^least
+    quantum: t is a multiple of 2^quantum; digits: its largest number of significant bits. least: it is 0 or at least 2^least
     in magnitude. Up to rounding, quantum and least also hold for t in float64. constant: all lanes have the same finite number.
     ordered: no lane is NaN, or NaN makes no difference. finite: no lane is infinite or NaN.
     """

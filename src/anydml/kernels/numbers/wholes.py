@@ -160,7 +160,7 @@ def _divisible(a: WholeNumber, b: WholeNumber) -> tuple[Value, Value, str]:
 
 
 def shifted(op: str, x: Value, y: Value) -> Value:
-    """Bits shifted up ("shift_left") or down by y places; 0 from the width on."""
+    """Bits shifted to the left ("shift_left") or right by y places; 0 if y is the width or more."""
     body, kind = x.body, x.kind
     beyond = y.compared("uge", kind.bits)
     by = body.chosen(beyond, 0, y)

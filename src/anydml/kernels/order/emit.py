@@ -22,7 +22,7 @@ POINTERS = ("keys", "firsts", "items", "spare", "counts", "source", "values", "p
 NUMBERS = ("n", "k", "groups", "source_step", "values_step", "positions_step")
 GROUPS = 32  # groups of a line at least
 BLOCK = 8  # vectors after which the number of candidates equal to the bound is checked
-PAIRS = 64  # groups are compared in pairs: with so many pairs per element, that costs as much as sorting the line
+PAIRS = 64  # groups are compared in pairs: with this many pairs per element, that costs as much as sorting the line
 
 
 class OrderKey(NamedTuple):

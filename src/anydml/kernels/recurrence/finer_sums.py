@@ -82,7 +82,7 @@ def sums(target: Target, key: RecurrenceKey, n: int, name: str) -> tuple[str, li
 
     zeros = [body.constant(wide, x) for x in (-0.0, 0.0, 0.0)]
     _, (head, left, lost) = body.loop("0", f"%terms{n}", 1, zeros, one)
-    if name == "quick" and source.kind != NUMBERS:  # each addition of rounding errors is off by u of their sum
+    if name == "quick" and source.kind != NUMBERS:  # each addition of rounding errors has an error of u of their sum
         terms = Value(body, f"%terms{n}", Kind("i64")).converted("uitofp", Kind("double"))
         lost = lost * body.splat(terms * 2.0**-52, count)
     made, tail = two_sum(head, left)

@@ -142,7 +142,7 @@ def lanes(target: Target, formula: Formula, *, finer: bool = False) -> int:
 
 
 def tiles(target: Target, rows: int, vectors: int) -> tuple[int, int]:
-    """The rows of a tile, and its vectors across, for so many rows and for so many vectors of sums."""
+    """The rows of a tile, and its vectors across, for a number of rows and of vectors of sums."""
     most = ACCUMULATORS.get(target.vector_bytes, 24 if target.architecture == "aarch64" else 8)
     tallest = 8 if most == 24 else 4
     height = -(-rows // -(-rows // tallest))

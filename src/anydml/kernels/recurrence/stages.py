@@ -60,7 +60,7 @@ def settled(target: Target, key: RecurrenceKey, number: int) -> tuple[str, list[
 
 
 def settled_lanes(target: Target, key: RecurrenceKey, number: int) -> int:
-    """The number of units that `settled` decides together: fewer, since what is known of them takes more of the stack frame."""
+    """The number of units that `settled` decides together: fewer, since their values need more of the stack frame."""
     return min(lanes(target, key.stages[number].formula), max(1, target.vector_bytes // 16))
 
 

@@ -28,7 +28,7 @@ from anydml.kernels.numbers.known import Known
 from anydml.kernels.numbers.lanes import either
 from anydml.tensor import DataType
 
-LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # off by 2^-55.2
+LN2 = float.fromhex("0x1.62e42fefa39efp-1")  # with an error of 2^-55.2
 FAR = 700.0  # for a largest element beyond this, differences from it are exact
 BELOW = 300.0
 VANISHING = 420  # quotients below 2^-420 are stored as 0, and need not be known better

@@ -27,7 +27,7 @@ from anydml.tensor import DataType
 
 SHORT = 1 << 14  # with fewer elements, the GIL is kept
 ALONE = 1 << 17  # with fewer elements, a second thread costs more than it saves
-APART = 256  # threads get multiples of so many neighbouring lines: whole cache lines of source and target
+APART = 256  # threads get multiples of this many neighbouring lines: whole cache lines of source and target
 CACHE_LINE = 64
 
 

@@ -116,7 +116,7 @@ class _NarrowKernel:
         return found
 
     def _picked(self, sources: Sequence[Parts], places: Sequence[int]) -> Parts:
-        """For each part, a vector of the elements at these places of several vectors, which count as one long vector."""
+        """For each part, a vector of the elements at these positions in the concatenation of several vectors."""
         return [self._of_part([s[part] for s in sources], places) for part in range(len(sources[0]))]
 
     def _of_part(self, vectors: Sequence[Value], places: Sequence[int]) -> Value:

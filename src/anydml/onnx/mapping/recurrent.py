@@ -48,7 +48,7 @@ def activations(n: Node, defaults: Sequence[str], directions: int) -> list[Any]:
 
 
 def recurrent(name: str, gates: int, functions: Sequence[str]) -> Callable[..., Any]:
-    """The mapping of a network with `gates` gates."""
+    """The mapping of an RNN, GRU or LSTM: the operator's name, its number of gates, and its default activations."""
 
     def mapping(
         n: Node, x: Value, w: Value, r: Value, b: Value = None, lengths: Value = None, hidden: Value = None,

@@ -74,7 +74,7 @@ class Heads(NamedTuple):
 
 
 def _divided(wire: str, count: str, *, queries: bool) -> Constraint:
-    """A tensor {batch, .., heads * head size}; queries: whether its second size is the number of queries."""
+    """The rule that a tensor is {batch, .., heads * head size}; queries: whether its second size is the number of queries."""
     like = "first two are those" if queries else "first is that"
 
     def fits(d: Any) -> bool:
@@ -94,7 +94,8 @@ def _divided(wire: str, count: str, *, queries: bool) -> Constraint:
 
 
 def _stacked(wire: str, count: str, parts: int, *, queries: bool) -> Constraint:
-    """A tensor {batch, .., heads, parts, head size}."""
+    """The rule that a tensor is {batch, length, heads, parts, head size}; queries: whether its length is the number of
+    queries."""
     like = "first two are those" if queries else "first is that"
 
     def fits(d: Any) -> bool:
@@ -112,7 +113,7 @@ def _stacked(wire: str, count: str, parts: int, *, queries: bool) -> Constraint:
 
 
 def _cached(wire: str, count: str) -> Constraint:
-    """A tensor {batch, heads, length, head size}."""
+    """The rule that a tensor is {batch, heads, length, head size}, after leading sizes of 1."""
 
     def fits(d: Any) -> bool:
         sizes = sizes_of(d, wire)

@@ -31,7 +31,7 @@ from anydml.kernels.undecided.places import Bitmap, NumberedElements, Places, of
 from anydml.tensor import TensorFlags
 
 MOST_TERMS = 1 << 20  # the bounds of longer sums are useless
-SHORT = 1 << 16  # below so many products, other threads can wait for the call
+SHORT = 1 << 16  # calls with fewer products, for which other threads can wait
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:

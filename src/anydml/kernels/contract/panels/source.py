@@ -10,7 +10,7 @@ from anydml.kernels.contract.geometry import Batch, Scratch
 
 
 class Ready(NamedTuple):
-    """What `ready` leaves for all batches; first: the panel that it begins with."""
+    """Tables that `ready` has written for all batches, if the source needs any; first: the panel that they begin with."""
 
     offsets: At
     places: At

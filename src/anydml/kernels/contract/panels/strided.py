@@ -26,12 +26,12 @@ class StridedPanels:
         return self.at.problem.n >= self.at.width and self.matrix.column == 1 and thin.serves(self.at.target)
 
     def ready(self, panels: range, scratch: Scratch) -> Generator[Step | Repeat, None, Ready]:
-        """There is nothing to do."""
+        """No steps: B needs no tables."""
         yield from ()
         return Ready(At("constants"), At("constants"), panels.start)
 
     def begin(self, batch: Batch, scratch: Scratch) -> Generator[Step | Repeat, None, At]:
-        """There is nothing to do but to find the batch."""
+        """No steps: the address of the batch."""
         yield from ()
         return self.matrix.of(batch)
 

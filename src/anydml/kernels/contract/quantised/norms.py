@@ -1,4 +1,4 @@
-"""Norms of dequantised weights: upper bounds of sums of magnitudes, and of what the roundings change."""
+"""Norms of dequantised weights: upper bounds of sums of magnitudes, and of the errors of their roundings."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _of_rounded(op: str, kind: FunctionRange, x: Number, made: Number) -> Number
         value = x.body.chosen(outside, math.nan, made.wide())
         return replace(made, wide=lambda: value).guarded(steep & ~outside)
     near = size.compared("olt", FAR_OUT if kind.saturated else math.inf)
-    if kind.saturated and x.err is not None:  # it may be off by more than itself
+    if kind.saturated and x.err is not None:  # its error may exceed its value
         near = near | (delta.compared("uge", size * 0.25) & finite)
     far = delta.compared("uge", STEEP) & near
     if op == "log":

@@ -38,8 +38,8 @@ def near_angle(x: Pair) -> tuple[Pair, Value]:
 
 
 def _far_angle(x: Pair) -> tuple[Pair, Value]:
-    """The same as `near_angle` for |x| up to 2^130: x 2 / pi, without multiples of 4, as the exact sum of products of parts of
-    both."""
+    """The result of `near_angle` for |x| up to 2^130, from x 2 / pi modulo 4: the exact sum of products of parts of x and of
+    2 / pi."""
     sums = [x.head.lift(0.0)] * 3
     single = x.tail.name == x.head.lift(0.0).name  # whether x is a single float
     for part in (*halves(x.head), *(() if single else halves(x.tail))):

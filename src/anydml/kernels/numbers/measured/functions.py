@@ -63,7 +63,7 @@ def _settled(made: Number, x: Real) -> Number:
 
 
 def as_number(x: Real, lanes: int = 0) -> Number:
-    """A number with the factor 1, as functions and roundings take it, in so many lanes at least."""
+    """A number with the factor 1, as functions and roundings need it, in at least `lanes` lanes."""
     value, err = in_lanes(x.value, max(lanes, x.value.kind.lanes)), x.err
     if err is None:
         return Number(x.body, lambda: value, x.known, exact=True, odd=lambda: value, guard=x.guard)

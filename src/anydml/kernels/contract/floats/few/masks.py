@@ -23,7 +23,7 @@ class Masks:
         self.table = self.body.op(f"alloca [{self.groups * self.at_once * self.entry} x i8], align 64")
 
     def fits(self, columns: str) -> str:
-        """Whether lines of so many columns fit in the table."""
+        """Whether lines with this many columns fit in the table."""
         return self.body.op(f"icmp ule i64 {columns}, {self.groups * LANES}")
 
     def write(self, t: str, low: str, high: str, columns: str) -> None:

@@ -19,7 +19,7 @@ from anydml.kernels.contract.floats.reads import Reader, single
 from anydml.tensor import DataType
 
 ABREAST = 8  # terms that are accumulated before they are added to the sums
-COLUMNS = 8  # times rows that are summed at once along the terms; the registers hold so many accumulators
+COLUMNS = 8  # times rows that are summed at once along the terms; the registers hold this many accumulators
 LARGER = 1 + 2.0**-20  # for the roundings in norms
 # a_row, a_term: strides in bytes along rows and terms; b_term, b_column: strides of the matrix; sums, sizes: sums and largest
 # magnitudes, then bounds, in rows block_row bytes apart; values: room for `block` float64 and a vector for each row;
@@ -169,7 +169,7 @@ class _Across(_Few):
         return body.loop(i, "%terms", 1, norms, lambda k, norms: self._added(k, norms, 1))[1]
 
     def _added(self, first: str, norms: list[Value], count: int) -> list[Value]:
-        """Add so many terms to the sums of all columns. -> the norms with these terms"""
+        """Add `count` terms from `first` on to the sums of all columns. -> the norms with these terms"""
         body, rows = self.body, self.kinds.rows
         for t in range(count):
             term = body.op(f"add i64 {first}, {t}")

@@ -23,7 +23,7 @@ from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.numbers.floats.numbers import SLACK
 from anydml.kernels.numbers.functions.pairs import two_sum
 
-# most: with at most so many entries on the list, nothing is done; divided by 2^CHEAPER if sums are exact
+# most: with no more entries on the list than this, nothing is done; divided by 2^CHEAPER if sums are exact
 ARGUMENTS = (*tile.SUMMED, "rests", "most", "a_norms", "b_norms", "a_low", "b_low")
 POINTERS = {"a", "b", "sums", "counter", "rests", "a_norms", "b_norms", "a_low", "b_low"}
 CHEAPER = 4

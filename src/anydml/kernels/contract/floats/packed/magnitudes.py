@@ -14,7 +14,7 @@ from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.undecided.state import OWN
 
-# most: with at most so many entries on the list, nothing is done; elements: of the block; factor: bound of a sum / magnitudes
+# most: with no more entries on the list, nothing is done; elements: of the block; factor: bound of a sum / magnitudes
 ARGUMENTS = (*tile.SUMMED, "rests", "most", "elements", "factor")
 DENSE = 8 * (OWN + 1)  # offset in `counter` of a flag: whether magnitudes, and later pairs, were computed
 

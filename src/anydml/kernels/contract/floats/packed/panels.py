@@ -39,7 +39,7 @@ def packed(target: Target, data_type: DataType, across: int, step: int, padded: 
 class Panels(Filled):
     @property
     def abreast(self) -> int:
-        """Panels that are copied at once: the registers hold the sums of squares of so many."""
+        """The number of panels that are copied at once, whose sums of squares fit in the registers."""
         return 4 if self.target.vector_bytes == 64 else 2
 
     def text(self) -> str:

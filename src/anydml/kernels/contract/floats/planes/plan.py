@@ -20,7 +20,7 @@ from anydml.kernels.contract.floats.second import refine
 from anydml.kernels.contract.floats.shares import ThreadShare
 from anydml.kernels.contract.repeats import repeated
 
-MOST = 8  # lines and columns of a filter, at most: the sums of so many lines are accumulated at once
+MOST = 8  # the most lines and columns of a filter: the sums of this many lines are accumulated at once
 MOST_DOWN = 4
 FEW = 3
 NARROW = 4  # least float64 lanes for strips of a single half
@@ -29,7 +29,7 @@ NARROW = 4  # least float64 lanes for strips of a single half
 class Slide(NamedTuple):
     """The geometry of a sliding window. line: the distance of its lines in bytes; start: the offset of the first line.
 
-    down: the stride in lines; turns: if windows are dilated, the lines of the output belong to so many turns by turns, and each
+    down: the stride in lines; turns: if windows are dilated, output line i belongs to turn i modulo `turns`, and each
     turn reads other lines. ways: for each column of the filter, the offset of its elements, and the columns that it counts
     for. factors: the offsets of the filter's elements. valid: the lines of the output that each line of the filter counts for.
     """
