@@ -96,8 +96,8 @@ def _terms(body: Expr, known: Mapping[Expr, Number]) -> int:
 
 
 def _shared(nest: Nest, at: Array) -> Iterator[tuple[Expr, Array, Array]]:
-    """Reductions that are the same for many elements, such as a row's mean: inner ones first, each with the elements that stand
-    for all others, and which of these stands for each element."""
+    """Reductions that are the same for many elements, such as a row's mean; inner ones first. Each with indices of elements
+    that represent all, and the number of the representative of each element."""
     if len(at) < FEW:
         return
     variables = [i.data for i in nest.index]

@@ -211,7 +211,7 @@ class _Group:
         when(body, body.op(f"icmp ne i64 {lanes_as_bits(left_by_first_stage(unsure))}, 0"), twice)
 
     def _record(self, head: Value, tail: Value, bound: Value, scale: Value | None) -> Value:
-        """What a probe stores: nothing is claimed of a product with a scale, which is infinite or 0."""
+        """The record that a probe stores; a product with a scale, which is infinite or 0, has no bound."""
         unclaimed = None if scale is None else scale.compared("une", 0.0)
         return claimed(head, tail, bound, unclaimed, self.key.data_type.element_bits)[0]
 
