@@ -12,6 +12,7 @@ CACHE = processor.caches().second
 class IntegerTuning(NamedTuple):
     """Which algorithm a contraction takes, how many threads, and how much of it is computed at once."""
 
+    short: int = 1 << 20  # products so few that other threads can wait for them
     alone: int = 4 << 20  # products below which a second thread costs more than it brings
     long: int = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
     most_rows: int = 1 << 16  # of A that have records at once: each takes as much memory as a row of 64 elements

@@ -9,7 +9,7 @@ from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.copy.strided import strided
-from anydml.kernels.irregular import emit, reversing
+from anydml.kernels.irregular import emit, reversing, tuning
 from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts, rounds
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.displaced import Displaced, DisplacedElement, Named, displaced
@@ -18,9 +18,6 @@ from anydml.kernels.problem import Problem
 from anydml.tensor import TensorDesc
 
 ROW = 16  # bytes from which a row is moved as a whole
-ALONE = 3 << 20  # bytes of output below which a second thread costs more than it saves
-SHORT = 1 << 18
-BUDGET = 1 << 28  # bytes of updates after which signals are handled
 PLACES = 3  # addresses of an element: in the source, in the target and among the indices
 
 
@@ -45,7 +42,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         return Refused("the indices have no data rule")
     (name,) = statement
     size = tensors[name].element_bytes
-    threads = machine.threads if size >= ALONE else 1
+    threads = machine.threads if size >= tuning.TUNING.alone else 1
     phases: list[Sequence[Sequence[Step | Repeat]]] = [[_checks(target, found, tensors)]]
     scratch, constants = 0, None
     if found.before:
@@ -58,7 +55,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         return [[Step(code, arguments(loop, at))] for loop, at in _parts(loops, offset, 1 if found.scatters else threads)]
 
     # a scatter may read few elements many times, by strides of 0; a gather writes each element of memory once
-    times, inner = rounds(loops, max(BUDGET // size_moved, 1)) if found.scatters else ([], loops)
+    times, inner = rounds(loops, max(tuning.TUNING.budget // size_moved, 1)) if found.scatters else ([], loops)
     nowhere = (0,) * PLACES
     moves = Rounds([pieces(inner, nowhere)])
     if times:
@@ -73,7 +70,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         constants=constants,
         fails=True,
         judges=problem.promises.ruled <= {found.indices.tensor},
-        short=size < SHORT,
+        short=size < tuning.TUNING.short,
     )
 
 

@@ -10,6 +10,7 @@ from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.irregular import tuning
 from anydml.kernels.irregular.emit import moved_row
 from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts, walk
 from anydml.kernels.kernel import Lowered
@@ -17,8 +18,6 @@ from anydml.kernels.match.reversed import ReversedLines
 from anydml.tensor import TensorDesc
 
 LINES = ("source", "target", "lengths", "place", "n", "source_step", "target_step", "bytes")
-ALONE = 1 << 18  # elements below which a second thread costs more than it saves
-SHORT = 1 << 14  # elements below which the GIL is kept
 
 
 def _length(text: Text, bits: int, place: str) -> str:
@@ -139,14 +138,14 @@ def lowered(found: ReversedLines, target: Target, tensors: Mapping[str, TensorDe
     amount = prod(found.sizes)
     first_length = sum(map(mul, found.start, lengths.explicit_strides)) * (bits // 8)
     pieces: list[Sequence[Step]] = []
-    for part, first in parts(loops, threads if amount >= ALONE else 1):
+    for part, first in parts(loops, threads if amount >= tuning.TUNING.alone_reversing else 1):
         moved = [first * stride for stride in part[0].strides] if part else [0] * 4
         places = (
             *(At(found.source, moved[0]), At(found.target, moved[1]), At(found.lengths, first_length + moved[2]), moved[3]),
             *(n, *along_line[:2], row),
         )
         pieces.append([Step(code, (*places, *described(part, 4)))])
-    return Lowered(target, [Rounds([pieces])], short=amount < SHORT)
+    return Lowered(target, [Rounds([pieces])], short=amount < tuning.TUNING.short_reversing)
 
 
 def _stride(loop: Loop) -> int:

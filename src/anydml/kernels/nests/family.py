@@ -13,7 +13,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import FEW, MANY, Matched, together
-from anydml.kernels.nests import emit
+from anydml.kernels.nests import emit, tuning
 from anydml.kernels.nests.key import NestKey, narrowed
 from anydml.kernels.nests.lists import ENTRY, LISTS
 from anydml.kernels.nests.row_sums import PADDING
@@ -25,14 +25,6 @@ from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import in_order
 from anydml.kernels.undecided.state import STATE_WORDS, UndecidedLists, in_phases, state_and_list
 from anydml.schema.statement import Nest
-
-ROOM = 1 << 11  # elements on the list of a piece
-SHORT = 1 << 14  # terms below which other threads can wait
-ALONE = 1 << 16  # terms below which one thread computes
-BUDGET = 1 << 28  # terms between which signals are handled
-GUESSED = 64  # terms of a loop, about, that data end
-LONGER, NEAR = 3, 2  # times as long as the output's are rows that are added up, and those of which a few vectors are permuted
-LONGEST = 1 << 28  # terms of one element; the reference leaves out those of huge windows that are outside
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
@@ -59,7 +51,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         target,
         [Rounds(phases)],
         scratch=8 * scratch,
-        short=work < SHORT,
+        short=work < tuning.TUNING.short,
         decide=in_phases(undecided),
     )
 
@@ -131,10 +123,10 @@ class _Outputs:
         )
         self.key = emit.settled(target, self.key)
         # of loops that are ended by what is known within the call, more than once in these
-        if prod(sizes[dims:]) * sizes[lane] > BUDGET and self.key.pausable():
+        if prod(sizes[dims:]) * sizes[lane] > tuning.TUNING.budget and self.key.pausable():
             self.key = self.key._replace(paused=True)
         self.limited = found.program.limited()
-        if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > LONGEST:
+        if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > tuning.TUNING.longest:
             raise engine.Uncompilable("elements are reductions of too many terms")
 
     def _contiguous(self) -> tuple[tuple[int, int], ...]:
@@ -151,8 +143,8 @@ class _Outputs:
         length = tensor.sizes[found.dimension]
         contiguous = tensor.explicit_strides[found.dimension] == 1
         width = self.found.sizes[lane]
-        near = length <= NEAR * width
-        return found._replace(near=near) if contiguous and self.lanes <= length <= LONGER * width else None
+        near = length <= tuning.TUNING.near * width
+        return found._replace(near=near) if contiguous and self.lanes <= length <= tuning.TUNING.longer * width else None
 
     def compile(self, machine: Machine) -> bool:
         """Whether the code takes no large frame of the stack; then it is made."""
@@ -167,14 +159,14 @@ class _Outputs:
         self.kept = emit.slots(self.target, self.key)
         self.rows = prod(sizes[d] for d in self.key.outer)
         self.work = prod(sizes)
-        self.threads = min(machine.threads if self.work >= ALONE else 1, self.rows)
+        self.threads = min(machine.threads if self.work >= tuning.TUNING.alone else 1, self.rows)
         return True
 
     def steps(self, start: int, decisions: Mapping[str, Decision]) -> tuple[list[list[Step]], UndecidedLists, int]:
         """A piece for each thread, in scratch from a word on, the lists of these, and the word behind."""
         key, sizes = self.key, self.found.sizes
         width = sizes[key.lane]
-        room = min(ROOM, self.rows * width) + self.lanes
+        room = min(tuning.TUNING.room, self.rows * width) + self.lanes
         kept = tuple(self.found.tensors[t] for t in key.kept)
         words = state_and_list(room * (1 + len(kept)))
         tables = sum(-(-sizes[d] // self.lanes) * self.lanes * slots for d, slots in self.kept.items())
@@ -191,8 +183,10 @@ class _Outputs:
         known = {found.variable for found in key.narrowed}
         # the kernel divides it by the turns of the loops whose ends it finds
         variables = range(key.program.dims, len(sizes))
-        terms = prod(min(sizes[v], GUESSED) if v in self.limited else sizes[v] for v in variables if v not in known)
-        budget = max(1, BUDGET // (terms if key.paused else width * terms))
+        terms = prod(
+            min(sizes[v], tuning.TUNING.guessed) if v in self.limited else sizes[v] for v in variables if v not in known
+        )
+        budget = max(1, tuning.TUNING.budget // (terms if key.paused else width * terms))
         steps: list[list[Step]] = []
         starts: list[int] = []
         signature, fixed = key.signature, self._fixed()

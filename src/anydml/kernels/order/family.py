@@ -13,12 +13,9 @@ from anydml.kernels.irregular.loops import Loop, described, merged
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nonzeros import nonzeros
 from anydml.kernels.match.ranked import ranked
-from anydml.kernels.order import emit, listing
+from anydml.kernels.order import emit, listing, tuning
 from anydml.kernels.problem import Problem
 
-SHORT = 1 << 12  # elements below which the GIL is kept
-ALONE = 1 << 15  # elements below which a second thread costs more than it saves
-BUDGET = 1 << 25  # elements of a thread after which signals are handled
 MOST = 1 << 31  # elements of a line at most: counts and positions have 32 bits
 
 
@@ -64,7 +61,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     elements = n * prod(loop.turns for loop in loops)
     sizes = emit.scratch(n, groups, kernel_key)
     outer, *inner = loops
-    threads = min(machine.threads if elements >= ALONE else 1, outer.turns)
+    threads = min(machine.threads if elements >= tuning.TUNING.alone else 1, outer.turns)
 
     def pieces(begin: int, behind: int) -> list[list[Step]]:
         made = []
@@ -78,9 +75,9 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
             made.append([Step(code, (*memory, *begins, n, k, groups, *along, *described(part, 3)))])
         return made
 
-    most = max(1, BUDGET * outer.turns // elements) * threads
+    most = max(1, tuning.TUNING.budget * outer.turns // elements) * threads
     rounds = in_rounds(outer.turns, most, pieces)
-    return Lowered(target, rounds, scratch=sum(sizes) * threads, short=elements < SHORT)
+    return Lowered(target, rounds, scratch=sum(sizes) * threads, short=elements < tuning.TUNING.short)
 
 
 def _stride(loop: Loop) -> int:

@@ -15,10 +15,10 @@ from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import OUTER, Loop, described
 from anydml.kernels.kernel import Lowered
 from anydml.kernels.match.nonzeros import Nonzeros
+from anydml.kernels.order import tuning
 from anydml.tensor import DataType, TensorDesc
 
 NAMES = ("source", "total", "coordinates", "rows", "row_step", "column_step")
-SHORT = 1 << 13  # elements below which the GIL is kept
 
 
 class ListingKey(NamedTuple):
@@ -144,4 +144,4 @@ def lowered(found: Nonzeros, target: Target, tensors: Mapping[str, TensorDesc]) 
     steps = [stride * size for stride in coordinates.explicit_strides[-2:]]
     numbers: list[At | int] = [At(found.source), At(found.total), At(found.coordinates), coordinates.sizes[-2], *steps]
     step = Step(code, (*numbers, *described(loops, 1)))
-    return Lowered(target, [Rounds([[[step]]])], short=prod(source.sizes) < SHORT)
+    return Lowered(target, [Rounds([[[step]]])], short=prod(source.sizes) < tuning.TUNING.short_listing)

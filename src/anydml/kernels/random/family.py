@@ -8,29 +8,22 @@ from operator import mul
 
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import wanted
 from anydml.kernels.copy.copies import copy
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.random_words import WORDS, random_words
+from anydml.kernels.matched import matched
 from anydml.kernels.problem import Problem
-from anydml.kernels.random import emit
+from anydml.kernels.random import emit, tuning
 from anydml.schema.node import Expr
 from anydml.tensor import DataType, TensorDesc
-
-ALONE = 1 << 16  # words below which a second thread costs more than it saves
-SHORT = 1 << 14  # words below which the GIL is kept
-PIECE = 64  # counters: each thread's share but the last is a multiple of it
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """The words in row-major order, and a copy to the output if its layout is another one."""
-    statement = problem.statement
-    found = random_words(statement)
-    if isinstance(found, str):
-        return Refused(found)
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
+    ready = matched(random_words, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
     into, state = problem.tensors[found.target], problem.tensors[found.state]
     after = None if found.after is None else problem.tensors[found.after]
     if any(t is not None and t.data_type != DataType.UINT32 for t in (into, after, None if after is None else state)):
@@ -42,8 +35,8 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     packed = TensorDesc(into.data_type, into.sizes).explicit_strides
     in_order = all(n == 1 or a == b for n, a, b in zip(into.sizes, into.explicit_strides, packed, strict=True))
     base = At(found.target) if in_order else At("scratch")
-    threads = machine.threads if count >= ALONE else 1
-    share = -(-count // (WORDS * PIECE * threads)) * PIECE  # counters per thread
+    threads = machine.threads if count >= tuning.TUNING.alone else 1
+    share = -(-count // (WORDS * tuning.TUNING.piece * threads)) * tuning.TUNING.piece  # counters per thread
     places = [_place(e, state) for e in named]
     afterwards: tuple[At | int, ...] = (0, 0, 0, 0, 0)
     if after is not None and found.after is not None:
@@ -61,7 +54,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         made = copy(target, into.sizes, [4 * s for s in packed], [4 * s for s in into.explicit_strides], 4)
         phases.append([made.steps(base, At(found.target), At("scratch", scratch))])
         scratch += made.scratch * len(made.blocks)
-    return Lowered(target, [Rounds(phases)], scratch=scratch, short=count < SHORT)
+    return Lowered(target, [Rounds(phases)], scratch=scratch, short=count < tuning.TUNING.short)
 
 
 def _place(e: Expr, state: TensorDesc) -> At:

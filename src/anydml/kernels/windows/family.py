@@ -23,22 +23,15 @@ from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import NumberedElements, in_order
 from anydml.kernels.undecided.state import STATE_WORDS, UndecidedLists, state_and_list
-from anydml.kernels.windows import emit, narrow, whole
+from anydml.kernels.windows import emit, narrow, tuning, whole
 from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, raw, signature
-from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
+from anydml.kernels.windows.memory import length_of, memory_of, sizes_and_strides
 from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
 from anydml.schema.types import EIGHT_BIT, FLOATS, INDICES
 from anydml.tensor import DataType, TensorDesc, limits
 
-GENERAL = 1 << 11  # elements read below which a kernel serves that is compiled for any strides and windows
-SHORT = 1 << 14  # elements read below which other threads can wait
-ALONE = 1 << 15  # elements read below which one thread computes
-MOST_SUMMED = 1 << 8  # elements of an image up to which one that is not exactly summed is a rare one
-LONGEST = 1 << 20  # elements of a line with its padding, and of a window
 MOST_QUANTIZED = 1 << 15  # elements of a window whose mean is quantised: of more, `results` has no proof
-BUDGET = 1 << 28  # elements taken together between which signals are handled
-ROOM = 1 << 24  # bytes of the lines that are kept
 RULE = At("constants")  # the numbers of means between bytes
 IMAGES = (
     MAX,
@@ -47,7 +40,6 @@ IMAGES = (
     ESTIMATED,
     DEQUANTIZED,
 )  # kinds of which windows that are whole images have a kernel of their own
-WIDE = 8  # elements of a dimension without windows from which lines run along it, if they are contiguous
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
@@ -97,25 +89,25 @@ def _lowered_lines(
     source, output = tensors[w.source], tensors[w.output]
     layout = _layout(w, source, output)
     line = w.axes[layout.line]
-    most = MOST_QUANTIZED if w.kind == QUANTIZED else LONGEST
+    most = MOST_QUANTIZED if w.kind == QUANTIZED else tuning.TUNING.longest
     if prod(a.window for a in w.axes) > most:
         return Refused(f"windows have more than {most} elements")
     if w.indices is not None and prod(a.size for a in w.axes) >= 1 << 63:
         return Refused("positions do not fit 63 bits")
-    if max(length_of(line, 0), line.size, line.output) > LONGEST:
-        return Refused(f"lines are longer than {LONGEST} elements")
+    if max(length_of(line, 0), line.size, line.output) > tuning.TUNING.longest:
+        return Refused(f"lines are longer than {tuning.TUNING.longest} elements")
     work = prod(a.output * a.window for a in w.axes)
     key = _key(target, w, tensors, layout)
-    if work < GENERAL:
+    if work < tuning.TUNING.general:
         key = _for_any_size(key)
     with guard:
         code = engine.compiled(emit.emitted, target, key)
     memory = memory_of(w, layout, key)
-    if memory.size > ROOM:
+    if memory.size > tuning.TUNING.room:
         return Refused("windows meet too many lines at once")
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
-    threads = min(threads if work >= ALONE else 1, count)
-    most = max(1, BUDGET // _cost(w, layout))
+    threads = min(threads if work >= tuning.TUNING.alone else 1, count)
+    most = max(1, tuning.TUNING.budget // _cost(w, layout))
     strides, arguments = sizes_and_strides(w, tensors, layout, key), signature(key)
 
     def pieces(first: int, end: int) -> list[list[Step]]:
@@ -131,7 +123,7 @@ def _lowered_lines(
         target,
         [Rounds([pieces(0, count)])] if key.listed else in_rounds(count, most * threads, pieces),
         scratch=memory.size * threads,
-        short=work < SHORT,
+        short=work < tuning.TUNING.short,
         decide=_undecided(statement, w, output, (*layout.plain, *layout.taps, layout.line), target, starts)
         if key.listed
         else None,
@@ -177,7 +169,7 @@ def _images(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> Image
     size = prod(a.size for a in w.axes[2:])
     if w.indices is not None or w.kind not in IMAGES or (w.kind, source.data_type) == (MAX, DataType.FLOAT16):
         return None
-    if size > {MEAN: MOST_SUMMED, QUANTIZED: MOST_QUANTIZED}.get(w.kind, LONGEST):
+    if size > {MEAN: tuning.TUNING.most_summed, QUANTIZED: MOST_QUANTIZED}.get(w.kind, tuning.TUNING.longest):
         return None
     if any(v is not None for p in w.parameters if p is not None for v in p.along):
         return None  # scales differ between channels
@@ -201,7 +193,7 @@ def _lowered_images(
     source, output = tensors[w.source], tensors[w.output]
     data_type, size = source.data_type, source.data_type.dtype.itemsize
     lanes = _power_below(images.size, target.vector_bytes // (size if w.kind == MAX else 4))
-    threads = min(threads if images.number * images.size >= ALONE else 1, images.number)
+    threads = min(threads if images.number * images.size >= tuning.TUNING.alone else 1, images.number)
     together = _power_below(images.number // threads, min(lanes, target.vector_bytes // 8))
     key = WindowsKey(
         w.kind, (data_type, output.data_type), None, True, 1, 0, 0, 0, 0, lanes, lanes,
@@ -210,7 +202,7 @@ def _lowered_images(
     )  # fmt: skip
     with guard:
         code = engine.compiled(whole.emitted, target, key, together)
-    room = 2 * together + LISTED if key.listed else 0
+    room = 2 * together + tuning.TUNING.listed if key.listed else 0
     words = state_and_list(2 * (room + 1))
     arguments = whole.signature(key)
     fixed = Arguments(n=images.size, terms=images.size.bit_length(), x=At(w.source), y=At(w.output))
@@ -225,7 +217,7 @@ def _lowered_images(
             found.append([arguments.step(code, **lists, **fixed)])
         return found
 
-    most = max(together, BUDGET // images.size) * threads
+    most = max(together, tuning.TUNING.budget // images.size) * threads
     number = images.number
     if key.listed or number <= most:
         rounds = [Rounds([pieces(0, number)])]
@@ -236,7 +228,7 @@ def _lowered_images(
         target,
         rounds,
         scratch=8 * words * threads,
-        short=images.number * images.size < SHORT,
+        short=images.number * images.size < tuning.TUNING.short,
         decide=_undecided(statement, w, output, range(len(w.axes)), target, starts) if key.listed else None,
     )
 
@@ -261,7 +253,7 @@ def _lowered_narrow(w: WindowReduction, tiles: narrow.Narrow, data_type: DataTyp
     lanes = _power_below(tiles.total, target.vector_bytes // data_type.dtype.itemsize)
     work = tiles.total * tiles.lines * tiles.across
     lines = tiles.total // tiles.width
-    shares = min(threads if work >= ALONE else 1, tiles.total // lanes)
+    shares = min(threads if work >= tuning.TUNING.alone else 1, tiles.total // lanes)
     types = data_type, data_type
     key = WindowsKey(w.kind, types, None, True, 0, 0, 0, 0, 0, lanes, lanes, (True,) * 3, False, True, False, 0, (), 0)
     with guard:
@@ -269,7 +261,7 @@ def _lowered_narrow(w: WindowReduction, tiles: narrow.Narrow, data_type: DataTyp
     pieces: list[list[Step]] = []
     for first, end in pairwise(lines * k // shares * tiles.width for k in range(shares + 1)):
         pieces.append([narrow.NARROW.step(code, first=first, count=end - first, x=At(w.source), y=At(w.output))])
-    return Lowered(target, [Rounds([pieces])], short=work < SHORT)
+    return Lowered(target, [Rounds([pieces])], short=work < tuning.TUNING.short)
 
 
 def _is_whole(w: WindowReduction) -> bool:
@@ -289,7 +281,7 @@ def _layout(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> Windo
     windowed = tuple(d for d in range(len(w.axes)) if d >= 2)
     line = windowed[-1]
     for d in (0, 1):
-        if w.axes[d].size >= WIDE and source.explicit_strides[d] == output.explicit_strides[d] == 1:
+        if w.axes[d].size >= tuning.TUNING.wide and source.explicit_strides[d] == output.explicit_strides[d] == 1:
             line = d
     return WindowsLayout(line, tuple(d for d in (0, 1) if d != line), tuple(d for d in windowed if d != line))
 
@@ -341,7 +333,7 @@ def _for_any_size(key: WindowsKey) -> WindowsKey:
     """The key with nothing written out for its sizes and strides."""
     return key._replace(
         step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False,
-        additions=2 * GENERAL, down=0,
+        additions=2 * tuning.TUNING.general, down=0,
     )  # fmt: skip
 
 

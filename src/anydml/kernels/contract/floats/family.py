@@ -9,7 +9,6 @@ import numpy as np
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.few.plan import FewRowsPlan, serves
 from anydml.kernels.contract.floats.formula import Stored
@@ -23,6 +22,7 @@ from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
+from anydml.kernels.matched import matched
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.lists import COUNTERS, any_undecided
@@ -31,19 +31,15 @@ from anydml.tensor import DataType, TensorFlags
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
 MOST_TERMS = 1 << 20  # the bounds of longer sums are useless
-SHORT = 1 << 16  # below so many products, other threads can wait for the call
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a statement of sums of products."""
-    statement = problem.statement
-    found = contractions(statement)
-    if isinstance(found, str):
-        return Refused(found)
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
-    ((name, nest),) = statement.items()
+    ready = matched(contractions, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
+    ((name, nest),) = problem.statement.items()
     output = problem.tensors[name].data_type
     if any(f.data_type not in FLOATS for f in found[0].factors) or output not in FLOATS:
         return Refused("the factors are no floats of 32 or 16 bits")
@@ -95,7 +91,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         constants=memory.constants.array(),
         packing=[step for plan in plans for step in plan.packing],
         packed=memory.packed.size,
-        short=work < SHORT,
+        short=work < tuning.TUNING.short,
         decide=of_bitmaps(bitmaps),
         once=True,
         interruptible=any(len(plan.phases) > 1 for plan in plans),
