@@ -19,7 +19,7 @@ from anydml.kernels.matched import matched
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.lists import COUNTERS, any_undecided
-from anydml.kernels.undecided.places import Bitmap, NumberedElements, Places, of_bitmaps
+from anydml.kernels.undecided.places import Bitmap, NumberedElements, Numbering, of_bitmaps
 from anydml.tensor import DataType
 
 MOST = 1 << 20  # keys, and elements of a head; with more, bounds would be too wide to decide anything
@@ -65,7 +65,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     *outer, column = found.variables  # the columns of a row of bits are more
     sizes = (*(1 if v is None else v.size for v in outer), 8 * plan.undecided_row)
     steps = [[0 if v is None else x.factors.get(v, 0) for x in found.output.at] for v in (*outer, column)]
-    places = Places(sizes, steps, [x.constant for x in found.output.at])
+    places = Numbering(sizes, steps, [x.constant for x in found.output.at])
     elements = NumberedElements(name, places, Decision(problem.statement[name], data_type, target))
     bitmap = Bitmap(elements, plan.undecided // 8, plan.undecided_rows * plan.undecided_row // 8)
     return Lowered(

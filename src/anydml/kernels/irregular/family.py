@@ -49,10 +49,10 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         made = strided(target, found.before, tensors, threads=threads, short=False)
         phases += made.rounds[0].phases
         scratch, constants = made.scratch, made.constants
-    code, arguments, loops, size_moved = _moves(target, found, tensors)
+    step, loops, size_moved = _moves(target, found, tensors)
 
     def pieces(loops: Sequence[Loop], offset: Sequence[int]) -> list[list[Step]]:
-        return [[Step(code, arguments(loop, at))] for loop, at in _parts(loops, offset, 1 if found.scatters else threads)]
+        return [[step(loop, at)] for loop, at in _parts(loops, offset, 1 if found.scatters else threads)]
 
     # a scatter may read few elements many times, by strides of 0; a gather writes each element of memory once
     times, inner = rounds(loops, max(tuning.TUNING.budget // size_moved, 1)) if found.scatters else ([], loops)
@@ -113,17 +113,14 @@ def _check(
     target: Target, found: Displaced, named: Named, bits: int, loops: Sequence[Loop], tensors: Mapping[str, TensorDesc]
 ) -> Step:
     code = engine.compiled(emit.checks, target, bits, named.wraps, named.size >= 1 << 30)
-    return Step(code, (named.size, _at(found.indices, tensors, named.start), *described(loops, 1)))
-
-
-Arguments = Callable[[Sequence[Loop], Sequence[int]], tuple[At | int, ...]]
+    return emit.CHECKED.step(code, *described(loops, 1), size=named.size, indices=_at(found.indices, tensors, named.start))
 
 
 def _moves(
     target: Target, found: Displaced, tensors: Mapping[str, TensorDesc]
-) -> tuple[engine.Code, Arguments, list[Loop], int]:
-    """The kernel that moves the elements; a function that gives its arguments for loops at given offsets; the loops of all
-    elements; and the bytes that are moved at once."""
+) -> tuple[Callable[[Sequence[Loop], Sequence[int]], Step], list[Loop], int]:
+    """A function that gives the step that moves the elements of loops at given offsets; the loops of all elements; and the
+    bytes that are moved at once."""
     t = tensors[found.target.tensor]
     itemsize, bits = t.data_type.dtype.itemsize, tensors[found.indices.tensor].data_type.element_bits
     loops = merged(_ordered(found, tensors))
@@ -150,12 +147,12 @@ def _moves(
     for column, part in zip(found.named, dimensions, strict=True):
         named += [_at(found.indices, tensors, column.start), column.size, *part]
 
-    def arguments(loops: Sequence[Loop], offset: Sequence[int]) -> tuple[At | int, ...]:
+    def step(loops: Sequence[Loop], offset: Sequence[int]) -> Step:
         source, into = _at(found.source, tensors) + offset[0], _at(found.target, tensors) + offset[1]
         named_here = [x + offset[2] if isinstance(x, At) else x for x in named]
-        return (source, into, row, *named_here, *described(loops, PLACES))
+        return emit.MOVED.step(code, *named_here, *described(loops, PLACES), source=source, target=into, bytes=row)
 
-    return code, arguments, loops, row
+    return step, loops, row
 
 
 def _parts(loops: Sequence[Loop], offset: Sequence[int], threads: int) -> Iterator[tuple[list[Loop], list[int]]]:

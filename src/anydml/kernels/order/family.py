@@ -6,6 +6,7 @@ from itertools import accumulate
 from math import prod
 
 from anydml.kernels.call.rounds import in_rounds, shares
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import wanted
@@ -61,18 +62,18 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     elements = n * prod(loop.turns for loop in loops)
     sizes = emit.scratch(n, groups, kernel_key)
     outer, *inner = loops
+    names = found.source.name, found.values, found.positions
     threads = min(machine.threads if elements >= tuning.TUNING.alone else 1, outer.turns)
 
     def pieces(begin: int, behind: int) -> list[list[Step]]:
         made = []
         for at, (first, end) in enumerate(shares(begin, behind, threads)):
             part = [Loop(end - first, outer.strides), *inner]
-            memory = [At("scratch", at * sum(sizes) + offset) for offset in accumulate(sizes[:-1], initial=0)]
-            begins = [
-                0 if name is None else At(name, first * stride)
-                for name, stride in zip((found.source.name, found.values, found.positions), outer.strides, strict=True)
-            ]
-            made.append([Step(code, (*memory, *begins, n, k, groups, *along, *described(part, 3)))])
+            starts = (At("scratch", at * sum(sizes) + offset) for offset in accumulate(sizes[:-1], initial=0))
+            values: Arguments = dict(zip(emit.MEMORY, starts, strict=True))
+            for side, name, stride, step in zip(("source", "values", "positions"), names, outer.strides, along, strict=True):
+                values |= {side: 0 if name is None else At(name, first * stride), f"{side}_step": step}
+            made.append([emit.ORDER.step(code, *described(part, 3), **values, n=n, k=k, groups=groups)])
         return made
 
     most = max(1, tuning.TUNING.budget * outer.turns // elements) * threads

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from operator import mul
 
+from anydml.kernels.call.signature import Arguments, stepped
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.copy.copies import copy
@@ -14,6 +15,7 @@ from anydml.kernels.match.random_words import WORDS, random_words
 from anydml.kernels.matched import matched
 from anydml.kernels.problem import Problem
 from anydml.kernels.random import emit, tuning
+from anydml.kernels.random.emit import RANDOM
 from anydml.schema.node import Expr
 from anydml.tensor import DataType, TensorDesc
 
@@ -38,15 +40,17 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     threads = machine.threads if count >= tuning.TUNING.alone else 1
     share = -(-count // (WORDS * tuning.TUNING.piece * threads)) * tuning.TUNING.piece  # counters per thread
     places = [_place(e, state) for e in named]
-    afterwards: tuple[At | int, ...] = (0, 0, 0, 0, 0)
+    nothing = Arguments(after=0, after_step=0, state=0, state_step=0, words=0)
+    afterwards = nothing
     if after is not None and found.after is not None:
         steps = [4 * t.explicit_strides[-1] for t in (after, state)]
-        afterwards = (At(found.after), steps[0], At(found.state), steps[1], after.sizes[-1])
+        afterwards = Arguments(**stepped("after", At(found.after), steps[0]), **stepped("state", At(found.state), steps[1]))
+        afterwards["words"] = after.sizes[-1]
     pieces: list[Sequence[Step]] = []
     for first in range(0, -(-count // WORDS), share):
         words = min(WORDS * share, count - WORDS * first)
-        here = afterwards if first == 0 else (0, 0, 0, 0, 0)
-        pieces.append([Step(code, (base + 16 * first, first, words, count, *here, *places))])
+        here = afterwards if first == 0 else nothing
+        pieces.append([RANDOM.step(code, *places, target=base + 16 * first, first=first, count=words, all=count, **here)])
     phases: list[Sequence[Sequence[Step]]] = [pieces]
     scratch = 0
     if not in_order:

@@ -102,8 +102,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
             more = Arguments(staged=state + free)
         else:
             more = Arguments(lines=piece.width, source_line=beside[0], target_line=beside[1])
-        step = signature.step(code, **memory, **values, **more)
-        steps.append([step._replace(arguments=(*step.arguments, *described(piece.loops, 2)))])
+        steps.append([signature.step(code, *described(piece.loops, 2), **memory, **values, **more)])
     lists = UndecidedLists([piece.words for piece in pieces], 0, partial(_resolve, found, layout, pieces, lanes))
     return Lowered(
         target,

@@ -26,7 +26,7 @@ from anydml.kernels.matched import matched
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.lists import COUNTERS, any_undecided
-from anydml.kernels.undecided.places import Bitmap, NumberedElements, Places, of_bitmaps
+from anydml.kernels.undecided.places import Bitmap, NumberedElements, Numbering, of_bitmaps
 from anydml.tensor import DataType, TensorFlags
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
@@ -75,7 +75,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         plans.append(plan)
         by_variable = dict(zip(c.variables, c.steps, strict=True))
         steps = [by_variable.get(v, [0] * len(c.start)) for v in made.order]
-        elements = NumberedElements(name, Places([v.size for v in made.order], steps, c.start), decision)
+        elements = NumberedElements(name, Numbering([v.size for v in made.order], steps, c.start), decision)
         bitmaps.append(Bitmap(elements, plan.bits.offset // 8, -(-prod(v.size for v in made.order) // 64)))
         work += prod(made.batches) * made.rows * made.columns * made.terms
     counters = np.array([at.offset for plan in plans for at in plan.undecided_counts], np.int64)
