@@ -110,8 +110,8 @@ def of_far(op: str, x: Value) -> Value:
 
 def completed(op: str, x: Value, near: Approximate) -> Approximate:
     """The result made in float64; if an argument of a group is far, the far lanes are computed by `of_far`."""
-    body, value = x.body, near.value
-    assert near.guard is not None
+    body, value, guard = x.body, near.value, near.guard
+    assert guard is not None
     assert near.rel == RELS[op]
     size = x.magnitude()
     far = size.compared("oge", FARTHEST) & size.compared("one", math.inf)
@@ -122,7 +122,7 @@ def completed(op: str, x: Value, near: Approximate) -> Approximate:
 
     def computed() -> list[Value]:
         found = body.chosen(far, of_far(op, x), value)
-        return [found, (near.guard & ~far) | (far & found.compared("uno", found))]
+        return [found, (guard & ~far) | (far & found.compared("uno", found))]
 
-    value, guard = body.either(any_, computed, lambda: [value, near.guard], seldom=True)
-    return Approximate(value, near.rel, guard)
+    made, undecided = body.either(any_, computed, lambda: [value, guard], seldom=True)
+    return Approximate(made, near.rel, undecided)

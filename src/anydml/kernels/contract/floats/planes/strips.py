@@ -188,8 +188,11 @@ class Strips(FilterReads):
             undecided_lanes.append(undecided)
             sides.append(both)
             some = body.op(f"or i1 {some}, {body.op(f'icmp ne i64 {lanes_as_bits(undecided)}, 0')}")
-        lanes = undecided_lanes
-        return body.either(some, lambda: [self._noted(sums, lanes, sides, y, x, noted)], lambda: [noted], seldom=True)[0]
+
+        def more() -> list[Value]:
+            return [self._noted(sums, undecided_lanes, sides, y, x, noted)]
+
+        return body.either(some, more, lambda: [noted], seldom=True)[0]
 
     def _noted(
         self,
