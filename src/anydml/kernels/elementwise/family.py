@@ -10,7 +10,7 @@ from anydml.fork_safety import guard
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import Aligned, At, Rounds, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import emit, emit_lines, tuning
 from anydml.kernels.elementwise.combined import combined
@@ -25,6 +25,7 @@ from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, S
 from anydml.kernels.elementwise.undecided import UndecidedElements
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Formula, Map, maps
+from anydml.kernels.matched import matched
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
@@ -36,15 +37,12 @@ BEGIN_IN_PAIRS = {*paired.FUNCTIONS, "pow"}  # functions that are computed in pa
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a map."""
-    statement = problem.statement
-    found = maps(statement)
-    if isinstance(found, str):
-        return Refused(found)
+    ready = matched(maps, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
     if len(found) > 1:
         return Refused("there are several outputs")
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
     places = {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}
     with guard:
         made = in_bytes(found[0], places, target, machine.threads)

@@ -7,14 +7,16 @@ from operator import mul
 
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.code.targets import Target
 from anydml.kernels.copy.strided import strided
 from anydml.kernels.irregular import emit, reversing, tuning
 from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts, rounds
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.displaced import Displaced, DisplacedElement, Named, displaced
-from anydml.kernels.match.reversed import reversed_lines
+from anydml.kernels.match.reversed import ReversedLines, reversed_lines
+from anydml.kernels.matched import matched
 from anydml.kernels.problem import Problem
+from anydml.schema.statement import Statement
 from anydml.tensor import TensorDesc
 
 ROW = 16  # bytes from which a row is moved as a whole
@@ -23,16 +25,12 @@ PLACES = 3  # addresses of an element: in the source, in the target and among th
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """The phases: a check of every index, for a scatter the elements under the updates, and the moves by index."""
-    statement = problem.statement
-    found, lines = displaced(statement), reversed_lines(statement)
-    if isinstance(found, str) and isinstance(lines, str):
-        return Refused(found)
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
-    if not isinstance(lines, str):
-        return reversing.lowered(lines, target, problem.tensors, machine.threads)
-    assert not isinstance(found, str)
+    ready: tuple[Displaced | ReversedLines, Target] | Refused = matched(_pattern, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
+    if isinstance(found, ReversedLines):
+        return reversing.lowered(found, target, problem.tensors, machine.threads)
     if found.indices.tensor not in problem.promises.ruled:
         return Refused("no data rule says that indices are in range")
     tensors = problem.tensors
@@ -40,7 +38,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         return Refused("elements are not whole bytes")
     if found.indices.tensor not in problem.promises.ruled:
         return Refused("the indices have no data rule")
-    (name,) = statement
+    (name,) = problem.statement
     size = tensors[name].element_bytes
     threads = machine.threads if size >= tuning.TUNING.alone else 1
     phases: list[Sequence[Sequence[Step | Repeat]]] = [[_checks(target, found, tensors)]]
@@ -103,6 +101,11 @@ def _checks(target: Target, found: Displaced, tensors: Mapping[str, TensorDesc])
         raise engine.Uncompilable(f"{len(loops)} loops are more than {OUTER + 1}")
     bits = tensors[found.indices.tensor].data_type.element_bits
     return [_check(target, found, named, bits, loops, tensors) for named in found.named]
+
+
+def _pattern(statement: Statement) -> Displaced | ReversedLines | str:
+    lines = reversed_lines(statement)
+    return displaced(statement) if isinstance(lines, str) else lines
 
 
 def _stride(loop: Loop) -> int:
