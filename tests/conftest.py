@@ -255,8 +255,6 @@ def _any_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         pytest.skip(reason)
     # every module of kernels that is imported, so that the limits of `kernel.lower` are among them
     for module in [module for name, module in sys.modules.items() if name.startswith("anydml.kernels.")]:
-        for limit in ("SMALL", "ALONE"):
-            if hasattr(module, limit):
-                monkeypatch.setattr(module, limit, 0)
-        if hasattr(module, "TUNING"):
-            tuned(monkeypatch, module, alone=0)
+        if module.__name__.endswith(".tuning"):
+            limits = (field for field in module.TUNING._fields if field.partition("_")[0] in ("small", "alone"))
+            tuned(monkeypatch, module, **dict.fromkeys(limits, 0))

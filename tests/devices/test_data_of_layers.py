@@ -17,9 +17,10 @@ from agreement import SOAK, bits, expected
 from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
 from anydml.kernels.evaluate.evaluator import Evaluator
-from anydml.kernels.windows import family
+from anydml.kernels.windows import tuning as windows_tuning
 from anydml.schema.enumerations import AxisDirection
 from every_kernel import CallsOf, Ran, without_dot_products
+from tuned import tuned
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.cliff_cases import CASES, IN_HALF, KINDS, Array, Data
@@ -103,7 +104,7 @@ def test_windows_are_exact_on_data_of_layers(
     name: str, fields: dict[str, Any], data_type: DataType, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows that slide over columns, with and without unrolled code, and windows of whole images."""
-    monkeypatch.setattr(family, "GENERAL", 0)
+    tuned(monkeypatch, windows_tuning, general=0)
     usual: list[dict[str, Any]] = [
         dict(sizes=(1, 2, 9, 40), window=(3, 3), start=(1, 1), end=(1, 1)),
         dict(sizes=(1, 2, 9, 41), window=(2, 2), strides=(2, 2)),

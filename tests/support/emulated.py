@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from anydml.kernels import matched
 from anydml.kernels.call.steps import At, Repeat, Step, runner
 from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
@@ -66,9 +67,10 @@ def recording(monkeypatch: pytest.MonkeyPatch, target: Target, *families: Module
     """A recorder of the kernels of some families for a target, which may be another processor than this."""
     made = Recorder()
     monkeypatch.setattr(engine, "compiled", made.compiled)
-    monkeypatch.setattr(elements, "taped", lambda *_: None)  # so that no code for this processor is compiled
-    for family in families:
-        monkeypatch.setattr(family, "wanted", lambda name, stage: target)
+    monkeypatch.setattr(elements, "taped", lambda *_: None)  # no code of this processor is compiled meanwhile
+    for module in (matched, *families):
+        if hasattr(module, "wanted"):
+            monkeypatch.setattr(module, "wanted", lambda name, stage: target)
     return made
 
 

@@ -16,7 +16,8 @@ import hostile_data
 import oracle
 from agreement import bits
 from anydml import TensorDesc, operators
-from anydml.kernels.attention import finer, layout, weights
+from anydml.kernels.attention import finer, weights
+from anydml.kernels.attention import tuning as attention_tuning
 from anydml.kernels.attention.function import Function
 from anydml.kernels.attention.key import LEFT, AttentionKey
 from anydml.kernels.code import llvm
@@ -30,6 +31,7 @@ from anydml.schema.expression import Max, Sum, Tensor, each, equal, exp, negatio
 from anydml.schema.operator import Desc
 from anydml.schema.statement import nest, stated
 from every_kernel import SOAK, without_dot_products
+from tuned import tuned
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -263,8 +265,8 @@ def test_what_both_stages_leave_open_is_decided_exactly(monkeypatch: pytest.Monk
 
 def test_every_phase_runs_where_the_first_leaves_elements_open(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
     monkeypatch.setattr(weights, "LINEAR", -1.0)
-    monkeypatch.setattr(layout, "ALONE", 1)
-    monkeypatch.setattr(layout, "CUT", 1)
+    tuned(monkeypatch, attention_tuning, alone=1)
+    tuned(monkeypatch, attention_tuning, cut=1)
     monkeypatch.setattr(doubled, "REL", 1.0)
     found = made(np.random.default_rng(1), "apart", "NONE", batch=3, queries=2, keys=3, heads=2, groups=1)
     size = agrees(found, threads=2)["output_tensor"].size
@@ -444,8 +446,8 @@ def test_threads_and_parts_of_batches_change_nothing(monkeypatch: pytest.MonkeyP
     inputs, outputs, _ = found
     desc = described(*found)
     want = executed(desc, inputs, outputs, threads=1)
-    monkeypatch.setattr(layout, "ALONE", 1)
-    monkeypatch.setattr(layout, "CUT", 1 << 16)  # and in several phases
+    tuned(monkeypatch, attention_tuning, alone=1)
+    tuned(monkeypatch, attention_tuning, cut=1 << 16)  # and in several phases
     for threads in (2, 3):
         for name, x in executed(desc, inputs, outputs, threads=threads).items():
             same(x, want[name])

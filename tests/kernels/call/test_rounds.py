@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -26,9 +27,11 @@ from anydml.kernels.nests import family as nests
 from anydml.kernels.order import family as order
 from anydml.kernels.problem import problem_of
 from anydml.kernels.reduce import family as rows
+from anydml.kernels.reduce import tuning as reduce_tuning
 from anydml.kernels.windows import family as windows
 from anydml.schema.enumerations import ReduceFunction
 from every_kernel import run
+from tuned import tuned
 
 
 def test_rounds_go_through_all_units_once() -> None:
@@ -152,11 +155,10 @@ def test_long_calls_are_cut(monkeypatch: pytest.MonkeyPatch, name: str, threads:
     desc = made().as_newest()
     inputs = {"input_tensor": X, **INPUTS.get(name, {})}
     wanted = expected(desc, inputs)
-    for limit in ("ALONE", "SHORT", "GENERAL"):
-        if hasattr(family, limit):
-            monkeypatch.setattr(family, limit, 0)
+    tuning = import_module(f"{family.__package__}.tuning")
+    tuned(monkeypatch, tuning, **{limit: 0 for limit in ("alone", "short", "general") if limit in tuning.TUNING._fields})
     for budget in (1, 600):
-        monkeypatch.setattr(family, "BUDGET", budget)
+        tuned(monkeypatch, tuning, budget=budget)
         lowered = family.lower(problem_of(check(desc)), Machine(None, threads))
         assert isinstance(lowered, Lowered)
         parts = sum(prod(rounds.times) for rounds in lowered.rounds)
@@ -205,7 +207,7 @@ def updated() -> tuple[Any, dict[str, Any]]:
 def test_a_signal_ends_a_long_call(
     kernel: str, made: Callable[[], tuple[Any, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "LONGEST", 1 << 25)  # longer rows are nests
+    tuned(monkeypatch, reduce_tuning, longest=1 << 25)  # so that the longest are nests
     desc, arrays = made()
     compiled = dml.Device().compile(desc)
     assert compiled.kernel_name == f"{kernel}:compiled"

@@ -27,6 +27,8 @@ def test_values_go_to_the_arguments_of_their_names() -> None:
     assert [line.split(" = load ")[1].split(",")[0] for line in text.lines if " = load " in line] == ["ptr", "i64", "i64"]
     code = engine.compiled(difference, targets()[0])
     assert DIFFERENCE.step(code, b=3, a=10, into=At("output", 8)).arguments == (At("output", 8), 10, 3)
+    assert DIFFERENCE.step(code, 7, 8, b=3, a=10, into=2).arguments == (2, 10, 3, 7, 8)
+    assert DIFFERENCE.end == 24
     assert stepped("bias", At("bias"), 4) == {"bias": At("bias"), "bias_step": 4}
 
 

@@ -11,8 +11,10 @@ import pytest
 from anydml.kernels.code import engine, llvm, processor, targets
 from anydml.kernels.code.processor import Caches, linux, macos, sensible
 from anydml.kernels.copy import copies
+from anydml.kernels.copy import tuning as copy_tuning
 from anydml.kernels.copy.plan import CopyPlan, canonical, plan
 from anydml.kernels.copy.text import Prefetch
+from tuned import tuned
 
 KB, MB = 1 << 10, 1 << 20
 
@@ -66,7 +68,7 @@ def test_the_caches_here_are_of_a_size_that_caches_have() -> None:
     second, last = processor.caches()
     assert 128 * KB <= second <= 2 * MB
     assert 4 * MB <= last <= 512 * MB
-    assert 3 * last // 4 == copies.STREAM
+    assert 3 * last // 4 == copy_tuning.TUNING.stream
 
 
 # --- results for copies ---
@@ -99,13 +101,13 @@ SMALL_ROWS = _plan((100, 100), (200, 1))
 
 @pytest.fixture
 def usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "STREAM", 24 * MB)
+    tuned(monkeypatch, copy_tuning, stream=24 * MB)
     monkeypatch.setattr(llvm, "host_name", lambda: "znver5")
 
 
 @pytest.fixture
 def zen4(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "STREAM", 24 * MB)
+    tuned(monkeypatch, copy_tuning, stream=24 * MB)
     monkeypatch.setattr(llvm, "host_name", lambda: "znver4")
 
 
@@ -157,7 +159,7 @@ def test_the_processor_s_name_decides_what_is_emitted(name: str, monkeypatch: py
         asked.extend(x for x in arguments if x is None or isinstance(x, Prefetch))
         return engine.Code(None, 0)
 
-    monkeypatch.setattr(copies, "STREAM", 24 * MB)
+    tuned(monkeypatch, copy_tuning, stream=24 * MB)
     monkeypatch.setattr(llvm, "host_name", lambda: name)
     monkeypatch.setattr(engine, "compiled", compiled)
     copies.copy(targets.targets()[-1], (2048, 4096), (8192 * 4, 4), (4096 * 4, 4), 4, stream=True)

@@ -24,11 +24,13 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import ARM, Target
 from anydml.kernels.contract.plan import CONSTANTS
 from anydml.kernels.copy import copies
+from anydml.kernels.copy import tuning as copy_tuning
 from anydml.schema.operator import Desc
 from emulated import Case, Recorder
 from every_kernel import SOAK, plan_of
 from strategies import arrays_for, descs
 from tensors import SETTINGS, laid_over
+from tuned import tuned
 
 # the oldest processor of each target: an instruction that it lacks ends the program
 PROCESSORS = {"generic": "cortex-a72", "dotprod": "cortex-a76", "i8mm": "max"}
@@ -289,8 +291,7 @@ def test_hard_products_are_exact(row: Target, recorder: Recorder, tmp_path: Path
 
 @pytest.mark.parametrize("row", ROWS[:1])  # copies are the same for the other targets
 def test_copies_are_exact(row: Target, recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, value in {"STREAM": 0, "STREAM_TILES": 0, "LONG_ROW": 512}.items():
-        monkeypatch.setattr(copies, limit, value)
+    tuned(monkeypatch, copy_tuning, stream=0, stream_tiles=0, long_row=512)
     share = 2 * SOAK if SOAK > 1 else 1
     every = drawn(Slice1, 12 * share) + list(windows(random.Random(2), 45 * share)) + list(large_windows(random.Random(3)))
     cases = [case_of(f"{i}: {desc}", row, desc, inputs) for i, (desc, inputs) in enumerate(every)]

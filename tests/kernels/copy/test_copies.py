@@ -15,12 +15,13 @@ import anydml as dml
 import guard_pages
 from anydml.kernels.call.steps import At, Sheet, prepared
 from anydml.kernels.code import engine, llvm, targets
-from anydml.kernels.copy import copies, strided
-from anydml.kernels.copy import family as kernels
+from anydml.kernels.copy import copies
+from anydml.kernels.copy import tuning as copy_tuning
 from anydml.kernels.copy.plan import canonical
 from anydml.kernels.copy.plan import plan as planned
 from anydml.schema.enumerations import PaddingMode
 from every_kernel import SOAK
+from tuned import tuned
 
 # one for each width of vectors: the others differ in instructions that no copy uses (test_instructions.py)
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
@@ -29,8 +30,8 @@ Array = NDArray[Any]
 
 @pytest.fixture(autouse=True)
 def _compile_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "SMALL", 0)  # otherwise NumPy would copy small outputs, which find most defects
-    monkeypatch.setattr(kernels, "ALONE", 64)
+    tuned(monkeypatch, copy_tuning, small=0)  # or small outputs, which find most mistakes, would be left to NumPy
+    tuned(monkeypatch, copy_tuning, alone=64)
 
 
 def _run(made: copies.Copy, target: targets.Target, source: Array, out: Array) -> int:
@@ -110,11 +111,11 @@ def _strides(rng: random.Random, sizes: list[int]) -> list[int]:
 def test_compiled_copies_give_the_reference_s_bits_and_touch_nothing_else(
     isa: str, past_cache: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copies, "NEAR", 0)
+    tuned(monkeypatch, copy_tuning, near=0)
     if past_cache:
-        monkeypatch.setattr(copies, "STREAM", 0)
-        monkeypatch.setattr(copies, "STREAM_TILES", 0)
-        monkeypatch.setattr(copies, "LONG_ROW", 1)
+        tuned(monkeypatch, copy_tuning, stream=0)
+        tuned(monkeypatch, copy_tuning, stream_tiles=0)
+        tuned(monkeypatch, copy_tuning, long_row=1)
     kinds: dict[str, int] = {}
     count = 120 * SOAK if SOAK > 1 else 50
     for case in range(count):
@@ -171,7 +172,7 @@ def test_transpositions_of_every_size_around_a_tile(isa: str, dtype: str) -> Non
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_streaming_stores_give_the_same_bits(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "STREAM", 0)
+    tuned(monkeypatch, copy_tuning, stream=0)
     rng = np.random.default_rng(0)
     count = 0
     for dtype in ("uint8", "float32", "int64"):
@@ -281,7 +282,7 @@ def test_a_fork_after_use_can_compile_and_copy() -> None:
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
 def test_transpositions_past_the_cache(isa: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "STREAM_TILES", 0)
+    tuned(monkeypatch, copy_tuning, stream_tiles=0)
     target, kind = targets.named(isa), np.dtype(dtype)
     assert target is not None
     block = 128 // kind.itemsize, 256 // kind.itemsize
@@ -317,7 +318,7 @@ def test_a_copy_serves_any_two_addresses(isa: str, stream: bool) -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3, 16])
 def test_pieces_of_short_rows_leave_past_the_cache_where_they_belong(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """If there are fewer rows than threads, rows are divided: then pieces are not contiguous in the output."""
-    monkeypatch.setattr(copies, "STREAM", 0)
+    tuned(monkeypatch, copy_tuning, stream=0)
     target = targets.targets()[-1]
     for sizes in ((10, 40), (3, 4, 200), (5, 2, 64), (2, 100, 40)):
         x = np.arange(np.prod(sizes), dtype=np.uint32).reshape(sizes)
@@ -358,7 +359,7 @@ def test_more_dimensions_than_a_kernel_walks(isa: str) -> None:
 @pytest.mark.skipif(not guard_pages.AVAILABLE, reason="guard pages are made with mprotect")
 @pytest.mark.parametrize("isa", ISAS)
 def test_compiled_padding_is_numpy_s_and_touches_nothing_else(isa: str, ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strided, "NEAR", 1 << 8)  # so that nearly all outputs are written in parts
+    tuned(monkeypatch, copy_tuning, near_output=1 << 8)  # so that nearly all outputs are written part by part
     modes = {"CONSTANT": "constant", "EDGE": "edge", "REFLECTION": "reflect", "SYMMETRIC": "symmetric", "WRAP": "wrap"}
     for case in range(25 * SOAK):
         rng = random.Random(case)

@@ -20,6 +20,7 @@ from anydml.devices.compiled import CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.code import engine
 from anydml.kernels.elementwise import emit, family
+from anydml.kernels.elementwise import tuning as elementwise_tuning
 from anydml.kernels.elementwise.key import MapKey
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, STRIDED
 from anydml.kernels.kernel import Lowered, Machine
@@ -32,6 +33,7 @@ from anydml.schema.operator import Desc
 from anydml.schema.statement import nest
 from every_kernel import SOAK, Ran, without_dot_products
 from map_operators import drawn, of_types
+from tuned import tuned
 
 Array = NDArray[Any]
 COMPILED = "elementwise:compiled"
@@ -148,10 +150,10 @@ def recorded(compile: Callable[..., engine.Code], keys: list[MapKey], emitter: A
 @pytest.mark.parametrize("past_cache", [False, True])
 @every_isa
 def test_any_layout(isa: str, past_cache: bool, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "ALONE", 0)
+    tuned(monkeypatch, elementwise_tuning, alone=0)
     if past_cache:
-        monkeypatch.setattr(family, "STREAM", 0)
-        monkeypatch.setattr(family, "LONG_ROW", 1)
+        tuned(monkeypatch, elementwise_tuning, stream=0)
+        tuned(monkeypatch, elementwise_tuning, long_row=1)
     keys: list[MapKey] = []
     monkeypatch.setattr(engine, "compiled", partial(recorded, engine.compiled, keys))
     count, in_place, alone = 44 * SOAK, 0, 0
@@ -226,7 +228,7 @@ STATEMENTS: dict[str, Body] = {
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_any_affine_index(name: str, threads: int, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "ALONE", 0)
+    tuned(monkeypatch, elementwise_tuning, alone=0)
     t = TensorDesc(F32, (ROWS, COLUMNS))
     checked = check(named("ELEMENT_WISE_ABS")(input_tensor=t, output_tensor=t))
     i = each(t.sizes)

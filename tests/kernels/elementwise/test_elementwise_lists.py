@@ -18,6 +18,7 @@ from anydml import DataType, Device, TensorDesc, check
 from anydml.devices.compiled import BoundOperator, CompiledOperator
 from anydml.devices.link import link
 from anydml.kernels.elementwise import family, undecided
+from anydml.kernels.elementwise import tuning as elementwise_tuning
 from anydml.kernels.kernel import Lowered, Machine
 from anydml.kernels.problem import problem_of
 from anydml.kernels.reference import evaluated
@@ -26,6 +27,7 @@ from anydml.schema.expression import pow as power
 from anydml.schema.node import number
 from anydml.schema.statement import nest
 from every_kernel import Ran, without_dot_products
+from tuned import tuned
 
 Array = NDArray[Any]
 COMPILED = "elementwise:compiled"
@@ -104,10 +106,10 @@ def bound_to(
 def test_lists_that_are_full_are_emptied(
     room: int, past_cache: bool, threads: int, isa: str, decided: Decided, monkeypatch: pytest.MonkeyPatch, ran: Ran
 ) -> None:
-    monkeypatch.setattr(family, "ALONE", 0)
-    monkeypatch.setattr(family, "ROOM", room)
+    tuned(monkeypatch, elementwise_tuning, alone=0)
+    tuned(monkeypatch, elementwise_tuning, room=room)
     if past_cache:
-        monkeypatch.setattr(family, "STREAM", 0)
+        tuned(monkeypatch, elementwise_tuning, stream=0)
     inputs, wanted = cubes(np.random.default_rng(1), SIZES)
     ready, found = bound_to(inputs, isa, threads)
     for _ in range(2):
@@ -128,8 +130,8 @@ def test_elements_are_listed_with_what_they_are_made_of(
     layout: str, data_type: DataType, isa: str, decided: Decided, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ties among elements that need no list, in rows with ends that do not fill a vector."""
-    monkeypatch.setattr(family, "ALONE", 0)
-    monkeypatch.setattr(family, "ROOM", 50)
+    tuned(monkeypatch, elementwise_tuning, alone=0)
+    tuned(monkeypatch, elementwise_tuning, room=50)
     rng = np.random.default_rng(2)
     inputs, _ = cubes(rng, (29, 37), data_type)
     x, y = inputs["input_tensor"], inputs["exponent_tensor"]
@@ -175,8 +177,8 @@ class Stop(Exception):
 def test_a_call_that_is_interrupted_leaves_nothing_behind(
     call: int, error: type[BaseException], threads: int, isa: str, decided: Decided, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(family, "ALONE", 0)
-    monkeypatch.setattr(family, "ROOM", 100)
+    tuned(monkeypatch, elementwise_tuning, alone=0)
+    tuned(monkeypatch, elementwise_tuning, room=100)
     inputs, wanted = cubes(np.random.default_rng(3), SIZES)
     ready, found = bound_to(inputs, isa, threads)
 
@@ -198,7 +200,7 @@ def test_a_call_that_is_interrupted_leaves_nothing_behind(
 
 
 def test_bound_operators_side_by_side_have_lists_of_their_own(decided: Decided, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "ROOM", 60)
+    tuned(monkeypatch, elementwise_tuning, room=60)
     together = threading.Barrier(4)
     failed: list[int] = []
 
@@ -222,7 +224,7 @@ def test_bound_operators_side_by_side_have_lists_of_their_own(decided: Decided, 
 
 
 def test_threads_that_share_a_bound_operator_wait_for_one_another(decided: Decided, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "ROOM", 60)
+    tuned(monkeypatch, elementwise_tuning, room=60)
     inputs, wanted = cubes(np.random.default_rng(4), SIZES)
     ready, found = bound_to(inputs)
     threads = [threading.Thread(target=ready.execute) for _ in range(4)]
@@ -236,7 +238,7 @@ def test_threads_that_share_a_bound_operator_wait_for_one_another(decided: Decid
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_while_another_thread_decides(decided: Decided, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "ROOM", 60)
+    tuned(monkeypatch, elementwise_tuning, room=60)
     inputs, wanted = cubes(np.random.default_rng(5), SIZES)
     ready, found = bound_to(inputs)
     slow = Slow()

@@ -21,6 +21,7 @@ from anydml.kernels.call.steps import prepared, table
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise import family, int4
+from anydml.kernels.elementwise import tuning as elementwise_tuning
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.problem import Problem
 from anydml.kernels.reference import evaluated
@@ -29,6 +30,7 @@ from anydml.schema.statement import Nest, move, nest
 from anydml.tensor import packed_strides
 from every_kernel import SOAK, Ran, flat, without_dot_products
 from map_operators import drawn
+from tuned import tuned
 
 Array = NDArray[Any]
 COMPILED = "elementwise:compiled"
@@ -155,9 +157,9 @@ def case(rng: random.Random, name: str, real: DataType, quantized: DataType, giv
 @pytest.mark.skipif(not guard_pages.AVAILABLE, reason="guard pages are made with mprotect")
 @pytest.mark.parametrize("name", NAMES)
 def test_any_layout(name: str, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "ALONE", 0)
-    monkeypatch.setattr(int4, "GRAIN", 1)
-    monkeypatch.setattr(int4, "APART", 1 << 20)
+    tuned(monkeypatch, elementwise_tuning, alone=0)
+    tuned(monkeypatch, elementwise_tuning, packed_share=1)
+    tuned(monkeypatch, elementwise_tuning, packed_apart=1 << 20)
     targets, cases = without_dot_products(), 32 * SOAK
     kinds = [(F32, DataType.INT4, True), (F32, DataType.UINT4, False), (F16, DataType.UINT4, True), (F16, DataType.INT4, False)]
     threads_used = 0
@@ -225,8 +227,8 @@ def test_what_bytes_do_not_serve_is_refused() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_is_left_open_is_decided_between_the_bytes(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cubes are ties, which fill the lists repeatedly: the call continues after it unpacks the elements again."""
-    monkeypatch.setattr(family, "ALONE", 0)
-    monkeypatch.setattr(family, "ROOM", 1)
+    tuned(monkeypatch, elementwise_tuning, alone=0)
+    tuned(monkeypatch, elementwise_tuning, room=1)
     x, y = Tensor("x", SIZES, DataType.INT4), Tensor("y", SIZES, F32)
     descs = {"x": TensorDesc(DataType.INT4, SIZES), "y": TensorDesc(F32, SIZES)}
     answer = lowered(nest(I, pow(y[I], x[I])), F32, threads, **descs)

@@ -17,6 +17,7 @@ from anydml import DataType, TensorDesc, operators
 from anydml.exact.philox import philox
 from anydml.kernels.code import targets
 from anydml.kernels.irregular import family
+from anydml.kernels.irregular import tuning as irregular_tuning
 from anydml.kernels.kernel import Machine, Refused
 from anydml.kernels.match.displaced import displaced
 from anydml.kernels.numpy.irregular import positions
@@ -25,6 +26,7 @@ from anydml.kernels.problem import problem_of
 from anydml.schema.operator import Desc
 from anydml.schema.statement import stated
 from every_kernel import SOAK
+from tuned import tuned
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 INDICES = ("UINT32", "INT32", "UINT64", "INT64")
@@ -171,7 +173,7 @@ def placed(t: TensorDesc, values: Array, *, at_end: bool) -> Array:
 def test_elements_are_those_that_indices_name(
     isa: str, make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, ran: Any
 ) -> None:
-    monkeypatch.setattr(family, "ALONE", 64)
+    tuned(monkeypatch, irregular_tuning, alone=64)
     for case in range(24 * SOAK if SOAK > 1 else 12):
         rng = Rng(case)
         element, index = rng.choice(ELEMENTS), INDICES[case % 4]

@@ -17,6 +17,7 @@ import anydml as dml
 from anydml import TensorDesc, operators
 from anydml.kernels.code.llvm import unavailable
 from anydml.kernels.copy import family
+from anydml.kernels.copy import tuning as copy_tuning
 from anydml.kernels.kernel import Built, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings
 from anydml.kernels.match.affine import Affine, affine, below
@@ -30,6 +31,7 @@ from anydml.schema.operator import example_desc
 from anydml.schema.statement import Nest, Statement, move, nest, stated
 from anydml.tensor import DataType
 from tensors import SETTINGS
+from tuned import tuned
 
 MACHINE = Machine(None, 1)
 
@@ -457,8 +459,7 @@ def test_what_is_moved_in_place_stays(n: int) -> None:
 def test_many_copies_are_shared_among_the_threads(count: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if unavailable() is not None:
         pytest.skip("nothing can be compiled here")
-    for limit in ("SMALL", "ALONE"):
-        monkeypatch.setattr(family, limit, 0)
+    tuned(monkeypatch, copy_tuning, small=0, alone=0)
     parts = [TensorDesc("UINT8", (3, 7 + 11 * (i % 9), 5)) for i in range(count)]
     whole = TensorDesc("UINT8", (3, sum(t.sizes[1] for t in parts), 5))
     desc = named("JOIN")(input_tensors=tuple(parts), output_tensor=whole, axis=1)

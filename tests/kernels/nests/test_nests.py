@@ -21,14 +21,16 @@ from anydml.kernels.code import engine, targets
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import nests
 from anydml.kernels.nests import emit, family
+from anydml.kernels.nests import tuning as nests_tuning
 from anydml.kernels.problem import Problem, problem_of
-from anydml.kernels.reduce import family as rows
+from anydml.kernels.reduce import tuning as reduce_tuning
 from anydml.kernels.undecided import state
 from anydml.schema.enumerations import ReduceFunction
 from anydml.schema.expression import Sum, Tensor, as_number, each, equal, exp, first_largest, index
 from anydml.schema.node import number
 from anydml.schema.statement import nest
 from every_kernel import CallsOf
+from tuned import tuned
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 CANARY = 0xA5
@@ -104,8 +106,8 @@ def test_all_threads_give_the_same_bits_where_many_elements_are_open(
     monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf
 ) -> None:
     """An image of large and small magnitudes, whose sums are undecided, with lists that are soon full."""
-    monkeypatch.setattr(family, "ROOM", 4)
-    monkeypatch.setattr(family, "ALONE", 1)
+    tuned(monkeypatch, nests_tuning, room=4)
+    tuned(monkeypatch, nests_tuning, alone=1)
     decided = calls_of(state, "_in_phases")
     rng = np.random.default_rng(0)
     x = np.where(rng.random((2, 1, 9, 11)) < 0.5, np.float32(1 + 2**-23), np.float32(2.0**-60)).astype(np.float32)
@@ -117,7 +119,7 @@ def test_all_threads_give_the_same_bits_where_many_elements_are_open(
 
 
 def test_a_long_call_is_taken_up_where_it_paused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "BUDGET", 64)
+    tuned(monkeypatch, nests_tuning, budget=64)
     x = np.random.default_rng(1).standard_normal((3, 4, 5, 6)).astype(np.float32)
     desc = resized(x, 3.0)
     wanted = expected(desc, {"input_tensor": x})["output_tensor"]
@@ -128,7 +130,7 @@ def test_a_long_call_is_taken_up_where_it_paused(monkeypatch: pytest.MonkeyPatch
 def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf) -> None:
     """The number of rows between pauses follows from the turns of loops, whose ends are known in the call only."""
     pauses = calls_of(state, "_in_phases")
-    monkeypatch.setattr(family, "BUDGET", 4000)
+    tuned(monkeypatch, nests_tuning, budget=4000)
     x = np.random.default_rng(3).standard_normal((1, 40, 5, 5)).astype(np.float32)
     t, counts = TensorDesc.of(x), []
     for terms in (17, 31):
@@ -150,9 +152,9 @@ def test_longer_loops_have_more_pauses(monkeypatch: pytest.MonkeyPatch, calls_of
 def test_calls_pause_within_a_row(monkeypatch: pytest.MonkeyPatch, calls_of: CallsOf, isa: str, threads: int) -> None:
     """Elements with many terms: one vector of them is computed, and the next call continues after it."""
     pauses = calls_of(state, "_in_phases")
-    monkeypatch.setattr(family, "BUDGET", 100)
-    monkeypatch.setattr(family, "ALONE", 1)
-    monkeypatch.setattr(rows, "LONGEST", 4)  # longer sums belong to other families
+    tuned(monkeypatch, nests_tuning, budget=100)
+    tuned(monkeypatch, nests_tuning, alone=1)
+    tuned(monkeypatch, reduce_tuning, longest=4)  # of longer ones, this family has the sums
     x = np.random.default_rng(3).standard_normal((2, 45, 70)).astype(np.float32)
     x[1, 3:9, 2] = np.inf, -np.inf, np.nan, 1e30, 2.0**-149, -0.0
     desc = dml.Reduce(

@@ -13,9 +13,11 @@ import anydml as dml
 from agreement import SOAK, expected
 from anydml import TensorDesc, operators
 from anydml.kernels.code import engine, frames, targets
-from anydml.kernels.nests import emit, family
+from anydml.kernels.nests import emit
+from anydml.kernels.nests import tuning as nests_tuning
 from anydml.kernels.undecided import state
 from every_kernel import CallsOf
+from tuned import tuned
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 NAME = "nests:compiled"
@@ -124,7 +126,7 @@ def test_rows_of_channels_in_the_last_dimension_are_added_up(shapes: list[Any]) 
 
 def test_columns_that_lie_further_apart_than_was_expected(monkeypatch: pytest.MonkeyPatch, shapes: list[Any]) -> None:
     """Columns outside of the permuted vectors are computed term by term."""
-    monkeypatch.setattr(family, "NEAR", 100)
+    tuned(monkeypatch, nests_tuning, near=100)
     x = np.random.default_rng(4).standard_normal((3, 40)).astype(np.float32)
     desc = resized(x, (2.0, 0.35))
     np.testing.assert_array_equal(bits(run(desc, x)), bits(expected(desc, {"input_tensor": x})["output_tensor"]))

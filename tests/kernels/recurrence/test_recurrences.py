@@ -24,6 +24,7 @@ from anydml.kernels.kernel import Machine, Refused
 from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.problem import Problem
 from anydml.kernels.recurrence import finer, plan
+from anydml.kernels.recurrence import tuning as recurrence_tuning
 from anydml.kernels.recurrence.undecided import Deciding
 from anydml.kernels.undecided.state import UndecidedLists
 from anydml.schema.check import check
@@ -32,6 +33,7 @@ from anydml.schema.node import number
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, meaning, nest, stored
 from drawn_contractions import activations, named, pick
+from tuned import tuned
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 COMPILED = "recurrence:compiled"
@@ -259,7 +261,7 @@ def test_what_no_bound_decides_is_the_references(name: str, monkeypatch: pytest.
         raise engine.Uncompilable("not now")
 
     monkeypatch.setattr(finer, "emitted", none)
-    monkeypatch.setattr(plan, "MOST", 1)
+    tuned(monkeypatch, recurrence_tuning, budget=1)
     dml.Device("cpu").compile(desc).bind(**inputs, **outputs).execute()
     for field, have in outputs.items():
         np.testing.assert_array_equal(bits(have), bits(want[field]))
@@ -272,8 +274,7 @@ def test_a_call_that_was_broken_off_begins_anew(monkeypatch: pytest.MonkeyPatch)
     bound = dml.Device("cpu").compile(desc).bind(**inputs, **outputs)
     bound.execute()
     first = {field: bits(x).copy() for field, x in outputs.items()}
-    monkeypatch.setattr(plan, "MOST", 1)  # stops after every operation
-    stopping = dml.Device("cpu").compile(desc).bind(**inputs, **outputs)
+    tuned(monkeypatch, recurrence_tuning, budget=1)  # it stops after every operation
     decide, calls = UndecidedLists.decide, []
 
     def broken(self: UndecidedLists, *arguments: Any) -> None:
@@ -283,6 +284,7 @@ def test_a_call_that_was_broken_off_begins_anew(monkeypatch: pytest.MonkeyPatch)
         decide(self, *arguments)
 
     monkeypatch.setattr(UndecidedLists, "decide", broken)
+    stopping = dml.Device("cpu").compile(desc).bind(**inputs, **outputs)
     with pytest.raises(KeyboardInterrupt):
         stopping.execute()
     for x in outputs.values():

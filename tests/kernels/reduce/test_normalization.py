@@ -14,12 +14,13 @@ import hostile_data
 from agreement import SOAK, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import engine
-from anydml.kernels.elementwise import family as elementwise
 from anydml.kernels.elementwise import standardised
+from anydml.kernels.elementwise import tuning as elementwise_tuning
 from anydml.kernels.elementwise.regrouping import ELEMENT, SLOPED, regrouped
 from anydml.kernels.elementwise.undecided import UndecidedElements
 from anydml.kernels.match.maps import maps
-from anydml.kernels.reduce import emit, family
+from anydml.kernels.reduce import emit
+from anydml.kernels.reduce import tuning as reduce_tuning
 from anydml.operators.activation_gelu import ActivationGelu
 from anydml.operators.activation_leaky_relu import ActivationLeakyRelu
 from anydml.operators.activation_relu import ActivationRelu
@@ -29,6 +30,7 @@ from anydml.schema.node import Expr
 from anydml.schema.operator import Desc
 from anydml.schema.statement import nest
 from every_kernel import without_dot_products
+from tuned import tuned
 
 Rng = np.random.Generator
 FLOATS = ("FLOAT32", "FLOAT16")
@@ -311,8 +313,7 @@ def test_outputs_that_take_turns(threads: int, monkeypatch: pytest.MonkeyPatch, 
     """Several outputs row by row, in calls that stop for undecided elements: differences of zero without a second stage, full
     lists."""
     monkeypatch.setattr(emit, "FINE", ())
-    for name, value in dict(TURNS=1, BLOCK=1, ALONE=1, ROOM_OF_BLOCK=2).items():
-        monkeypatch.setattr(family, name, value)
+    tuned(monkeypatch, reduce_tuning, turns=1, block=1, alone=1, room_of_block=2)
     rng = np.random.default_rng(8)
     for operator in ("BATCH_NORMALIZATION_TRAINING", "BATCH_NORMALIZATION_TRAINING_GRAD"):
         desc, tensors = training(operator, "FLOAT32", (3, 5, 8), (1, 5, 1))
@@ -349,8 +350,7 @@ def test_a_map_by_lines_goes_on_where_its_list_was_full(past_cache: bool, monkey
 
     monkeypatch.setattr(UndecidedElements, "_resolve", counting)
     monkeypatch.setattr(standardised, "ROUNDED", 2.0**-26)
-    for name, value in dict(ROOM=2, STREAM=0 if past_cache else 1 << 60, LONG_ROW=1).items():
-        monkeypatch.setattr(elementwise, name, value)
+    tuned(monkeypatch, elementwise_tuning, room=2, stream=0 if past_cache else 1 << 60, long_row=1)
     engine.compiled.cache_clear()
     found = on_cpu(desc, "elementwise:compiled", inputs)
     np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))

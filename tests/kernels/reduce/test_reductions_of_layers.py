@@ -14,7 +14,8 @@ import near_ties
 import oracle
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import llvm
-from anydml.kernels.reduce import careful_rest, doubled, family
+from anydml.kernels.reduce import careful_rest, doubled
+from anydml.kernels.reduce import tuning as reduce_tuning
 from every_kernel import SOAK, without_dot_products
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
@@ -158,4 +159,4 @@ def test_long_softmax_is_decided_in_pairs(in_python: list[int]) -> None:
     assert np.abs(y / (wide / wide.sum()) - 1).max() < 2.0**-24 * (1 + 2.0**-10)
     assert not in_python
     assert doubled.lost(LONG) < 2.0**-60
-    assert family.LONGEST > LONG
+    assert reduce_tuning.TUNING.longest > LONG

@@ -24,13 +24,15 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target, named
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.rows import rows
-from anydml.kernels.reduce import doubled, family, layout, softmax
+from anydml.kernels.reduce import doubled, layout, softmax
+from anydml.kernels.reduce import tuning as reduce_tuning
 from anydml.kernels.reference import evaluated
 from anydml.schema.check import check
 from anydml.schema.expression import Max, Sum, Tensor, each, exp, over, rank
 from anydml.schema.operator import Desc
 from anydml.schema.statement import move, nest, stated
 from every_kernel import SOAK, without_dot_products
+from tuned import tuned
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -268,7 +270,7 @@ def test_rows_across_in_shares(staged: list[tuple[int, ...]]) -> None:
 
 
 def test_rows_across_too_long_to_stage(monkeypatch: pytest.MonkeyPatch, staged: list[tuple[int, ...]]) -> None:
-    monkeypatch.setattr(layout, "STAGED", 1 << 10)
+    tuned(monkeypatch, reduce_tuning, staged=1 << 10)
     x = np.random.default_rng(5).standard_normal((64, 64)).astype(np.float32)
     same(executed(desc_of("SUM", F32, x.shape, (0,)), x), turned("SUM", F32, x))
     assert staged[0] == ()
@@ -294,7 +296,7 @@ def test_rows_too_long_to_keep_their_powers() -> None:
 
 def test_extremes_of_rows_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     width = (1 << 24) + 5
-    monkeypatch.setattr(family, "LONGEST", 1 << 24)
+    tuned(monkeypatch, reduce_tuning, longest=1 << 24)
     x = np.random.default_rng(9).standard_normal((1, width)).astype(np.float16)
     x[0, width - 2] = 100
     assert executed(desc_of("MAX", DataType.FLOAT16, x.shape, (1,)), x).item() == 100
@@ -312,7 +314,7 @@ def test_elements_left_open_are_decided_exactly(room: int, monkeypatch: pytest.M
     for name in ("EXP_REL", "PICKED_REL"):  # correct bounds that decide little
         monkeypatch.setattr(softmax, name, 2.0**-24)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
-    monkeypatch.setattr(family, "ROOM", room)
+    tuned(monkeypatch, reduce_tuning, room=room)
     desc = desc_of("ACTIVATION_SOFTMAX1", F32, (7, 19), (1,))
     x = np.random.default_rng(7).standard_normal((7, 19)).astype(np.float32)
     same(executed(desc, x), exact(desc, x))
@@ -329,8 +331,8 @@ def test_elements_left_open_across_are_decided_exactly(
     for name in ("EXP_REL", "PICKED_REL"):  # some elements of every row are undecided
         monkeypatch.setattr(softmax, name, 2.0**-27)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-27)
-    monkeypatch.setattr(family, "ROOM", room)
-    monkeypatch.setattr(family, "ALONE", 1)
+    tuned(monkeypatch, reduce_tuning, room=room)
+    tuned(monkeypatch, reduce_tuning, alone=1)
     x = np.random.default_rng(7).standard_normal((19, 41)).astype(np.float32)
     desc = desc_of("ACTIVATION_SOFTMAX1", F32, x.shape, (0,))
     same(executed(desc, x, threads=threads), exact(desc, x))
@@ -343,7 +345,7 @@ def test_a_call_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, in_python
     for name in ("EXP_REL", "PICKED_REL"):
         monkeypatch.setattr(softmax, name, 2.0**-24)
     monkeypatch.setattr(doubled, "_SHARE", 2.0**-24)
-    monkeypatch.setattr(family, "ROOM", 4)
+    tuned(monkeypatch, reduce_tuning, room=4)
     desc: Any = desc_of("ACTIVATION_SOFTMAX1", F32, (9, 11), (1,))
     x, y = np.ones((9, 11), np.float32), np.zeros((9, 11), np.float32)
     bound = dml.Device("cpu", threads=2).compile(desc).bind(input_tensor=x, output_tensor=y)

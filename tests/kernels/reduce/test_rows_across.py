@@ -11,8 +11,10 @@ from test_rows import F32, FUNCTIONS, ISAS, check_between_pages, desc_of, drawn,
 from anydml import DataType
 from anydml.kernels.code import llvm
 from anydml.kernels.numbers.floats.numbers import Number
-from anydml.kernels.reduce import across, family, sums
+from anydml.kernels.reduce import across, sums
+from anydml.kernels.reduce import tuning as reduce_tuning
 from every_kernel import SOAK, Ran
+from tuned import tuned
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -75,8 +77,8 @@ def test_what_is_left_open_is_decided(
     room: int, threads: int, monkeypatch: pytest.MonkeyPatch, in_python: list[int], taken: list[bool]
 ) -> None:
     """Bounds of little use leave most open, and lists are full: calls stop, and go on."""
-    monkeypatch.setattr(family, "ROOM", room)
-    monkeypatch.setattr(family, "ALONE", 1)
+    tuned(monkeypatch, reduce_tuning, room=room)
+    tuned(monkeypatch, reduce_tuning, alone=1)
     real = sums.RowSum.result
 
     def doubtful(self: sums.RowSum, values: Any) -> Any:

@@ -15,13 +15,14 @@ import guard_pages
 from agreement import bits, bits_of, expected
 from anydml import DataType, Device, TensorDesc
 from anydml.devices.link import link
-from anydml.kernels.elementwise import family
+from anydml.kernels.elementwise import tuning as elementwise_tuning
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Map
 from anydml.kernels.match.rows import Rows
 from anydml.kernels.match.several import several
 from anydml.kernels.match.staged import Staged, staged
 from anydml.kernels.problem import Problem, Promises
+from anydml.kernels.reduce import tuning as reduce_tuning
 from anydml.kernels.reduce import whole
 from anydml.kernels.reference import evaluated
 from anydml.operators.dynamic_quantize_linear import DynamicQuantizeLinear
@@ -31,6 +32,7 @@ from anydml.schema.statement import Nest, Statement, nest, stated, stored
 from every_kernel import SOAK, Ran, without_dot_products
 from map_operators import drawn
 from tensors import array_for
+from tuned import tuned
 
 Array = NDArray[Any]
 COMPILED = "reduce:compiled"
@@ -146,8 +148,8 @@ def case(rng: random.Random, real: DataType, to: DataType) -> tuple[Any, dict[st
 @pytest.mark.skipif(not guard_pages.AVAILABLE, reason="guard pages are made with mprotect")
 @pytest.mark.parametrize("real", [F32, F16], ids=str)
 def test_any_layout(real: DataType, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "ALONE", 0)
-    monkeypatch.setattr(whole, "ALONE", 0)
+    tuned(monkeypatch, elementwise_tuning, alone=0)
+    tuned(monkeypatch, reduce_tuning, alone_whole=0)
     targets, cases, outputs = without_dot_products(), 18 * SOAK, 0
     for k in range(cases):
         desc, arrays, buffers = case(random.Random(k), real, (DataType.UINT8, DataType.INT8)[k % 2])
@@ -173,7 +175,7 @@ def test_any_layout(real: DataType, ran: Ran, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_range_of_many_elements(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The extremes may be anywhere, in shares of different sizes."""
-    monkeypatch.setattr(whole, "ALONE", 1 << 10)
+    tuned(monkeypatch, reduce_tuning, alone_whole=1 << 10)
     rng = np.random.default_rng(threads)
     for sizes, axes in (((20011,), (0,)), ((3, 7001), (1, 0)), ((151, 3, 41), (1, 2, 0))):
         x = np.ascontiguousarray(rng.standard_normal(sizes).astype(np.float32).transpose(axes)).transpose(np.argsort(axes))
@@ -211,9 +213,8 @@ def lowered(statement: Statement, threads: int, in_place: frozenset[str] = froze
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_a_stage_leaves_open_is_decided_before_the_next_begins(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cubes are ties: each of three maps stops repeatedly, with an exponent that is the largest element of an input."""
-    for module in (family, whole):
-        monkeypatch.setattr(module, "ALONE", 0)
-    monkeypatch.setattr(family, "ROOM", 1)
+    tuned(monkeypatch, reduce_tuning, alone_whole=0)
+    tuned(monkeypatch, elementwise_tuning, alone=0, room=1)
     largest = Max(K, Y[K])
     (cube,) = stored("Cube", (2,), F32, lambda i, t: [pow(X[0, i[0]], largest)])
     statement = {

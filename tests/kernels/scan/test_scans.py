@@ -16,8 +16,10 @@ from anydml import DataType, TensorDesc, operators
 from anydml.exact.formats import FLOAT16, FLOAT32
 from anydml.kernels.code import targets
 from anydml.kernels.scan import emit, exact, family
+from anydml.kernels.scan import tuning as scan_tuning
 from anydml.kernels.undecided.state import UndecidedLists
 from every_kernel import CallsOf
+from tuned import tuned
 
 ISAS = list({target.vector_bytes: target.name for target in targets.targets()}.values())
 KINDS = {"SUMMATION": "sum", "PRODUCT": "product"}
@@ -121,8 +123,8 @@ def test_sums_turn_to_groups_where_float64_no_longer_holds_them(isa: str, ran: A
             lines[tuple(int(rng.integers(n)) for n in lines.shape[:-1])][at : at + len(few)] = few[: lines.shape[-1] - at]
         lines[(0,) * (lines.ndim - 1)][:] = x.dtype.type(-0.0)  # with a sum of -0
         wanted = expected(desc, {"input_tensor": x})["output_tensor"].view(f"u{x.itemsize}")
-        monkeypatch.setattr(family, "ALONE", 1 << 17 if case % 3 else 0)
-        monkeypatch.setattr(family, "APART", 5)
+        tuned(monkeypatch, scan_tuning, alone=1 << 17 if case % 3 else 0)
+        tuned(monkeypatch, scan_tuning, apart=5)
         compiled = dml.Device("cpu", isa=isa, threads=1 + case % 5).compile(desc)
         assert compiled.kernel_name == "scan:compiled"
         # at any address, which affects vectors of several lines

@@ -24,10 +24,12 @@ from anydml.kernels.match.between import quantised_means
 from anydml.kernels.problem import problem_of
 from anydml.kernels.undecided.state import COUNT
 from anydml.kernels.windows import family, quantised
+from anydml.kernels.windows import tuning as windows_tuning
 from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED
 from emulated import Bytes, Case, Recorder, steps_of
 from quantised_graphs import problems_of
 from tensors import laid_over
+from tuned import tuned
 
 pytestmark = emulated.needed
 GENERIC = ARM[0]  # windows are the same for the other Arm targets
@@ -39,7 +41,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def case_of(desc: Any, x: NDArray[Any], general: bool, monkeypatch: pytest.MonkeyPatch) -> Case:
-    monkeypatch.setattr(family, "GENERAL", 1 << 30 if general else 0)
+    tuned(monkeypatch, windows_tuning, general=1 << 30 if general else 0)
     made = family.lower(problem_of(check(desc)), Machine(None, 1))
     assert isinstance(made, Lowered), made
     buffers: dict[str, Bytes] = {"input_tensor": memory_of(desc.input_tensor, x), "scratch": np.zeros(made.scratch, np.uint8)}
@@ -89,7 +91,7 @@ def test_means_between_bytes(recorder: Recorder, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(quantised, "wanted", lambda name, stage: GENERIC)
     cases = []
     for general, slack in ((False, 0.0), (False, 0.75), (True, 0.75)):
-        monkeypatch.setattr(family, "GENERAL", 1 << 30 if general else 0)
+        tuned(monkeypatch, windows_tuning, general=1 << 30 if general else 0)
         for kind in (ESTIMATED, DEQUANTIZED):
             asked_for(monkeypatch, kind, slack)
             for x, averaged in (

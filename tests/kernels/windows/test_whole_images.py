@@ -17,7 +17,8 @@ from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.undecided.places import NumberedElements
-from anydml.kernels.windows import family
+from anydml.kernels.windows import tuning as windows_tuning
+from tuned import tuned
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -101,7 +102,7 @@ def test_images_between_unmapped_pages() -> None:
 
 def test_images_whose_means_are_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """More undecided images than the list has space for: the sums lose digits that decide a half."""
-    monkeypatch.setattr(family, "LISTED", 2)
+    tuned(monkeypatch, windows_tuning, listed=2)
     x = np.zeros((2, 40, 2, 4), np.float32)
     x[..., 0, :] = np.array([8, 2.0**-21, 2.0**-75, 2.0**-140])  # eight times 1 + 2^-24 and smaller terms
     x[..., 1, 0] = -(2.0**-110)
@@ -130,7 +131,7 @@ LINES: list[tuple[tuple[int, ...], dict[str, Any]]] = [  # more lines than are m
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_lines_that_are_made_together(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "GENERAL", 0)
+    tuned(monkeypatch, windows_tuning, general=0)
     compared = 0
     for at, (sizes, given) in enumerate(LINES):
         for name, fields in (

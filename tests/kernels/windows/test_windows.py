@@ -17,11 +17,12 @@ from agreement import SOAK, bits, expected
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import llvm
 from anydml.kernels.match.windows import windows
-from anydml.kernels.windows import family
+from anydml.kernels.windows import tuning as windows_tuning
 from anydml.schema.expression import Max, Sum, Tensor, each, first_largest
 from anydml.schema.operator import Desc, example_desc
 from anydml.schema.statement import move, nest, stated
 from every_kernel import without_dot_products
+from tuned import tuned
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -34,8 +35,8 @@ F32, F16 = DataType.FLOAT32, DataType.FLOAT16
 @pytest.fixture
 def _written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small windows have unrolled code too, instead of the kernel for any sizes."""
-    monkeypatch.setattr(family, "GENERAL", 0)
-    monkeypatch.setattr(family, "ALONE", 0)
+    tuned(monkeypatch, windows_tuning, general=0)
+    tuned(monkeypatch, windows_tuning, alone=0)
 
 
 def executed(desc: Any, inputs: dict[str, NDArray[Any]], isa: str | None = None, threads: int = 1) -> dict[str, NDArray[Any]]:

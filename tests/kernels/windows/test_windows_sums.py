@@ -12,7 +12,8 @@ from test_windows import F16, F32, ISAS, executed, pooling, same
 
 from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
-from anydml.kernels.windows import family, memory
+from anydml.kernels.windows import tuning as windows_tuning
+from tuned import tuned
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -40,7 +41,7 @@ def far_apart(kind: str, sizes: tuple[int, ...]) -> NDArray[Any]:
 
 @pytest.mark.parametrize("kind", ["wide", "tiny", "cancelling", "infinite", "halves", "a little apart", "zeros"])
 def test_sums_that_need_more_bits_or_are_halves(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "GENERAL", 0)
+    tuned(monkeypatch, windows_tuning, general=0)
     sizes = (1, 2, 9, 33)
     x = {"input_tensor": far_apart(kind, sizes)}
     for window in ((3, 3), (2, 2)):
@@ -56,7 +57,7 @@ def test_sums_that_need_more_bits_or_are_halves(kind: str, monkeypatch: pytest.M
 
 def test_what_is_left_open_goes_to_the_reference_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lengths halfway between two elements: 2048^2 + 64^2 + 1 = 2049^2."""
-    monkeypatch.setattr(memory, "LISTED", 2)
+    tuned(monkeypatch, windows_tuning, listed=2)
     x = np.zeros((2, 3, 8, 80), np.float16)
     x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2] = 2048, 64, 1
     desc = pooling("LP_POOLING1", F16, x.shape, (2, 2), strides=(2, 2), p=2)
@@ -108,7 +109,7 @@ ASIDE = {  # the sum of the last three elements, so that sums need up to 47 bits
 
 @pytest.mark.parametrize("aside", ASIDE)
 def test_means_that_are_half_between_two_elements_or_next_to_that(aside: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family, "GENERAL", 0)
+    tuned(monkeypatch, windows_tuning, general=0)
     windows = halves(96)
     windows[:, 6:] = ASIDE[aside]
     x = np.ascontiguousarray(windows.reshape(2, 48, 3, 3).swapaxes(1, 2).reshape(1, 1, 6, 144))

@@ -7,34 +7,30 @@ from itertools import pairwise
 import numpy as np
 
 from anydml.fork_safety import guard
-from anydml.kernels.attention import emit, kept
+from anydml.kernels.attention import emit, kept, tuning
 from anydml.kernels.attention.key import LEFT, AttentionKey, KeptKey
 from anydml.kernels.attention.layout import AttentionPlan, count, placed, same_type
 from anydml.kernels.attention.layout import kept as kept_placed
 from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.attention import attention
+from anydml.kernels.matched import matched
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.lists import COUNTERS, any_undecided
-from anydml.kernels.undecided.places import Bitmap, NumberedElements, Places, of_bitmaps
+from anydml.kernels.undecided.places import Bitmap, NumberedElements, Numbering, of_bitmaps
 
 MOST = 1 << 20  # keys, and elements of a head; with more, bounds would be too wide to decide anything
-SHORT = 1 << 16  # products; below that, one thread computes while the others wait
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a statement of attention."""
-    statement = problem.statement
-    found = attention(statement)
-    if isinstance(found, str):
-        return Refused(found)
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
+    ready = matched(attention, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
     tensors = problem.tensors
     data_type = same_type(found, tensors)
     if data_type not in SINGLES:
@@ -69,15 +65,15 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     *outer, column = found.variables  # the columns of a row of bits are more
     sizes = (*(1 if v is None else v.size for v in outer), 8 * plan.undecided_row)
     steps = [[0 if v is None else x.factors.get(v, 0) for x in found.output.at] for v in (*outer, column)]
-    places = Places(sizes, steps, [x.constant for x in found.output.at])
-    elements = NumberedElements(name, places, Decision(statement[name], data_type, target))
+    places = Numbering(sizes, steps, [x.constant for x in found.output.at])
+    elements = NumberedElements(name, places, Decision(problem.statement[name], data_type, target))
     bitmap = Bitmap(elements, plan.undecided // 8, plan.undecided_rows * plan.undecided_row // 8)
     return Lowered(
         target,
         [Rounds(phases)],
         scratch=plan.scratch,
         constants=counters.view(np.uint8),
-        short=plan.work < SHORT,
+        short=plan.work < tuning.TUNING.short,
         decide=of_bitmaps([bitmap]),
         once=True,
         interruptible=len(phases) > 2,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anydml.kernels.attention import tuning
 from anydml.kernels.attention.key import ABOUT, BELOW, BETWEEN, ENTRY, STRIDES, TRUTHS, AttentionKey, KeptKey
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At
@@ -19,10 +20,6 @@ from anydml.kernels.match.joined import Joined, ReadElement
 from anydml.schema.node import Variable
 from anydml.tensor import DataType, TensorDesc
 
-SCORES = 1 << 18  # the most bytes of scores in a block of queries, unless the block has only one tile
-ALONE = 1 << 19  # products below which one thread computes
-CUT = 1 << 31  # products between which signals are handled
-MOST_PHASES = 64
 Tensors = Mapping[str, TensorDesc]
 Numbers = dict[str, "At | int"]
 
@@ -185,10 +182,10 @@ class AttentionPlan:
         head, column, key = (-(-n[x] // lanes) * lanes * 8 for x in ("head", "columns", "keys"))
         self.undecided_row = -(-n["columns"] // 64) * 8
         together = height
-        while together < 4 * height and 2 * together * key <= SCORES and together < n["queries"]:
+        while together < 4 * height and 2 * together * key <= tuning.TUNING.scores and together < n["queries"]:
             together *= 2
         self.work = batches * n["groups"] * n["queries"] * n["keys"] * (n["head"] + n["columns"])
-        threads = threads if self.work >= ALONE else 1
+        threads = threads if self.work >= tuning.TUNING.alone else 1
         # keys are packed again for each part of a batch
         most_parts = max(1, n["queries"] // (4 * together))
         self.parts = 1 if batches >= 2 * threads else min(most_parts, -(-2 * threads // batches))
@@ -217,7 +214,7 @@ class AttentionPlan:
 
     def phases(self) -> Iterator[list[Arguments]]:
         """The arguments of the pieces of each phase."""
-        count = max(1, min(MOST_PHASES, self.work // CUT, self.items // self.threads))
+        count = max(1, min(tuning.TUNING.most_phases, self.work // tuning.TUNING.cut, self.items // self.threads))
         for begin, stop in pairwise(self.items * k // count for k in range(count + 1)):
             pieces = []
             for piece, (first, end) in enumerate(

@@ -26,10 +26,15 @@ class Signature:
         """Load all arguments, as `%name`."""
         emit.arguments(text, self.names, self.pointers)
 
-    def step(self, code: engine.Code, **values: At | int) -> Step:
-        """The step of a kernel with these values; TypeError unless each argument has one."""
+    @property
+    def end(self) -> int:
+        """The bytes of these arguments: others may come behind them, such as those of loops."""
+        return 8 * len(self.names)
+
+    def step(self, code: engine.Code, /, *behind: At | int, **values: At | int) -> Step:
+        """The step of a kernel with these values; TypeError unless each argument has one. behind: arguments without names."""
         if values.keys() == self._all:
-            return Step(code, self._in_order(values))
+            return Step(code, (*self._in_order(values), *behind))
         missing, unknown = sorted(self._all - values.keys()), sorted(values.keys() - self._all)
         raise TypeError(f"a kernel's arguments: {missing} have no value, and {unknown} are none")
 

@@ -135,6 +135,26 @@ class Body(Text):
         i, names = fold(self, start, end, step, [(v.kind.text, v.name) for v in carried], inside)
         return i, [Value(self, name, kind) for name, kind in zip(names, kinds, strict=True)]
 
+    def either(
+        self, condition: str, yes: Callable[[], Sequence[Value]], no: Callable[[], Sequence[Value]], *, seldom: bool = False
+    ) -> list[Value]:
+        """The values that one of two branches makes. seldom: the condition rarely holds."""
+        labels, after = (self.name("yes"), self.name("no")), self.name("after")
+        self.branch(condition, *labels, seldom=seldom)
+        ways = []
+        for label, make in zip(labels, (yes, no), strict=True):
+            self.label(label)
+            made, end = make(), self.name("made")
+            self.jump(end)
+            self.label(end)
+            self.jump(after)
+            ways.append([(value, end) for value in made])
+        self.label(after)
+        return [
+            self.value(f"phi {x.kind.text} [ {x.name}, %{a} ], [ {y.name}, %{b} ]", x.kind)
+            for (x, a), (y, b) in zip(*ways, strict=True)
+        ]
+
 
 class Value:
     """An SSA value, or a constant, and its type."""

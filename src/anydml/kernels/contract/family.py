@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import Rounds
 from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.contract import tuning
 from anydml.kernels.kernel import Decide, Lowered, Machine, Refused
 from anydml.kernels.match.convolution import Convolution, convolution
 from anydml.kernels.match.product import MatrixProduct, product
@@ -23,7 +24,6 @@ MOST_K = 1 << 24
 # most bytes of scratch: this, plus this many for each byte of the tensors; with strides of 0, a plan may need much more
 WORKSPACE, WORKSPACE_PER_BYTE = 256 << 20, 4
 APART = "outputs are not rounded where they belong"
-SHORT = 1 << 20  # with fewer products, other threads are not worth waking
 
 
 def contraction(problem: Problem) -> MatrixProduct | Convolution | Summed | str:
@@ -76,7 +76,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         spare=plan.spare.size,
         fails=not after,
         judges=problem.promises.ruled == found.scale_names,
-        short=plan.at.problem.products < SHORT,
+        short=plan.at.problem.products < tuning.TUNING.short,
         decide=decide,
     )
 

@@ -12,7 +12,8 @@ CACHE = processor.caches().second
 class IntegerTuning(NamedTuple):
     """The choice of an algorithm, the number of threads, and the amounts that are computed at once."""
 
-    alone: int = 4 << 20  # with fewer products, a second thread costs more than it gains
+    short: int = 1 << 20  # products so few that other threads can wait for them
+    alone: int = 4 << 20  # products below which a second thread costs more than it brings
     long: int = 1 << 32  # products, of 16 bits in vectors of 128, that take about a tenth of a second
     most_rows: int = 1 << 16  # rows of A that have records at once: each takes as much memory as a row of 64 elements
 

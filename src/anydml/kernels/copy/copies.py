@@ -8,19 +8,13 @@ from itertools import product
 from typing import NamedTuple
 
 from anydml.kernels.call.steps import Aligned, At, Step
-from anydml.kernels.code import engine, llvm, processor
+from anydml.kernels.code import engine, llvm
 from anydml.kernels.code.targets import Target
-from anydml.kernels.copy import emit, gather, groups, interleaved, tiles
+from anydml.kernels.copy import emit, gather, groups, interleaved, tiles, tuning
 from anydml.kernels.copy.plan import CopyDimension, CopyPlan, canonical, plan
 from anydml.kernels.copy.text import LINE, Prefetch
 
-STREAM = processor.caches().last // 4 * 3  # bytes read and written from which non-temporal stores are used
-STREAM_TILES = 1 << 20  # the same for transpositions, in bytes written: fetching lines of distant rows is slow
-NEAR = 1 << 18  # bytes read and written below which nothing is prefetched
-PLACES = 1024  # calls at most, for the dimensions that exceed those of a kernel
-LONG_ROW = 1024  # bytes of a row from which non-temporal stores are used
 Blocks = Sequence[tuple[int, ...]]
-FOLLOWS = 512  # gap in bytes between two rows up to which the processor prefetches the second by itself
 
 
 class Copy(NamedTuple):
@@ -100,7 +94,7 @@ def _within_a_kernel(dims: list[CopyDimension]) -> tuple[list[CopyDimension], li
     if excess <= 0:
         return dims, []
     apart = sorted(range(len(dims) - 1), key=lambda i: dims[i].size)[:excess]
-    if (places := math.prod(dims[i].size for i in apart)) > PLACES:
+    if (places := math.prod(dims[i].size for i in apart)) > tuning.TUNING.places:
         raise engine.Uncompilable(f"a copy of {len(dims)} dimensions would take {places} calls of a kernel")
     return [d for i, d in enumerate(dims) if i not in apart], [dims[i] for i in apart]
 
@@ -174,7 +168,7 @@ def _runs_on(p: CopyPlan) -> bool:
     """Whether every row of the input begins where the row before ended, or at most a small gap later."""
     span = (p.row.size - 1) * abs(p.row.source) + max(p.pattern or (0,)) - min(p.pattern or (0,)) + 1
     for d in p.outer:
-        if not 0 <= d.source - span <= min(span // 4, FOLLOWS):
+        if not 0 <= d.source - span <= min(span // 4, tuning.TUNING.follows):
             return False
         span += (d.size - 1) * d.source
     return p.row.source >= 0
@@ -182,13 +176,13 @@ def _runs_on(p: CopyPlan) -> bool:
 
 def _rows_ahead(p: CopyPlan, traffic: int, ahead: Prefetch | None) -> int:
     """The number of rows ahead in the input to prefetch, a few kilobytes; 0 if the nearest caches hold the input."""
-    if ahead is None or p.kind == "tiles" or not p.outer or traffic < NEAR:
+    if ahead is None or p.kind == "tiles" or not p.outer or traffic < tuning.TUNING.near:
         return 0
     return max(1, ahead.rows // _row(p))
 
 
 def _exceeds_caches(p: CopyPlan, written: int, read: int) -> bool:
-    return written >= STREAM_TILES if p.kind == "tiles" else written + read >= STREAM
+    return written >= tuning.TUNING.stream_tiles if p.kind == "tiles" else written + read >= tuning.TUNING.stream
 
 
 def _has_blocks(p: CopyPlan, blocks: Blocks) -> bool:
@@ -203,7 +197,7 @@ def _has_lines(p: CopyPlan) -> bool:
     """Whether rows are long enough for whole cache lines of their own, and a cache line is a whole number of groups."""
     group = len(p.pattern) or 1
     aligned = LINE % group == 0 and all(d.target % group == 0 for d in p.outer)
-    return p.kind in ("rows", "groups") and aligned and p.row.size * group >= LONG_ROW
+    return p.kind in ("rows", "groups") and aligned and p.row.size * group >= tuning.TUNING.long_row
 
 
 def _is_dense(p: CopyPlan, blocks: Blocks) -> bool:

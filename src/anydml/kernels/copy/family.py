@@ -7,13 +7,11 @@ from functools import cache
 
 from anydml.fork_safety import guard
 from anydml.kernels.code.targets import wanted
+from anydml.kernels.copy import tuning
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.layers import layers
 from anydml.kernels.match.moves import computes, moves
 from anydml.kernels.problem import Problem
-
-SMALL = 1 << 15  # bytes of output below which NumPy's copy is as fast as compiled code
-ALONE = 3 << 20  # bytes of output below which a second thread costs more than it saves
 
 
 def lower(problem: Problem, machine: Machine, least: int | None = None) -> Lowered | Refused:
@@ -25,7 +23,7 @@ def lower(problem: Problem, machine: Machine, least: int | None = None) -> Lower
     if (computed := computes(statement)) is not None:
         return Refused(computed)
     size = sum([problem.tensors[name].element_bytes for name in statement])
-    enough = SMALL if least is None else least
+    enough = tuning.TUNING.small if least is None else least
     if size < enough:
         return Refused(f"an output of {size} bytes: below {enough}, NumPy's copy is as fast")
     found = moves(statement)
@@ -39,8 +37,8 @@ def lower(problem: Problem, machine: Machine, least: int | None = None) -> Lower
     target = wanted(machine.isa, machine.stage)
     if isinstance(target, str):
         return Refused(target)
-    threads = machine.threads if size >= ALONE else 1
-    return _layered()(target, phases, problem.tensors, threads=threads, short=size < SMALL * 8)
+    threads = machine.threads if size >= tuning.TUNING.alone else 1
+    return _layered()(target, phases, problem.tensors, threads=threads, short=size < tuning.TUNING.small * 8)
 
 
 @cache

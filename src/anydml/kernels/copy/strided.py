@@ -11,6 +11,7 @@ import numpy as np
 
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code.targets import Target
+from anydml.kernels.copy import tuning
 from anydml.kernels.copy.copies import copy
 from anydml.kernels.copy.text import LINE
 from anydml.kernels.kernel import Lowered
@@ -18,8 +19,6 @@ from anydml.kernels.match.moves import Move
 from anydml.tensor import TensorDesc
 
 CONSTANT = 16  # bytes that each constant takes
-NEAR = 1 << 17  # bytes of an output that stay in a near cache while several moves write to them
-MOST = 1024  # moves at most, if an output is written part by part
 
 
 def strided(target: Target, moves: Sequence[Move], tensors: Mapping[str, TensorDesc], *, threads: int, short: bool) -> Lowered:
@@ -85,7 +84,7 @@ def _part_by_part(moves: Sequence[Move], tensors: Mapping[str, TensorDesc]) -> S
     t, itemsize = tensors[moves[0].target], tensors[moves[0].target].data_type.dtype.itemsize
     if len({move.target for move in moves}) > 1 or len(moves) == 1 or any(move.places for move in moves):
         return moves
-    parts = min(-(-t.element_bytes // NEAR), MOST // len(moves))
+    parts = min(-(-t.element_bytes // tuning.TUNING.near_output), tuning.TUNING.most_moves // len(moves))
     if parts < 2 or min(move.sizes[-1] for move in moves) * itemsize >= LINE:
         return moves
     whole = list(moves)

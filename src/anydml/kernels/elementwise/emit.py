@@ -186,31 +186,11 @@ class Kernel:
 
     # --- memory ---
 
-    def _either(self, full: str, whole: Callable[[], list[Value]], partial: Callable[[], list[Value]]) -> list[Value]:
-        """Values that one of two branches makes."""
-        body = self.body
-        one, two, after = (body.name(x) for x in ("whole", "partial", "both"))
-        body.branch(full, one, two)
-        ends, found = [], []
-        for label, make in ((one, whole), (two, partial)):
-            body.label(label)
-            found.append(make())
-            end = body.name("end")
-            body.jump(end)
-            body.label(end)
-            ends.append(end)
-            body.jump(after)
-        body.label(after)
-        return [
-            body.value(f"phi {x.kind.text} [ {x.name}, %{ends[0]} ], [ {y.name}, %{ends[1]} ]", x.kind)
-            for x, y in zip(*found, strict=True)
-        ]
-
     def _loads(self, i: str, take: str, full: str) -> list[Value]:
         streams = self.streams
         found = dict(self.constants)
         if streams.inside:
-            both = self._either(full, lambda: [*streams.whole(i).values()], lambda: [*streams.partial(i, take).values()])
+            both = self.body.either(full, lambda: [*streams.whole(i).values()], lambda: [*streams.partial(i, take).values()])
             found |= zip(streams.inside, both, strict=True)
         found |= streams.positions(i)
         return [found[k] for k in range(self.count - 1)]
@@ -226,7 +206,7 @@ class Kernel:
             self.streams.store_partial(i, take, made)
             return []
 
-        self._either(full, whole, partial)
+        self.body.either(full, whole, partial)
 
     # --- undecided lanes ---
 
@@ -281,18 +261,15 @@ class Kernel:
     def _near_zero(self, zero: NearZero, streams: Sequence[Value], made: Value, bits: str) -> tuple[Value, str]:
         """The group, with those undecided lanes decided for which two terms of a series suffice."""
         body = self.body
-        before, some, after = (body.name(x) for x in ("before", "some", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(body.op(f"icmp ne i64 {bits}, 0"), some, after, seldom=True)
-        body.label(some)
-        results, where = zero.settled(streams[0])
-        results = body.chosen(where, results, made)
-        left = body.op(f"and i64 {bits}, {body.op(f'xor i64 {lanes_as_bits(where)}, -1')}")
-        body.jump(after)
-        body.label(after)
-        found = f"phi {made.kind.text} [ {made.name}, %{before} ], [ {results.name}, %{some} ]"
-        return body.value(found, made.kind), body.op(f"phi i64 [ {bits}, %{before} ], [ {left}, %{some} ]")
+
+        def settled() -> list[Value]:
+            results, where = zero.settled(streams[0])
+            left = body.op(f"and i64 {bits}, {body.op(f'xor i64 {lanes_as_bits(where)}, -1')}")
+            return [body.chosen(where, results, made), Value(body, left, Kind("i64"))]
+
+        some = body.op(f"icmp ne i64 {bits}, 0")
+        found, left = body.either(some, settled, lambda: [made, Value(body, bits, Kind("i64"))], seldom=True)
+        return found, left.name
 
     def _keep(self, values: Sequence[Value]) -> None:
         for value, pointer in zip(values, self.group, strict=False):

@@ -178,20 +178,14 @@ class EstimateCode:
         body, lanes = self.body, self.lanes
         made, undecided = self._estimated(streams, "float", self.factors, self.threshold)
         bits = lanes_as_bits(undecided)
-        before, again, after = (body.name(x) for x in ("before", "again", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(body.op(f"icmp ne i64 {bits}, 0"), again, after)
-        body.label(again)
-        finer, undecided = self._estimated(streams, "double", self.wide_factors, self.wide_threshold)
-        left, end = lanes_as_bits(undecided), body.name("made")
-        body.jump(end)
-        body.label(end)
-        body.jump(after)
-        body.label(after)
-        kind = made.kind
-        made = body.value(f"phi {kind.text} [ {made.name}, %{before} ], [ {finer.name}, %{end} ]", kind)
-        return made, bits_as_lanes(body, body.op(f"phi i64 [ {bits}, %{before} ], [ {left}, %{end} ]"), lanes)
+
+        def again() -> list[Value]:
+            finer, undecided = self._estimated(streams, "double", self.wide_factors, self.wide_threshold)
+            return [finer, Value(body, lanes_as_bits(undecided), Kind("i64"))]
+
+        some = body.op(f"icmp ne i64 {bits}, 0")
+        made, left = body.either(some, again, lambda: [made, Value(body, bits, Kind("i64"))])
+        return made, bits_as_lanes(body, left.name, lanes)
 
     def _estimated(
         self, streams: Sequence[Value], element: str, factors: Sequence[Value], threshold: Value

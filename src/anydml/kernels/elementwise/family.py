@@ -9,10 +9,10 @@ from math import prod
 from anydml.fork_safety import guard
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import Aligned, At, Rounds, Step
-from anydml.kernels.code import engine, processor
-from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.code import engine
+from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
-from anydml.kernels.elementwise import emit, emit_lines
+from anydml.kernels.elementwise import emit, emit_lines, tuning
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.estimated import quantised_sum
 from anydml.kernels.elementwise.geometry import Box, parts, shares
@@ -25,31 +25,24 @@ from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, S
 from anydml.kernels.elementwise.undecided import UndecidedElements
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Formula, Map, maps
+from anydml.kernels.matched import matched
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
 from anydml.tensor import DataType
 
-SHORT = 1 << 14  # elements below which other threads can wait
-ALONE = 1 << 16  # elements below which one thread computes
-ROOM = 1 << 12  # elements on the list of a piece
 MOST_SPARE = 3000  # most bytes of a stack frame
-STREAM = processor.caches().last // 4 * 3  # bytes read and written from which stores are non-temporal
 BEGIN_IN_PAIRS = {*paired.FUNCTIONS, "pow"}  # functions that are computed in pairs of float32 first
-LONG_ROW = 1024  # least bytes of a row with non-temporal stores
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a map."""
-    statement = problem.statement
-    found = maps(statement)
-    if isinstance(found, str):
-        return Refused(found)
+    ready = matched(maps, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
     if len(found) > 1:
         return Refused("there are several outputs")
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
     places = {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}
     with guard:
         made = in_bytes(found[0], places, target, machine.threads)
@@ -58,7 +51,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     run = mapped(made.map, made.places, target, machine.threads)
     if isinstance(run, Refused):
         return run
-    short = prod(made.map.sizes) + sum(made.inner.values()) < SHORT
+    short = prod(made.map.sizes) + sum(made.inner.values()) < tuning.TUNING.short
     if made.inner:
         return in_order(target, [*made.before, run, *made.after], made.inner, short=short)
     decide = None if run.undecided is None else run.undecided.decide
@@ -78,7 +71,7 @@ def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threa
     itemsizes = [t.dtype.itemsize for t in types]
     bases = [base for base, _ in placed]
     size = prod(m.sizes)
-    threads = most_threads if size >= ALONE else 1
+    threads = most_threads if size >= tuning.TUNING.alone else 1
     with guard:
         lanes, listed, finer = _trial(target, m.formula, m.moves, m.integral, types)
         levels: tuple[str, ...] = ("wide",)
@@ -91,11 +84,11 @@ def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threa
         lanes *= 2  # there are enough registers, and work that is done once per group is halved
     if sum(n * lanes for n in itemsizes) > MOST_SPARE:
         return Refused("there are too many inputs")
-    room = min(ROOM, -(-size // lanes) * lanes) + lanes
+    room = min(tuning.TUNING.room, -(-size // lanes) * lanes) + lanes
     # where far more is read than written, the cache gathers the stores as well
     # an input that many elements share stays in the cache, and does not count
     read = sum(n for n, steps in zip(itemsizes[:-1], strides, strict=False) if 4 * _apart(m.sizes, steps) >= size)
-    past_cache = size * (read + itemsize) >= STREAM and 4 * itemsize > read
+    past_cache = size * (read + itemsize) >= tuning.TUNING.stream and 4 * itemsize > read
     words = state_and_list(room * len(types))
     pieces: list[list[Step]] = []
     for part in cut:
@@ -207,7 +200,7 @@ def _step(
     if (
         past_cache
         and layouts[-1] == CONTIGUOUS
-        and part.row.size * itemsize >= LONG_ROW
+        and part.row.size * itemsize >= tuning.TUNING.long_row
         and lanes * itemsize >= target.vector_bytes
     ):
         streaming = engine.compiled(emitted, target, key._replace(stream=True))

@@ -13,13 +13,12 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.emit import kernel, shuffle
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.elementwise import tuning
 from anydml.kernels.elementwise.runs import Run, TensorStart
 from anydml.kernels.match.maps import Map, Node, formula
 from anydml.tensor import DataType, TensorDesc
 
 BYTES = {DataType.INT4: DataType.INT8, DataType.UINT4: DataType.UINT8}
-APART = 16  # most elements of a tensor's span for each element that it has
-GRAIN = 1 << 14  # least bytes of a thread
 PACKED = Signature("*from *to first end count")
 
 
@@ -48,7 +47,7 @@ def in_bytes(m: Map, places: Mapping[str, TensorStart], target: Target, threads:
         if t.data_type not in BYTES:
             continue
         there = prod(n for n, stride in zip(t.sizes, t.explicit_strides, strict=True) if stride)
-        if t.span > APART * there + GRAIN:
+        if t.span > tuning.TUNING.packed_apart * there + tuning.TUNING.packed_share:
             return "elements of four bits lie far from each other"
         if name == output and not m.integral:
             return "a real number is cut to four bits"
@@ -74,7 +73,7 @@ def _widened(node: Node) -> Node:
 
 def _run(emitter: Callable[[Target], str], target: Target, source: At, to: At, nbytes: int, count: int, threads: int) -> Run:
     """The run of a kernel over `nbytes` packed bytes, which are divided among threads."""
-    shares = max(1, min(threads, nbytes // GRAIN))
+    shares = max(1, min(threads, nbytes // tuning.TUNING.packed_share))
     code = engine.compiled(emitter, target)
     ends = [nbytes * k // shares for k in range(shares + 1)]
     return Run(

@@ -80,21 +80,15 @@ def stored_quickly(walk: LineWalk, root: Callable[[], Item], lanes: int, *, inte
     else:
         walk.doubted()
         return carefully()
-    before, some, careful, after = (body.name(name) for name in ("before", "some", "careful", "after"))
-    body.jump(before)
-    body.label(before)
     doubtful = "true" if body.target.later else body.op(f"xor i1 {certain}, true")
-    body.branch(doubtful, some, after, seldom=True)
-    body.label(some)
-    walk.doubted()
-    bits, rest = carefully()
-    body.jump(careful)
-    body.label(careful)
-    body.jump(after)
-    body.label(after)
-    left = body.op(f"phi i64 [ 0, %{before} ], [ {rest}, %{careful} ]")
-    text = f"phi {made.kind.text} [ {made.name}, %{before} ], [ {bits.name}, %{careful} ]"
-    return body.value(text, made.kind), left
+
+    def again() -> list[Value]:
+        walk.doubted()
+        bits, rest = carefully()
+        return [bits, Value(body, rest, Kind("i64"))]
+
+    made, left = body.either(doubtful, again, lambda: [made, Value(body, "0", Kind("i64"))], seldom=True)
+    return made, left.name
 
 
 def _long_integers(key: MapKey) -> bool:

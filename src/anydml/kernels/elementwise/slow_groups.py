@@ -40,23 +40,19 @@ class SlowGroups:
         """A group with 1 in place of slow elements, and the lanes of these; within: leaves only lanes that hold elements."""
         body, singles = self.body, self.singles
         doubt = body.op(f"or i1 {self.doubt}, {self.slow.any(self._some(places, streams, i, take)).name}")
-        before, look, after = (body.name(x) for x in ("before", "look", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(doubt, look, after, seldom=True)
-        body.label(look)
-        bits = within(take, lanes_as_bits(reduce(or_, (self.slow.found(streams[k]) for k in singles))))
-        lanes = bits_as_lanes(body, bits, self.key.lanes)
-        benign = [body.chosen(lanes, ONE, streams[k]) for k in singles]
-        body.jump(after)
-        body.label(after)
+
+        def look() -> list[Value]:
+            bits = within(take, lanes_as_bits(reduce(or_, (self.slow.found(streams[k]) for k in singles))))
+            lanes = bits_as_lanes(body, bits, self.key.lanes)
+            return [*(body.chosen(lanes, ONE, streams[k]) for k in singles), Value(body, bits, Kind("i64"))]
+
+        none = Value(body, "0", Kind("i64"))
+        *benign, slow = body.either(doubt, look, lambda: [*(streams[k] for k in singles), none], seldom=True)
         found = [*streams]
         for k, value in zip(singles, benign, strict=True):
-            kind = value.kind
-            found[k] = body.value(f"phi {kind.text} [ {streams[k].name}, %{before} ], [ {value.name}, %{look} ]", kind)
-        bits = body.op(f"phi i64 [ 0, %{before} ], [ {bits}, %{look} ]")
-        body.do(f"{self.next} = icmp ne i64 {bits}, 0")
-        return found, bits
+            found[k] = value
+        body.do(f"{self.next} = icmp ne i64 {slow.name}, 0")
+        return found, slow.name
 
     def _some(self, places: Streams, streams: Sequence[Value], i: str, take: str) -> list[Value]:
         """A few elements of each stream."""
@@ -73,14 +69,5 @@ class SlowGroups:
     def again(self, made: Value, bits: str, compute: Callable[[], Value]) -> Value:
         """The results made or, in a group with slow elements, those computed instead."""
         body = self.body
-        before, some, end, after = (body.name(x) for x in ("before", "slow", "again", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(body.op(f"icmp ne i64 {bits}, 0"), some, after, seldom=True)
-        body.label(some)
-        again = compute()
-        body.jump(end)
-        body.label(end)
-        body.jump(after)
-        body.label(after)
-        return body.value(f"phi {made.kind.text} [ {made.name}, %{before} ], [ {again.name}, %{end} ]", made.kind)
+        some = body.op(f"icmp ne i64 {bits}, 0")
+        return body.either(some, lambda: [compute()], lambda: [made], seldom=True)[0]

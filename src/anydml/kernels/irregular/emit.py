@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, splat, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import Text, along, fold, kernel, splat, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.copy.text import short
 from anydml.kernels.irregular.loops import walk
@@ -18,7 +19,7 @@ AHEAD = 8  # rows that are prefetched before they are moved
 FETCHED = (64, 128, 256)  # bytes of a row that are prefetched at most
 VECTORS = 4  # vectors up to which a row is moved without a loop, if it consists of whole vectors
 LINE = 64
-CHECKED, MOVED = ("size", "indices"), ("source", "target", "bytes")
+CHECKED, MOVED = Signature("size *indices"), Signature("*source *target bytes")
 
 
 def checks(target: Target, bits: int, wraps: bool, wide: bool) -> str:
@@ -27,7 +28,7 @@ def checks(target: Target, bits: int, wraps: bool, wide: bool) -> str:
     Arguments: CHECKED, loops over the indices. bits: those of an index. wide: a size may exceed 31 bits of a 32-bit index.
     """
     text = Text()
-    arguments(text, CHECKED, {"indices"})
+    CHECKED.load(text)
     within = max(bits, 64 if wide else 32)
     lanes = 2 * target.vector_bytes * 8 // within
     failed = text.op("alloca i64, align 8")
@@ -66,7 +67,7 @@ def checks(target: Target, bits: int, wraps: bool, wide: bool) -> str:
         any_ = text.op(f"or i1 {text.op(f'icmp ne i{lanes} {bad}, 0')}, {text.op(f'icmp ne i{within} {rest}, 0')}")
         when(text, any_, fail)
 
-    walk(text, text.at("%arguments", 8 * len(CHECKED)), ["%indices"], row)
+    walk(text, text.at("%arguments", CHECKED.end), ["%indices"], row)
     text.do(f"ret i64 {text.op(f'load i64, ptr {failed}, align 8')}")
     return kernel(text)
 
@@ -142,13 +143,13 @@ def _mover(columns: IndexLayout, row: Row, steps: KnownStrides = ROW_STEPS) -> s
     function = "\n".join([f"define internal void @row({', '.join(parameters)}, ptr %named) noinline {{", "entry:", *lines])
 
     text = Text()
-    arguments(text, MOVED, {"source", "target"})
-    base = text.at("%arguments", 8 * len(MOVED))
+    MOVED.load(text)
+    base = text.at("%arguments", MOVED.end)
     loops = text.at(base, 8 * words * columns.tuples)
 
     def innermost(places: list[str], count: str, strides: list[str]) -> None:
         given = [*(f"ptr {place}" for place in places), f"i64 {count}", *(f"i64 {stride}" for stride in strides)]
-        bytes_at = text.at("%arguments", 8 * MOVED.index("bytes"))
+        bytes_at = text.at("%arguments", 8 * MOVED.names.index("bytes"))
         text.do(f"call void @row({', '.join(given)}, ptr {bytes_at}, ptr {base})")
 
     walk(text, loops, ["%source", "%target", text.load("ptr", base)], innermost)

@@ -7,35 +7,30 @@ from operator import mul
 
 from anydml.kernels.call.steps import At, Repeat, Rounds, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.code.targets import Target
 from anydml.kernels.copy.strided import strided
-from anydml.kernels.irregular import emit, reversing
+from anydml.kernels.irregular import emit, reversing, tuning
 from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts, rounds
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.displaced import Displaced, DisplacedElement, Named, displaced
-from anydml.kernels.match.reversed import reversed_lines
+from anydml.kernels.match.reversed import ReversedLines, reversed_lines
+from anydml.kernels.matched import matched
 from anydml.kernels.problem import Problem
+from anydml.schema.statement import Statement
 from anydml.tensor import TensorDesc
 
 ROW = 16  # bytes from which a row is moved as a whole
-ALONE = 3 << 20  # bytes of output below which a second thread costs more than it saves
-SHORT = 1 << 18
-BUDGET = 1 << 28  # bytes of updates after which signals are handled
-PLACES = 3  # the addresses of an element: in the source, in the target and among the indices
+PLACES = 3  # addresses of an element: in the source, in the target and among the indices
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """The phases: a check of every index, for a scatter the elements under the updates, and the moves by index."""
-    statement = problem.statement
-    found, lines = displaced(statement), reversed_lines(statement)
-    if isinstance(found, str) and isinstance(lines, str):
-        return Refused(found)
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
-    if not isinstance(lines, str):
-        return reversing.lowered(lines, target, problem.tensors, machine.threads)
-    assert not isinstance(found, str)
+    ready: tuple[Displaced | ReversedLines, Target] | Refused = matched(_pattern, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
+    if isinstance(found, ReversedLines):
+        return reversing.lowered(found, target, problem.tensors, machine.threads)
     if found.indices.tensor not in problem.promises.ruled:
         return Refused("no data rule says that indices are in range")
     tensors = problem.tensors
@@ -43,22 +38,22 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         return Refused("elements are not whole bytes")
     if found.indices.tensor not in problem.promises.ruled:
         return Refused("the indices have no data rule")
-    (name,) = statement
+    (name,) = problem.statement
     size = tensors[name].element_bytes
-    threads = machine.threads if size >= ALONE else 1
+    threads = machine.threads if size >= tuning.TUNING.alone else 1
     phases: list[Sequence[Sequence[Step | Repeat]]] = [[_checks(target, found, tensors)]]
     scratch, constants = 0, None
     if found.before:
         made = strided(target, found.before, tensors, threads=threads, short=False)
         phases += made.rounds[0].phases
         scratch, constants = made.scratch, made.constants
-    code, arguments, loops, size_moved = _moves(target, found, tensors)
+    step, loops, size_moved = _moves(target, found, tensors)
 
     def pieces(loops: Sequence[Loop], offset: Sequence[int]) -> list[list[Step]]:
-        return [[Step(code, arguments(loop, at))] for loop, at in _parts(loops, offset, 1 if found.scatters else threads)]
+        return [[step(loop, at)] for loop, at in _parts(loops, offset, 1 if found.scatters else threads)]
 
     # a scatter may read few elements many times, by strides of 0; a gather writes each element of memory once
-    times, inner = rounds(loops, max(BUDGET // size_moved, 1)) if found.scatters else ([], loops)
+    times, inner = rounds(loops, max(tuning.TUNING.budget // size_moved, 1)) if found.scatters else ([], loops)
     nowhere = (0,) * PLACES
     moves = Rounds([pieces(inner, nowhere)])
     if times:
@@ -73,7 +68,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         constants=constants,
         fails=True,
         judges=problem.promises.ruled <= {found.indices.tensor},
-        short=size < SHORT,
+        short=size < tuning.TUNING.short,
     )
 
 
@@ -108,6 +103,11 @@ def _checks(target: Target, found: Displaced, tensors: Mapping[str, TensorDesc])
     return [_check(target, found, named, bits, loops, tensors) for named in found.named]
 
 
+def _pattern(statement: Statement) -> Displaced | ReversedLines | str:
+    lines = reversed_lines(statement)
+    return displaced(statement) if isinstance(lines, str) else lines
+
+
 def _stride(loop: Loop) -> int:
     return loop.strides[0]
 
@@ -116,17 +116,14 @@ def _check(
     target: Target, found: Displaced, named: Named, bits: int, loops: Sequence[Loop], tensors: Mapping[str, TensorDesc]
 ) -> Step:
     code = engine.compiled(emit.checks, target, bits, named.wraps, named.size >= 1 << 30)
-    return Step(code, (named.size, _at(found.indices, tensors, named.start), *described(loops, 1)))
-
-
-Arguments = Callable[[Sequence[Loop], Sequence[int]], tuple[At | int, ...]]
+    return emit.CHECKED.step(code, *described(loops, 1), size=named.size, indices=_at(found.indices, tensors, named.start))
 
 
 def _moves(
     target: Target, found: Displaced, tensors: Mapping[str, TensorDesc]
-) -> tuple[engine.Code, Arguments, list[Loop], int]:
-    """The kernel that moves the elements; a function that gives its arguments for loops at given offsets; the loops of all
-    elements; and the bytes that are moved at once."""
+) -> tuple[Callable[[Sequence[Loop], Sequence[int]], Step], list[Loop], int]:
+    """A function that gives the step that moves the elements of loops at given offsets; the loops of all elements; and the
+    bytes that are moved at once."""
     t = tensors[found.target.tensor]
     itemsize, bits = t.data_type.dtype.itemsize, tensors[found.indices.tensor].data_type.element_bits
     loops = merged(_ordered(found, tensors))
@@ -153,12 +150,12 @@ def _moves(
     for column, part in zip(found.named, dimensions, strict=True):
         named += [_at(found.indices, tensors, column.start), column.size, *part]
 
-    def arguments(loops: Sequence[Loop], offset: Sequence[int]) -> tuple[At | int, ...]:
+    def step(loops: Sequence[Loop], offset: Sequence[int]) -> Step:
         source, into = _at(found.source, tensors) + offset[0], _at(found.target, tensors) + offset[1]
         named_here = [x + offset[2] if isinstance(x, At) else x for x in named]
-        return (source, into, row, *named_here, *described(loops, PLACES))
+        return emit.MOVED.step(code, *named_here, *described(loops, PLACES), source=source, target=into, bytes=row)
 
-    return code, arguments, loops, row
+    return step, loops, row
 
 
 def _parts(loops: Sequence[Loop], offset: Sequence[int], threads: int) -> Iterator[tuple[list[Loop], list[int]]]:

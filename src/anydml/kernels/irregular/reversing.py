@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from operator import mul
 
+from anydml.kernels.call.signature import Arguments, Signature, stepped
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.emit import Text, along, arguments, fold, kernel, shuffle, when
+from anydml.kernels.code.emit import Text, along, fold, kernel, shuffle, when
 from anydml.kernels.code.targets import Target
+from anydml.kernels.irregular import tuning
 from anydml.kernels.irregular.emit import moved_row
 from anydml.kernels.irregular.loops import OUTER, Loop, described, merged, parts, walk
 from anydml.kernels.kernel import Lowered
 from anydml.kernels.match.reversed import ReversedLines
 from anydml.tensor import TensorDesc
 
-LINES = ("source", "target", "lengths", "place", "n", "source_step", "target_step", "bytes")
-ALONE = 1 << 18  # elements below which a second thread costs more than it saves
-SHORT = 1 << 14  # elements below which the GIL is kept
+LINES = Signature("*source *target *lengths *place n source_step target_step bytes")
 
 
 def _length(text: Text, bits: int, place: str) -> str:
@@ -41,7 +41,7 @@ def lines(target: Target, itemsize: int, bits: int) -> str:
     Arguments: LINES, loops of source, target, lengths and position, which is not used. bits: those of a length.
     """
     text = Text()
-    arguments(text, LINES, {"source", "target", "lengths", "place"})
+    LINES.load(text)
 
     def line(at: list[str], count: str, strides: list[str]) -> None:
         def one(j: str, _: list[str]) -> list[str]:
@@ -61,7 +61,7 @@ def lines(target: Target, itemsize: int, bits: int) -> str:
 
         fold(text, "0", count, 1, [], one)
 
-    walk(text, text.at("%arguments", 8 * len(LINES)), ["%source", "%target", "%lengths", "%place"], line)
+    walk(text, text.at("%arguments", LINES.end), ["%source", "%target", "%lengths", "%place"], line)
     text.do("ret i64 0")
     return kernel(text)
 
@@ -96,7 +96,7 @@ def _reversed(text: Text, target: Target, itemsize: int, source: str, into: str,
 def elements(target: Target, itemsize: int, bits: int) -> str:
     """The kernel for single elements, in any order. Arguments: those of `lines`; the last address counts along the line."""
     text = Text()
-    arguments(text, LINES, {"source", "target", "lengths", "place"})
+    LINES.load(text)
     kind = f"i{8 * itemsize}"
 
     def row(at: list[str], count: str, strides: list[str]) -> None:
@@ -109,7 +109,7 @@ def elements(target: Target, itemsize: int, bits: int) -> str:
 
         fold(text, "0", count, 1, [], one)
 
-    walk(text, text.at("%arguments", 8 * len(LINES)), ["%source", "%target", "%lengths", "%place"], row)
+    walk(text, text.at("%arguments", LINES.end), ["%source", "%target", "%lengths", "%place"], row)
     text.do("ret i64 0")
     return kernel(text)
 
@@ -139,14 +139,13 @@ def lowered(found: ReversedLines, target: Target, tensors: Mapping[str, TensorDe
     amount = prod(found.sizes)
     first_length = sum(map(mul, found.start, lengths.explicit_strides)) * (bits // 8)
     pieces: list[Sequence[Step]] = []
-    for part, first in parts(loops, threads if amount >= ALONE else 1):
+    for part, first in parts(loops, threads if amount >= tuning.TUNING.alone_reversing else 1):
         moved = [first * stride for stride in part[0].strides] if part else [0] * 4
-        places = (
-            *(At(found.source, moved[0]), At(found.target, moved[1]), At(found.lengths, first_length + moved[2]), moved[3]),
-            *(n, *along_line[:2], row),
-        )
-        pieces.append([Step(code, (*places, *described(part, 4)))])
-    return Lowered(target, [Rounds([pieces])], short=amount < SHORT)
+        values = Arguments(lengths=At(found.lengths, first_length + moved[2]), place=moved[3], n=n, bytes=row)
+        values |= stepped("source", At(found.source, moved[0]), along_line[0])
+        values |= stepped("target", At(found.target, moved[1]), along_line[1])
+        pieces.append([LINES.step(code, *described(part, 4), **values)])
+    return Lowered(target, [Rounds([pieces])], short=amount < tuning.TUNING.short_reversing)
 
 
 def _stride(loop: Loop) -> int:

@@ -13,7 +13,7 @@ from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.nests import FEW, MANY, Matched, together
-from anydml.kernels.nests import emit
+from anydml.kernels.nests import emit, tuning
 from anydml.kernels.nests.key import NestKey, narrowed
 from anydml.kernels.nests.lists import ENTRY, LISTS
 from anydml.kernels.nests.row_sums import PADDING
@@ -25,16 +25,6 @@ from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import in_order
 from anydml.kernels.undecided.state import STATE_WORDS, UndecidedLists, in_phases, state_and_list
 from anydml.schema.statement import Nest
-
-ROOM = 1 << 11  # elements on the list of a piece
-SHORT = 1 << 14  # with fewer terms, other threads are not worth waking
-ALONE = 1 << 16  # with fewer terms, one thread computes
-BUDGET = 1 << 28  # terms between which signals are handled
-GUESSED = 64  # assumed terms of a loop whose end depends on data
-# Rows are added up if they are at most LONGER times as long as the output's; at most NEAR times, vectors of them are permuted.
-LONGER, NEAR = 3, 2
-# most terms of an element; the reference is faster for huge windows that are mostly outside, since it skips those terms
-LONGEST = 1 << 28
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
@@ -61,7 +51,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         target,
         [Rounds(phases)],
         scratch=8 * scratch,
-        short=work < SHORT,
+        short=work < tuning.TUNING.short,
         decide=in_phases(undecided),
     )
 
@@ -133,11 +123,11 @@ class _Outputs:
             self._contiguous(),
         )
         self.key = emit.settled(target, self.key)
-        # if one row takes longer than a call may, calls may end within rows
-        if prod(sizes[dims:]) * sizes[lane] > BUDGET and self.key.pausable():
+        # of loops that are ended by what is known within the call, more than once in these
+        if prod(sizes[dims:]) * sizes[lane] > tuning.TUNING.budget and self.key.pausable():
             self.key = self.key._replace(paused=True)
         self.limited = found.program.limited()
-        if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > LONGEST:
+        if prod(n for v, n in enumerate(sizes) if v >= dims and v not in self.limited) > tuning.TUNING.longest:
             raise engine.Uncompilable("elements are reductions of too many terms")
 
     def _contiguous(self) -> tuple[tuple[int, int], ...]:
@@ -154,8 +144,8 @@ class _Outputs:
         length = tensor.sizes[found.dimension]
         contiguous = tensor.explicit_strides[found.dimension] == 1
         width = self.found.sizes[lane]
-        near = length <= NEAR * width
-        return found._replace(near=near) if contiguous and self.lanes <= length <= LONGER * width else None
+        near = length <= tuning.TUNING.near * width
+        return found._replace(near=near) if contiguous and self.lanes <= length <= tuning.TUNING.longer * width else None
 
     def compile(self, machine: Machine) -> bool:
         """Compile the kernel; False if its stack frame is too large."""
@@ -170,14 +160,14 @@ class _Outputs:
         self.kept = emit.slots(self.target, self.key)
         self.rows = prod(sizes[d] for d in self.key.outer)
         self.work = prod(sizes)
-        self.threads = min(machine.threads if self.work >= ALONE else 1, self.rows)
+        self.threads = min(machine.threads if self.work >= tuning.TUNING.alone else 1, self.rows)
         return True
 
     def steps(self, start: int, decisions: Mapping[str, Decision]) -> tuple[list[list[Step]], UndecidedLists, int]:
         """A piece for each thread, in scratch from a word on, the lists of these, and the word behind."""
         key, sizes = self.key, self.found.sizes
         width = sizes[key.lane]
-        room = min(ROOM, self.rows * width) + self.lanes
+        room = min(tuning.TUNING.room, self.rows * width) + self.lanes
         kept = tuple(self.found.tensors[t] for t in key.kept)
         words = state_and_list(room * (1 + len(kept)))
         tables = sum(-(-sizes[d] // self.lanes) * self.lanes * slots for d, slots in self.kept.items())
@@ -194,8 +184,10 @@ class _Outputs:
         known = {found.variable for found in key.narrowed}
         # the kernel divides the budget by the turns of the loops whose ends it finds
         variables = range(key.program.dims, len(sizes))
-        terms = prod(min(sizes[v], GUESSED) if v in self.limited else sizes[v] for v in variables if v not in known)
-        budget = max(1, BUDGET // (terms if key.paused else width * terms))
+        terms = prod(
+            min(sizes[v], tuning.TUNING.guessed) if v in self.limited else sizes[v] for v in variables if v not in known
+        )
+        budget = max(1, tuning.TUNING.budget // (terms if key.paused else width * terms))
         steps: list[list[Step]] = []
         starts: list[int] = []
         signature, fixed = key.signature, self._fixed()

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from anydml.kernels.kernel import Arrays
 from anydml.kernels.undecided.decision import Decision
-from anydml.kernels.undecided.places import Places
+from anydml.kernels.undecided.places import Numbering
 from anydml.kernels.undecided.state import UndecidedLists
 
 
 def undecided_nests(
-    decisions: Mapping[str, Decision], places: Places, kept: Sequence[str], starts: Sequence[int]
+    decisions: Mapping[str, Decision], places: Numbering, kept: Sequence[str], starts: Sequence[int]
 ) -> UndecidedLists:
     """The lists of outputs that are computed together. kept: the inputs whose elements are in an entry, behind the number."""
     return UndecidedLists(starts, 1 + len(kept), partial(_resolve, decisions, places, kept))
@@ -24,7 +24,7 @@ def undecided_nests(
 
 def _resolve(
     decisions: Mapping[str, Decision],
-    places: Places,
+    places: Numbering,
     kept: Sequence[str],
     _: int,
     entries: NDArray[np.int64],

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anydml.kernels.code.emit import along, arguments, kernel
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import along, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import lanes_as_bits
@@ -18,8 +19,10 @@ from anydml.kernels.order.sort import RADIX, sort
 from anydml.tensor import DataType
 
 # scratch: the keys, the groups' first keys, two arrays of items, and the counts of the sort
-POINTERS = ("keys", "firsts", "items", "spare", "counts", "source", "values", "positions")
-NUMBERS = ("n", "k", "groups", "source_step", "values_step", "positions_step")
+MEMORY = ("keys", "firsts", "items", "spare", "counts")
+ORDER = Signature(
+    "*keys *firsts *items *spare *counts *source *values *positions n k groups source_step values_step positions_step"
+)
 GROUPS = 32  # groups of a line at least
 BLOCK = 8  # vectors after which the number of candidates equal to the bound is checked
 PAIRS = 64  # groups are compared in pairs: with this many pairs per element, that costs as much as sorting the line
@@ -64,9 +67,9 @@ def _digits(kernel_key: OrderKey) -> int:
 
 
 def emitted(target: Target, kernel_key: OrderKey) -> str:
-    """The kernel. Arguments: POINTERS, NUMBERS, loops of (source, values, positions) around the lines."""
+    """The kernel. Arguments: ORDER, loops of (source, values, positions) around the lines."""
     body = Body(target)
-    arguments(body, (*POINTERS, *NUMBERS), set(POINTERS))
+    ORDER.load(body)
 
     def line(at: list[str], count: str, strides: list[str]) -> None:
         def one(i: str, _: list[Value]) -> list[Value]:
@@ -77,7 +80,7 @@ def emitted(target: Target, kernel_key: OrderKey) -> str:
 
         body.loop("0", count, 1, [], one)
 
-    walk(body, body.at("%arguments", 8 * (len(POINTERS) + len(NUMBERS))), ["%source", "%values", "%positions"], line)
+    walk(body, body.at("%arguments", ORDER.end), ["%source", "%values", "%positions"], line)
     body.do("ret i64 0")
     return kernel(body, [*body.declared, sort(target, 2 * kernel_key.key, _digits(kernel_key))])
 

@@ -6,36 +6,32 @@ from itertools import accumulate
 from math import prod
 
 from anydml.kernels.call.rounds import in_rounds, shares
+from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import wanted
+from anydml.kernels.code.targets import Target
 from anydml.kernels.irregular.loops import Loop, described, merged
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.nonzeros import nonzeros
-from anydml.kernels.match.ranked import ranked
-from anydml.kernels.order import emit, listing
+from anydml.kernels.match.nonzeros import Nonzeros, nonzeros
+from anydml.kernels.match.ranked import Ranked, ranked
+from anydml.kernels.matched import matched
+from anydml.kernels.order import emit, listing, tuning
 from anydml.kernels.problem import Problem
+from anydml.schema.statement import Statement
 
-SHORT = 1 << 12  # elements below which the GIL is kept
-ALONE = 1 << 15  # elements below which a second thread costs more than it saves
-BUDGET = 1 << 25  # elements of a thread after which signals are handled
 MOST = 1 << 31  # elements of a line at most: counts and positions have 32 bits
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """A step for each thread, which loops over lines."""
-    statement = problem.statement
-    found, listed = ranked(statement), nonzeros(statement)
-    if isinstance(found, str) and isinstance(listed, str):
-        return Refused(found)
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
-    if not isinstance(listed, str):
-        if problem.tensors[listed.source].data_type.element_bits < 8:
+    ready: tuple[Ranked | Nonzeros, Target] | Refused = matched(_pattern, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
+    if isinstance(found, Nonzeros):
+        if problem.tensors[found.source].data_type.element_bits < 8:
             return Refused("elements are not whole bytes")
-        return listing.lowered(listed, target, problem.tensors)
-    assert not isinstance(found, str)
+        return listing.lowered(found, target, problem.tensors)
     n, k = found.source.sizes[found.axis], found.sizes[found.axis]
     if n >= MOST:
         return Refused("positions take more than 32 bits")
@@ -64,23 +60,28 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     elements = n * prod(loop.turns for loop in loops)
     sizes = emit.scratch(n, groups, kernel_key)
     outer, *inner = loops
-    threads = min(machine.threads if elements >= ALONE else 1, outer.turns)
+    names = found.source.name, found.values, found.positions
+    threads = min(machine.threads if elements >= tuning.TUNING.alone else 1, outer.turns)
 
     def pieces(begin: int, behind: int) -> list[list[Step]]:
         made = []
         for at, (first, end) in enumerate(shares(begin, behind, threads)):
             part = [Loop(end - first, outer.strides), *inner]
-            memory = [At("scratch", at * sum(sizes) + offset) for offset in accumulate(sizes[:-1], initial=0)]
-            begins = [
-                0 if name is None else At(name, first * stride)
-                for name, stride in zip((found.source.name, found.values, found.positions), outer.strides, strict=True)
-            ]
-            made.append([Step(code, (*memory, *begins, n, k, groups, *along, *described(part, 3)))])
+            starts = (At("scratch", at * sum(sizes) + offset) for offset in accumulate(sizes[:-1], initial=0))
+            values: Arguments = dict(zip(emit.MEMORY, starts, strict=True))
+            for side, name, stride, step in zip(("source", "values", "positions"), names, outer.strides, along, strict=True):
+                values |= {side: 0 if name is None else At(name, first * stride), f"{side}_step": step}
+            made.append([emit.ORDER.step(code, *described(part, 3), **values, n=n, k=k, groups=groups)])
         return made
 
-    most = max(1, BUDGET * outer.turns // elements) * threads
+    most = max(1, tuning.TUNING.budget * outer.turns // elements) * threads
     rounds = in_rounds(outer.turns, most, pieces)
-    return Lowered(target, rounds, scratch=sum(sizes) * threads, short=elements < SHORT)
+    return Lowered(target, rounds, scratch=sum(sizes) * threads, short=elements < tuning.TUNING.short)
+
+
+def _pattern(statement: Statement) -> Ranked | Nonzeros | str:
+    listed = nonzeros(statement)
+    return ranked(statement) if isinstance(listed, str) else listed
 
 
 def _stride(loop: Loop) -> int:

@@ -6,19 +6,20 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import NamedTuple
 
-from anydml.kernels.call.steps import At, Rounds, Step
+from anydml.kernels.call.signature import Arguments, Signature
+from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
-from anydml.kernels.code.emit import along, arguments, fold, kernel
+from anydml.kernels.code.emit import along, fold, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.levels import lanes_as_bits
 from anydml.kernels.irregular.loops import OUTER, Loop, described
 from anydml.kernels.kernel import Lowered
 from anydml.kernels.match.nonzeros import Nonzeros
+from anydml.kernels.order import tuning
 from anydml.tensor import DataType, TensorDesc
 
-NAMES = ("source", "total", "coordinates", "rows", "row_step", "column_step")
-SHORT = 1 << 13  # elements below which the GIL is kept
+LISTING = Signature("*source *total *coordinates rows row_step column_step")
 
 
 class ListingKey(NamedTuple):
@@ -31,10 +32,10 @@ class ListingKey(NamedTuple):
 
 
 def emitted(target: Target, kernel_key: ListingKey) -> str:
-    """The kernel. Arguments: NAMES, and a loop over the source for each dimension."""
+    """The kernel. Arguments: LISTING, and a loop over the source for each dimension."""
     body = Body(target)
-    arguments(body, NAMES, {"source", "total", "coordinates"})
-    base = body.at("%arguments", 8 * len(NAMES))
+    LISTING.load(body)
+    base = body.at("%arguments", LISTING.end)
     loops = [(body.load("i64", base, 16 * k), body.load("i64", base, 16 * k + 8)) for k in range(OUTER + 1)]
 
     def nested(k: int, place: str, index: list[str], found: str) -> str:
@@ -141,7 +142,8 @@ def lowered(found: Nonzeros, target: Target, tensors: Mapping[str, TensorDesc]) 
     kernel_key = ListingKey(source.data_type, total.data_type, coordinates.data_type, found.columns)
     code = engine.compiled(emitted, target, kernel_key)
     loops = [Loop(n, (stride * itemsize,)) for n, stride in zip(source.sizes, source.explicit_strides, strict=True)]
-    steps = [stride * size for stride in coordinates.explicit_strides[-2:]]
-    numbers: list[At | int] = [At(found.source), At(found.total), At(found.coordinates), coordinates.sizes[-2], *steps]
-    step = Step(code, (*numbers, *described(loops, 1)))
-    return Lowered(target, [Rounds([[[step]]])], short=prod(source.sizes) < SHORT)
+    row_step, column_step = (stride * size for stride in coordinates.explicit_strides[-2:])
+    places = Arguments(source=At(found.source), total=At(found.total), coordinates=At(found.coordinates))
+    steps = Arguments(row_step=row_step, column_step=column_step)
+    step = LISTING.step(code, *described(loops, 1), **places, rows=coordinates.sizes[-2], **steps)
+    return Lowered(target, [Rounds([[[step]]])], short=prod(source.sizes) < tuning.TUNING.short_listing)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anydml.exact.philox import INCREMENTS, MULTIPLIERS, WORD
-from anydml.kernels.code.emit import along, arguments, kernel, shuffle, when
+from anydml.kernels.call.signature import Signature
+from anydml.kernels.code.emit import along, kernel, shuffle, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.match.random_words import WORDS
 from anydml.schema.node import Expr
 
-# first: the counter at which the words begin, minus the first one of all. all: the number of words after which the state is
-# stored
-NAMES = ("target", "first", "count", "all", "after", "after_step", "state", "state_step", "words")
+# first: the counter at which the words begin, relative to the first one. all: the words after which the state is stored
+RANDOM = Signature("*target first count all *after after_step *state state_step words")
 ROUNDS = 10
 
 
@@ -38,9 +38,9 @@ def arithmetic(e: Expr, named: list[Expr]) -> tuple[object, ...]:
 
 
 def emitted(target: Target, kernel_key: RandomKey) -> str:
-    """The kernel. Arguments: NAMES, and the addresses of the elements in counter and key."""
+    """The kernel. Arguments: RANDOM, and the addresses of the elements in counter and key."""
     body = Body(target)
-    arguments(body, NAMES, {"target", "after", "state"})
+    RANDOM.load(body)
     lanes = target.vector_bytes // 4
     block = body.op(f"alloca [{lanes * WORDS} x i32], align 64")
     key = _integer(body, kernel_key.key)
@@ -86,7 +86,7 @@ def _integer(body: Body, made: tuple[object, ...]) -> str:
         return str(int(str(arguments_[0])) % 2**128)
     if op == "element":
         number, bits, signed = arguments_
-        place = body.load("ptr", body.at("%arguments", 8 * (len(NAMES) + int(str(number)))))
+        place = body.load("ptr", body.at("%arguments", RANDOM.end + 8 * int(str(number))))
         return body.op(f"{'s' if signed else 'z'}ext i{bits} {body.load(f'i{bits}', place)} to i128")
     parts = [_integer(body, a) for a in arguments_ if isinstance(a, tuple)]
     return body.op(f"{op} i128 {parts[0]}, {parts[1]}")

@@ -8,32 +8,28 @@ import numpy as np
 
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds
-from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.recurrences import recurrence
 from anydml.kernels.match.states import Recurrence, StateProduct
 from anydml.kernels.match.stepped import SteppedElement
+from anydml.kernels.matched import matched
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
+from anydml.kernels.recurrence import tuning
 from anydml.kernels.recurrence.key import MOST_STAGES
 from anydml.kernels.recurrence.plan import Planner, fits
 from anydml.kernels.recurrence.undecided import Deciding
 
 MOST_TERMS = 1 << 20  # bounds of longer sums would be too wide to decide anything
-SHORT = 1 << 16  # products; below that, one thread computes while the others wait
-SEQUENCES = 8  # the fewest sequences of a piece: fewer would not share the weights that are read
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a recurrence: a piece for each direction, and for each share of the sequences if there are more threads."""
-    statement = problem.statement
-    found = recurrence(statement)
-    if isinstance(found, str):
-        return Refused(found)
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
+    ready = matched(recurrence, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
     if found.data_type not in SINGLES:
         return Refused("the states are no floats of 32 or 16 bits")
     if not all(found.sizes):
@@ -58,7 +54,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         rounds,
         scratch=scratch.size,
         constants=codes.reshape(-1).view(np.uint8),  # except those that are found
-        short=steps * sequences * units * terms < SHORT,
+        short=steps * sequences * units * terms < tuning.TUNING.short,
         decide=Deciding(found.tensors, found.data_type, target, [piece.undecided for piece in pieces], codes).lists().decide,
     )
 
@@ -66,7 +62,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
 def _parts(found: Recurrence, threads: int) -> list[range]:
     """The sequences in as many parts as each direction has threads."""
     count = found.sizes[2]
-    parts = max(1, min(threads // len(found.directions), count // SEQUENCES))
+    parts = max(1, min(threads // len(found.directions), count // tuning.TUNING.sequences))
     ends = [count * n // parts for n in range(parts + 1)]
     return [range(first, end) for first, end in pairwise(ends)]
 

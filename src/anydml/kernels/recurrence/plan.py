@@ -18,7 +18,7 @@ from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.match import states as match
 from anydml.kernels.match.states import Recurrence
 from anydml.kernels.match.stepped import ROLES, SteppedElement
-from anydml.kernels.recurrence import kernel
+from anydml.kernels.recurrence import kernel, tuning
 from anydml.kernels.recurrence.finer_sums import PARTS
 from anydml.kernels.recurrence.formulas import of_stage
 from anydml.kernels.recurrence.key import (
@@ -47,9 +47,6 @@ from anydml.tensor import TensorDesc
 DEPTH = 64  # terms in a block of a sum: errors grow with this number
 ROUNDINGS = 4  # roundings of a sum besides those of its additions
 ONE = 2.0**-53
-SUMS = 1 << 20  # bytes of sums of an input that are computed at once
-FEW = 8  # steps of a single sequence for which weights are not packed
-MOST = 1 << 31  # products of a call; signals are handled after each call
 
 
 class UndecidedPiece(NamedTuple):
@@ -134,7 +131,7 @@ class Planner:
                 elif isinstance(leaf, SteppedElement) and leaf not in self.parameters:
                     self.parameters.append(leaf)
         width = max((len(b) for s, b in self.blocks.items() if isinstance(s, SteppedElement)), default=1) * up * 8
-        chunk = 1 if self._in_place() else max(1, min(steps, SUMS // (count * width)))
+        chunk = 1 if self._in_place() else max(1, min(steps, tuning.TUNING.sums // (count * width)))
         self.sources = {s: self._source(s, count * (chunk if isinstance(s, SteppedElement) else 1)) for s in self.blocks}
         key = RecurrenceKey(
             self.found.data_type,
@@ -146,7 +143,7 @@ class Planner:
             self.found.lengths is not None,
         )
         work = sum(len(b) * self.terms[s] * units * count for s, b in self.blocks.items())
-        most = max(1, MOST // max(1, work)) * len(key.operations)
+        most = max(1, tuning.TUNING.budget // max(1, work)) * len(key.operations)
         state, made = self.scratch.take(8 * state_and_list(count * units)), self.scratch.take(64)
         self.numbers |= dict(
             state=state,
@@ -180,7 +177,7 @@ class Planner:
     def _in_place(self) -> bool:
         """Whether weights are read a few times only, and in their order in memory: packing would take longer than sums do."""
         near = all(moves(place, self.tensors).term == self.size for places in self.blocks.values() for place in places)
-        return near and len(self.sequences) == 1 and self.found.sizes[0] <= FEW
+        return near and len(self.sequences) == 1 and self.found.sizes[0] <= tuning.TUNING.few
 
     def _source(self, source: match.Source, rows: int) -> RowSource:
         height, across = tiles(self.target, rows, self._vectors() * len(self.blocks[source]))

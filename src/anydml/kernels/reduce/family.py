@@ -9,7 +9,7 @@ from math import prod
 from anydml.fork_safety import guard
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
-from anydml.kernels.code import engine, processor
+from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
 from anydml.kernels.elementwise.family import mapped
 from anydml.kernels.elementwise.geometry import MapDimension, merged
@@ -19,8 +19,9 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Map
 from anydml.kernels.match.rows import Rows, rows
 from anydml.kernels.match.several import several
+from anydml.kernels.matched import matched
 from anydml.kernels.problem import Problem
-from anydml.kernels.reduce import across, emit, softmax, whole
+from anydml.kernels.reduce import across, emit, softmax, tuning, whole
 from anydml.kernels.reduce.joint import JOINT, with_joint
 from anydml.kernels.reduce.key import ReductionKey, row_arguments, same_along, signature
 from anydml.kernels.reduce.layout import shape_of
@@ -32,16 +33,6 @@ from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
 from anydml.schema.statement import Nest
 
-SHORT = 1 << 14  # with fewer elements, other threads are not worth waking
-ALONE = 1 << 15  # with fewer elements, one thread computes
-BUDGET = 1 << 26  # elements per thread between which signals are handled
-ROOM = 1 << 10  # elements on the list of a piece
-ROOM_OF_BLOCK = 1 << 6
-BLOCK = processor.caches().second // 2  # bytes of the tensors' rows in a block, for outputs that take turns
-TURNS = processor.caches().last  # outputs take turns if tensors have this many bytes
-IN_TURNS = 1 << 27  # and at most this many elements: no signals are handled in between
-LONGEST = 1 << 28  # elements of a row that is added up or multiplied: no signal interrupts it
-
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """The steps of a statement that reduces rows."""
@@ -49,18 +40,18 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     if len(statement) > 1:
         made = whole.lower(problem, machine)
         return _outputs(problem, machine) if isinstance(made, Refused) else made
-    r = rows(statement)
-    if isinstance(r, str):
-        return Refused(r)
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
+    ready = matched(rows, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    r, target = ready
     (nest,) = statement.values()
     run = _reduced(r, nest, {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}, target, machine.threads)
     if isinstance(run, Refused):
         return run
     decide = None if run.undecided is None else run.undecided.decide
-    return Lowered(target, [Rounds(run.phases)], scratch=run.scratch, short=prod(r.kept + r.reduced) < SHORT, decide=decide)
+    return Lowered(
+        target, [Rounds(run.phases)], scratch=run.scratch, short=prod(r.kept + r.reduced) < tuning.TUNING.short, decide=decide
+    )
 
 
 def _outputs(problem: Problem, machine: Machine) -> Lowered | Refused:
@@ -88,7 +79,7 @@ def _outputs(problem: Problem, machine: Machine) -> Lowered | Refused:
     size = max(prod(t.sizes) for t in problem.tensors.values())
     if block is not None:
         return in_turns(target, runs, short=False)
-    return in_order(target, runs, {}, short=size < SHORT)
+    return in_order(target, runs, {}, short=size < tuning.TUNING.short)
 
 
 def _block(outputs: Sequence[Rows | Map], problem: Problem) -> int | None:
@@ -96,11 +87,11 @@ def _block(outputs: Sequence[Rows | Map], problem: Problem) -> int | None:
     turns."""
     kept = [f.kept for f in outputs if isinstance(f, Rows)]
     nbytes = sum(t.total for t in problem.tensors.values())
-    if len(kept) < len(outputs) or len(set(kept)) > 1 or nbytes < TURNS:
+    if len(kept) < len(outputs) or len(set(kept)) > 1 or nbytes < tuning.TUNING.turns:
         return None
-    if max(prod(f.kept + f.reduced) for f in outputs if isinstance(f, Rows)) > IN_TURNS:
+    if max(prod(f.kept + f.reduced) for f in outputs if isinstance(f, Rows)) > tuning.TUNING.in_turns:
         return None
-    return max(1, BLOCK * prod(kept[0]) // nbytes)
+    return max(1, tuning.TUNING.block * prod(kept[0]) // nbytes)
 
 
 def _reduced(
@@ -122,8 +113,8 @@ def _reduced(
     *around, row = inner or [MapDimension(1, tuple(0 for _ in strides))]
     lines = prod(d.size for d in around)
     ops = {node.op for node in r.formula}
-    if lines * row.size > LONGEST and ops & {"row_sum", "row_product", "row_rest"}:
-        return Refused(f"rows are longer than {LONGEST} elements")
+    if lines * row.size > tuning.TUNING.longest and ops & {"row_sum", "row_product", "row_rest"}:
+        return Refused(f"rows are longer than {tuning.TUNING.longest} elements")
     key = shape_of(target, r, types, row, outer, around)
     count = lines * row.size
     plain = with_moments(with_joint(r.formula, count), count)
@@ -138,8 +129,8 @@ def _reduced(
             key = lanes_are_rows
             code = engine.compiled(across.emitted, target, key, across.depth_of(key.most, key.lines))
     kept = (row.size + 2 * key.lanes) * lines * _keeps(key) + 8
-    room = ROOM if block is None else ROOM_OF_BLOCK
-    if r.mapped:  # of long rows, single elements are listed, so that the row need not be decided as a whole
+    room = tuning.TUNING.room if block is None else tuning.TUNING.room_of_block
+    if r.mapped:  # of long rows, some elements are left undecided, and the row is not to be done as a whole
         room = max(room, lines * row.size >> 10)
     room = min(room, 2 * prod(r.kept) * (lines * row.size if r.mapped else 1)) + 2
     if lanes_are_rows is not None:
@@ -149,9 +140,9 @@ def _reduced(
     listed = state_and_list(2 * (room + 1))
     size = listed + -(-(kept + sum(own) * key.together // 8) // 8) * 8
     count = prod(d.size for d in outer)
-    between = max(BUDGET // (lines * row.size), 1) if block is None else count
+    between = max(tuning.TUNING.budget // (lines * row.size), 1) if block is None else count
     pieces: list[list[Step]] = []
-    shares = min(threads if count * lines * row.size >= ALONE else 1, count)
+    shares = min(threads if count * lines * row.size >= tuning.TUNING.alone else 1, count)
     steps = 0
 
     def step(first: int, end: int) -> Step:

@@ -9,12 +9,12 @@ from anydml.kernels.code.targets import Target
 from anydml.kernels.elementwise.geometry import MapDimension
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, PLACE, POSITION, STRIDED
 from anydml.kernels.match.rows import Rows
+from anydml.kernels.reduce import tuning
 from anydml.kernels.reduce.key import ReductionKey
 from anydml.kernels.reduce.staging import pitch, together
 from anydml.tensor import DataType
 
-KEPT = 1 << 15  # elements of a row up to which values are kept from pass to pass
-STAGED = 1 << 22  # most bytes of rows that are copied to memory at once
+KEPT = 1 << 15  # elements of a row up to which values are kept from one pass to the next
 
 
 def shape_of(
@@ -69,7 +69,7 @@ def _staged(
     if not found:
         return (), 1
     rows_together = together([sizes[k] for k in found])
-    if sum(pitch(row.size, sizes[k]) for k in found) * rows_together > STAGED:
+    if sum(pitch(row.size, sizes[k]) for k in found) * rows_together > tuning.TUNING.staged:
         return (), 1
     return tuple(found), rows_together
 

@@ -13,13 +13,13 @@ from anydml.kernels.kernel import Arrays
 from anydml.kernels.match.rows import Rows
 from anydml.kernels.reduce.key import ALL
 from anydml.kernels.undecided.decision import Decision
-from anydml.kernels.undecided.places import NumberedElements, Places
+from anydml.kernels.undecided.places import NumberedElements, Numbering
 from anydml.kernels.undecided.state import UndecidedLists
 
 
 def undecided_rows(r: Rows, decision: Decision, starts: Sequence[int], *, turns: bool = False) -> UndecidedLists:
     """The lists of pieces, which begin at these words of the scratch; turns: as in `UndecidedLists`."""
-    elements = NumberedElements(r.output, Places((*r.kept, *r.reduced), r.result.steps, r.result.start), decision)
+    elements = NumberedElements(r.output, Numbering((*r.kept, *r.reduced), r.result.steps, r.result.start), decision)
     return UndecidedLists(starts, 2, partial(_resolve, r, elements), turns)
 
 

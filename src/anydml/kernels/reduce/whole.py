@@ -19,14 +19,12 @@ from anydml.kernels.match.maps import Formula, Node, Stream, formula
 from anydml.kernels.match.rows import Rows
 from anydml.kernels.match.staged import staged
 from anydml.kernels.problem import Problem
-from anydml.kernels.reduce import emit
+from anydml.kernels.reduce import emit, tuning
 from anydml.kernels.reduce.key import row_arguments, signature
 from anydml.kernels.reduce.layout import shape_of
 from anydml.schema.expression import Tensor
 from anydml.tensor import DataType, TensorDesc
 
-SHORT = 1 << 14  # with fewer elements, other threads are not worth waking
-ALONE = 1 << 15  # with fewer elements, one thread finds the extremes
 PARTIAL = "partial extremes"
 
 
@@ -54,7 +52,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     inner = {t.name: places[t.name].tensor.total for t in found.inner}
     inner[PARTIAL] = shares * inner[found.inner[0].name]
     size = max(prod(t.sizes) for t in problem.tensors.values())
-    return in_order(target, runs, inner, short=size < SHORT)
+    return in_order(target, runs, inner, short=size < tuning.TUNING.short)
 
 
 def _kept(t: Tensor) -> TensorStart:
@@ -74,7 +72,7 @@ def _extremes(
     dims = merged(dims) or [MapDimension(1, (0,) * len(types))]
     bases = [base for base, _ in placed]
     cut = max(range(len(dims)), key=lambda d: dims[d].size)
-    shares = min(threads if prod(d.size for d in dims) >= ALONE else 1, dims[cut].size)
+    shares = min(threads if prod(d.size for d in dims) >= tuning.TUNING.alone_whole else 1, dims[cut].size)
     if shares == 1:
         return [_found(r, types, target, [(bases, dims)], [places[result.name].base])], 1
     partial = _kept(Tensor(PARTIAL, (shares, *result.sizes), result.data_type))

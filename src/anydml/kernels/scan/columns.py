@@ -63,7 +63,7 @@ def emitted(target: Target, key: ScanKey) -> str:
         more = body.op(f"add i64 {body.op(f'add i64 %lines, {missing}')}, {STRIP - 1}")
         body.loop("0", body.op(f"and i64 {more}, {-STRIP}"), STRIP, [], strip)
 
-    walk(body, body.at("%arguments", 8 * len(SIDE_BY_SIDE.names)), ["%source", "%target"], line)
+    walk(body, body.at("%arguments", SIDE_BY_SIDE.end), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)
 

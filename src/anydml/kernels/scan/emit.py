@@ -115,6 +115,6 @@ def emitted(target: Target, key: ScanKey) -> str:
         done, _ = body.loop("0", "%lines", lanes, [], step(lanes))
         body.loop(done, "%lines", 1, [], step(1))
 
-    walk(body, body.at("%arguments", 8 * len(STRIDED.names)), ["%source", "%target"], line)
+    walk(body, body.at("%arguments", STRIDED.end), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)

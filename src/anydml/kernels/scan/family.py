@@ -14,20 +14,18 @@ from anydml.exact.formats import FORMATS
 from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.code.targets import Target
 from anydml.kernels.evaluate.tally import TALLY
 from anydml.kernels.irregular.loops import Loop, described, parts
 from anydml.kernels.kernel import Arrays, Lowered, Machine, Refused
 from anydml.kernels.match.scans import Scan, scan
+from anydml.kernels.matched import matched
 from anydml.kernels.problem import Problem
-from anydml.kernels.scan import columns, emit, exact, lines, vectors
+from anydml.kernels.scan import columns, emit, exact, lines, tuning, vectors
 from anydml.kernels.scan.group import ScanKey
 from anydml.kernels.undecided.state import STATE_WORDS, UndecidedLists
 from anydml.tensor import DataType
 
-SHORT = 1 << 14  # with fewer elements, the GIL is kept
-ALONE = 1 << 17  # with fewer elements, a second thread costs more than it saves
-APART = 256  # threads get multiples of this many neighbouring lines: whole cache lines of source and target
 CACHE_LINE = 64
 
 
@@ -61,13 +59,10 @@ class ScanPiece(NamedTuple):
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """A step for each thread, which loops over lines."""
-    statement = problem.statement
-    found = scan(statement)
-    if isinstance(found, str):
-        return Refused(found)
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
+    ready = matched(scan, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
     if found.data_type == DataType.FLOAT64:
         return Refused("elements have type FLOAT64")
     source, into = problem.tensors[found.source], problem.tensors[found.target]
@@ -93,7 +88,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         code, signature = engine.compiled(columns.emitted, target, key), columns.SIDE_BY_SIDE
         sums, staged = columns.columns_bytes(target, key, count)
     size = _rounded_up(free + sums + staged)
-    pieces = _pieces(found, layout, count, size // 8, machine.threads if prod(found.sizes) >= ALONE else 1)
+    pieces = _pieces(found, layout, count, size // 8, machine.threads if prod(found.sizes) >= tuning.TUNING.alone else 1)
     steps: list[Sequence[Step]] = []
     for piece in pieces:
         state, moved = At("scratch", 8 * piece.words), piece.loops[0].strides
@@ -107,14 +102,13 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
             more = Arguments(staged=state + free)
         else:
             more = Arguments(lines=piece.width, source_line=beside[0], target_line=beside[1])
-        step = signature.step(code, **memory, **values, **more)
-        steps.append([step._replace(arguments=(*step.arguments, *described(piece.loops, 2)))])
+        steps.append([signature.step(code, *described(piece.loops, 2), **memory, **values, **more)])
     lists = UndecidedLists([piece.words for piece in pieces], 0, partial(_resolve, found, layout, pieces, lanes))
     return Lowered(
         target,
         [Rounds([steps])],
         scratch=size * len(pieces),
-        short=prod(found.sizes) < SHORT,
+        short=prod(found.sizes) < tuning.TUNING.short,
         decide=lists.decide if found.data_type in FORMATS else None,
     )
 
@@ -126,7 +120,7 @@ def _pieces(found: Scan, layout: ScanLayout, count: int, words: int, threads: in
     if loops[0].turns > 1:
         shared = parts(loops, threads)
         return [ScanPiece(part, first, first * inner, 0, count, k * words) for k, (part, first) in enumerate(shared)]
-    share = max(-(-count // (threads * APART)) * APART, 1)
+    share = max(-(-count // (threads * tuning.TUNING.apart)) * tuning.TUNING.apart, 1)
     return [ScanPiece(loops, 0, 0, line, min(share, count - line), k * words) for k, line in enumerate(range(0, count, share))]
 
 

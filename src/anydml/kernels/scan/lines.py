@@ -39,7 +39,7 @@ def emitted(target: Target, key: ScanKey, backward: bool) -> str:
         items.turn()
         items.item(lambda: ScanLine(body, key, items, at, least, backward).compute())
 
-    walk(body, body.at("%arguments", 8 * len(CONTIGUOUS.names)), ["%source", "%target"], line)
+    walk(body, body.at("%arguments", CONTIGUOUS.end), ["%source", "%target"], line)
     items.end()
     return finished(body, groups)
 

@@ -13,7 +13,7 @@ from anydml.kernels.kernel import Arrays, Decide
 from anydml.kernels.undecided.decision import Decision
 
 
-class Places(NamedTuple):
+class Numbering(NamedTuple):
     """Where numbered elements are in an output. They are numbered in row-major order of indices with these sizes.
 
     The element of an index is at `start`, plus the index times `steps`, which has a row for each size.
@@ -32,17 +32,17 @@ class Places(NamedTuple):
         return found
 
 
-def in_order(sizes: Sequence[int], dims: Sequence[int]) -> Places:
+def in_order(sizes: Sequence[int], dims: Sequence[int]) -> Numbering:
     """The places of elements that are numbered through dimensions of an output of these sizes, the last one fastest."""
     steps = [[int(d == at) for d in range(len(sizes))] for at in dims]
-    return Places([sizes[d] for d in dims], steps, [0] * len(sizes))
+    return Numbering([sizes[d] for d in dims], steps, [0] * len(sizes))
 
 
 class NumberedElements(NamedTuple):
     """The numbered elements of an output, and their decision."""
 
     output: str
-    places: Places
+    places: Numbering
     decision: Decision
 
     def decide(self, numbers: NDArray[np.int64], arrays: Arrays) -> None:

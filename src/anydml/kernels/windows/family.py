@@ -25,31 +25,23 @@ from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import NumberedElements, in_order
 from anydml.kernels.undecided.state import STATE_WORDS, UndecidedLists, state_and_list
-from anydml.kernels.windows import emit, narrow, whole
+from anydml.kernels.windows import emit, narrow, tuning, whole
 from anydml.kernels.windows.key import DEQUANTIZED, ESTIMATED, FEW, WindowsKey, WindowsLayout, raw, signature
-from anydml.kernels.windows.memory import LISTED, length_of, memory_of, sizes_and_strides
+from anydml.kernels.windows.memory import length_of, memory_of, sizes_and_strides
 from anydml.schema.expression import Mean, Tensor, over
 from anydml.schema.statement import Nest, Statement
 from anydml.schema.types import EIGHT_BIT, INDICES
 from anydml.tensor import DataType, TensorDesc, limits
 
-GENERAL = 1 << 11  # with fewer elements to read, a kernel for any strides and windows is used
-SHORT = 1 << 14  # with fewer elements to read, other threads are not worth waking
-ALONE = 1 << 15  # with fewer elements to read, one thread computes
-MOST_SUMMED = 1 << 8  # the largest image for which a float64 sum is nearly always exact
-LONGEST = 1 << 20  # the longest line with its padding, and the largest window, in elements
-MOST_QUANTIZED = 1 << 15  # the largest window of a quantised mean, in elements: for more, `results` has no proof
-BUDGET = 1 << 28  # operations on elements between which signals are handled
-ROOM = 1 << 24  # the most bytes of kept lines
-RULE = At("constants")  # the record of means between bytes
+MOST_QUANTIZED = 1 << 15  # elements of a window whose mean is quantised: of more, `results` has no proof
+RULE = At("constants")  # the numbers of means between bytes
 IMAGES = (
     MAX,
     MEAN,
     QUANTIZED,
     ESTIMATED,
     DEQUANTIZED,
-)  # the kinds that have a kernel for windows that are whole images
-WIDE = 8  # with this many elements, a contiguous dimension without windows becomes the line
+)  # kinds of which windows that are whole images have a kernel of their own
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
@@ -99,25 +91,25 @@ def _lowered_lines(
     source, output = tensors[w.source], tensors[w.output]
     layout = _layout(w, source, output)
     line = w.axes[layout.line]
-    most = MOST_QUANTIZED if w.kind == QUANTIZED else LONGEST
+    most = MOST_QUANTIZED if w.kind == QUANTIZED else tuning.TUNING.longest
     if prod(a.window for a in w.axes) > most:
         return Refused(f"windows have more than {most} elements")
     if w.indices is not None and prod(a.size for a in w.axes) >= 1 << 63:
         return Refused("positions do not fit 63 bits")
-    if max(length_of(line, 0), line.size, line.output) > LONGEST:
-        return Refused(f"lines are longer than {LONGEST} elements")
+    if max(length_of(line, 0), line.size, line.output) > tuning.TUNING.longest:
+        return Refused(f"lines are longer than {tuning.TUNING.longest} elements")
     work = prod(a.output * a.window for a in w.axes)
     key = _key(target, w, tensors, layout)
-    if work < GENERAL:
+    if work < tuning.TUNING.general:
         key = _for_any_size(key)
     with guard:
         code = engine.compiled(emit.emitted, target, key)
     memory = memory_of(w, layout, key)
-    if memory.size > ROOM:
+    if memory.size > tuning.TUNING.room:
         return Refused("windows meet too many lines at once")
     count = prod(w.axes[d].output for d in (*layout.plain, *layout.taps))
-    threads = min(threads if work >= ALONE else 1, count)
-    most = max(1, BUDGET // _cost(w, layout))
+    threads = min(threads if work >= tuning.TUNING.alone else 1, count)
+    most = max(1, tuning.TUNING.budget // _cost(w, layout))
     strides, arguments = sizes_and_strides(w, tensors, layout, key), signature(key)
 
     def pieces(first: int, end: int) -> list[list[Step]]:
@@ -133,7 +125,7 @@ def _lowered_lines(
         target,
         [Rounds([pieces(0, count)])] if key.listed else in_rounds(count, most * threads, pieces),
         scratch=memory.size * threads,
-        short=work < SHORT,
+        short=work < tuning.TUNING.short,
         decide=_undecided(statement, w, output, (*layout.plain, *layout.taps, layout.line), target, starts)
         if key.listed
         else None,
@@ -179,7 +171,7 @@ def _images(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> Image
     size = prod(a.size for a in w.axes[2:])
     if w.indices is not None or w.kind not in IMAGES or (w.kind == MAX and source.data_type in SIXTEEN_BIT):
         return None
-    if size > {MEAN: MOST_SUMMED, QUANTIZED: MOST_QUANTIZED}.get(w.kind, LONGEST):
+    if size > {MEAN: tuning.TUNING.most_summed, QUANTIZED: MOST_QUANTIZED}.get(w.kind, tuning.TUNING.longest):
         return None
     if any(v is not None for p in w.parameters if p is not None for v in p.along):
         return None  # scales differ between channels
@@ -203,7 +195,7 @@ def _lowered_images(
     source, output = tensors[w.source], tensors[w.output]
     data_type, size = source.data_type, source.data_type.dtype.itemsize
     lanes = _power_below(images.size, target.vector_bytes // (size if w.kind == MAX else 4))
-    threads = min(threads if images.number * images.size >= ALONE else 1, images.number)
+    threads = min(threads if images.number * images.size >= tuning.TUNING.alone else 1, images.number)
     together = _power_below(images.number // threads, min(lanes, target.vector_bytes // 8))
     key = WindowsKey(
         w.kind, (data_type, output.data_type), None, True, 1, 0, 0, 0, 0, lanes, lanes,
@@ -212,7 +204,7 @@ def _lowered_images(
     )  # fmt: skip
     with guard:
         code = engine.compiled(whole.emitted, target, key, together)
-    room = 2 * together + LISTED if key.listed else 0
+    room = 2 * together + tuning.TUNING.listed if key.listed else 0
     words = state_and_list(2 * (room + 1))
     arguments = whole.signature(key)
     fixed = Arguments(n=images.size, terms=images.size.bit_length(), x=At(w.source), y=At(w.output))
@@ -227,7 +219,7 @@ def _lowered_images(
             found.append([arguments.step(code, **lists, **fixed)])
         return found
 
-    most = max(together, BUDGET // images.size) * threads
+    most = max(together, tuning.TUNING.budget // images.size) * threads
     number = images.number
     if key.listed or number <= most:
         rounds = [Rounds([pieces(0, number)])]
@@ -238,7 +230,7 @@ def _lowered_images(
         target,
         rounds,
         scratch=8 * words * threads,
-        short=images.number * images.size < SHORT,
+        short=images.number * images.size < tuning.TUNING.short,
         decide=_undecided(statement, w, output, range(len(w.axes)), target, starts) if key.listed else None,
     )
 
@@ -263,7 +255,7 @@ def _lowered_narrow(w: WindowReduction, tiles: narrow.Narrow, data_type: DataTyp
     lanes = _power_below(tiles.total, target.vector_bytes // data_type.dtype.itemsize)
     work = tiles.total * tiles.lines * tiles.across
     lines = tiles.total // tiles.width
-    shares = min(threads if work >= ALONE else 1, tiles.total // lanes)
+    shares = min(threads if work >= tuning.TUNING.alone else 1, tiles.total // lanes)
     types = data_type, data_type
     key = WindowsKey(w.kind, types, None, True, 0, 0, 0, 0, 0, lanes, lanes, (True,) * 3, False, True, False, 0, (), 0)
     with guard:
@@ -271,7 +263,7 @@ def _lowered_narrow(w: WindowReduction, tiles: narrow.Narrow, data_type: DataTyp
     pieces: list[list[Step]] = []
     for first, end in pairwise(lines * k // shares * tiles.width for k in range(shares + 1)):
         pieces.append([narrow.NARROW.step(code, first=first, count=end - first, x=At(w.source), y=At(w.output))])
-    return Lowered(target, [Rounds([pieces])], short=work < SHORT)
+    return Lowered(target, [Rounds([pieces])], short=work < tuning.TUNING.short)
 
 
 def _is_whole(w: WindowReduction) -> bool:
@@ -292,7 +284,7 @@ def _layout(w: WindowReduction, source: TensorDesc, output: TensorDesc) -> Windo
     windowed = tuple(d for d in range(len(w.axes)) if d >= 2)
     line = windowed[-1]
     for d in (0, 1):
-        if w.axes[d].size >= WIDE and source.explicit_strides[d] == output.explicit_strides[d] == 1:
+        if w.axes[d].size >= tuning.TUNING.wide and source.explicit_strides[d] == output.explicit_strides[d] == 1:
             line = d
     return WindowsLayout(line, tuple(d for d in (0, 1) if d != line), tuple(d for d in windowed if d != line))
 
@@ -344,7 +336,7 @@ def _for_any_size(key: WindowsKey) -> WindowsKey:
     """The key with no size or stride compiled in."""
     return key._replace(
         step=0, width=0, lines=0, lanes_in=1, lanes=1, contiguous=(False,) * 3, dense=False, halves=False,
-        additions=2 * GENERAL, down=0,
+        additions=2 * tuning.TUNING.general, down=0,
     )  # fmt: skip
 
 

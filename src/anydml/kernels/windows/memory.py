@@ -9,13 +9,11 @@ from typing import NamedTuple
 from anydml.kernels.call.steps import At
 from anydml.kernels.match.windows import MAX, QUANTIZED, WindowAxis, WindowReduction
 from anydml.kernels.undecided.state import STATE_WORDS
+from anydml.kernels.windows import tuning
 from anydml.kernels.windows.key import WindowsKey, WindowsLayout, parts, present, raw
 from anydml.tensor import DataType, TensorDesc
 
-LISTED = 1 << 10  # elements on the list of a share, besides those of two lines
 CACHE_LINE = 64  # bytes
-NEAR = 32 << 10  # bytes of the first-level cache
-BAND = 16  # most output lines of a band
 
 
 def length_of(line: WindowAxis, lanes: int) -> int:
@@ -50,18 +48,18 @@ def memory_of(w: WindowReduction, layout: WindowsLayout, key: WindowsKey) -> Mem
         before = -(-line.start // key.step // grain) * grain
         across = before + -(-length_of(line, key.lanes) // key.step // grain) * grain + grain
         columns, read = key.step * across * _bytes(raw(key)[0]), line.size * key.types[0].dtype.itemsize
-        # a band's columns stay in the cache between both reductions
-        most = NEAR // 2 // (columns + last.stride * read) if last.stride <= extent else 1
+        # lines of the output that are made together: the first of them are reduced down while the last are not, and then along
+        most = tuning.TUNING.near // 2 // (columns + last.stride * read) if last.stride <= extent else 1
     else:
         bytes_ = sum(map(_bytes, raw(key))) * length + sum(map(_bytes, parts(key))) * pitch
-        # input lines that a band's output lines share are read once
-        most = NEAR // (bytes_ * each * last.stride) if last.stride < extent else 1
-    band = max(1, min(most, BAND, last.output))
+        # those of the input that they share are read once
+        most = tuning.TUNING.near // (bytes_ * each * last.stride) if last.stride < extent else 1
+    band = max(1, min(most, tuning.TUNING.band, last.output))
     ring = (band - 1) * last.stride + extent
     slots = ring * each
     met = prod(w.axes[d].window for d in layout.taps)
     groups = -(-line.output // key.lanes)
-    room = 2 * groups * key.lanes + LISTED if key.listed else 0
+    room = 2 * groups * key.lanes + tuning.TUNING.listed if key.listed else 0
     places: dict[str, int] = {}
     size = 8 * STATE_WORDS
     places["state"] = 0

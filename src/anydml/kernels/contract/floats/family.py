@@ -9,7 +9,6 @@ import numpy as np
 from anydml.fork_safety import guard
 from anydml.kernels.call.steps import At, Rounds
 from anydml.kernels.code import engine
-from anydml.kernels.code.targets import wanted
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.few.plan import FewRowsPlan, serves
 from anydml.kernels.contract.floats.formula import Stored
@@ -23,27 +22,24 @@ from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.contraction import SUM, contractions
+from anydml.kernels.matched import matched
 from anydml.kernels.numbers.singles import SINGLES
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.lists import COUNTERS, any_undecided
-from anydml.kernels.undecided.places import Bitmap, NumberedElements, Places, of_bitmaps
+from anydml.kernels.undecided.places import Bitmap, NumberedElements, Numbering, of_bitmaps
 from anydml.tensor import TensorFlags
 
 MOST_TERMS = 1 << 20  # the bounds of longer sums are useless
-SHORT = 1 << 16  # calls with fewer products, for which other threads can wait
 
 
 def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for a statement of sums of products."""
-    statement = problem.statement
-    found = contractions(statement)
-    if isinstance(found, str):
-        return Refused(found)
-    target = wanted(machine.isa, machine.stage)
-    if isinstance(target, str):
-        return Refused(target)
-    ((name, nest),) = statement.items()
+    ready = matched(contractions, problem, machine)
+    if isinstance(ready, Refused):
+        return ready
+    found, target = ready
+    ((name, nest),) = problem.statement.items()
     output = problem.tensors[name].data_type
     if any(f.data_type not in SINGLES for f in found[0].factors) or output not in SINGLES:
         return Refused("the factors are no floats of 32 or 16 bits")
@@ -79,7 +75,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         plans.append(plan)
         by_variable = dict(zip(c.variables, c.steps, strict=True))
         steps = [by_variable.get(v, [0] * len(c.start)) for v in made.order]
-        elements = NumberedElements(name, Places([v.size for v in made.order], steps, c.start), decision)
+        elements = NumberedElements(name, Numbering([v.size for v in made.order], steps, c.start), decision)
         bitmaps.append(Bitmap(elements, plan.bits.offset // 8, -(-prod(v.size for v in made.order) // 64)))
         work += prod(made.batches) * made.rows * made.columns * made.terms
     counters = np.array([at.offset for plan in plans for at in plan.undecided_counts], np.int64)
@@ -95,7 +91,7 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
         constants=memory.constants.array(),
         packing=[step for plan in plans for step in plan.packing],
         packed=memory.packed.size,
-        short=work < SHORT,
+        short=work < tuning.TUNING.short,
         decide=of_bitmaps(bitmaps),
         once=True,
         interruptible=any(len(plan.phases) > 1 for plan in plans),

@@ -12,6 +12,7 @@ CACHE = processor.caches().second
 class FloatTuning(NamedTuple):
     """Thresholds for the choice of algorithm and of the number of threads, and for the sizes of blocks."""
 
+    short: int = 1 << 16  # products so few that other threads can wait for them
     alone: int = 1 << 18  # products below which a second thread does not pay
     long: int = 1 << 32  # products that take about a tenth of a second
 

@@ -13,10 +13,11 @@ from anydml.kernels.call.signature import Arguments
 from anydml.kernels.call.steps import At, Rounds, Step
 from anydml.kernels.code import engine
 from anydml.kernels.code.targets import Target, wanted
+from anydml.kernels.contract import tuning
 from anydml.kernels.contract.epilogue import estimates
 from anydml.kernels.contract.epilogue.estimates import STATE, begun
 from anydml.kernels.contract.epilogue.rule import fused
-from anydml.kernels.contract.family import SHORT, contraction, planned
+from anydml.kernels.contract.family import contraction, planned
 from anydml.kernels.contract.geometry import Scratch
 from anydml.kernels.contract.layout import WRAPS
 from anydml.kernels.contract.problem import OPEN, OUTPUTS, Estimated
@@ -91,7 +92,7 @@ def lower(problem: Problem, machine: Machine, slack: float = 0.0) -> Lowered | R
         packing=plan.packing if plan.owned else (),
         packed=plan.packed.size,
         spare=plan.spare.size,
-        short=plan.at.problem.products < SHORT,
+        short=plan.at.problem.products < tuning.TUNING.short,
         decide=partial(decide, region, geometry, x.data_type, lists),
         once=True,
         own=region.own,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from anydml.kernels.code.values import Value
+from anydml.kernels.code.values import Kind, Value
 from anydml.kernels.numbers.doubled.arithmetic import (
     LEAST_BOUND,
     Precise,
@@ -61,21 +61,15 @@ def at_ends(op: str, a: Precise, made: Precise) -> Precise:
 def _where(mask: Value, make: Callable[[], doubled.Doubled]) -> tuple[Value, Value]:
     """The head and tail that `make` computes, if a mask holds in any lane, else zeros: unused values take no time."""
     body = mask.body
-    before, some, made, after = (body.name(name) for name in ("before", "some", "made", "after"))
-    body.jump(before)
-    body.label(before)
     bits = body.op(f"bitcast {mask.kind.text} {mask.name} to i{mask.kind.lanes}")
-    body.branch(body.op(f"icmp ne i{mask.kind.lanes} {bits}, 0"), some, after)
-    body.label(some)
-    found = make()
-    body.jump(made)
-    body.label(made)
-    body.jump(after)
-    body.label(after)
-    head, tail = (
-        body.value(f"phi {v.kind.text} [ zeroinitializer, %{before} ], [ {v.name}, %{made} ]", v.kind)
-        for v in (found.head, found.tail)
-    )
+    some = body.op(f"icmp ne i{mask.kind.lanes} {bits}, 0")
+    nothing = body.constant(Kind("double", mask.kind.lanes), 0.0)
+
+    def made() -> list[Value]:
+        found = make()
+        return [found.head, found.tail]
+
+    head, tail = body.either(some, made, lambda: [nothing, nothing])
     return head, tail
 
 

@@ -111,28 +111,19 @@ def of_far(op: str, x: Value) -> Value:
 
 def completed(op: str, x: Value, near: Approximate) -> Approximate:
     """The float64 result; if an argument of the vector is far, the far lanes are computed by `of_far`."""
-    body, value = x.body, near.value
-    assert near.guard is not None
+    body, value, guard = x.body, near.value, near.guard
+    assert guard is not None
     assert near.rel == RELS[op]
     size = x.magnitude()
     far = size.compared("oge", FARTHEST) & size.compared("one", math.inf)
-    before, some, made, after = (body.name(label) for label in ("near", "far", "made", "after"))
-    body.jump(before)
-    body.label(before)
     lanes = far.kind.lanes
     any_ = far.name
     if lanes:
         any_ = body.op(f"icmp ne i{lanes} {body.op(f'bitcast {far.kind.text} {far.name} to i{lanes}')}, 0")
-    body.branch(any_, some, after, seldom=True)
-    body.label(some)
-    found = body.chosen(far, of_far(op, x), value)
-    undecided = (near.guard & ~far) | (far & found.compared("uno", found))
-    body.jump(made)
-    body.label(made)
-    body.jump(after)
-    body.label(after)
-    value, guard = (
-        body.value(f"phi {a.kind.text} [ {a.name}, %{before} ], [ {b.name}, %{made} ]", a.kind)
-        for a, b in ((value, found), (near.guard, undecided))
-    )
-    return Approximate(value, near.rel, guard)
+
+    def computed() -> list[Value]:
+        found = body.chosen(far, of_far(op, x), value)
+        return [found, (guard & ~far) | (far & found.compared("uno", found))]
+
+    made, undecided = body.either(any_, computed, lambda: [value, guard], seldom=True)
+    return Approximate(made, near.rel, undecided)

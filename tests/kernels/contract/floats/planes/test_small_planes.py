@@ -15,7 +15,8 @@ from anydml import DataType, TensorDesc
 from anydml.kernels.code import llvm
 from anydml.kernels.contract.floats import tuning
 from anydml.kernels.contract.floats.packed import flat_panels
-from anydml.kernels.windows import family, narrow
+from anydml.kernels.windows import narrow
+from anydml.kernels.windows import tuning as windows_tuning
 from drawn_contractions import Bound, Rng, activation, left_undecided, named, pick, run, some
 from every_kernel import SOAK, Ran, without_dot_products
 from guard_pages import AVAILABLE
@@ -144,7 +145,7 @@ def tiled(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return made
 
     monkeypatch.setattr(narrow, "narrow", noted)
-    monkeypatch.setattr(family, "ALONE", 0)
+    tuned(monkeypatch, windows_tuning, alone=0)
     return found
 
 

@@ -153,45 +153,21 @@ class _Direct(Terms):
             covers = body.op(f"and i1 {body.op(f'icmp sle i64 {low}, {i}')}, {body.op(f'icmp sge i64 {high}, {end}')}")
             from_ = body.at(base, body.load("i64", record))
             values = body.at(self.values, body.load("i64", record, 8))
-            all_, some, after = (body.name(x) for x in ("all", "some", "after"))
-            body.branch(covers, all_, some)
-            ends, found = [], []
-            for label, active in ((all_, None), (some, (low, high))):
-                body.label(label)
-                found.append(self._added(from_, i, values, carried, active))
-                last = body.name("added")
-                body.jump(last)
-                body.label(last)
-                ends.append(last)
-                body.jump(after)
-            body.label(after)
-            return [
-                body.value(f"phi {x.kind.text} [ {x.name}, %{ends[0]} ], [ {y.name}, %{ends[1]} ]", x.kind)
-                for x, y in zip(*found, strict=True)
-            ]
+            return body.either(
+                covers,
+                lambda: self._added(from_, i, values, carried, None),
+                lambda: self._added(from_, i, values, carried, (low, high)),
+            )
+
+        def at_once() -> list[Value]:
+            found = starts
+            for t in range(self.kinds.at_once):
+                from_ = body.at(base, body.load("i64", self.line, t * TERM))
+                found = self._added(from_, i, body.at(self.values, 8 * rows * t), found, None)
+            return found
 
         covers = body.op(f"and i1 {body.op(f'icmp sge i64 {i}, {first}')}, {body.op(f'icmp sle i64 {end}, {last}')}")
-        every, each, after = (body.name(x) for x in ("every", "each", "after"))
-        body.branch(covers, every, each)
-        body.label(every)
-        found = starts
-        for t in range(self.kinds.at_once):
-            from_ = body.at(base, body.load("i64", self.line, t * TERM))
-            found = self._added(from_, i, body.at(self.values, 8 * rows * t), found, None)
-        ends = [body.name("added") for _ in range(2)]
-        body.jump(ends[0])
-        body.label(ends[0])
-        body.jump(after)
-        body.label(each)
-        others = body.loop("0", terms, 1, starts, term)[1]
-        body.jump(ends[1])
-        body.label(ends[1])
-        body.jump(after)
-        body.label(after)
-        made = [
-            body.value(f"phi {x.kind.text} [ {x.name}, %{ends[0]} ], [ {y.name}, %{ends[1]} ]", x.kind)
-            for x, y in zip(found, others, strict=True)
-        ]
+        made = body.either(covers, at_once, lambda: body.loop("0", terms, 1, starts, term)[1])
         for value, place in zip(made, places, strict=True):
             body.stored(value, place)
 
@@ -226,13 +202,4 @@ class _Direct(Terms):
     def _start(self, place: str, wide: Kind, start: float) -> Value:
         """The sums so far, loaded from `place`; the constant `start` before the first terms."""
         body = self.body
-        before, load, after = (body.name(x) for x in ("before", "load", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(self.begun, load, after)
-        body.label(load)
-        found = body.loaded(wide, place)
-        body.jump(after)
-        body.label(after)
-        first = body.constant(wide, start)
-        return body.value(f"phi {wide.text} [ {first.name}, %{before} ], [ {found.name}, %{load} ]", wide)
+        return body.either(self.begun, lambda: [body.loaded(wide, place)], lambda: [body.constant(wide, start)])[0]

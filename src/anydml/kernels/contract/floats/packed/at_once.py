@@ -217,17 +217,13 @@ class _Tiles:
     def _keep(self, some: Value, m: int, sums: list[Value], noted: Value) -> Value:
         """Keep the sums of a row if some elements are undecided. -> `noted`, with the row's bit set then"""
         body = self.body
-        before, keep, after = (body.name(w) for w in ("before", "keep", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(some.name, keep, after, seldom=True)
-        body.label(keep)
-        for n, total in enumerate(sums):
-            body.stored(total, self.kept, 8 * self.lanes * (m * self.across + n))
-        more = noted | 1 << m
-        body.jump(after)
-        body.label(after)
-        return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{keep} ]", noted.kind)
+
+        def keep() -> list[Value]:
+            for n, total in enumerate(sums):
+                body.stored(total, self.kept, 8 * self.lanes * (m * self.across + n))
+            return [noted | 1 << m]
+
+        return body.either(some.name, keep, lambda: [noted], seldom=True)[0]
 
     def _any(self, x: Value) -> Value:
         """Whether any lane is not 0."""

@@ -143,23 +143,13 @@ class Strips(FilterReads):
     ) -> list[list[Value]]:
         """The result of `do` for the sums if the condition holds, else the sums."""
         body = self.body
-        before, inside, last, after = (body.name(w) for w in ("before", "there", "added", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(condition, inside, after)
-        body.label(inside)
-        made = do([list(pair) for pair in sums])
-        body.jump(last)
-        body.label(last)
-        body.jump(after)
-        body.label(after)
-        return [
-            [
-                body.value(f"phi {v.kind.text} [ {v.name}, %{before} ], [ {w.name}, %{last} ]", v.kind)
-                for v, w in zip(old, new, strict=True)
-            ]
-            for old, new in zip(sums, made, strict=True)
-        ]
+        width = len(sums[0])
+
+        def changed() -> list[Value]:
+            return [v for pair in do([list(pair) for pair in sums]) for v in pair]
+
+        found = body.either(condition, changed, lambda: [v for pair in sums for v in pair])
+        return [found[k : k + width] for k in range(0, len(found), width)]
 
     def _line(
         self, starts: list[str], line: str, i: int, sums: list[list[Value]], masks: list[Value] | None
@@ -198,18 +188,11 @@ class Strips(FilterReads):
             undecided_lanes.append(undecided)
             sides.append(both)
             some = body.op(f"or i1 {some}, {body.op(f'icmp ne i64 {lanes_as_bits(undecided)}, 0')}")
-        before, note, after = (body.name(w) for w in ("before", "note", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(some, note, after, seldom=True)
-        body.label(note)
-        more = self._noted(sums, undecided_lanes, sides, y, x, noted)
-        last = body.name("noted")
-        body.jump(last)
-        body.label(last)
-        body.jump(after)
-        body.label(after)
-        return body.value(f"phi i64 [ {noted.name}, %{before} ], [ {more.name}, %{last} ]", I64)
+
+        def more() -> list[Value]:
+            return [self._noted(sums, undecided_lanes, sides, y, x, noted)]
+
+        return body.either(some, more, lambda: [noted], seldom=True)[0]
 
     def _noted(
         self,

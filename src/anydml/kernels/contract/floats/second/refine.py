@@ -147,23 +147,7 @@ class Refining:
 
     def _known(self, row: str, column: str, c: str) -> list[Value]:
         """The compensated sum, from panels or from tensors."""
-        body = self.body
-        places, after = (body.name("packed"), body.name("apart")), body.name("after")
-        body.branch(self._is_packed(row, column), *places)
-        made = []
-        for place in places:
-            body.label(place)
-            values = self._packed(row, column) if place == places[0] else self._sum(row, c)
-            made.append((body.name("summed"), values))
-            body.jump(made[-1][0])
-            body.label(made[-1][0])
-            body.jump(after)
-        body.label(after)
-        found = []
-        for k, v in enumerate(made[0][1]):
-            ways = ", ".join(f"[ {values[k].name}, %{label} ]" for label, values in made)
-            found.append(body.value(f"phi {v.kind.text} {ways}", v.kind))
-        return found
+        return self.body.either(self._is_packed(row, column), lambda: self._packed(row, column), lambda: self._sum(row, c))
 
     def _is_packed(self, row: str, column: str) -> str:
         """Whether the terms may be read from panels, which have zeros in place of terms that do not count."""
@@ -172,16 +156,12 @@ class Refining:
         if not self.key.padded:
             return there
         # such a zero may determine a sum's sign, or make it NaN
-        unpacked, look, after = (body.name(x) for x in ("unpacked", "look", "looked"))
-        body.jump(unpacked)
-        body.label(unpacked)
-        body.branch(there, look, after)
-        body.label(look)
-        total, norm = self._first(row, column), body.loaded(Kind("double"), "%b_norms", body.op(f"mul i64 {column}, 8"))
-        plain = ~(norm.bits().compared("slt", 0) & (total.compared("oeq", 0.0) | total.compared("uno", total)))
-        body.jump(after)
-        body.label(after)
-        return body.op(f"phi i1 [ false, %{unpacked} ], [ {plain.name}, %{look} ]")
+
+        def plain() -> list[Value]:
+            total, norm = self._first(row, column), body.loaded(Kind("double"), "%b_norms", body.op(f"mul i64 {column}, 8"))
+            return [~(norm.bits().compared("slt", 0) & (total.compared("oeq", 0.0) | total.compared("uno", total)))]
+
+        return body.either(there, plain, lambda: [body.constant(Kind("i1"), False)])[0].name
 
     def _first(self, row: str, column: str) -> Value:
         """The sum of the first stage."""

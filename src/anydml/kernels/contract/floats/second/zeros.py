@@ -48,17 +48,8 @@ class _Zeros(Refining):
         norm = body.loaded(Kind("double"), "%b_norms", body.op(f"mul i64 {column}, 8"))
         of_row = body.loaded(norm.kind, "%sums", body.op(f"mul i64 {row}, 8"))
         zeros = norm.compared("oeq", 0.0) & of_row.compared("olt", math.inf)
-        before, look, deciding, after = (body.name(x) for x in ("before", "look", "open", "after"))
-        body.jump(before)
-        body.label(before)
-        body.branch(zeros.name, look, after)
-        body.label(look)
-        undecided = self._decided(row, body.op(f"add i64 %first, {column}"))
-        body.jump(deciding)
-        body.label(deciding)
-        body.jump(after)
-        body.label(after)
-        return body.op(f"phi i64 [ 1, %{before} ], [ {undecided.name}, %{deciding} ]")
+        c = body.op(f"add i64 %first, {column}")
+        return body.either(zeros.name, lambda: [self._decided(row, c)], lambda: [body.constant(I64, 1)])[0].name
 
     def _decided(self, row: str, c: str) -> Value:
         """Store an element unless it stays undecided. -> 1 if it does"""
