@@ -26,7 +26,7 @@ def of_one(name: str, make: Callable[..., Array] = normal, *, module: Any = orac
     def inputs(rng: Rng) -> Inputs:
         return {"input_tensor": make(rng, WIDTH)}
 
-    return Case(name, KERNEL, module, fields, inputs, lambda x: x["input_tensor"].shape, open=0.6)
+    return Case(name, KERNEL, module, fields, inputs, lambda x: x["input_tensor"].shape, open=0.6, all_extents=True)
 
 
 def of_two(
@@ -40,7 +40,7 @@ def of_two(
     def inputs(rng: Rng) -> Inputs:
         return {f"{first}_tensor": a(rng, WIDTH), f"{second}_tensor": b(rng, WIDTH)}
 
-    return Case(name, KERNEL, module, {}, inputs, lambda x: x[f"{first}_tensor"].shape, open=0.6)
+    return Case(name, KERNEL, module, {}, inputs, lambda x: x[f"{first}_tensor"].shape, open=0.6, all_extents=True)
 
 
 CASES = {

@@ -10,7 +10,8 @@ from anydml.kernels.code import detect, llvm
 FIRST, SECOND, THIRD, EXACT = STAGES = ("first", "second", "third", "exact")
 """The first stage decides most elements by error bounds, the second most of the others by finer bounds, the third nearly all
 that are left in numbers of 250 bits; exact evaluation decides the rest."""
-CAREFUL = "careful"  # of probes alone: a first stage's narrower bounds, where it tries them after wider ones
+# Of probes alone: a first stage's narrower bounds, and a second stage's wider ones, where it tries two.
+CAREFUL, ROUGH = "careful", "rough"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,11 @@ class Target:
     def later(self) -> bool:
         """Whether elements begin at a later stage than the first."""
         return self._stage_and_part[0] not in (FIRST, CAREFUL)
+
+    @property
+    def rough(self) -> bool:
+        """Whether a probe stores the wider bounds of a second stage."""
+        return self._stage_and_part[0] == ROUGH
 
     @property
     def careful(self) -> bool:

@@ -1,0 +1,136 @@
+"""Later stages in each family: over threads, with lists that are full, in place, and after an interruption.
+
+The results are steered to ties and next to them, so that each has the bits that are known from how it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from test_steered_ties import described
+
+import anydml as dml
+import steered
+from anydml.kernels.code import llvm
+from anydml.kernels.elementwise import family as maps
+from anydml.kernels.evaluate.tally import TALLY
+from anydml.kernels.nests import family as nests
+from anydml.kernels.reduce import family as rows
+from anydml.kernels.scan import exact as sums
+from anydml.kernels.undecided.decision import Decision
+from anydml.kernels.windows import memory as windows
+from every_kernel import SOAK, Ran
+
+pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
+
+COUNT = 240 * SOAK
+STAGES = ("second", "third", "exact")
+Array = Any
+IN_PLACE = ("running sum", "tanh of a sum")
+DECIDED = ("sum of FLOAT16",)  # float64 holds all of these sums
+
+
+@cache
+def case_of(name: str) -> steered.Steered:
+    return next(steered.steered(name, COUNT, [11]))
+
+
+class Call:
+    """A bound operator, and what it must store."""
+
+    def __init__(self, name: str, stage: str, threads: int, *, in_place: bool = False) -> None:
+        self.case = case = case_of(name)
+        self.inputs = {name: x.copy() for name, x in case.inputs.items()}
+        compiled = dml.Device("cpu", threads=threads, stage=stage).compile(described(case))
+        assert compiled.kernel_name == case.kernel
+        self.first = next(iter(self.inputs))
+        self.output = self.inputs[self.first] if in_place else np.zeros(case.sizes, self.inputs[self.first].dtype)
+        self.bound = compiled.bind(**self.inputs, **{case.output: self.output})
+
+    def again(self) -> None:
+        """Execute it, and compare the results."""
+        self.inputs[self.first][...] = self.case.inputs[self.first]
+        self.bound.execute()
+        found = self.output[self.case.at].ravel().view(f"u{self.output.itemsize}")
+        wrong = np.flatnonzero((found != self.case.bits) & (self.case.bits != steered.ZERO))
+        assert not wrong.size, f"{wrong.size} of {found.size} are wrong"
+
+
+@pytest.fixture
+def short_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists that are full after a few elements, and pieces for threads of little work."""
+    monkeypatch.setattr(windows, "LISTED", 1)
+    for module in (maps, nests, rows):
+        monkeypatch.setattr(module, "ROOM", 8)
+        if hasattr(module, "ALONE"):
+            monkeypatch.setattr(module, "ALONE", 0)
+
+
+@pytest.mark.usefixtures("short_lists")
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("name", steered.FAMILIES)
+def test_full_lists_are_decided_and_emptied(name: str, stage: str, ran: Ran) -> None:
+    for threads in (1, 3):
+        call = Call(name, stage, threads)
+        call.again()
+        call.again()
+    ran(4 * COUNT, 4 * COUNT)
+
+
+@pytest.mark.usefixtures("short_lists")
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_elements_in_place_are_decided_from_what_was_there(name: str, stage: str) -> None:
+    call = Call(name, stage, 2, in_place=True)
+    call.again()
+    call.again()
+
+
+class Interrupted:
+    """A function that is interrupted when it is first called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.calls = function, 0
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        self.calls += 1
+        if self.calls == 1:
+            raise KeyboardInterrupt
+        return self.function(*args, **named)
+
+
+@pytest.mark.usefixtures("short_lists")
+@pytest.mark.parametrize("name", steered.FAMILIES)
+def test_a_call_after_an_interruption_has_its_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decisions in Python, or in the third stage, are where a call may be interrupted."""
+    call = Call(name, "exact", 2)
+    with monkeypatch.context() as patch:
+        stopped = [Interrupted(Decision.at), Interrupted(sums.sums)]
+        patch.setattr(Decision, "at", lambda *args: stopped[0](*args))
+        patch.setattr(sums, "sums", stopped[1])
+        call.inputs[call.first][...] = call.case.inputs[call.first]
+        if name in DECIDED:
+            call.bound.execute()
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                call.bound.execute()
+    call.again()
+
+
+@pytest.mark.parametrize("name", steered.FAMILIES)
+def test_elements_begin_at_the_last_stage(name: str) -> None:
+    """All of them are evaluated in Python; but of means and running sums, those that float64 does not hold."""
+    call = Call(name, "exact", 1)
+    before = TALLY.elements
+    call.again()
+    evaluated = TALLY.elements - before
+    if name in DECIDED:
+        assert evaluated == 0
+    elif name in ("pooling", "running sum"):
+        assert COUNT // 5 <= evaluated <= call.output.size
+    else:
+        assert evaluated >= call.output.size
