@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from anydml import operators
@@ -52,6 +53,7 @@ class Case(NamedTuple):
     open: float = 0.1
     rounds: int = ROUNDS
     stages: Sequence[str] = STAGES[:2]
+    patched: Sequence[tuple[Any, str, Any]] = ()  # modules, names and values: limits beyond which another family serves
     all_extents: bool = False  # on every instruction set, where first stages differ
 
 
@@ -73,7 +75,10 @@ def claimed(case: Case, start: Inputs, same: Inputs, stage: str, isa: str) -> Cl
     inputs = case.shaped(start) | same
     dtype = next(iter(inputs.values())).dtype
     desc = described(case, inputs, case.sizes(inputs), dtype)
-    return probed(desc, inputs, case.kernel, stage=stage, isa=isa, output=case.output)
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in case.patched:
+            patch.setattr(module, name, value)
+        return probed(desc, inputs, case.kernel, stage=stage, isa=isa, output=case.output)
 
 
 def extent(case: Case, stage: str, isa: str) -> Extent:

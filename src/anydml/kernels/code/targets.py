@@ -54,6 +54,11 @@ class Target:
         return int(number) if number else None
 
     @property
+    def storing(self) -> Target:
+        """The target of the kernel that a probe is of, which stores elements."""
+        return self if self.probe is None else replace(self, stage=self._stage_and_part[0])
+
+    @property
     def _stage_and_part(self) -> tuple[str, str, str]:
         return self.stage.partition("+")
 
