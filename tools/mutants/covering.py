@@ -110,7 +110,8 @@ kernels/third/
 kernels/undecided/
     devices/test_stages.py kernels/third
 kernels/windows/
-    kernels/windows/test_window_bounds.py kernels/windows/test_windows_sums.py kernels/windows/test_windows.py
+    kernels/windows/test_window_bounds.py kernels/windows/test_estimate_bounds.py
+    kernels/windows/test_windows_sums.py kernels/windows/test_windows.py
     kernels/windows/test_whole_images.py kernels/windows/test_huge_windows.py
 onnx/
     onnx/test_onnx_single.py onnx/test_onnx_model.py onnx/test_onnx_contrib.py onnx/test_quantised_models.py
