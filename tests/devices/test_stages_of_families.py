@@ -135,3 +135,28 @@ def test_elements_begin_at_the_last_stage(name: str) -> None:
         assert COUNT // 5 <= evaluated <= call.output.size
     else:
         assert evaluated >= call.output.size
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_is_fused_is_rounded_between(stage: str) -> None:
+    """The exponential of a product, which is rounded first: at every stage as by two operators one after another."""
+    t = dml.TensorDesc("FLOAT32", (100,))
+    product, power = (
+        dml.ElementWiseMultiply(a_tensor=t, b_tensor=t, output_tensor=t),
+        dml.ElementWiseExp(input_tensor=t, output_tensor=t),
+    )
+    graph = dml.GraphDesc(
+        (dml.OperatorNode(product), dml.OperatorNode(power)),
+        (dml.InputEdge(0, 0, 0, "a"), dml.InputEdge(1, 0, 1, "b")),
+        (dml.OutputEdge(1, 0, 0, "y"),),
+        (dml.IntermediateEdge(0, 0, 1, 0),),
+    )
+    rng = np.random.RandomState(1)
+    a, b = (rng.uniform(1, 4, 100).astype(np.float32) for _ in range(2))
+    compiled: Any = dml.Device("cpu", threads=1, stage=stage).compile(graph)
+    assert len(compiled.call.parts) == 1
+    y, between, wanted = (np.zeros(100, np.float32) for _ in range(3))
+    compiled.bind(a=a, b=b, y=y).execute()
+    dml.Device().compile(product).bind(a_tensor=a, b_tensor=b, output_tensor=between).execute()
+    dml.Device().compile(power).bind(input_tensor=between, output_tensor=wanted).execute()
+    assert y.tobytes() == wanted.tobytes()

@@ -60,6 +60,8 @@ kernels/contract/winograd/
     kernels/contract/winograd
 kernels/copy/
     kernels/copy
+kernels/evaluate/
+    devices/test_stages_of_families.py devices/test_stages.py
 kernels/elementwise/
     kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
     kernels/elementwise/test_geometry.py kernels/elementwise/test_near_zero.py kernels/elementwise/test_settled.py
