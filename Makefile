@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs functions approximations prove soak mutants
+.PHONY: demo test lint bench docs functions approximations prove soak mutants trust
 .PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
 
 demo: .venv/demo
@@ -90,6 +90,10 @@ prove: .venv/test
 # stopped; make mutants N=20 draws some
 mutants: .venv/test
 	cd tools && ../$(BIN)/python -m mutants $(if $(N),--count $(N)) $(MUTANTS)
+
+# the table of docs/trust.md: what is tested of each family
+trust: .venv/test
+	$(BIN)/python tools/trust.py
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

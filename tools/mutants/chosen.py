@@ -40,8 +40,6 @@ CHOSEN = (
     # --- ends of rows ---
     ("kernels/call/rounds.py", TAIL, "times, rest = divmod(count, most)", "times, rest = divmod(count - 1, most)"),
     ("kernels/call/rounds.py", TAIL, "for k in range(count + 1)", "for k in range(count)"),
-    ("kernels/call/steps.py", TAIL, 'text.op(f"icmp ult i64 {next_}, {count}")', 'text.op(f"icmp ule i64 {next_}, {count}")'),
-    ("kernels/elementwise/streams.py", TAIL, 'self.iota.compared("ult"', 'self.iota.compared("ule"'),
     ("kernels/scan/group.py", TAIL, '"%n", 1, starts, step)', 'body.op("add i64 %n, 1"), 1, starts, step)'),
     ("kernels/reduce/undecided_rows.py", TAIL, "{lanes}')}, i64 {left}, i64 {lanes}", "{lanes}')}, i64 {lanes}, i64 {lanes}"),
     # --- roundings ---

@@ -60,6 +60,8 @@ kernels/contract/winograd/
     kernels/contract/winograd
 kernels/copy/
     kernels/copy
+kernels/evaluate/
+    devices/test_stages_of_families.py devices/test_stages.py
 kernels/elementwise/
     kernels/elementwise/test_map_bounds.py kernels/elementwise/test_elementwise_bounds.py
     kernels/elementwise/test_geometry.py kernels/elementwise/test_near_zero.py kernels/elementwise/test_settled.py
@@ -110,7 +112,8 @@ kernels/third/
 kernels/undecided/
     devices/test_stages.py kernels/third
 kernels/windows/
-    kernels/windows/test_window_bounds.py kernels/windows/test_windows_sums.py kernels/windows/test_windows.py
+    kernels/windows/test_window_bounds.py kernels/windows/test_estimate_bounds.py
+    kernels/windows/test_windows_sums.py kernels/windows/test_windows.py
     kernels/windows/test_whole_images.py kernels/windows/test_huge_windows.py
 onnx/
     onnx/test_onnx_single.py onnx/test_onnx_model.py onnx/test_onnx_contrib.py onnx/test_quantised_models.py

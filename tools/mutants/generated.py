@@ -47,23 +47,27 @@ MOST = {"comparison": 1, "comparison in code": 2, "guard dropped": 3}  # of a fi
 PYTHON_COMPARED = ("schema/", "graphs/", "devices/", "explain/", "functional/", "program/", "onnx/", "exact/", "kernels/match/")
 
 
-def mutants() -> list[Mutant]:
-    """All of them, in the order of files."""
+def mutants(step: int = 1) -> list[Mutant]:
+    """All of them, in the order of files, or those of every so many-th file."""
     found = []
-    for path in sorted(p.relative_to(SOURCE).as_posix() for p in SOURCE.rglob("*.py")):
-        of_file = [*_of(Source(path))]
-        for kind, most in MOST.items():
-            some = sorted((m for m in of_file if m.kind == kind), key=lambda m: hashlib.sha256(m.name.encode()).digest())
-            dropped = set(some[most:])
-            of_file = [m for m in of_file if m not in dropped]
-        found += of_file
+    for path in sorted(p.relative_to(SOURCE).as_posix() for p in SOURCE.rglob("*.py"))[::step]:
+        found += kept(Source(path))
+    return found
+
+
+def kept(source: Source) -> list[Mutant]:
+    """Those of a file, of some kinds a few."""
+    found = [*_of(source)]
+    for kind, most in MOST.items():
+        some = sorted((m for m in found if m.kind == kind), key=lambda m: hashlib.sha256(m.name.encode()).digest())
+        dropped = set(some[most:])
+        found = [m for m in found if m not in dropped]
     return found
 
 
 def _of(source: Source) -> Iterator[Mutant]:
     kernel = source.path.removeprefix("kernels/") if source.path.startswith("kernels/") else None
-    placed = [n for n in ast.walk(source.tree) if isinstance(n, ast.expr | ast.stmt | ast.keyword)]
-    nodes: list[ast.AST] = [*sorted(placed, key=lambda n: (n.lineno, n.col_offset))]
+    nodes = source.nodes
     if kernel is not None:
         if not kernel.startswith(EXACT_FOLDERS):
             for node in _bounds(source, nodes):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,16 +51,21 @@ class Source:
         self._lines = [0]
         for line in self.raw.splitlines(keepends=True):
             self._lines.append(self._lines[-1] + len(line))
-        self._inside = [*self._bodies(self.tree, "")]
+        self.nodes: list[ast.AST] = []  # all that have a place
+        self._inside: list[tuple[int, int, str]] = []
+        self._visit(self.tree, "")
         self._found: dict[tuple[str, str], int] = {}
 
-    def _bodies(self, node: ast.AST, name: str) -> Iterator[tuple[int, int, str]]:
+    def _visit(self, node: ast.AST, name: str) -> None:
         for child in ast.iter_child_nodes(node):
             own = name
-            if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
                 own = f"{name}.{child.name}" if name else child.name
-                yield (*self.span(child), own)
-            yield from self._bodies(child, own)
+                self._inside.append((*self.span(child), own))
+            if isinstance(child, ast.expr | ast.stmt | ast.keyword):
+                self.nodes.append(child)
+            if not isinstance(child, ast.Name | ast.Constant | ast.expr_context):
+                self._visit(child, own)
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """The bytes of a node."""

@@ -27,6 +27,8 @@ Array = NDArray[Any]
 F32, F16 = DataType.FLOAT32, DataType.FLOAT16
 TYPES = (F32, F32, F32, F16, DataType.INT8, DataType.UINT16, DataType.INT32, DataType.INT64, DataType.UINT64)
 FORMULAS = 80 * SOAK
+# of errors that are claimed, to the base of 2: the mean, which changes with any bound
+LOGARITHMS = dict.fromkeys(("generic", "avx2", "avx512bw"), -42.573)
 every_target = pytest.mark.parametrize("target", without_dot_products(), ids=lambda t: t.name)
 
 pytestmark = pytest.mark.skipif(not without_dot_products(), reason="no code is emitted for this processor")
@@ -157,6 +159,7 @@ def drawn(data_type: DataType, rng: np.random.Generator, count: int) -> Array:
 @every_target
 def test_what_is_said_of_numbers_holds(target: Target, ran: Ran) -> None:
     counts = dict.fromkeys(("lanes", "exact", "odd", "rest", "bounded", "single", "half", "refused"), 0)
+    errors: list[float] = []
     for seed in range(FORMULAS):
         rng, generator = random.Random(seed), np.random.default_rng(seed)
         formula, types = a_formula(rng)
@@ -171,11 +174,15 @@ def test_what_is_said_of_numbers_holds(target: Target, ran: Ran) -> None:
             t = exact(formula, list(row))
             if t is not None and not found.guard[lane]:
                 counts["lanes"] += 1
-                judge(target, formula, types, found, lane, t, counts)
+                judge(target, formula, types, found, lane, t, counts, errors)
     print(counts)
     assert counts["refused"] < FORMULAS / 2
     assert min(counts[name] for name in ("exact", "odd", "rest", "bounded", "single", "half")) > 200, counts
     ran(counts["lanes"], 2000)
+    mean = sum(errors) / len(errors)
+    print(f"the mean logarithm of errors is {mean:.4f}")
+    if SOAK == 1 and target.name in LOGARITHMS:
+        assert abs(mean - LOGARITHMS[target.name]) < 0.002, f"bounds have changed: the mean logarithm is {mean:.4f}"
 
 
 def judge(
@@ -186,6 +193,7 @@ def judge(
     lane: int,
     t: Fraction,
     counts: dict[str, int],
+    errors: list[float],
 ) -> None:
     x = number(target, formula, types)
     value, error = float(found.value[lane]), float(found.error[lane])
@@ -204,6 +212,7 @@ def judge(
     elif math.isfinite(error) and not x.saturated:
         assert abs(Fraction(value) - t) <= Fraction(error), told
         counts["bounded"] += 1
+        errors.append(math.log2(error) if error else 0.0)
     if x.odd is not None:
         odd = float(found.odd[lane])
         assert rounded_to_odd(odd, t), f"{told}; odd: {odd!r}"

@@ -26,7 +26,7 @@ def of_one(name: str, make: Callable[..., Array] = normal, *, module: Any = orac
     def inputs(rng: Rng) -> Inputs:
         return {"input_tensor": make(rng, WIDTH)}
 
-    return Case(name, KERNEL, module, fields, inputs, lambda x: x["input_tensor"].shape, open=0.6)
+    return Case(name, KERNEL, module, fields, inputs, lambda x: x["input_tensor"].shape, open=0.6, all_extents=True)
 
 
 def of_two(
@@ -40,7 +40,7 @@ def of_two(
     def inputs(rng: Rng) -> Inputs:
         return {f"{first}_tensor": a(rng, WIDTH), f"{second}_tensor": b(rng, WIDTH)}
 
-    return Case(name, KERNEL, module, {}, inputs, lambda x: x[f"{first}_tensor"].shape, open=0.6)
+    return Case(name, KERNEL, module, {}, inputs, lambda x: x[f"{first}_tensor"].shape, open=0.6, all_extents=True)
 
 
 CASES = {
@@ -62,16 +62,16 @@ CASES = {
 # by stage, the first and the second, in vectors of 2, 4 and 8 float64
 RECORDS: dict[str, tuple[float, ...]] = {
     "sin": (0.184, 0.162, 0.162, 0.00134, 0.00134, 0.00134),
-    "tanh": (0.426, 0.426, 0.426, 0.000634, 0.000634, 0.000634),
+    "tanh": (0.426, 0.369, 0.279, 0.000634, 0.000634, 0.000634),
     "erf": (0.275, 0.919, 0.919, 0.00242, 0.00242, 0.00242),
     "atan": (0.458, 0.458, 0.458, 0.000849, 0.000849, 0.000849),
     "sinh": (0.568, 0.479, 0.479, 0.000795, 0.000795, 0.000795),
     "acosh": (0.098, 0.0681, 0.0681, 0.000167, 0.000167, 0.000167),
-    "exp": (0.566, 0.564, 0.564, 0.000305, 0.000305, 0.000305),
-    "log near 1": (0.3, 0.3, 0.3, 0.000317, 0.000317, 0.000317),
-    "log": (0.202, 0.202, 0.202, 0.000292, 0.000292, 0.000292),
+    "exp": (0.566, 0.642, 0.547, 0.000305, 0.000305, 0.000305),
+    "log near 1": (0.3, 0.311, 0.311, 0.000317, 0.000317, 0.000317),
+    "log": (0.202, 0.167, 0.167, 0.000292, 0.000292, 0.000292),
     "tan": (0.505, 0.505, 0.505, 0.0314, 0.0314, 0.0314),
-    "sigmoid": (0.434, 0.402, 0.402, 0.624, 0.624, 0.624),
+    "sigmoid": (0.434, 0.633, 0.396, 0.624, 0.0719, 0.0719),
     "softplus": (0.548, 0.548, 0.548, 0.000675, 0.000675, 0.000675),
     "gelu": (0.446, 0.931, 0.931, 0.00151, 0.00151, 0.00151),
     "quotient": (0, 0, 0, 0.000463, 0.000463, 0.000463),

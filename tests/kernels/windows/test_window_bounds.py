@@ -14,6 +14,7 @@ import pytest
 
 import oracle
 from anydml.kernels.code import llvm
+from anydml.kernels.reduce import family
 from bound_cases import Array, Case, Rng, about_one, check, halves, normal, printed, scaled, wide
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
@@ -59,6 +60,14 @@ def beside(make: Rows, *, across: bool) -> Case:
     )  # fmt: skip
 
 
+def row(function: str, make: Rows) -> Case:
+    """Rows that are too long for the family of rows."""
+    return Case(
+        "REDUCE", NESTS, oracle.reduce, dict(function=function, axes=(1,)), lambda rng: {"input_tensor": make(rng, 33)},
+        lambda inputs: (len(inputs["input_tensor"]), 1), stages=("first",), patched=((family, "LONGEST", 1),),
+    )  # fmt: skip
+
+
 CASES = {
     "lengths": pooled("LP_POOLING", normal, 8, 3, p=2),
     "lengths of wide elements": pooled("LP_POOLING", wide, 8, 3, p=2),
@@ -74,6 +83,8 @@ CASES = {
     "beside channels": beside(normal, across=True),
     "beside wide channels": beside(wide, across=True),
     "beside places": beside(normal, across=False),
+    "rows": row("SUM", wide),
+    "roots of rows": row("L2", normal),
 }
 # by stage, the first and the second, in vectors of 2, 4 and 8 float64
 RECORDS: dict[str, tuple[float, ...]] = {
@@ -91,6 +102,8 @@ RECORDS: dict[str, tuple[float, ...]] = {
     "beside channels": (0.0363, 0.0427, 0.0427),
     "beside wide channels": (0.0326, 0.0326, 0.0326),
     "beside places": (0.0383, 0.0327, 0.0327),
+    "rows": (0.358, 0.358, 0.358),
+    "roots of rows": (0.304, 0.304, 0.304),
 }
 
 

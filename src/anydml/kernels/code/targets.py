@@ -10,7 +10,8 @@ from anydml.kernels.code import detect, llvm
 FIRST, SECOND, THIRD, EXACT = STAGES = ("first", "second", "third", "exact")
 """The first stage decides most elements by error bounds, the second most of the others by finer bounds, the third nearly all
 that are left in numbers of 250 bits; exact evaluation decides the rest."""
-CAREFUL = "careful"  # of probes alone: a first stage's narrower bounds, where it tries them after wider ones
+# Of probes alone: a first stage's narrower bounds, and a second stage's wider ones, where it tries two.
+CAREFUL, ROUGH = "careful", "rough"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,11 @@ class Target:
         return self._stage_and_part[0] not in (FIRST, CAREFUL)
 
     @property
+    def rough(self) -> bool:
+        """Whether a probe stores the wider bounds of a second stage."""
+        return self._stage_and_part[0] == ROUGH
+
+    @property
     def careful(self) -> bool:
         """Whether a probe stores the narrower bounds of a first stage for all elements."""
         return self._stage_and_part[0] == CAREFUL
@@ -46,6 +52,11 @@ class Target:
         """The address of the number of the part that a probe stores (see `probe`); None for a kernel that stores elements."""
         number = self._stage_and_part[2]
         return int(number) if number else None
+
+    @property
+    def storing(self) -> Target:
+        """The target of the kernel that a probe is of, which stores elements."""
+        return self if self.probe is None else replace(self, stage=self._stage_and_part[0])
 
     @property
     def _stage_and_part(self) -> tuple[str, str, str]:

@@ -147,7 +147,7 @@ def _by_line(m: Map, part: Box) -> Formula:
 @lru_cache(maxsize=256)
 def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bool:
     """Whether a formula can be computed in pairs of float32, and is faster in them."""
-    body = Body(target)
+    body = Body(target.storing)  # what a probe stores is of float64
     if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in BEGIN_IN_PAIRS for n in formula):
         return False
     layouts = (CONTIGUOUS,) * len(types)

@@ -136,7 +136,7 @@ def _listed(target: Target, key: RecurrenceKey, number: int, needed: list[int]) 
         (FINE, finer, needed),
     ]
     if target.probe is not None:  # of elements that both ways decide, records are those of the more precise one
-        del passes[1]
+        del passes[2 if target.rough else 1]
     for name, many, made in passes:
         _, (kept, *_) = body.loop("0", list_.count(), 1, none, partial(entry, name=name, together=many, needed=made))
         list_.counted(kept.name)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from anydml.kernels.code.emit import when
 from anydml.kernels.code.targets import Target
-from anydml.kernels.code.values import Body, Kind, Value
+from anydml.kernels.code.values import Body, Kind, Value, left_by_second_stage
 from anydml.kernels.reduce.key import ALL, ReductionKey, same_along, signature
 from anydml.kernels.reduce.lines import Row
 from anydml.kernels.undecided.lists import UndecidedList
@@ -91,7 +91,7 @@ class UndecidedRow:
                 at = body.op(f"urem i64 {at}, %n")
             self.put(at, streams.alone(at))
             bits, undecided = made()
-            stays = "false" if undecided is None else undecided.lane(0).name
+            stays = "false" if undecided is None else left_by_second_stage(undecided).lane(0).name
             target = streams.place(streams.last, at) if key.mapped else row[-1]
             when(body, body.op(f"xor i1 {stays}, true"), lambda: body.stored(bits.lane(0), target))
             return [entries[0] + Value(body, body.op(f"zext i1 {stays} to i64"), Kind("i64"))]

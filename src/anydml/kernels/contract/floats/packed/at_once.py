@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from anydml.kernels.code import engine
+from anydml.kernels.code import engine, probe
 from anydml.kernels.code.emit import arguments, kernel, when
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
@@ -281,9 +281,12 @@ class _Tiles:
         item = walked(body, first, read, number, self.lanes, added=self.added is not None)
         if not isinstance(item, Number):
             raise engine.Uncompilable("elements that no interval decides")
-        if item is number and first.types[-1] == DataType.FLOAT32:
+        if item is number and place is None and body.target.probe is not None:
+            bits = probe.record_of_ends(total, high, None, s.types[-1].element_bits)
+            differ: Differ = [(body.constant(bits.kind.of("i1"), False), None)]
+        elif item is number and first.types[-1] == DataType.FLOAT32:
             low, bits = (x.converted("fptrunc", x.kind.of("float")).bits() for x in (total, high))
-            differ: Differ = [(low, bits)]
+            differ = [(low, bits)]
         elif (between := between_ends(item, first.types[-1])) is not None:
             bits, differ = between[0], [(between[1], None)]
         else:
