@@ -71,7 +71,17 @@ def differs(expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:
 
 def always_bounded(body: Expr) -> bool:
     """Whether a bound is known for a statement whatever its data are."""
-    return all(_always_bounded(e) for e in walk(body))
+    known: set[Expr] = set()  # of statements of internal tensors, which may read themselves
+    left = [body]
+    while left:
+        known.add(one := left.pop())
+        for e in walk(one):
+            if not _always_bounded(e):
+                return False
+            inner = e.data[0].definition if e.op == "read" else None
+            if inner is not None and inner.body not in known:
+                left.append(inner.body)
+    return True
 
 
 def _always_bounded(e: Expr) -> bool:
@@ -81,7 +91,7 @@ def _always_bounded(e: Expr) -> bool:
         return bool(e.data >= 0)
     if e.op == "reduce":  # a condition must not depend on rounded numbers
         return all(a.sort != "number" or a.op == "constant" for condition in e.args[1:] for a in walk(condition))
-    return e.op in BOUNDED and not (e.op == "read" and e.data[0].definition is not None)
+    return e.op in BOUNDED
 
 
 def _share(body: Expr, unit: float) -> float:
@@ -94,11 +104,18 @@ def _of_body(body: Expr) -> float:
     return roundings(body)
 
 
-def roundings(body: Expr) -> float:
-    """By how many roundings of its own size, at least, `Evaluation` bounds an element to either side."""
+def roundings(body: Expr, within: frozenset[Expr] = frozenset()) -> float:
+    """By how many roundings of its own size, at least, `Evaluation` bounds an element to either side.
+
+    within: statements of internal tensors that are looked at already; what these tensors read of themselves counts as exact.
+    """
     found: dict[Expr, float] = {}
     for node in walk(body):
-        found[node] = _roundings(node, [found[a] for a in node.args])
+        inner = node.data[0].definition if node.op == "read" else None
+        if inner is None or inner.body in within or node.data[1] == "otherwise":
+            found[node] = _roundings(node, [found[a] for a in node.args])
+        else:  # the ends of its bounds are rounded to its type
+            found[node] = max(0.0, roundings(inner.body, within | {inner.body}) - 1)
     return found[body]
 
 
