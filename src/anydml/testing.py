@@ -1,13 +1,19 @@
-"""Assertions that compare another implementation's results with the exact ones."""
+"""Assertions that compare another implementation's results with the exact ones, and inputs and cases to try it on."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from anydml.cases.decorator import anydml_cases
+from anydml.cases.drawn import Case as OperatorCase
+from anydml.cases.drawn import cases
+from anydml.cases.hard import hard_inputs
 from anydml.explain.beyond import PRECISIONS, judged
 from anydml.explain.bounded import Unbounded
 from anydml.explain.compare import Case, case_of, differences, explained
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
+
+__all__ = ["OperatorCase", "anydml_cases", "assert_exact", "assert_near", "assert_rounding", "cases", "hard_inputs"]
 
 
 def assert_exact(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> None:
