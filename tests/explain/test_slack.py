@@ -99,14 +99,14 @@ def test_states_of_recurrences_are_taken_as_their_gates_are(ran: Ran) -> None:
     taken = 0
     for seed in range(2 * SOAK):
         random = np.random.default_rng(seed)
-        arrays = [random.standard_normal(sizes).astype(F32) for sizes in ((1, 4, 2, 3), (1, 16, 3), (1, 16, 4))]
-        exact: Any = dml.lstm(*arrays)
-        call = described(dml.lstm, *arrays)
+        x, w, r = (random.standard_normal(sizes).astype(F32) for sizes in ((1, 4, 2, 3), (1, 16, 3), (1, 16, 4)))
+        exact: Any = dml.lstm(x, w, r)
+        call = described(dml.lstm, x, w, r)
         desc = call.desc.as_newest()
         inputs = {tensor: exactly(x) for tensor, x in call.inputs.items()}
         tensors = {found.name: found.desc for found in desc.tensors()}
-        for (output, nest), expected in zip(stated(desc).items(), exact, strict=False):
-            shaped = expected.reshape(tensors[output].sizes)
+        for (output, nest), result in zip(stated(desc).items(), exact, strict=False):
+            shaped = np.asarray(result).reshape(tensors[output].sizes)
             share = slack._share(nest.body, 2.0**-24)
             assert share > 0
             at = np.argwhere(np.ones(shaped.shape, bool))
