@@ -95,8 +95,12 @@ def assert_rounding(
         gives = found.low if found.low == found.high else f"{found.low} to {found.high}"
         raise AssertionError(
             f"{sentence}. {which} beyond rounding, {farthest}at {list(found.at)}: {case.actual[found.at]!s}, "
-            f"and rounding gives {gives}{''.join(f'. Of the others, {n} are explained by {form}' for form, n in forms.items())}"
+            f"and rounding gives {gives}{''.join(_explained_by(form, n) for form, n in forms.items())}"
         )
+
+
+def _explained_by(form: str, count: int) -> str:
+    return f". Of the others, {count} {'is' if count == 1 else 'are'} explained by {form}"
 
 
 def _case(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:

@@ -193,7 +193,7 @@ class ModelComparison:
 def _by_form(rows: Sequence[NodeComparison]) -> list[str]:
     """A line for each form that explains nodes, with their number."""
     counts = Counter(" and ".join(row.forms) for row in rows if row.verdict == ROUNDING and row.forms)
-    return [f"{n} {'is' if n == 1 else 'are'} explained by {form}" for form, n in counts.items()]
+    return [f"{n} {'node is' if n == 1 else 'nodes are'} explained by {form}" for form, n in counts.items()]
 
 
 def _reasons(rows: Sequence[NodeComparison]) -> list[str]:
