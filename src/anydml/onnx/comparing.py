@@ -17,8 +17,8 @@ import onnx
 from onnx import ModelProto, NodeProto
 
 from anydml.errors import BindingError, Error, Fault
-from anydml.onnx import compare_models as models
 from anydml.onnx import compare_matrices, compare_quantised
+from anydml.onnx import compare_models as models
 from anydml.onnx.compare_carried import carried, with_error
 from anydml.onnx.compare_decisions import decided
 from anydml.onnx.compare_judge import Cut, Explain, deviation, worst
