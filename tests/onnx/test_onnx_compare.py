@@ -120,7 +120,7 @@ def test_an_exact_runtime_is_equal_everywhere() -> None:
     found = compare(DIGITS / "cnn-qlinear.onnx", {"image": image}, run=exactly)
     assert found.equal
     assert found.first is None
-    assert str(found) == "all 8 nodes that were judged are exact"
+    assert str(found) == "All 8 nodes that were judged are exact"
     assert {row.verdict for row in found.nodes} == {"equal"}
     assert found.to_dict()["equal"]
 
@@ -297,7 +297,7 @@ def test_the_command_line_judges_recorded_tensors(tmp_path: Path) -> None:
     status, said, _ = command(*options)
     assert status == 0
     assert said.splitlines()[0].split() == ["node", "operator", "own", "error", "accumulated", "verdict"]
-    assert said.splitlines()[-1] == "all 4 nodes that were judged are exact"
+    assert said.splitlines()[-1] == "All 4 nodes that were judged are exact"
     np.save(actual / "c.npy", X * 2)
     page = tmp_path / "page.html"
     status, said, _ = command(*options, "--html", str(page), "--json")
@@ -350,7 +350,10 @@ def test_a_model_or_a_runtime_that_is_not_there_is_said(tmp_path: Path, monkeypa
         command(file, "--against", "onnxruntime", "--random", "1")
     onnx.save(chain(), file)
     monkeypatch.setattr(compare_models, "find_spec", lambda _: None)
-    assert "needs the package onnxruntime" in command(file, "--against", "onnxruntime", "--random", "1")[2]
+    assert (
+        "onnxruntime is not installed here: pip install onnxruntime."
+        in command(file, "--against", "onnxruntime", "--random", "1")[2]
+    )
 
 
 def test_a_folded_normalisation_is_rounding_and_named() -> None:

@@ -17,11 +17,11 @@ import onnx
 from onnx import ModelProto, NodeProto
 
 from anydml.errors import BindingError, Error, Fault
+from anydml.onnx import compare_matrices, compare_quantised
 from anydml.onnx import compare_models as models
-from anydml.onnx import compare_quantised
 from anydml.onnx.compare_carried import carried, with_error
 from anydml.onnx.compare_decisions import decided
-from anydml.onnx.compare_judge import Cut, deviation, worst
+from anydml.onnx.compare_judge import Cut, Explain, deviation, worst
 from anydml.onnx.compare_results import (
     BEYOND,
     EQUAL,
@@ -37,7 +37,7 @@ from anydml.onnx.model import Model, load
 from anydml.onnx.read import by_name
 from anydml.onnx.values import Array
 
-EXPLAINED = 8  # the most differing nodes whose cause is sought
+EXPLAINED = 8  # the most nodes whose cause is sought: of those beyond rounding, and of the first that differ
 CARRIED = 4  # the most nodes beyond rounding whose errors are carried to the model's outputs
 ACCURACY_LEVELS = {  # of MatMulNBits -> the deviations that it allows
     2: ("float16_inputs", "float16_arithmetic"),
@@ -234,8 +234,9 @@ class _Whole:
         rows: list[NodeComparison] = []
         for i, nodes in enumerate(parts):
             self.progress("judging nodes", i, len(parts))
-            explain = sum(row.departs for row in rows) < EXPLAINED
-            rows.append(self._row(nodes, values, known, explain))
+            beyond = sum(row.verdict == BEYOND for row in rows) < EXPLAINED
+            first = sum(row.departs for row in rows) < EXPLAINED
+            rows.append(self._row(nodes, values, known, "all" if first else "beyond" if beyond else "none"))
         self.progress("judging nodes", len(parts), len(parts))
         return tuple(self._with_carried(parts, rows, values, known))
 
@@ -262,7 +263,7 @@ class _Whole:
         return made
 
     def _row(
-        self, nodes: list[NodeProto], values: Mapping[str, Array], known: Mapping[str, Array], explain: bool
+        self, nodes: list[NodeProto], values: Mapping[str, Array], known: Mapping[str, Array], explain: Explain
     ) -> NodeComparison:
         outputs = [name for node in nodes for name in node.output if name in known]
         written = {name for node in nodes for name in node.output}
@@ -286,8 +287,11 @@ class _Whole:
         if not found.own.differing:
             return NodeComparison(**fields, own=found.own, verdict=EQUAL)
         cause = found.cause
-        if cause is None and explain and len(nodes) > 1:
+        sought = explain == "all" or (explain == "beyond" and found.beyond != 0)
+        if cause is None and sought and len(nodes) > 1:
             cause = compare_quantised.cause(self.proto, nodes, values, self.constants, known)
+        elif cause is None and sought and found.beyond:
+            cause = compare_matrices.cause(self.proto, nodes[0], values, self.constants, known)
         if found.beyond and len(nodes) > 1:
             found = compare_quantised.judged(found, self.proto, nodes, values, self.constants, known)
         if found.beyond and (allowed := _allowed(nodes)):
