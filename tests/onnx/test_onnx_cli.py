@@ -57,7 +57,7 @@ def test_check_says_what_is_needed_or_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["check", "cnn.onnx"], "the model leaves N open: --size N=1"),
+        (["check", "cnn.onnx"], "The model does not give the size N: --size N=1."),
         (["run", "cnn.onnx"], "The model reads x: --input x=FILE.npy, or --inputs DIR, or --random SEED."),
     ],
 )

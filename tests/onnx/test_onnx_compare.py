@@ -121,7 +121,7 @@ def test_an_exact_runtime_is_equal_everywhere() -> None:
     found = compare(DIGITS / "cnn-qlinear.onnx", {"image": image}, run=exactly)
     assert found.equal
     assert found.first is None
-    assert str(found) == "all 8 nodes that were judged are exact"
+    assert str(found) == "All 8 nodes that were judged are exact"
     assert {row.verdict for row in found.nodes} == {"equal"}
     assert found.to_dict()["equal"]
 
@@ -298,7 +298,7 @@ def test_the_command_line_judges_recorded_tensors(tmp_path: Path) -> None:
     status, said, _ = command(*options)
     assert status == 0
     assert said.splitlines()[0].split() == ["node", "operator", "own", "error", "accumulated", "verdict"]
-    assert said.splitlines()[-1] == "all 4 nodes that were judged are exact"
+    assert said.splitlines()[-1] == "All 4 nodes that were judged are exact"
     np.save(actual / "c.npy", X * 2)
     page = tmp_path / "page.html"
     status, said, _ = command(*options, "--html", str(page), "--json")
@@ -351,7 +351,10 @@ def test_a_model_or_a_runtime_that_is_not_there_is_said(tmp_path: Path, monkeypa
         command(file, "--against", "onnxruntime", "--random", "1")
     onnx.save(chain(), file)
     monkeypatch.setattr(compare_models, "find_spec", lambda _: None)
-    assert "needs the package onnxruntime" in command(file, "--against", "onnxruntime", "--random", "1")[2]
+    assert (
+        "onnxruntime is not installed here: pip install onnxruntime."
+        in command(file, "--against", "onnxruntime", "--random", "1")[2]
+    )
 
 
 def test_a_folded_normalisation_is_rounding_and_named() -> None:
@@ -379,6 +382,6 @@ def test_a_folded_normalisation_is_rounding_and_named() -> None:
     assert "rounding explains all of them, with the normalisation folded into scale and shift" in str(row)
     assert "Explained by the normalisation folded into scale and shift." in page_of(found, "model", "it")
     assert found.to_dict()["nodes"][0]["forms"] == list(row.forms)
-    assert "\n1 is explained by the normalisation folded into scale and shift" in str(found)
+    assert "\n1 node is explained by the normalisation folded into scale and shift" in str(found)
     (row,) = compare(model, {"x": x}, actual={"y": output(1e-4)}).nodes
     assert row.verdict == BEYOND

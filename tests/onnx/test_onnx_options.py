@@ -62,7 +62,7 @@ def test_run_keeps_tensors(model: Path) -> None:
     assert {x.name for x in (model.parent / "all").iterdir()} == {"places.npy", "rows.npy", "y.npy"}
     run(*given, model.parent / "some", "--keep", "rows, places")
     assert {x.name for x in (model.parent / "some").iterdir()} == {"places.npy", "rows.npy"}
-    with pytest.raises(dml.BindingError, match="z: is no tensor that a node of the model computes"):
+    with pytest.raises(dml.BindingError, match="z: is not a tensor that the model computes"):
         run(*given, model.parent / "no", "--keep", "rows,z")
     assert not (model.parent / "no").exists()
 
@@ -93,7 +93,7 @@ def test_options_are_refused_in_the_same_words(model: Path, options: list[str], 
 
 
 def test_what_fits_no_input_is_said(model: Path) -> None:
-    with pytest.raises(dml.BindingError, match="idz: is no input of the model; these are ids, x"):
+    with pytest.raises(dml.BindingError, match="idz: is not an input of the model; its inputs are ids, x"):
         run("run", model, "--random", 1, "--input", f"idz={model.parent}/ids.npy")
     with pytest.raises(dml.BindingError, match="x: has 2 sizes; --size x= gives 1"):
         run("run", model, "--random", 1, "--size", "x=5")

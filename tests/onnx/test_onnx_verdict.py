@@ -124,7 +124,7 @@ def test_a_node_that_is_not_judged_is_said_with_its_reason() -> None:
     found = compare(made, {"x": X}, actual={"a": X * np.float32(3), "b": X, "y": -X})
     assert [row.verdict for row in found.nodes] == [EQUAL, UNJUDGED, EQUAL]
     said = str(found).splitlines()
-    assert said[0] == "all 2 nodes that were judged are exact; 1 is not judged"
+    assert said[0] == "All 2 nodes that were judged are exact; 1 is not judged"
     assert said[1].startswith("Not judged: strange: ")
     assert "Strange" in said[1]
     assert [row.name for row in found.unjudged] == ["strange"]
@@ -133,7 +133,7 @@ def test_a_node_that_is_not_judged_is_said_with_its_reason() -> None:
 def test_many_reasons_are_cut() -> None:
     rows = [NodeComparison((f"n{i}",), ("O",), (), (), None, None, UNJUDGED, reason=f"r{i // 6}") for i in range(66)]
     said = str(ModelComparison(tuple(rows))).splitlines()
-    assert said[0] == "no node was judged"
+    assert said[0] == "No node was judged"
     assert said[1] == "Not judged: n0, n1, n2, n3, ...: r0"
     assert said[-1] == "and 3 more reasons"
 

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from anydml.cli.models import model_of, pairs, sizes_of
+from anydml.cli.models import NEEDS_ONNX, model_of, pairs, sizes_of
 from anydml.cli.output import as_json, console, note, result, show_table
 from anydml.errors import BindingError, Error, Fault
 from anydml.rule_messages import listed
@@ -51,8 +51,8 @@ def compared(
         from anydml.onnx.compare_page import page
         from anydml.onnx.compare_runtimes import onnxruntime_on, recorded
         from anydml.onnx.comparing import compare
-    except ImportError as missing:
-        raise click.UsageError(f"models need the onnx package ({missing}): pip install 'anydml[onnx]'") from None
+    except ImportError:
+        raise click.UsageError(NEEDS_ONNX) from None
     _installed(against)
     read = model_of(model)
     given = inputs_of(read, source)
@@ -82,8 +82,8 @@ def record(model: str, *, provider: str, source: Source, folder: str) -> int:
     try:
         from anydml.onnx.compare_models import marked, named
         from anydml.onnx.compare_runtimes import onnxruntime_on
-    except ImportError as missing:
-        raise click.UsageError(f"models need the onnx package ({missing}): pip install 'anydml[onnx]'") from None
+    except ImportError:
+        raise click.UsageError(NEEDS_ONNX) from None
     _installed("onnxruntime")
     read = model_of(model)
     given = inputs_of(read, source)
@@ -147,7 +147,8 @@ def inputs_of(read: Any, source: Source) -> dict[str, np.ndarray[Any, Any]]:
     source.checked([*read.inputs])
     files = {name: _array(name, Path(source.folder or ".") / path) for name, path in pairs(source.given, "--input").items()}
     if strange := [name for name in files if name not in read.inputs]:
-        raise BindingError([Fault(name, f"is no input of the model; these are {', '.join(read.inputs)}") for name in strange])
+        these = ", ".join(read.inputs)
+        raise BindingError([Fault(name, f"is not an input of the model; its inputs are {these}") for name in strange])
     if source.random is not None:
         return drawn(read, source.random, sizes_of(source.sizes)) | files
     found = named_as(recorded(source.inputs), read.inputs) if source.inputs is not None else {}
@@ -170,7 +171,7 @@ def _array(name: str, path: Path) -> np.ndarray[Any, Any]:
 
 def _installed(against: str | None) -> None:
     if against is not None and find_spec(against) is None:
-        raise click.UsageError(f"--against {against} needs the package {against}, which is not installed")
+        raise click.UsageError(f"{against} is not installed here: pip install {against}.")
 
 
 def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:
@@ -187,7 +188,7 @@ def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:
         tolerance = -1.0
     if not 0 <= tolerance < float("inf"):
         raise click.UsageError(
-            f"--fail-on takes differs, beyond, unjudged or a tolerance such as 1e-3, not {printable(fail_on or '')}"
+            f"--fail-on takes differs, beyond, unjudged or a tolerance such as 1e-3, not {printable(fail_on or '')}."
         )
 
     def off(found: Any, outputs: list[str]) -> int:

@@ -50,7 +50,7 @@ def export(folder: str, names: tuple[str, ...]) -> int:
         chosen = [operator for operator in found.values() if operator is not None]
     to = Path(folder)
     if to.exists() and not (to.is_dir() and (not any(to.iterdir()) or (to / kit.RECORDS).exists())):
-        raise click.UsageError(f"{printable(folder)} is neither an empty folder nor a kit")
+        raise click.UsageError(f"{printable(folder)} is neither an empty folder nor a kit.")
     kinds = kit.write(to, chosen, lambda name: None)
     for kind, meaning in kit.KINDS.items():
         result(f"{kinds[kind]:6,}  {kind:9}  {meaning}")

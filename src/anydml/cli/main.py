@@ -106,9 +106,9 @@ def run(
         return run_model(file, on, source, options["output_path"], turns, keep)
     for name, value in (("--input", given), ("--inputs", inputs), ("--size", sizes), ("--keep", keep), ("--turns", turns)):
         if value:
-            raise click.UsageError(f"{name} is for models; a program says what it reads and writes")
+            raise click.UsageError(f"{name} is for models; a program says itself what it reads and writes.")
     if random is not None:
-        raise click.UsageError("--random is for models; a program says what it reads")
+        raise click.UsageError("--random is for models; a program says itself what it reads.")
     loaded(file).run(Device(device, feature_level=feature_level), out=cast(TextIO, Prints()), **options)
     return 0
 
@@ -131,7 +131,7 @@ def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) 
     if is_model(file):
         return check_model(file, sizes, json_wanted)
     if sizes:
-        raise click.UsageError("--size is for models; a program says its sizes")
+        raise click.UsageError("--size is for models; a program gives its sizes itself.")
     faults: tuple[Fault, ...] = ()
     try:
         loaded(file).check(**options)
@@ -159,7 +159,7 @@ def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
     if is_model(operator):
         return describe_model(operator, json_wanted)
     if json_wanted and markdown_wanted:
-        raise click.UsageError("--json and --markdown exclude one another")
+        raise click.UsageError("--json and --markdown exclude one another.")
     if (found := operators.find(operator.upper())) is None:
         raise click.UsageError(operators.why_missing(operator.upper()))
     facts = pages.describe(found)

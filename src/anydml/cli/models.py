@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from anydml.onnx import Model
 
 SUFFIX = ".onnx"
+NEEDS_ONNX = 'Models need the onnx package, which is not installed: pip install "anydml[onnx]".'
 
 
 def is_model(file: str) -> bool:
@@ -40,7 +41,7 @@ def model_of(file: str, turns: int | None = None) -> Model:
         except ModuleNotFoundError as error:
             if error.name not in ("onnx", "google", "ml_dtypes"):
                 raise
-            raise click.UsageError(f'{file} is a model: `pip install "anydml[onnx]"` installs what reads it') from None
+            raise click.UsageError(NEEDS_ONNX) from None
     if not Path(file).is_file():
         raise BindingError([Fault("", printable(f"{file} cannot be read: there is no such file"))])
     return load(file, turns=turns) if turns else load(file)
@@ -77,7 +78,7 @@ def run_model(file: str, device: Device, source: Source, output_path: str, turns
     if keep not in (None, "all"):
         names = [name.strip() for name in keep.split(",")]
         if missing := [name for name in names if name not in found]:
-            raise BindingError([Fault(name, "is no tensor that a node of the model computes") for name in missing])
+            raise BindingError([Fault(name, "is not a tensor that the model computes") for name in missing])
         found = {name: found[name] for name in names}
     Path(output_path).mkdir(parents=True, exist_ok=True)
     written: set[str] = set()
@@ -98,7 +99,8 @@ def check_model(file: str, sizes: tuple[str, ...], json_wanted: bool) -> int:
     given = sizes_of(sizes)
     if left := _missing_sizes(model, given):
         options = " ".join(f"--size {name}=1" for name in left)
-        raise click.UsageError(printable(f"the model leaves {listed(left, 'and')} open: {options}"))
+        which = "the size" if len(left) == 1 else "the sizes"
+        raise click.UsageError(printable(f"The model does not give {which} {listed(left, 'and')}: {options}."))
     refusals = model.check(**given)
     for mended in model.notes:
         note(printable(f"{file}: {mended}"))

@@ -25,8 +25,8 @@ def reported(
 ) -> int:
     """Print the report of a quantised model beside its float model."""
     quantised, other = model_of(model), model_of(floats)
-    from anydml.onnx.report import report
     from anydml.onnx.report_page import COLUMNS, cells, report_page
+    from anydml.onnx.reporting import report
 
     found = report(quantised.proto, other.proto, inputs_of(other, source))
     if json_wanted:

@@ -1,6 +1,6 @@
 """ONNX models, run exactly: `load` reads one, `prepare` and `run_model` are ONNX's own interface of backends.
 
-`compare` judges another runtime node by node, and `page` shows the outcome.
+`compare` judges another runtime node by node, and `page` shows the outcome. `report` says how accurate a quantised model is.
 
 The extra `onnx` installs what it needs: `pip install "anydml[onnx]"`.
 """
@@ -16,20 +16,24 @@ if TYPE_CHECKING:
     from anydml.onnx.compare_page import page
     from anydml.onnx.compare_results import Deviation, ModelComparison, NodeComparison
     from anydml.onnx.comparing import compare
+    from anydml.onnx.reporting import Layer, Report, report
 
 __all__ = [
     "Backend",
     "Deviation",
+    "Layer",
     "Model",
     "ModelComparison",
     "ModelError",
     "NodeComparison",
     "Refusal",
+    "Report",
     "compare",
     "is_compatible",
     "load",
     "page",
     "prepare",
+    "report",
     "run_model",
     "run_node",
     "supports_device",
@@ -47,6 +51,10 @@ def _imported(name: str) -> Any:
             from anydml.onnx.compare_page import page
 
             return page
+        if name in ("Layer", "Report", "report"):
+            from anydml.onnx import reporting
+
+            return getattr(reporting, name)
         if name in ("Deviation", "ModelComparison", "NodeComparison"):
             from anydml.onnx import compare_results
 

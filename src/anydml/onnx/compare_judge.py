@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import onnx
@@ -17,7 +17,7 @@ from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
 from anydml.explain.comparison import Cause
 from anydml.explain.rounding import Rounding
-from anydml.onnx.compare_estimate import ALLOWED, spread
+from anydml.onnx.compare_estimate import ALLOWED, moved_by_rounding
 from anydml.onnx.compare_results import Deviation
 from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
@@ -85,6 +85,9 @@ def worst(found: Sequence[Deviation]) -> Deviation:
     return replace(max(found, key=lambda d: d.largest), total=total, differing=differing)
 
 
+Explain = Literal["all", "beyond", "none"]
+
+
 class Judgement(NamedTuple):
     """own: the largest deviation of an output. beyond: the number of elements that rounding does not explain, None if no bound
     is known. excess: how far they are off, see `NodeComparison`. cause: what explains the differences. forms: the forms that
@@ -113,13 +116,13 @@ class Cut:
 
     def __init__(self, proto: onnx.ModelProto, inputs: Mapping[str, Array]) -> None:
         self.model: Model = load(proto)
-        self._spread: dict[str, float] | None = None
+        self._moved: dict[str, float] | None = None
         self._given = inputs
         self.inputs = {name: x.view(np.uint8) if x.dtype == np.bool_ else x for name, x in inputs.items()}
         self.exact = self.model.run(inputs)
 
-    def judged(self, actual: Mapping[str, Array], explain: bool) -> Judgement:
-        """The judgement of another runtime's outputs for the same inputs."""
+    def judged(self, actual: Mapping[str, Array], explain: Explain) -> Judgement:
+        """The judgement of another runtime's outputs for the same inputs. explain: which differences' cause is sought."""
         beyond: int | None = 0
         excess = 0.0
         estimated = False
@@ -138,7 +141,8 @@ class Cut:
             beyond = None if beyond is None or unexplained.elements is None else beyond + unexplained.elements
             excess = max(excess, unexplained.excess)
             forms |= dict.fromkeys(unexplained.forms)
-            if explain and cause is None and rounding is not None:
+            sought = explain == "all" or (explain == "beyond" and unexplained.elements != 0)
+            if sought and cause is None and rounding is not None:
                 cause = _cause(rounding, name, expected, actual[name])
         return Judgement(worst(deviations), beyond, excess, cause, tuple(forms), estimated)
 
@@ -155,9 +159,9 @@ class Cut:
         unknown = found.elements is None or (many and not floats and found.elements == np.count_nonzero(away))
         if not (large or unknown):
             return found
-        if self._spread is None:
-            self._spread = spread(self.model.proto, self._given)
-        allowed = ALLOWED * self._spread.get(name, math.inf)
+        if self._moved is None:
+            self._moved = moved_by_rounding(self.model.proto, self._given)
+        allowed = ALLOWED * self._moved.get(name, math.inf)
         if not math.isfinite(allowed) or (floats and not allowed):
             return found if unknown else Beyond(None, float(np.max(away)) / unit)
         outside = away[away > allowed]

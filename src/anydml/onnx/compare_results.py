@@ -156,14 +156,15 @@ class ModelComparison:
         left = f"; {len(unjudged)} {'is' if len(unjudged) == 1 else 'are'} not judged" if unjudged else ""
         reasons = _reasons(unjudged)
         if not judged:
-            return "\n".join(["no node was judged", *reasons, *self.notes])
+            return "\n".join(["No node was judged", *reasons, *self.notes])
         first, worst = self.first, self.worst
         if first is None or worst is None:
-            every = "the one node that was judged is" if len(judged) == 1 else f"all {len(judged)} nodes that were judged are"
+            every = "The node that was judged is" if len(judged) == 1 else f"All {len(judged)} nodes that were judged are"
             return "\n".join([f"{every} exact{left}", *reasons, *self.notes])
         departing = sum(node.departs for node in judged)
         beyond = sum(node.verdict == BEYOND for node in judged)
         said = f"{departing} of {len(judged)} nodes {'differs' if departing == 1 else 'differ'}{left}. "
+        said = f"The node that was judged differs{left}. " if len(judged) == 1 else said
         if beyond and worst is first:
             said += f"The {'one' if beyond == 1 else 'first and the worst'} beyond rounding is {worst}"
         elif beyond:
@@ -192,8 +193,11 @@ class ModelComparison:
 
 def _by_form(rows: Sequence[NodeComparison]) -> list[str]:
     """A line for each form that explains nodes, with their number."""
-    counts = Counter(" and ".join(row.forms) for row in rows if row.verdict == ROUNDING and row.forms)
-    return [f"{n} {'is' if n == 1 else 'are'} explained by {form}" for form, n in counts.items()]
+    explained = [row for row in rows if row.verdict == ROUNDING]
+    counts = Counter(" and ".join(row.forms) for row in explained if row.forms)
+    counts["an estimate of the errors of rounding"] = sum(row.estimated for row in explained)
+    counts = +counts
+    return [f"{n} {'node is' if n == 1 else 'nodes are'} explained by {form}" for form, n in counts.items()]
 
 
 def _reasons(rows: Sequence[NodeComparison]) -> list[str]:

@@ -17,11 +17,11 @@ import onnx
 from onnx import ModelProto, NodeProto
 
 from anydml.errors import BindingError, Error, Fault
+from anydml.onnx import compare_matrices, compare_quantised
 from anydml.onnx import compare_models as models
-from anydml.onnx import compare_quantised
 from anydml.onnx.compare_carried import carried, with_error
 from anydml.onnx.compare_decisions import decided
-from anydml.onnx.compare_judge import Cut, deviation, worst
+from anydml.onnx.compare_judge import Cut, Explain, deviation, worst
 from anydml.onnx.compare_results import (
     BEYOND,
     EQUAL,
@@ -37,8 +37,13 @@ from anydml.onnx.model import Model, load
 from anydml.onnx.read import by_name
 from anydml.onnx.values import Array
 
-EXPLAINED = 8  # the most differing nodes whose cause is sought
+EXPLAINED = 8  # the most nodes whose cause is sought: of those beyond rounding, and of the first that differ
 CARRIED = 4  # the most nodes beyond rounding whose errors are carried to the model's outputs
+ACCURACY_LEVELS = {  # of MatMulNBits -> the deviations that it allows
+    2: ("float16_inputs", "float16_arithmetic"),
+    3: ("bfloat16_inputs", "bfloat16_arithmetic"),
+    4: ("int8_activations", "float16_inputs", "float16_arithmetic", "bfloat16_inputs", "bfloat16_arithmetic"),
+}
 Progress = Callable[[str, int, int], None]  # (the task, how much of it is done, the total)
 
 
@@ -229,8 +234,9 @@ class _Whole:
         rows: list[NodeComparison] = []
         for i, nodes in enumerate(parts):
             self.progress("judging nodes", i, len(parts))
-            explain = sum(row.departs for row in rows) < EXPLAINED
-            rows.append(self._row(nodes, values, known, explain))
+            beyond = sum(row.verdict == BEYOND for row in rows) < EXPLAINED
+            first = sum(row.departs for row in rows) < EXPLAINED
+            rows.append(self._row(nodes, values, known, "all" if first else "beyond" if beyond else "none"))
         self.progress("judging nodes", len(parts), len(parts))
         return tuple(self._with_carried(parts, rows, values, known))
 
@@ -257,7 +263,7 @@ class _Whole:
         return made
 
     def _row(
-        self, nodes: list[NodeProto], values: Mapping[str, Array], known: Mapping[str, Array], explain: bool
+        self, nodes: list[NodeProto], values: Mapping[str, Array], known: Mapping[str, Array], explain: Explain
     ) -> NodeComparison:
         outputs = [name for node in nodes for name in node.output if name in known]
         written = {name for node in nodes for name in node.output}
@@ -281,8 +287,17 @@ class _Whole:
         if not found.own.differing:
             return NodeComparison(**fields, own=found.own, verdict=EQUAL)
         cause = found.cause
-        if cause is None and explain and len(nodes) > 1:
+        sought = explain == "all" or (explain == "beyond" and found.beyond != 0)
+        if cause is None and sought and len(nodes) > 1:
             cause = compare_quantised.cause(self.proto, nodes, values, self.constants, known)
+        elif cause is None and sought and found.beyond:
+            cause = compare_matrices.cause(self.proto, nodes[0], values, self.constants, known)
+        if found.beyond and len(nodes) > 1:
+            found = compare_quantised.judged(found, self.proto, nodes, values, self.constants, known)
+        if found.beyond and (allowed := _allowed(nodes)):
+            cause = cause or Cut(proto, given).cause(outputs[0], known[outputs[0]])
+            if cause is not None and cause.name in allowed and cause.equal == cause.outputs:
+                found = found._replace(beyond=0, excess=0.0, forms=(cause.sentence.removeprefix("the result with "),))
         return NodeComparison(
             **fields,
             own=found.own,
@@ -294,6 +309,12 @@ class _Whole:
             cause="" if cause is None else f"{cause.equals} in {cause.equal} of {cause.outputs} outputs",
             deviation="" if cause is None else cause.name,
         )
+
+
+def _allowed(nodes: list[NodeProto]) -> tuple[str, ...]:
+    """The deviations that a node allows by itself: activations in 8 bits by its `accuracy_level`, as onnxruntime has it."""
+    level = next((a.i for a in nodes[0].attribute if a.name == "accuracy_level"), 0) if len(nodes) == 1 else 0
+    return ACCURACY_LEVELS.get(level, ())
 
 
 def _same(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
