@@ -29,7 +29,7 @@ def test_vectors_of_some_operators_are_exact(tmp_path: Path) -> None:
                     continue
                 if name == "SLICE1":
                     x, desc = file[f"{k}.InputTensor"], case["desc"]
-                    at = []
+                    at: list[list[int]] = []
                     for o, s, step in zip(*(desc[f"InputWindow{m}"] for m in ("Offsets", "Sizes", "Strides")), strict=True):
                         start = o if step > 0 else o + s - 1
                         at.append([start + step * i for i in range(desc["OutputTensor"]["Sizes"][len(at)])])

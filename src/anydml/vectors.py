@@ -43,11 +43,11 @@ def vectors(operator: type[Desc]) -> Iterator[Vector]:
         yield _vector(operator, "example", example)
     found = [*changed(spec.examples[0])]
     found += [("random", _random(k, spec.examples[k % len(spec.examples)])) for k in range(RANDOM)]
-    for kind, example in found:
-        if example is None:
+    for kind, other in found:
+        if other is None:
             continue
         try:
-            yield _vector(operator, kind, example)
+            yield _vector(operator, kind, other)
         except Error:  # the data may break a rule
             continue
 
@@ -86,7 +86,8 @@ def _vector(operator: type[Desc], kind: str, example: Example) -> Vector:
 
 def _laid(memory: NDArray[Any], t: TensorDesc) -> NDArray[Any]:
     """The elements of a tensor in a buffer that has them from its first element on."""
-    return np.ndarray(t.sizes, memory.dtype, memory, 0, [s * memory.itemsize for s in t.explicit_strides])
+    laid: NDArray[Any] = np.ndarray(t.sizes, memory.dtype, memory, 0, [s * memory.itemsize for s in t.explicit_strides])
+    return laid
 
 
 def _random(seed: int, example: Example) -> Example | None:

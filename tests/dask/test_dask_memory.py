@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,8 @@ def test_two_gigabytes_are_mirrored_and_thinned(client: Client, tmp_path: Path) 
     theirs = x[:, ::-1, ::-2]
     figures = []
     for name, lazy in (("anydml", ours), ("Dask", theirs)):
-        _, seconds, most = measured(
-            client, lambda lazy=lazy, name=name: lazy.to_zarr(str(tmp_path / f"{name}.zarr"), overwrite=True)
-        )
+        store = partial(lazy.to_zarr, str(tmp_path / f"{name}.zarr"), overwrite=True)
+        _, seconds, most = measured(client, store)
         figures.append(f"{name}: {seconds:.1f} s, at most {most >> 20} MB per worker above an idle one")
         assert name != "anydml" or most <= MOST
     one, other = (zarr.open(str(tmp_path / f"{name}.zarr"), mode="r") for name in ("anydml", "Dask"))
