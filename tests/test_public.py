@@ -82,10 +82,10 @@ def test_the_configuration_without_llvmlite() -> None:
 PUBLIC = {
     *("BindingError", "BindingProperties", "BoundOperator", "Checked", "Comparison", "CompiledOperator", "DataError"),
     *("DataType", "DescError", "Device", "Error", "ExecutionFlags", "Fault", "FeatureLevel", "Program", "ProgramError"),
-    *("TensorDesc", "TensorFlags", "UnsupportedError", "Violation", "__version__", "check", "compare", "deviations"),
+    *("TensorDesc", "TensorFlags", "UnsupportedError", "Violation", "__version__", "check", "chunks", "compare"),
     *("OptimizationWarning", "PerformanceWarning"),
     *("ConstantNode", "Graph", "GraphDesc", "GraphError", "InputEdge", "IntermediateEdge", "OperatorNode", "OutputEdge"),
-    *("SEMANTICS_VERSION", "graph", "program", "show_config", "testing"),
+    *("SEMANTICS_VERSION", "deviations", "graph", "program", "requantize", "show_config", "testing"),
 }
 
 

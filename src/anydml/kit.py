@@ -87,12 +87,10 @@ def cases(operator: type[Desc]) -> Iterator[Case]:
             return None
 
     first = spec.examples[0]
-    changed = [("strides", _strided(first)), ("ties", _with_values(first, _few_digits))]
-    changed += [("special", _with_values(first, partial(_special, part))) for part in range(PARTS)]
     found = [
         *(computed("example", example) for example in spec.examples),
         computed("level", first, _first_level(operator(**first.fields))),
-        *(computed(kind, example) for kind, example in changed if example is not None),
+        *(computed(kind, example) for kind, example in [("strides", _strided(first)), *changed(first)] if example is not None),
     ]
     yield from filter(None, found)
     for broken in rejections(operator):
@@ -104,6 +102,13 @@ def cases(operator: type[Desc]) -> Iterator[Case]:
         else:
             kind, detail = "extension", "; ".join(map(str, extensions))
         yield made(kind, detail, broken.at, _creation(desc), {}, broken.constraint)
+
+
+def changed(first: Example) -> Iterator[tuple[str, Example | None]]:
+    """An example with other elements of its inputs, with a key of KINDS for each."""
+    yield "ties", _with_values(first, _few_digits)
+    for part in range(PARTS):
+        yield "special", _with_values(first, partial(_special, part))
 
 
 def write(folder: Path, operators: Sequence[type[Desc]], progress: Callable[[str], object]) -> Counter[str]:

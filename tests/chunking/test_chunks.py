@@ -19,7 +19,10 @@ POOLING: dict[str, Any] = {"strides": (2, 2), "window_size": (3, 3), "start_padd
 def pooling(high: int = 9, wide: int = 11) -> tuple[dml.AveragePooling, np.ndarray[Any, Any]]:
     x = np.random.default_rng(0).normal(size=(1, 2, high, wide)).astype(np.float32)
     sizes = (1, 2, 1 + (high - 1) // 2, 1 + (wide - 1) // 2)
-    tensors = {"input_tensor": dml.TensorDesc("FLOAT32", x.shape), "output_tensor": dml.TensorDesc("FLOAT32", sizes)}
+    tensors: dict[str, Any] = {
+        "input_tensor": dml.TensorDesc("FLOAT32", x.shape),
+        "output_tensor": dml.TensorDesc("FLOAT32", sizes),
+    }
     return dml.AveragePooling(**tensors, **POOLING, include_padding=False), x
 
 
@@ -39,8 +42,10 @@ def test_windows_of_chunks() -> None:
 
 def test_nothing_is_read_of_chunks_in_the_padding() -> None:
     t = dml.TensorDesc("INT8", (5,)), dml.TensorDesc("INT8", (15,))
-    around = {"start_padding": (5,), "end_padding": (5,)}
-    desc = dml.Padding1(input_tensor=t[0], output_tensor=t[1], padding_value_data_type="INT8", padding_value=7, **around)
+    around: dict[str, Any] = {"start_padding": (5,), "end_padding": (5,)}
+    desc = dml.Padding1(
+        input_tensor=t[0], output_tensor=t[1], padding_value_data_type=dml.DataType.INT8, padding_value=7, **around
+    )
     pieces = list(dml.chunks(desc, (5,)))
     assert [p.inputs["input_tensor"] for p in pieces] == [(slice(0, 0),), (slice(0, 5),), (slice(0, 0),)]
     assert pieces[0].chunk().tolist() == [7] * 5
@@ -93,13 +98,19 @@ def test_refusals() -> None:
                 input_tensor=four,
                 quantization_tensors=(dml.TensorDesc("FLOAT32", (8,)),),
                 output_tensor=dml.TensorDesc("FLOAT32", (8,)),
-                quantization_type="SCALE",
+                quantization_type="SCALE",  # type: ignore[arg-type]
             ),
             (4,),
         )
     indices = dml.TensorDesc("UINT32", (1, 1, 2, 2))
     t = dml.TensorDesc("FLOAT32", (1, 1, 2, 2))
-    window = {"strides": (1, 1), "window_size": (1, 1), "start_padding": (0, 0), "end_padding": (0, 0), "dilations": (1, 1)}
+    window: dict[str, Any] = {
+        "strides": (1, 1),
+        "window_size": (1, 1),
+        "start_padding": (0, 0),
+        "end_padding": (0, 0),
+        "dilations": (1, 1),
+    }
     both = dml.MaxPooling2(input_tensor=t, output_tensor=t, output_indices_tensor=indices, **window)
     with pytest.raises(BindingError, match="output must be given: output_tensor or output_indices_tensor"):
         dml.chunks(both, (1, 1, 2, 2))
@@ -117,7 +128,7 @@ def test_a_broken_rule_about_data_is_found_in_the_window() -> None:
     scale = np.array([[1], [1], [0], [1]], np.float32)
     a = np.ones((4, 4), np.uint8)
     for k, (chunk, inputs, _) in enumerate(dml.chunks(desc, (2, 4))):
-        arrays = {"a_tensor": a, "b_tensor": a, "a_scale_tensor": scale}
+        arrays: dict[str, Any] = {"a_tensor": a, "b_tensor": a, "a_scale_tensor": scale}
         arrays |= dict.fromkeys(("b_scale_tensor", "output_scale_tensor"), np.ones((1, 1), np.float32))
         given = {name: arrays[name][window] for name, window in inputs.items()}
         if k == 0:

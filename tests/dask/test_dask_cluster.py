@@ -48,7 +48,8 @@ def test_random_chunks_on_two_workers_have_the_bits_of_the_whole(name: str, clie
     rng = np.random.default_rng([zlib.crc32(name.encode()), 1])
     count = 0
     while count < CHUNKINGS:
-        lazy, wanted = [], []
+        lazy: list[Any] = []
+        wanted: list[Any] = []
         case = CASES[name](rng)
         whole = getattr(dml, case.function)(*case.arrays, **case.arguments)
         for _ in range(AT_A_TIME):

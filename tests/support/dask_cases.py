@@ -170,7 +170,7 @@ def examples() -> list[tuple[str, Sequence[Any], Sequence[Any], Mapping[str, Any
 
 def _as_call(desc: Desc, inputs: Mapping[str, Any]) -> tuple[str, Sequence[Any], Sequence[Any], Mapping[str, Any]]:
     spec = desc.spec
-    tensors = []
+    tensors: list[Any] = []
     for f in spec.inputs:
         t, x = getattr(desc, f.name), inputs.get(f.name)
         if t is None or x is None:

@@ -15,7 +15,7 @@ from anydml.schema.traversal import walk
 from anydml.tensor import TensorDesc
 
 
-class Spread(NamedTuple):
+class InMemory(NamedTuple):
     """Samples in memory: element o belongs to sample (o // stride) % samples. stride: in elements."""
 
     stride: int
@@ -38,30 +38,30 @@ def batch_axes(checked: CheckedGraph, name: str, axis: int) -> dict[str, int]:
 
     UnsupportedError, with the node's name, if samples depend on one another or do not lie along one dimension of each output.
     """
-    spread: dict[int, Spread] = {}
+    where: dict[int, InMemory] = {}
     for bound in checked.inputs:
         if bound.name == name:
-            spread[bound.buffer] = Spread(bound.tensor.explicit_strides[axis], bound.tensor.sizes[axis])
+            where[bound.buffer] = InMemory(bound.tensor.explicit_strides[axis], bound.tensor.sizes[axis])
     for node in checked.order:
         operator = checked.nodes[node]
-        if operator is None or not any(b in spread for b in checked.reads[node].values()):
+        if operator is None or not any(b in where for b in checked.reads[node].values()):
             continue
         tensors = operator.tensors
         try:
-            inputs = {n: _along(tensors[n], spread[b]) for n, b in checked.reads[node].items() if b in spread}
-            of_input = next(spread[b] for b in checked.reads[node].values() if b in spread)
+            inputs = {n: _along(tensors[n], where[b]) for n, b in checked.reads[node].items() if b in where}
+            of_input = next(where[b] for b in checked.reads[node].values() if b in where)
             for output, nest in meaning(operator.desc.as_newest()).items():
                 if (found := _carried(nest, inputs)) is not None:
                     stride = tensors[output].explicit_strides[found.dimension] * found.ratio
-                    spread[checked.writes[node][output]] = Spread(stride, of_input.samples)
+                    where[checked.writes[node][output]] = InMemory(stride, of_input.samples)
         except Mixed as mixed:
             raise UnsupportedError(f"{called(checked, node)}: {mixed}, so that batches are not computed alone") from None
     found_axes = {}
     for bound in checked.outputs:
         try:
-            if bound.buffer not in spread:
+            if bound.buffer not in where:
                 raise Mixed("no sample has a part in it")
-            along = _along(bound.tensor, spread[bound.buffer])
+            along = _along(bound.tensor, where[bound.buffer])
             if along.ratio > 1:
                 raise Mixed("its samples lie along no dimension of their own")
         except Mixed as mixed:
@@ -70,24 +70,24 @@ def batch_axes(checked: CheckedGraph, name: str, axis: int) -> dict[str, int]:
     return found_axes
 
 
-def _along(t: TensorDesc, spread: Spread) -> Along:
+def _along(t: TensorDesc, known: InMemory) -> Along:
     """The dimension of a tensor along which samples lie."""
     found = None
     within = 1  # elements that the dimensions inside of a sample reach
     for d, (n, stride) in enumerate(zip(t.sizes, t.explicit_strides, strict=True)):
         if n == 1 or stride == 0:
             continue
-        if stride >= spread.stride * spread.samples and stride % (spread.stride * spread.samples) == 0:
+        if stride >= known.stride * known.samples and stride % (known.stride * known.samples) == 0:
             continue
-        if stride < spread.stride and (n - 1) * stride < spread.stride:
+        if stride < known.stride and (n - 1) * stride < known.stride:
             within += (n - 1) * stride
             continue
-        ratio = spread.stride // stride
-        if found is None and ratio and spread.stride % stride == 0 and n == spread.samples * ratio:
+        ratio = known.stride // stride
+        if found is None and ratio and known.stride % stride == 0 and n == known.samples * ratio:
             found = Along(d, ratio)
             continue
         raise Mixed("its samples lie along several dimensions")
-    if found is None or within > spread.stride:
+    if found is None or within > known.stride:
         raise Mixed("its samples lie along several dimensions")
     return found
 

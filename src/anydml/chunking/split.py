@@ -79,7 +79,7 @@ def _magnitude(e: Expr) -> int | None:
     if e.op == "constant":
         return abs(int(e.data.value))
     if e.op == "read":
-        return 1 << e.data[0].data_type.element_bits
+        return 1 << int(e.data[0].data_type.element_bits)
     of = [_magnitude(a) for a in e.args] if e.op in ("add", "sub", "mul", "neg", "absolute") else [None]
     if any(m is None for m in of):
         return None

@@ -12,7 +12,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml import kit, operators
+from anydml import kit, operators, vectors
 from anydml.cli.output import as_json, note, result, show_table
 from anydml.cli.programs import compared
 from anydml.program import files, load
@@ -57,6 +57,21 @@ def export(folder: str, names: tuple[str, ...]) -> int:
     note(
         f"Wrote {sum(kinds.values()):,} programs to {printable(folder)}. On Windows: .\\{kit.SCRIPT} -DxDispatch dxdispatch.exe"
     )
+    return 0
+
+
+def export_vectors(name: str, path: str | None) -> int:
+    """Write the test vectors of an operator."""
+    operator = operators.find(name.upper())
+    if operator is None:
+        raise click.UsageError(operators.why_missing(name.upper()))
+    to = Path(path or f"{operator.spec.name.lower()}.npz")
+    try:
+        kinds = vectors.write(to, operator)
+    except OSError as error:
+        note(f"{printable(str(to))} cannot be written ({error.strerror or error})")
+        return 1
+    note(f"Wrote {printable(str(to))}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`anydml`: run, check, describe, ops, compare, record, report, export-kit, info.
+"""`anydml`: run, check, describe, ops, compare, record, report, export-kit, export-vectors, info.
 
 Exit status 0: done. 1: ran, but an output could not be written, or a comparison differs. 2: refused (command line, program,
 desc, binding, data). 3: a node of a model could not be judged. An unexpected exception keeps its traceback.
@@ -26,6 +26,7 @@ from anydml.explain import describe as pages
 from anydml.explain.comparison import NEAR
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.code.llvm import unavailable
+from anydml.program.schema import program_schema
 from anydml.schema.directml import NAMES as DIRECTML
 from anydml.spelling import printable
 
@@ -175,17 +176,24 @@ def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
 
 @commands.command
 @_json
-def ops(json_wanted: bool) -> int:
+@click.option("--schema", is_flag=True, help="The JSON Schema of programs instead.")
+def ops(json_wanted: bool, schema: bool) -> int:
     """List the operators.
 
-    Each with its first feature level, the kind of kernel that computes it, and what it does.
+    Each with its first feature level, the kind of kernel that computes it, and what it does; as JSON, with all that `describe`
+    says of it.
     """
+    if schema:
+        as_json(program_schema())
+        return 0
     listed = [
         (s.wire_name, s.number, str(s.since), NOT_COMPILED.get(s.name, "compiled"), s.summary.splitlines()[0])
         for s in (d.spec for d in operators.every())
     ]
     if json_wanted:
-        as_json([dict(zip(("operator", "number", "since", "computed_by", "summary"), row, strict=True)) for row in listed])
+        names = ("operator", "number", "since", "computed_by", "summary")
+        found = zip(operators.every(), listed, strict=True)
+        as_json([{**pages.describe(d), **dict(zip(names, row, strict=True))} for d, row in found])
         return 0
     width = max(len(name) for name, *_ in listed)
     for name, _, since, by, summary in listed:
@@ -355,6 +363,18 @@ def export_kit(folder: str, names: tuple[str, ...]) -> int:
     what is equal, what differs and by how much, and which descs are accepted or refused otherwise than here.
     """
     return kit.export(folder, names)
+
+
+@commands.command("export-vectors")
+@click.argument("operator", metavar="OP")
+@click.option("-o", "path", metavar="FILE", help="The file to write.  [default: OP.npz in lower case]")
+def export_vectors(operator: str, path: str | None) -> int:
+    """Write an operator's examples and random cases with exact results, for other projects' tests.
+
+    FILE is an .npz file without pickles: the arrays of case 7 are `7.InputTensor` and so on, and `cases` is a JSON text with
+    the desc of each case, and the names of its inputs and outputs.
+    """
+    return kit.export_vectors(operator, path)
 
 
 def _complain(error: click.ClickException) -> None:

@@ -196,8 +196,7 @@ class _Call:
         else:
             graph = self._whole(name, output, nest, reads, natural, added)
         layers = HighLevelGraph.from_collections(name, {**graph, **self.constants}, dependencies=self.arrays)
-        array: Any = da.Array  # which has no types
-        return array(layers, name, natural[added:], dtype=dtype, meta=np.empty((0,) * len(shape), dtype))
+        return da.Array(layers, name, natural[added:], dtype=dtype, meta=np.empty((0,) * len(shape), dtype))
 
     def _task(self, run: Any, reads: Mapping[str, Any], added: int = 0) -> tuple[Task, list[Any]]:
         gathers, keys = {}, []

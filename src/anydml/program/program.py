@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from numpy.typing import NDArray
 
 from anydml.devices.compiled import BoundOperator
 from anydml.devices.device import Device, device_of
 from anydml.feature_level import FeatureLevel
+from anydml.fork_safety import guard
 from anydml.program import save as saving
 from anydml.program.check import Plan, compile_operators, examine
 from anydml.program.files import Folders, Refused
@@ -22,6 +23,9 @@ from anydml.program.run import execute
 from anydml.program.text import LONGEST, Notes, ProgramFault, read
 from anydml.schema.check import check
 from anydml.schema.operator import Desc
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 PathLike = str | os.PathLike[str]
 
@@ -110,6 +114,17 @@ class Program:
                     notes.fault(f"{resource.pointer}/initialValues/sourcePath", str(error))
         notes.settle()
         saving.save(self.document, self.resources, sources, Path(folder))
+
+    def to_onnx(self) -> ModelProto:
+        """The program as an ONNX model with the same results, if ONNX has an equal of every operator as it is used.
+
+        Resources that are read before they are written are inputs of the model, by their names; what is printed or written to
+        files, or everything that is written if nothing is, are its outputs. Initial values are not part of the model.
+        UnsupportedError names a dispatch that has no equal; ImportError without the onnx package.
+        """
+        with guard:
+            from anydml.program.onnx_model import model_of
+        return model_of(self)
 
     def _folders(self, input_path: PathLike | None, output_path: PathLike, allow_outside: bool) -> Folders:
         inputs = self.folder if input_path is None else Path(input_path)
