@@ -10,7 +10,8 @@ from anydml.cases.drawn import cases
 from anydml.cases.hard import hard_inputs
 from anydml.explain.beyond import PRECISIONS, judged
 from anydml.explain.bounded import Unbounded
-from anydml.explain.compare import Case, case_of, differences, explained
+from anydml.explain.case import Case
+from anydml.explain.compare import case_of, differences, explained
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 
 __all__ = ["OperatorCase", "anydml_cases", "assert_exact", "assert_near", "assert_rounding", "cases", "hard_inputs"]
@@ -94,8 +95,12 @@ def assert_rounding(
         gives = found.low if found.low == found.high else f"{found.low} to {found.high}"
         raise AssertionError(
             f"{sentence}. {which} beyond rounding, {farthest}at {list(found.at)}: {case.actual[found.at]!s}, "
-            f"and rounding gives {gives}{''.join(f'. Of the others, {n} are explained by {form}' for form, n in forms.items())}"
+            f"and rounding gives {gives}{''.join(_explained_by(form, n) for form, n in forms.items())}"
         )
+
+
+def _explained_by(form: str, count: int) -> str:
+    return f". Of the others, {count} {'is' if count == 1 else 'are'} explained by {form}"
 
 
 def _case(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> Case:

@@ -72,14 +72,14 @@ def softmax(x: Array, axis: int) -> Array:
 
 
 def without(x: Array, axis: int, place: int) -> Array:
-    changed = x.copy()
+    changed: Array = x.copy()
     np.moveaxis(changed, axis, 0)[place] = 0
     return changed
 
 
-def halves(x: Array, y: Array) -> Array:
+def halves(x: Array, y: Array) -> npt.NDArray[np.float16]:
     """A product with every product and every sum rounded to float16."""
-    total: Array = np.zeros((len(x), y.shape[1]), np.float16)
+    total = np.zeros((len(x), y.shape[1]), np.float16)
     for k in range(x.shape[1]):
         total += x[:, k, None].astype(np.float16) * y[None, k].astype(np.float16)
     return total

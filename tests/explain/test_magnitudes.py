@@ -13,7 +13,8 @@ from anydml.explain import beyond
 from anydml.explain.beyond import judged
 from anydml.explain.bounded import exactly
 from anydml.explain.bounds import ranges
-from anydml.explain.compare import Case, case_of
+from anydml.explain.case import Case
+from anydml.explain.compare import case_of
 from anydml.explain.magnitudes import rooms
 from anydml.explain.mistakes import narrowed
 from anydml.schema.statement import stated
@@ -34,6 +35,9 @@ CASES: list[tuple[str, Any, dict[str, tuple[int, ...]], dict[str, Any]]] = [
      {"direction": "BACKWARD", "strides": (2, 2)}),
     ("groups", dml.convolution, {"input": (1, 4, 5, 5), "filter": (4, 2, 2, 2)}, {"group_count": 2, "mode": "CONVOLUTION"}),
     ("normalisation", dml.mean_variance_normalization1, {"input": (7, 33)}, NORMALISED),
+    ("batch normalisation", dml.batch_normalization,
+     {"input": (2, 3, 4, 5), "mean": (1, 3, 1, 1), "variance": (1, 3, 1, 1), "scale": (1, 3, 1, 1), "bias": (1, 3, 1, 1)},
+     {"epsilon": 50.0}),
     ("normalisation, scale", dml.mean_variance_normalization1,
      {"input": (7, 33), "scale": (1, 33), "bias": (1, 33)}, NORMALISED),
 ]  # fmt: skip

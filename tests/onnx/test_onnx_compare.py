@@ -380,6 +380,6 @@ def test_a_folded_normalisation_is_rounding_and_named() -> None:
     assert "rounding explains all of them, with the normalisation folded into scale and shift" in str(row)
     assert "Explained by the normalisation folded into scale and shift." in page_of(found, "model", "it")
     assert found.to_dict()["nodes"][0]["forms"] == list(row.forms)
-    assert "\n1 is explained by the normalisation folded into scale and shift" in str(found)
+    assert "\n1 node is explained by the normalisation folded into scale and shift" in str(found)
     (row,) = compare(model, {"x": x}, actual={"y": output(1e-4)}).nodes
     assert row.verdict == BEYOND

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from anydml.explain.bounded import Unbounded, exactly
 from anydml.explain.bounds import ranges, unit_of
-from anydml.explain.compare import Case
+from anydml.explain.case import Case
 from anydml.explain.compiled import statements
 from anydml.explain.forms import FORMS, TF32
 from anydml.explain.magnitudes import rooms
@@ -138,6 +138,6 @@ def _sampled(flat: NDArray[np.int64], expected: NDArray[Any], actual: NDArray[An
     with np.errstate(invalid="ignore", over="ignore"):
         away = np.abs(actual.reshape(-1)[flat].astype(np.float64) - expected.reshape(-1)[flat])
     largest = np.argsort(-np.nan_to_num(away, nan=np.inf), kind="stable")[: count - count // 2]
-    spread = np.linspace(0, len(flat) - 1, count // 2).astype(np.int64)
-    found: NDArray[np.int64] = flat[np.unique(np.concatenate([largest, spread]))]
+    evenly = np.linspace(0, len(flat) - 1, count // 2).astype(np.int64)
+    found: NDArray[np.int64] = flat[np.unique(np.concatenate([largest, evenly]))]
     return found

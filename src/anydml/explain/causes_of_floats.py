@@ -64,11 +64,11 @@ class _Search:
         with np.errstate(invalid="ignore", over="ignore"):
             away = np.abs(self.actual[differing].astype(np.float64) - self.expected[differing])
         far = differing[np.argsort(-np.nan_to_num(away, nan=np.inf), kind="stable")]
-        some = np.unique(np.concatenate([far[: TRIED // 2], _spread(differing, TRIED // 2)]))[: affordable // 4 + 1]
+        some = np.unique(np.concatenate([far[: TRIED // 2], _thinned(differing, TRIED // 2)]))[: affordable // 4 + 1]
         self.tried = some[~self.inside(nest, arrays, some)]
         every = np.arange(self.expected.size)
         wanted = min(LOOKED_AT, affordable)
-        self.counted = np.unique(np.concatenate([_spread(differing, wanted // 2), _spread(every, wanted // 2)]))
+        self.counted = np.unique(np.concatenate([_thinned(differing, wanted // 2), _thinned(every, wanted // 2)]))
         self.right = self.inside(nest, arrays, self.counted) if self.tried.size else np.zeros(0, bool)
 
     def inside(self, nest: Nest, arrays: Mapping[str, Array], at: Array, unit: float | None = None) -> Array:
@@ -125,7 +125,7 @@ LESS = {  # name -> sentence, rounding unit, bits of float32 that are lost
 }
 
 
-def _spread(positions: Array, count: int) -> Array:
+def _thinned(positions: Array, count: int) -> Array:
     """At most so many of the positions, from all parts of them."""
     if len(positions) <= count:
         return positions

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from anydml.explain.compiled import compiled
 from anydml.explain.slack import MARGIN, certain_terms
 from anydml.functional.functions import reduce
+from anydml.operators.batch_normalization import BatchNormalization
 from anydml.operators.convolution import Convolution
 from anydml.operators.gemm import Gemm
 from anydml.operators.mean_variance_normalization import MeanVarianceNormalization2
@@ -26,6 +27,7 @@ from anydml.tensor import DataType, TensorDesc
 
 Array = NDArray[Any]
 
+OF_SCALED = 4  # roundings of a difference, a quotient (two) and a product
 LEAST = 2.0**-90  # smaller sums are not used, since some of their terms may have underflowed
 
 
@@ -37,10 +39,12 @@ def rooms(desc: Desc, nest: Nest, inputs: Mapping[str, Array], unit: float, at: 
         found, errors = _products(desc, inputs), certain_terms(nest.body) - 1
     elif isinstance(desc, MeanVarianceNormalization2) and desc.use_mean and desc.use_variance:
         found, errors = _normalised(desc, inputs), math.prod(desc.input_tensor.sizes[a] for a in desc.axes) - 1
+    elif isinstance(desc, BatchNormalization):
+        found, errors = _scaled(desc, inputs), OF_SCALED
     else:
         return None
     with np.errstate(all="ignore"):
-        sizes = np.broadcast_to(found, desc.output_tensor.sizes)[np.unravel_index(at, desc.output_tensor.sizes)]
+        sizes = np.broadcast_to(found, desc.output_tensor.sizes).reshape(-1)[at]
         usable = np.isfinite(sizes) & (sizes > LEAST)
         return np.where(usable, sizes.astype(np.float64) * errors * unit * MARGIN, 0.0)
 
@@ -67,4 +71,13 @@ def _normalised(desc: MeanVarianceNormalization2, inputs: Mapping[str, Array]) -
     scale = inputs.get("scale_tensor")
     with np.errstate(all="ignore"):
         found: Array = size / np.sqrt(square + desc.epsilon) * (1 if scale is None else np.abs(scale.astype(np.float64)))
+    return found
+
+
+def _scaled(desc: BatchNormalization, inputs: Mapping[str, Array]) -> Array:
+    """The magnitudes of the scaled differences, before the bias is added."""
+    mean, variance, scale = (inputs[f"{name}_tensor"].astype(np.float64) for name in ("mean", "variance", "scale"))
+    with np.errstate(all="ignore"):
+        factor = (scale / np.sqrt(variance + desc.epsilon)).astype(np.float32)
+        found: Array = np.abs((inputs["input_tensor"].astype(np.float32) - mean.astype(np.float32)) * factor)
     return found

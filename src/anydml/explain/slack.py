@@ -48,16 +48,39 @@ def within(body: Expr, unit: float, expected: NDArray[Any], actual: NDArray[Any]
 def left(body: Expr, unit: float, expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.int64]:
     """The row-major positions of elements that differ and are not certainly within their bounds."""
     one, other = (np.ascontiguousarray(x).reshape(-1) for x in (expected, actual))
-    whole = not _share(body, unit) > 0
+    share = _share(body, unit)
+    whole, all_near = not share > 0, _AllNear(share, one.dtype, min(PIECE, one.size))
     parts = []
     for begin in range(0, one.size, PIECE):  # which fits the processor's caches
         x, y = one[begin : begin + PIECE], other[begin : begin + PIECE]
         if whole:
             parts.append(np.flatnonzero(differs(x, y)) + begin)
-        elif not (near := within(body, unit, x, y)).all():
-            far = np.flatnonzero(~near)
+        elif not all_near(x, y):
+            far = np.flatnonzero(~within(body, unit, x, y))
             parts.append(far[differs(x[far], y[far])] + begin)
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+class _AllNear:
+    """Whether all elements of a piece are certainly within their bounds; the memory for intermediate results is kept."""
+
+    def __init__(self, share: float, dtype: np.dtype[Any], size: int) -> None:
+        info = np.finfo(dtype)
+        self.share = np.float32(share)
+        with np.errstate(divide="ignore"):
+            self.least, self.most = np.float32(info.tiny) / self.share, np.float32(info.max)
+        self._away, self._size = (np.empty(size, np.float32) for _ in range(2))
+        self._near = np.empty(size, np.bool_)
+
+    def __call__(self, expected: NDArray[Any], actual: NDArray[Any]) -> bool:
+        away, size, near = (x[: expected.size] for x in (self._away, self._size, self._near))
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.abs(np.subtract(actual, expected, out=away, dtype=np.float32), out=away)
+            np.abs(expected, out=size)
+            if not (size.min() > self.least and size.max() <= self.most):
+                return False
+            np.less_equal(away, np.multiply(size, self.share, out=size), out=near)
+        return bool(near.all())
 
 
 def differs(expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:
@@ -71,7 +94,17 @@ def differs(expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:
 
 def always_bounded(body: Expr) -> bool:
     """Whether a bound is known for a statement whatever its data are."""
-    return all(_always_bounded(e) for e in walk(body))
+    known: set[Expr] = set()  # of statements of internal tensors, which may read themselves
+    left = [body]
+    while left:
+        known.add(one := left.pop())
+        for e in walk(one):
+            if not _always_bounded(e):
+                return False
+            inner = e.data[0].definition if e.op == "read" else None
+            if inner is not None and inner.body not in known:
+                left.append(inner.body)
+    return True
 
 
 def _always_bounded(e: Expr) -> bool:
@@ -81,7 +114,7 @@ def _always_bounded(e: Expr) -> bool:
         return bool(e.data >= 0)
     if e.op == "reduce":  # a condition must not depend on rounded numbers
         return all(a.sort != "number" or a.op == "constant" for condition in e.args[1:] for a in walk(condition))
-    return e.op in BOUNDED and not (e.op == "read" and e.data[0].definition is not None)
+    return e.op in BOUNDED
 
 
 def _share(body: Expr, unit: float) -> float:
@@ -94,11 +127,18 @@ def _of_body(body: Expr) -> float:
     return roundings(body)
 
 
-def roundings(body: Expr) -> float:
-    """By how many roundings of its own size, at least, `Evaluation` bounds an element to either side."""
+def roundings(body: Expr, within: frozenset[Expr] = frozenset()) -> float:
+    """By how many roundings of its own size, at least, `Evaluation` bounds an element to either side.
+
+    within: statements of internal tensors that are looked at already; what these tensors read of themselves counts as exact.
+    """
     found: dict[Expr, float] = {}
     for node in walk(body):
-        found[node] = _roundings(node, [found[a] for a in node.args])
+        inner = node.data[0].definition if node.op == "read" else None
+        if inner is None or inner.body in within or node.data[1] == "otherwise":
+            found[node] = _roundings(node, [found[a] for a in node.args])
+        else:  # the ends of its bounds are rounded to its type
+            found[node] = max(0.0, roundings(inner.body, within | {inner.body}) - 1)
     return found[body]
 
 

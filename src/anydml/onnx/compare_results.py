@@ -197,7 +197,7 @@ def _by_form(rows: Sequence[NodeComparison]) -> list[str]:
     counts = Counter(" and ".join(row.forms) for row in explained if row.forms)
     counts["an estimate of the errors of rounding"] = sum(row.estimated for row in explained)
     counts = +counts
-    return [f"{n} {'is' if n == 1 else 'are'} explained by {form}" for form, n in counts.items()]
+    return [f"{n} {'node is' if n == 1 else 'nodes are'} explained by {form}" for form, n in counts.items()]
 
 
 def _reasons(rows: Sequence[NodeComparison]) -> list[str]:

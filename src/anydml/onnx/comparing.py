@@ -39,6 +39,11 @@ from anydml.onnx.values import Array
 
 EXPLAINED = 8  # the most nodes whose cause is sought: of those beyond rounding, and of the first that differ
 CARRIED = 4  # the most nodes beyond rounding whose errors are carried to the model's outputs
+ACCURACY_LEVELS = {  # of MatMulNBits -> the deviations that it allows
+    2: ("float16_inputs", "float16_arithmetic"),
+    3: ("bfloat16_inputs", "bfloat16_arithmetic"),
+    4: ("int8_activations", "float16_inputs", "float16_arithmetic", "bfloat16_inputs", "bfloat16_arithmetic"),
+}
 Progress = Callable[[str, int, int], None]  # (the task, how much of it is done, the total)
 
 
@@ -287,6 +292,12 @@ class _Whole:
             cause = compare_quantised.cause(self.proto, nodes, values, self.constants, known)
         elif cause is None and sought and found.beyond:
             cause = compare_matrices.cause(self.proto, nodes[0], values, self.constants, known)
+        if found.beyond and len(nodes) > 1:
+            found = compare_quantised.judged(found, self.proto, nodes, values, self.constants, known)
+        if found.beyond and (allowed := _allowed(nodes)):
+            cause = cause or Cut(proto, given).cause(outputs[0], known[outputs[0]])
+            if cause is not None and cause.name in allowed and cause.equal == cause.outputs:
+                found = found._replace(beyond=0, excess=0.0, forms=(cause.sentence.removeprefix("the result with "),))
         return NodeComparison(
             **fields,
             own=found.own,
@@ -298,6 +309,12 @@ class _Whole:
             cause="" if cause is None else f"{cause.equals} in {cause.equal} of {cause.outputs} outputs",
             deviation="" if cause is None else cause.name,
         )
+
+
+def _allowed(nodes: list[NodeProto]) -> tuple[str, ...]:
+    """The deviations that a node allows by itself: activations in 8 bits by its `accuracy_level`, as onnxruntime has it."""
+    level = next((a.i for a in nodes[0].attribute if a.name == "accuracy_level"), 0) if len(nodes) == 1 else 0
+    return ACCURACY_LEVELS.get(level, ())
 
 
 def _same(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
