@@ -131,7 +131,7 @@ def test_the_flat_model_computes_the_same(name: str) -> None:
             np.testing.assert_allclose(x, outputs[key], rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["If", "Loop", "Scan"])
 def test_rounding_of_nodes_in_bodies_is_explained(name: str) -> None:
     found = compare(MODELS[name](), {"x": X}, run=onnxruntime)
     assert {row.verdict for row in found.nodes} <= {EQUAL, ROUNDING}, str(found)
@@ -141,7 +141,7 @@ def test_rounding_of_nodes_in_bodies_is_explained(name: str) -> None:
         assert "choice/product" in {row.name for row in found.nodes}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["If", "Loop", "Scan"])
 def test_a_fault_in_a_body_is_found_by_the_outputs_alone(name: str) -> None:
     proto = MODELS[name]()
     right = onnxruntime(proto, {"x": X})
@@ -194,7 +194,7 @@ def test_outputs_alone_are_judged(name: str, ran: Ran) -> None:
     random = np.random.default_rng(5)
     cases = 0
     for _ in range(SOAK):
-        image = (random.integers(0, 17, (20, 8, 8) if name == "encoder" else (20, 1, 8, 8)) / 16).astype(np.float32)
+        image = (random.integers(0, 17, (8, 8, 8) if name == "encoder" else (8, 1, 8, 8)) / 16).astype(np.float32)
         proto = onnx.load(DIGITS / f"{name}.onnx")
         right = onnxruntime(proto, {"image": image})
         (row,) = compare(proto, {"image": image}, actual=right).nodes
@@ -202,6 +202,6 @@ def test_outputs_alone_are_judged(name: str, ran: Ran) -> None:
         assert row.reason == ""
         (row,) = compare(proto, {"image": image}, actual={key: np.zeros_like(x) for key, x in right.items()}).nodes
         assert row.verdict == BEYOND, str(row)
-        assert ("200 of them are beyond rounding, by an estimate" in str(row)) == (name in ("cnn", "encoder"))
+        assert ("80 of them are beyond rounding, by an estimate" in str(row)) == (name in ("cnn", "encoder"))
         cases += 1
     ran(cases, SOAK)

@@ -12,14 +12,14 @@ from anydml.onnx.comparing import compare
 from every_kernel import SOAK, Ran
 from model_faults import MODELS, Known
 
-FEW = 2
+FEW = {"squeezenet": 1, "encoder, QDQ": 1}  # of the larger models in `make test`; of others 2
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_fault_is_the_worst_node_with_its_cause(name: str, ran: Ran) -> None:
     random = np.random.default_rng([19, *name.encode()])
     known = Known(*MODELS[name](random), random)
-    wanted = 100 if SOAK > 1 else FEW
+    wanted = 100 if SOAK > 1 else FEW.get(name, 2)
     seen: Counter[str] = Counter()
     missed = []
     for node, faulty in known.faults():
