@@ -33,8 +33,7 @@ from anydml.onnx.compare_results import (
 from anydml.onnx.compare_runtimes import Run, named_as
 from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
-from anydml.onnx.read import by_name
-from anydml.onnx.values import Array
+from anydml.onnx.values import Array, by_name
 
 EXPLAINED = 8  # the most differing nodes whose cause is sought
 CARRIED = 4  # the most nodes beyond rounding whose errors are carried to the model's outputs
