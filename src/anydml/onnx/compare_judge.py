@@ -17,6 +17,7 @@ from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
 from anydml.explain.comparison import Cause
 from anydml.explain.rounding import Rounding
+from anydml.onnx.compare_estimate import ALLOWED, spread
 from anydml.onnx.compare_results import Deviation
 from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
@@ -24,6 +25,9 @@ from anydml.onnx.values import Array
 from anydml.schema.statement import stated
 
 JUDGED = 1 << 16  # elements at most whose bounds are computed: those with the largest differences
+WIDE = (
+    64  # units in the last place of the largest element; an error beyond it is estimated, where bounds of many nodes allow it
+)
 
 
 def deviation(expected: Array, actual: Array) -> Deviation:
@@ -52,6 +56,13 @@ def _largest(x: Array) -> float:
     return float(np.max(np.abs(np.where(np.isfinite(x), x, 0).astype(np.float64)), initial=0.0))
 
 
+def _unit(x: Array) -> float:
+    """A unit in the last place of the largest element; 1 for integers."""
+    if not _floats(x):
+        return 1.0
+    return max(float(np.finfo(x.dtype).eps) * _largest(x), float(np.finfo(x.dtype).tiny))
+
+
 def _floats(x: Array) -> bool:
     return x.dtype.kind == "f"
 
@@ -76,22 +87,24 @@ def worst(found: Sequence[Deviation]) -> Deviation:
 class Judgement(NamedTuple):
     """own: the largest deviation of an output. beyond: the number of elements that rounding does not explain, None if no bound
     is known. excess: how far they are off, see `NodeComparison`. cause: what explains the differences. forms: the forms that
-    explain elements which rounding at each step does not, as sentences."""
+    explain elements which rounding at each step does not, as sentences. estimated: whether an estimate tells this."""
 
     own: Deviation
     beyond: int | None
     excess: float
     cause: Cause | None
     forms: tuple[str, ...] = ()
+    estimated: bool = False
 
 
 class Beyond(NamedTuple):
     """What rounding does not explain: the number of elements, None if no bound is known; `excess` as in `NodeComparison`.
-    forms: as in `Judgement`."""
+    forms, estimated: as in `Judgement`."""
 
     elements: int | None
     excess: float
     forms: tuple[str, ...] = ()
+    estimated: bool = False
 
 
 class Cut:
@@ -99,6 +112,8 @@ class Cut:
 
     def __init__(self, proto: onnx.ModelProto, inputs: Mapping[str, Array]) -> None:
         self.model: Model = load(proto)
+        self._spread: dict[str, float] | None = None
+        self._given = inputs
         self.inputs = {name: x.view(np.uint8) if x.dtype == np.bool_ else x for name, x in inputs.items()}
         self.exact = self.model.run(inputs)
 
@@ -106,6 +121,7 @@ class Cut:
         """The judgement of another runtime's outputs for the same inputs."""
         beyond: int | None = 0
         excess = 0.0
+        estimated = False
         forms: dict[str, None] = {}
         cause = None
         deviations = []
@@ -116,13 +132,35 @@ class Cut:
             if not found.differing:
                 continue
             rounding = rounding or self._rounding()
-            unexplained = _beyond(rounding, name, expected, actual[name])
+            unexplained = self._beyond(rounding, name, expected, actual[name])
+            estimated |= unexplained.estimated
             beyond = None if beyond is None or unexplained.elements is None else beyond + unexplained.elements
             excess = max(excess, unexplained.excess)
             forms |= dict.fromkeys(unexplained.forms)
             if explain and cause is None and rounding is not None:
                 cause = _cause(rounding, name, expected, actual[name])
-        return Judgement(worst(deviations), beyond, excess, cause, tuple(forms))
+        return Judgement(worst(deviations), beyond, excess, cause, tuple(forms), estimated)
+
+    def _beyond(self, rounding: Rounding | None, name: str, expected: Array, actual: Array) -> Beyond:
+        """The elements that rounding does not explain, by an estimate if bounds are unknown, or too wide to tell."""
+        found = _beyond(rounding, name, expected, actual)
+        many = len(self.model.proto.graph.node) > 1
+        floats = _floats(expected)
+        with np.errstate(invalid="ignore", over="ignore"):
+            away = np.nan_to_num(np.abs(expected.astype(np.float64) - actual.astype(np.float64)), nan=math.inf)
+        away = np.where(_steps(expected, actual)[0], away, 0)
+        unit = _unit(expected)
+        large = many and found.elements == 0 and float(np.max(away, initial=0)) > (WIDE * unit if floats else 1)
+        unknown = found.elements is None or (many and not floats and found.elements == np.count_nonzero(away))
+        if not (large or unknown):
+            return found
+        if self._spread is None:
+            self._spread = spread(self.model.proto, self._given)
+        allowed = ALLOWED * self._spread.get(name, math.inf)
+        if not math.isfinite(allowed) or (floats and not allowed):
+            return found if unknown else Beyond(None, float(np.max(away)) / unit)
+        outside = away[away > allowed]
+        return Beyond(outside.size, float(np.max(outside, initial=0)) / unit, (), True)
 
     def cause(self, name: str, actual: Array) -> Cause | None:
         """The known deviation that explains most of the differing elements of an output."""
@@ -143,8 +181,7 @@ def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array
     differs, step = _steps(expected, actual)
     at = np.flatnonzero(differs)
     flat, got = expected.reshape(-1), actual.reshape(-1)
-    unit = float(np.finfo(expected.dtype).eps) * _largest(expected) if _floats(expected) else 1.0
-    unit = max(unit, float(np.finfo(expected.dtype).tiny)) if _floats(expected) else unit
+    unit = _unit(expected)
     with np.errstate(invalid="ignore", over="ignore"):
         away = np.nan_to_num(np.abs(flat[at].astype(np.float64) - got[at].astype(np.float64)), nan=np.inf)
     unbounded = Beyond(None if _floats(expected) else len(at), float(np.max(away, initial=0.0)) / unit)

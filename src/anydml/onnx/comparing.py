@@ -20,6 +20,7 @@ from anydml.errors import BindingError, Error, Fault
 from anydml.onnx import compare_models as models
 from anydml.onnx import compare_quantised
 from anydml.onnx.compare_carried import carried, with_error
+from anydml.onnx.compare_decisions import decided
 from anydml.onnx.compare_judge import Cut, deviation, worst
 from anydml.onnx.compare_results import (
     BEYOND,
@@ -63,12 +64,13 @@ def compare(
     proto = models.named(read.proto)
     given = {name: np.array(x, order="C", copy=None) for name, x in by_name(inputs).items()}
     exact, notes = _exact(load(proto), given)
-    whole = _Whole(proto, read, given, exact, progress or _silent)
-    if run is not None:
-        known, more = whole.observed(run, seconds)
-    else:
-        assert actual is not None
-        known, more = whole.recorded(by_name(actual, "actual takes tensors"))
+    recorded = by_name(actual, "actual takes tensors") if actual is not None else {}
+    judged, more = decided(proto, given, exact, run, recorded)
+    if judged is not proto:
+        notes += more
+        exact = {} if more else {**exact, **_exact(load(judged), given)[0]}
+    whole = _Whole(proto, judged, read, given, exact, progress or _silent)
+    known, more = whole.observed(run, seconds) if run is not None else whole.recorded(recorded)
     return ModelComparison(whole.judged(known), (*notes, *more))
 
 
@@ -85,12 +87,18 @@ def _exact(model: Model, inputs: Mapping[str, Any]) -> tuple[dict[str, Array], l
 
 
 class _Whole:
-    """A model with inputs, and its exact tensors if they are known."""
+    """A model with inputs, and its exact tensors if they are known. original: the model with its bodies as bodies."""
 
     def __init__(
-        self, proto: ModelProto, model: Model, inputs: Mapping[str, Array], exact: Mapping[str, Array], progress: Progress
+        self,
+        original: ModelProto,
+        proto: ModelProto,
+        model: Model,
+        inputs: Mapping[str, Array],
+        exact: Mapping[str, Array],
+        progress: Progress,
     ) -> None:
-        self.proto, self.inputs, self.exact, self.progress = proto, inputs, exact, progress
+        self.original, self.proto, self.inputs, self.exact, self.progress = original, proto, inputs, exact, progress
         self.outputs = list(model.outputs)
         self.constants = {t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer if t.name not in inputs}
         self.nodes = [node for node in proto.graph.node if not self._constant(node)]
@@ -116,13 +124,17 @@ class _Whole:
     def observed(self, run: Run, seconds: float) -> tuple[dict[str, Array], list[str]]:
         """The tensors of the other runtime that can be made outputs without changing the model's own outputs."""
         self.progress("running the model", 0, 2)
-        plain = self._ran(run, self.proto, self.outputs)
-        typed = onnx.shape_inference.infer_shapes(self.proto)
-        others = [name for name in self.asked if name not in plain]
+        plain = self._ran(run, self.original, self.outputs)
+        base, notes = self.proto, []
+        if base is not self.original and not _same(plain, self._ran(run, base, self.outputs)):
+            base, notes = self.original, ["The other runtime gives other numbers if branches and turns are not bodies of nodes"]
+        there = {name for node in base.graph.node for name in node.output}
+        typed = onnx.shape_inference.infer_shapes(base)
+        others = [name for name in self.asked if name not in plain and name in there]
         self.progress("running it for every tensor", 1, 2)
         found = self._ran(run, models.marked(typed, others), [*self.outputs, *others])
         if _same(plain, found):
-            return found, []
+            return found, notes
         kept: list[str] = []
         groups, end, left = [others], time.monotonic() + seconds, len(others)
         while groups and time.monotonic() < end:
@@ -143,7 +155,7 @@ class _Whole:
         late = "" if not left else f", as far as {seconds:g} seconds could tell"
         change = "1 tensor changes" if len(hidden) == 1 else f"{len(hidden)} tensors change"
         asked = "it is" if len(hidden) == 1 else "they are"
-        return found, [*self._fusions(found), f"{change} the model's outputs when {asked} asked for{late}"]
+        return found, [*notes, *self._fusions(found), f"{change} the model's outputs when {asked} asked for{late}"]
 
     def _fusions(self, found: Mapping[str, Array]) -> list[str]:
         fused = [part for part in self.parts(found) if len(part) > 1]
@@ -229,7 +241,7 @@ class _Whole:
         known: Mapping[str, Array],
     ) -> list[NodeComparison]:
         """The rows; those that are farthest beyond rounding with their errors carried to the model's outputs."""
-        if any(name not in self.exact for name in self.outputs):
+        if any(name not in self.exact for name in (*self.outputs, *self.asked)):
             return rows
         beyond = [i for i, row in enumerate(rows) if row.verdict == BEYOND]
         made = [*rows]
@@ -277,6 +289,7 @@ class _Whole:
             beyond=found.beyond or 0,
             excess=found.excess,
             forms=found.forms,
+            estimated=found.estimated,
             cause="" if cause is None else f"It equals {cause.sentence} in {cause.equal} of {cause.outputs} outputs",
             deviation="" if cause is None else cause.name,
         )
