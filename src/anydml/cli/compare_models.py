@@ -101,7 +101,8 @@ def record(model: str, *, provider: str, inputs: str | None, random: int | None,
 
 def inputs_of(read: Any, inputs: str | None, random: int | None, sizes: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
     """The inputs of a model: those of a folder or file, or random ones."""
-    from anydml.onnx.compare_runtimes import drawn, named_as, recorded
+    from anydml.onnx.compare_files import named_as
+    from anydml.onnx.compare_runtimes import drawn, recorded
 
     named = _sizes(sizes)
     if random is not None:

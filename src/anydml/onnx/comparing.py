@@ -21,9 +21,10 @@ from anydml.onnx import compare_models as models
 from anydml.onnx import compare_quantised
 from anydml.onnx.compare_decisions import decided
 from anydml.onnx.compare_estimate import spread
+from anydml.onnx.compare_files import named_as
 from anydml.onnx.compare_judge import Cut
 from anydml.onnx.compare_results import ModelComparison
-from anydml.onnx.compare_runtimes import Run, named_as
+from anydml.onnx.compare_runtimes import Run
 from anydml.onnx.compare_whole import Part, Progress, Whole, silent
 from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
