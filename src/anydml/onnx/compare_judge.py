@@ -219,7 +219,7 @@ def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array
     outside = _outside(flat[at], got[at], found)
     rest = np.flatnonzero(outside)
     forms = []
-    for sentence, other in rounding.in_forms() if rest.size and _floats(expected) else ():
+    for sentence, other in rounding.in_forms() if rest.size else ():
         with suppress(Unbounded):
             left = _outside(flat[at[rest]], got[at[rest]], other.explained(name, at[rest]))
             if not left.any():  # this form alone explains them
