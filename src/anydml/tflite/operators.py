@@ -487,9 +487,10 @@ class TfliteConvolution(Desc):
 
 @operator(f"{OF}AVERAGE_POOLING", 1011, since=LEVEL)
 class TfliteAveragePooling(Desc):
-    """The mean of the integers in a window that slides, rounded half to even; padding does not count."""
+    """The mean of the numbers in a window that slides, with the input's scale and zero point; padding does not count."""
 
     input_tensor: TensorDesc = field.input("InputTensor", "{BatchCount, ChannelCount, Height, Width}.")
+    zero_point_tensor: TensorDesc = field.input("ZeroPointTensor", "The zero point of both tensors.")
     output_tensor: TensorDesc = field.output("OutputTensor", "The means.")
     dimension_count: int | None = field.count("DimensionCount", "Entries of the arrays.", default=None)
     strides: tuple[int, ...] = field.attribute("Strides", field.UINT, "Elements between windows.", sized_by="DimensionCount")
@@ -498,32 +499,37 @@ class TfliteAveragePooling(Desc):
     end_padding: tuple[int, ...] = field.attribute("EndPadding", field.UINT, "After.", sized_by="DimensionCount")
     include_padding: bool = field.attribute("IncludePadding", field.BOOL, "Whether padding counts.", default=False)
 
-    rows = (support("1_0", "InputTensor OutputTensor", (4, 5), INTEGERS),)
+    rows = (
+        support("1_0", "InputTensor OutputTensor", (4, 5), INTEGERS),
+        support("1_0", "ZeroPointTensor", (1, 5), INTEGERS),
+    )
     same = same("DataType DimensionCount", "InputTensor OutputTensor")
     windows = window_rules(dilated=False)
 
     def outputs(d) -> Outputs:
         return {"output_tensor": (pooled_sizes(d, dilated=False), d.input_tensor.data_type)}
 
-    def statement(d, x: Tensor) -> Nest:
+    def statement(d, x: Tensor, zero_point: Tensor) -> Nest:
         n, c, *o = i = each(d.output_tensor.sizes)
         k = each(d.window_size, "uvw")
         at = positions(d, o, k)
-        return nest(i, half_to_even(Sum(k, x.skipped([n, c, *at])) / divisor(d, k, at, x.sizes[2:])))
+        total = Sum(k, x.skipped([n, c, *at]) - single(zero_point))
+        return nest(i, half_to_even(total / divisor(d, k, at, x.sizes[2:])) + single(zero_point))
 
     examples = (
         Example(
-            "Ties go to even",
+            "Ties go to even numbers of steps from the zero point",
             dict(
                 input_tensor=TensorDesc("INT16", (1, 1, 1, 3)),
+                zero_point_tensor=TensorDesc("INT16", (1,)),
                 output_tensor=TensorDesc("INT16", (1, 1, 1, 2)),
                 strides=(1, 1),
                 window_size=(1, 2),
                 start_padding=(0, 0),
                 end_padding=(0, 0),
             ),
-            dict(input_tensor=data([[[[1, 2, 3]]]], np.int16)),
-            data([[[[2, 2]]]], np.int16),
+            dict(input_tensor=data([[[[1, 2, 3]]]], np.int16), zero_point_tensor=data([1], np.int16)),
+            data([[[[1, 3]]]], np.int16),
         ),
     )
     rejecting = ()
@@ -539,34 +545,44 @@ class TfliteResize(Desc):
     """
 
     input_tensor: TensorDesc = field.input("InputTensor", "The images.")
+    zero_point_tensor: TensorDesc | None = field.input("ZeroPointTensor", "That of both tensors, of integers.", default=None)
     output_tensor: TensorDesc = field.output("OutputTensor", "The resized images.")
     height: int = field.attribute("Height", field.UINT, "The output's height.")
     width: int = field.attribute("Width", field.UINT, "The output's width.")
     align_corners: bool = field.attribute("AlignCorners", field.BOOL, "Whether the corners' centres meet.", default=False)
     half_pixel_centres: bool = field.attribute("HalfPixelCentres", field.BOOL, "Whether pixels have centres.", default=False)
 
-    rows = (support("1_0", "InputTensor OutputTensor", (4, 4), (*FLOATS, *INTEGERS)),)
+    rows = (
+        support("1_0", "InputTensor OutputTensor", (4, 4), (*FLOATS, *INTEGERS)),
+        support("1_0", "ZeroPointTensor", (1, 4), INTEGERS),
+    )
     same = same("DataType DimensionCount", "InputTensor OutputTensor")
 
     def outputs(d) -> Outputs:
         return {"output_tensor": ((*d.input_tensor.sizes[:2], d.height, d.width), d.input_tensor.data_type)}
 
-    def statement(d, x: Tensor) -> Nest:
+    def statement(d, x: Tensor, zero_point: Tensor | None) -> Nest:
         *lead, y_at, x_at = i = each(d.output_tensor.sizes)
         k = each((2, 2), "uv")
         taps = [_tap(d, o, n, m, u) for o, n, m, u in zip((y_at, x_at), x.sizes[2:], d.output_tensor.sizes[2:], k, strict=True)]
         weight = taps[0][1] * taps[1][1]
         counts = reduce(both, [share > 0 for _, share in taps])
-        body = Sum(k, x[[*lead, taps[0][0], taps[1][0]]] * weight, counts)
-        return nest(i, body if x.data_type in FLOATS else half_to_even(body))
+        element = x[[*lead, taps[0][0], taps[1][0]]]
+        if zero_point is None:
+            return nest(i, Sum(k, element * weight, counts))
+        return nest(i, half_to_even(Sum(k, (element - single(zero_point)) * weight, counts)) + single(zero_point))
 
     examples = (
         Example(
             "Twice as wide",
             dict(
-                input_tensor=TensorDesc("INT8", (1, 1, 1, 2)), output_tensor=TensorDesc("INT8", (1, 1, 1, 4)), height=1, width=4
+                input_tensor=TensorDesc("INT8", (1, 1, 1, 2)),
+                zero_point_tensor=ZERO,
+                output_tensor=TensorDesc("INT8", (1, 1, 1, 4)),
+                height=1,
+                width=4,
             ),
-            dict(input_tensor=data([[[[0, 5]]]], np.int8)),
+            dict(input_tensor=data([[[[0, 5]]]], np.int8), zero_point_tensor=data([0], np.int8)),
             data([[[[0, 2, 5, 5]]]], np.int8),
         ),
     )

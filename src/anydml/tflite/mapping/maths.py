@@ -268,8 +268,8 @@ def argument(function: Callable[..., Any]) -> Mapping:
     def mapping(n: Node, x: Value, axis: Value) -> Value:
         (along,) = [axis_of(a, x.ndim) for a in ints(axis)]
         sizes = tuple(size for a, size in enumerate(x.shape) if a != along)
-        made = function(x, axes=[along], output_data_type=n.outputs[0].dtype)
-        return squeezed(made, sizes)
+        made = squeezed(function(x, axes=[along]), sizes)
+        return made if made.dtype == n.outputs[0].dtype else dml.cast(made, output_data_type=n.outputs[0].dtype)
 
     return mapping
 

@@ -300,7 +300,10 @@ def _blocks(n: Node, x: Value, function: Callable[[Value, int], Value]) -> Value
 def resize_bilinear(n: Node, x: Value, sizes: Value) -> Value:
     """TFLITE_RESIZE, at exact positions."""
     height, width, corners, centres = _resized(n, x, sizes)
-    made = call("TFLITE_RESIZE", (transpose(x, FIRST),), (height, width, corners, centres))
+    of = n.inputs[0]
+    assert of is not None
+    zero = parameters(of)[1] if of.is_quantised else np.zeros(1, x.dtype) if x.dtype.kind in "iu" else None
+    made = call("TFLITE_RESIZE", (transpose(x, FIRST), zero), (height, width, corners, centres))
     return transpose(made, LAST)
 
 

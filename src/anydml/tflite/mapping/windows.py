@@ -237,7 +237,7 @@ def average(n: Node, image: Value, window: dict[str, Any]) -> Value:
     names = ("strides", "window_size", "start_padding", "end_padding")
     if not same_quantisation(x, n.outputs[0]):
         raise Refused("its input and output have different scales", INVALID)
-    return call("TFLITE_AVERAGE_POOLING", (image,), (*(window[name] for name in names), False))
+    return call("TFLITE_AVERAGE_POOLING", (image, parameters(x)[1]), (*(window[name] for name in names), False))
 
 
 def largest(n: Node, image: Value, window: dict[str, Any]) -> Value:
