@@ -21,7 +21,8 @@ from lite_models import Writer
 from oracle.numbers import exact, half_even, stored
 
 Array = NDArray[Any]
-Reals = NDArray[Any]  # of fractions
+Reals = Any  # an array of fractions
+ZERO: Any = Fraction(0)
 BITS = 200  # of functions that are not rational
 
 
@@ -52,7 +53,7 @@ class Spec:
 
     def reals(self, x: Array) -> Reals:
         """The numbers that elements stand for."""
-        found = np.vectorize(lambda v: Fraction(v.item() if hasattr(v, "item") else v), otypes=[object])(x)
+        found: Reals = np.vectorize(lambda v: Fraction(v.item() if hasattr(v, "item") else v), otypes=[object])(x)
         if self.scale is None:
             return found
         scales = np.atleast_1d(np.asarray(self.scale, np.float32))
@@ -66,14 +67,15 @@ class Spec:
         if dtype.kind == "f":
             return stored(map(exact, reals.reshape(-1).tolist()), reals.shape, dtype)
         if dtype.kind == "b":
-            return reals.astype(bool)
+            return np.asarray(reals, bool)
         limits = np.iinfo(dtype)
         scale = Fraction(1) if self.scale is None else Fraction(float(np.float32(self.scale)))
 
         def one(r: Fraction) -> int:
             return min(max(half_even(r / scale) + self.zero_point, int(limits.min)), int(limits.max))
 
-        return np.vectorize(one, otypes=[dtype])(reals).astype(dtype)
+        made: Array = np.vectorize(one, otypes=[dtype])(reals).astype(dtype)
+        return made
 
 
 @dataclass(frozen=True)
@@ -114,15 +116,16 @@ class Case:
 
 
 def fused(x: Reals, activation: int) -> Reals:
-    low, high = {0: (None, None), 1: (0, None), 2: (-1, 1), 3: (0, 6)}[activation]
-    x = x if low is None else np.maximum(x, Fraction(low))
-    return x if high is None else np.minimum(x, Fraction(high))
+    bounds: dict[int, tuple[Any, Any]] = {0: (None, None), 1: (0, None), 2: (-1, 1), 3: (0, 6)}
+    low, high = bounds[activation]
+    x = x if low is None else np.maximum(x, low + ZERO)
+    return x if high is None else np.minimum(x, high + ZERO)
 
 
 # --- references ---
 
 
-def function(f: Callable[[Any], Any]) -> Callable[[Reals], Reals]:
+def function(f: Callable[[Any], Any]) -> Any:
     """A function of gmpy2's numbers, of each element."""
 
     def one(x: Fraction) -> Fraction:
@@ -162,8 +165,8 @@ def conv(strides: Sequence[int], dilations: Sequence[int] = (1, 1), same: bool =
         for at, inside in places(x, w.shape[1:3], strides, dilations, same):
             for c in range(m):
                 group = slice(c // per * of_group, c // per * of_group + of_group)
-                total = sum((x[p][group] * w[(c, *u)]).sum() for u, p in inside)
-                found[(*at, c)] = total + (0 if b is None else b[c])
+                place = (*at, c)
+                found[place] = sum((x[p][group] * w[c][u]).sum() for u, p in inside) + (0 if b is None else b[c])
         return _array(found)
 
     return reference
@@ -175,7 +178,8 @@ def depthwise(strides: Sequence[int], dilations: Sequence[int] = (1, 1), same: b
         found: dict[Any, Any] = {}
         for at, inside in places(x, w.shape[1:3], strides, dilations, same):
             for c in range(w.shape[3]):
-                found[(*at, c)] = sum(x[p][c // per] * w[(0, *u)][c] for u, p in inside) + b[c]
+                place = (*at, c)
+                found[place] = sum(x[p][c // per] * w[0][u][c] for u, p in inside) + b[c]
         return _array(found)
 
     return reference
@@ -190,7 +194,7 @@ def transposed(sizes: Sequence[int], strides: Sequence[int], same: bool) -> Call
                 at = i * strides[0] + u - start[0], j * strides[1] + v - start[1]
                 if all(0 <= a < m for a, m in zip(at, sizes[1:3], strict=True)):
                     for c in range(w.shape[0]):
-                        found[(n, *at, c)] += (x[n, i, j] * w[c, u, v]).sum()
+                        found[n][at][c] += (x[n, i, j] * w[c, u, v]).sum()
         return found if b is None else found + b
 
     return reference
@@ -201,7 +205,8 @@ def pooled(k: Sequence[int], strides: Sequence[int], same: bool, of: Callable[[A
         found = {}
         for at, inside in places(x, k, strides, (1, 1), same):
             for c in range(x.shape[3]):
-                found[(*at, c)] = of([x[p][c] for _, p in inside])
+                place = (*at, c)
+                found[place] = of([x[p][c] for _, p in inside])
         return _array(found)
 
     return reference
@@ -227,7 +232,7 @@ def softmax(x: Reals, logarithm: bool = False) -> Reals:
             for k, p in enumerate(powers):
                 value = gmpy2.log(p / total) if logarithm else p / total
                 numerator, denominator = value.as_integer_ratio()
-                found[(*at, k)] = Fraction(int(numerator), int(denominator))
+                found[at][k] = Fraction(int(numerator), int(denominator))
     return found
 
 
@@ -353,11 +358,11 @@ def _maths() -> Iterator[Case]:
         "ELU": (function(lambda v: gmpy2.expm1(v) if v < 0 else v), 0.05, -100),
         "GELU": (function(lambda v: v * (1 + gmpy2.erf(v / gmpy2.sqrt(gmpy2.mpfr(2)))) / 2), 0.05, -100),
         "EXP": (function(gmpy2.exp), 2.0, -128),
-        "HARD_SWISH": (lambda x: x * np.minimum(np.maximum(x + 3, Fraction(0)), Fraction(6)) / 6, 0.05, -100),
+        "HARD_SWISH": (lambda x: x * np.minimum(np.maximum(x + 3, ZERO), ZERO + 6) / 6, 0.05, -100),
         "LEAKY_RELU": (lambda x: np.where(x < 0, x * Fraction(float(np.float32(0.3))), x), 0.04, 3),
-        "RELU": (lambda x: np.maximum(x, Fraction(0)), 0.04, -128),
-        "RELU6": (lambda x: np.minimum(np.maximum(x, Fraction(0)), Fraction(6)), 0.03, -128),
-        "RELU_N1_TO_1": (lambda x: np.minimum(np.maximum(x, Fraction(-1)), Fraction(1)), 0.05, 7),
+        "RELU": (lambda x: np.maximum(x, ZERO), 0.04, -128),
+        "RELU6": (lambda x: np.minimum(np.maximum(x, ZERO), ZERO + 6), 0.03, -128),
+        "RELU_N1_TO_1": (lambda x: np.minimum(np.maximum(x, ZERO - 1), ZERO + 1), 0.05, 7),
     }
     for name, (f, scale, zero) in functions.items():
         options = ("LeakyReluOptions", dict(Alpha=0.3)) if name == "LEAKY_RELU" else ("", {})
@@ -368,8 +373,8 @@ def _maths() -> Iterator[Case]:
             yield Case(f"{name} int16".lower(), name, (x,), (y,), f, *options)
         if name != "ELU":
             yield Case(f"{name} float32".lower(), name, (t("float32", 5, 7),), (t("float32", 5, 7),), f, *options)
-    for dtype, scale, zero in (("int8", 1 / 256, -128), ("uint8", 1 / 256, 0), ("int16", 1 / 32768, 0), ("float32", None, 0)):
-        x, y = t(dtype, 3, 9, zero=20), Spec(dtype, (3, 9), scale, zero)
+    for dtype, share, zero in (("int8", 1 / 256, -128), ("uint8", 1 / 256, 0), ("int16", 1 / 32768, 0), ("float32", None, 0)):
+        x, y = t(dtype, 3, 9, zero=20), Spec(dtype, (3, 9), share, zero)
         yield Case(f"softmax {dtype}", "SOFTMAX", (x,), (y,), softmax, "SoftmaxOptions", dict(Beta=1.0))
     yield Case(
         "log softmax int8", "LOG_SOFTMAX", (t("int8", 3, 9, zero=20),), (Spec("int8", (3, 9), 16 / 256, 127),),
@@ -416,15 +421,16 @@ def _moves() -> Iterator[Case]:
     ends = [[0, 0], [1, 2], [0, 0], [2, 1]]
     filler = Spec("int8", (), 0.05, 5, constant=np.array(17, np.int8))
 
-    def padded(x: Reals, value: Fraction) -> Reals:
+    def padded(x: Reals, value: Any) -> Reals:
         return np.pad(x, ends, constant_values=value)
 
-    yield Case("pad", "PAD", (x, fixed(ends)), (y,), lambda x, _: padded(x, Fraction(0)), "PadOptions")
+    yield Case("pad", "PAD", (x, fixed(ends)), (y,), lambda x, _: padded(x, ZERO), "PadOptions")
     yield Case("pad with a value", "PADV2", (x, fixed(ends), filler), (y,), lambda x, _, v: padded(x, v), "PadV2Options")
-    for mode, name in enumerate(("reflect", "symmetric")):
+    for number, name in enumerate(("reflect", "symmetric")):
         yield Case(
             f"mirror {name}", "MIRROR_PAD", (x, fixed([[0, 0], [1, 2], [0, 0], [1, 1]])), (t("int8", 1, 6, 4, 4, zero=5),),
-            lambda x, _, name=name: np.pad(x, [[0, 0], [1, 2], [0, 0], [1, 1]], mode=name), "MirrorPadOptions", dict(Mode=mode),
+            lambda x, _, name=name: np.pad(x, [[0, 0], [1, 2], [0, 0], [1, 1]], mode=name),
+            "MirrorPadOptions", dict(Mode=number),
         )  # fmt: skip
     a, b = t("int8", 2, 3, zero=1), t("int8", 2, 2, scale=0.09, zero=-9)
     join: Any = lambda *xs: np.concatenate(xs, 1)  # noqa: E731

@@ -201,7 +201,8 @@ def _tensor(data: bytes, model: Any, table: Any, i: int, name: str) -> Tensor:
     signature = tuple(map(int, _integers(table, "ShapeSignature"))) or sizes
     if len(sizes) > MOST_DIMENSIONS:
         raise Refused(f"it has {len(sizes)} dimensions, and DirectML's tensors have {MOST_DIMENSIONS} at most")
-    if min(sizes, default=0) < 0 or min(signature, default=0) < -1 or len(signature) != len(sizes):
+    fits = len(signature) == len(sizes) and all(k in (-1, n) for k, n in zip(signature, sizes, strict=True))
+    if min(sizes, default=0) < 0 or not fits:
         raise Refused(f"its sizes are {sizes}, its signature is {signature}", INVALID)
     if math.prod(sizes) > MOST_ELEMENTS:
         raise Refused(f"sizes {sizes} are too many elements", INVALID)

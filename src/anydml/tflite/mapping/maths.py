@@ -11,6 +11,7 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.functional.call import call
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
+from anydml.onnx.later import later
 from anydml.onnx.values import Value, axis_of, expand, ints, known, reshape, transpose
 from anydml.tflite.mapping.values import (
     EIGHT_BIT,
@@ -26,6 +27,7 @@ from anydml.tflite.mapping.values import (
 from anydml.tflite.operators import FUNCTIONS
 from anydml.tflite.read import Node, Tensor
 
+SOME = "only some of its tensors have a scale"
 SMALL = 4096  # elements up to which NumPy computes integer tensors, such as those of sizes
 Mapping = Callable[..., Any]
 
@@ -56,7 +58,7 @@ def arithmetic(name: str, of_floats: Callable[..., Any], of_integers: Callable[.
     def mapping(n: Node, a: Value, b: Value) -> Value:
         x, y = two(n)
         if x.is_quantised != y.is_quantised or x.is_quantised != n.outputs[0].is_quantised:
-            raise Refused("only some of its tensors have scales", INVALID)
+            raise Refused(SOME, INVALID)
         if a.dtype != b.dtype:
             raise Refused(f"it has tensors of {a.dtype} and {b.dtype}", INVALID)
         a, b = broadcast(a, b)
@@ -97,9 +99,13 @@ def unary(name: str, of_numbers: Callable[..., Any]) -> Mapping:
     def mapping(n: Node, x: Value) -> Value:
         of = n.inputs[0]
         assert of is not None
-        if of.is_quantised and n.outputs[0].is_quantised:
-            return converted(x, of, n.outputs[0], name)
-        return in_layout(of_numbers, x)
+        if of.is_quantised != n.outputs[0].is_quantised:
+            raise Refused(SOME, INVALID)
+        if not of.is_quantised:
+            return in_layout(of_numbers, x)
+        if not name:
+            raise Refused("its elements are integers with a scale", NOT_YET)
+        return converted(x, of, n.outputs[0], name)
 
     return mapping
 
@@ -320,44 +326,44 @@ def l2_normalization(n: Node, x: Value) -> Value:
 
 
 TABLE: dict[str, tuple[Mapping, str]] = {
-    "ABS": (unary("ABS", dml.element_wise_abs), ""),
-    "ADD": (arithmetic("ADD", dml.element_wise_add, np.add), "AddOptions"),
+    "ABS": (unary("ABS", later.element_wise_abs), ""),
+    "ADD": (arithmetic("ADD", later.element_wise_add, np.add), "AddOptions"),
     "ADD_N": (add_n, ""),
-    "ARG_MAX": (argument(dml.argmax), ""),
-    "ARG_MIN": (argument(dml.argmin), ""),
+    "ARG_MAX": (argument(later.argmax), ""),
+    "ARG_MIN": (argument(later.argmin), ""),
     "BATCH_MATMUL": (batch_matmul, "BatchMatMulOptions"),
     "CAST": (cast, ""),
-    "CEIL": (unary("", dml.element_wise_ceil), ""),
-    "COS": (unary("COS", dml.element_wise_cos), ""),
+    "CEIL": (unary("", later.element_wise_ceil), ""),
+    "COS": (unary("COS", later.element_wise_cos), ""),
     "DEQUANTIZE": (dequantize, ""),
-    "DIV": (arithmetic("DIV", dml.element_wise_divide, truncated), "DivOptions"),
-    "ELU": (unary("ELU", dml.activation_elu), ""),
-    "EQUAL": (compared(dml.element_wise_logical_equals, np.equal), ""),
-    "EXP": (unary("EXP", dml.element_wise_exp), ""),
-    "FLOOR": (unary("", dml.element_wise_floor), ""),
-    "GELU": (unary("GELU", dml.activation_gelu), ""),
-    "GREATER": (compared(dml.element_wise_logical_greater_than, np.greater), ""),
-    "GREATER_EQUAL": (compared(dml.element_wise_logical_greater_than_or_equal, np.greater_equal), ""),
+    "DIV": (arithmetic("DIV", later.element_wise_divide, truncated), "DivOptions"),
+    "ELU": (unary("ELU", later.activation_elu), ""),
+    "EQUAL": (compared(later.element_wise_logical_equals, np.equal), ""),
+    "EXP": (unary("EXP", later.element_wise_exp), ""),
+    "FLOOR": (unary("", later.element_wise_floor), ""),
+    "GELU": (unary("GELU", later.activation_gelu), ""),
+    "GREATER": (compared(later.element_wise_logical_greater_than, np.greater), ""),
+    "GREATER_EQUAL": (compared(later.element_wise_logical_greater_than_or_equal, np.greater_equal), ""),
     "HARD_SWISH": (unary("HARD_SWISH", function("HARD_SWISH")), ""),
     "L2_NORMALIZATION": (l2_normalization, "L2NormOptions"),
     "LEAKY_RELU": (leaky_relu, "LeakyReluOptions"),
-    "LESS": (compared(dml.element_wise_logical_less_than, np.less), ""),
-    "LESS_EQUAL": (compared(dml.element_wise_logical_less_than_or_equal, np.less_equal), ""),
-    "LOG": (unary("LOG", dml.element_wise_log), ""),
-    "LOGICAL_AND": (logical(dml.element_wise_logical_and), ""),
-    "LOGICAL_NOT": (logical(dml.element_wise_logical_not), ""),
-    "LOGICAL_OR": (logical(dml.element_wise_logical_or), ""),
-    "LOGISTIC": (unary("LOGISTIC", dml.activation_sigmoid), ""),
+    "LESS": (compared(later.element_wise_logical_less_than, np.less), ""),
+    "LESS_EQUAL": (compared(later.element_wise_logical_less_than_or_equal, np.less_equal), ""),
+    "LOG": (unary("LOG", later.element_wise_log), ""),
+    "LOGICAL_AND": (logical(later.element_wise_logical_and), ""),
+    "LOGICAL_NOT": (logical(later.element_wise_logical_not), ""),
+    "LOGICAL_OR": (logical(later.element_wise_logical_or), ""),
+    "LOGISTIC": (unary("LOGISTIC", later.activation_sigmoid), ""),
     "LOG_SOFTMAX": (log_softmax, ""),
-    "MAXIMUM": (largest_of(dml.element_wise_max, np.maximum), ""),
+    "MAXIMUM": (largest_of(later.element_wise_max, np.maximum), ""),
     "MEAN": (reduction("AVERAGE"), "ReducerOptions"),
-    "MINIMUM": (largest_of(dml.element_wise_min, np.minimum), ""),
-    "MUL": (arithmetic("MUL", dml.element_wise_multiply, np.multiply), "MulOptions"),
-    "NEG": (unary("NEG", dml.element_wise_negate), ""),
+    "MINIMUM": (largest_of(later.element_wise_min, np.minimum), ""),
+    "MUL": (arithmetic("MUL", later.element_wise_multiply, np.multiply), "MulOptions"),
+    "NEG": (unary("NEG", later.element_wise_negate), ""),
     "NOT_EQUAL": (
-        compared(lambda a, b: dml.element_wise_logical_not(dml.element_wise_logical_equals(a, b)), np.not_equal), ""
+        compared(lambda a, b: later.element_wise_logical_not(later.element_wise_logical_equals(a, b)), np.not_equal), ""
     ),
-    "POW": (logical(dml.element_wise_pow), ""),
+    "POW": (logical(later.element_wise_pow), ""),
     "PRELU": (prelu, ""),
     "QUANTIZE": (quantize, ""),
     "REDUCE_MAX": (reduction("MAX", True), "ReducerOptions"),
@@ -367,16 +373,16 @@ TABLE: dict[str, tuple[Mapping, str]] = {
     "RELU6": (limited("RELU6", 0, 6), ""),
     "RELU_0_TO_1": (limited("RELU_0_TO_1", 0, 1), ""),
     "RELU_N1_TO_1": (limited("RELU_N1_TO_1", -1, 1), ""),
-    "ROUND": (unary("", dml.element_wise_round), ""),
+    "ROUND": (unary("", later.element_wise_round), ""),
     "RSQRT": (unary("RSQRT", function("RSQRT")), ""),
     "SELECT": (selected, ""),
     "SELECT_V2": (selected, ""),
-    "SIN": (unary("SIN", dml.element_wise_sin), ""),
+    "SIN": (unary("SIN", later.element_wise_sin), ""),
     "SOFTMAX": (softmax, "SoftmaxOptions"),
-    "SQRT": (unary("SQRT", dml.element_wise_sqrt), ""),
-    "SQUARE": (unary("SQUARE", lambda x: dml.element_wise_multiply(x, x)), ""),
-    "SQUARED_DIFFERENCE": (arithmetic("SQUARED_DIFFERENCE", dml.element_wise_difference_square), ""),
-    "SUB": (arithmetic("SUB", dml.element_wise_subtract, np.subtract), "SubOptions"),
+    "SQRT": (unary("SQRT", later.element_wise_sqrt), ""),
+    "SQUARE": (unary("SQUARE", lambda x: later.element_wise_multiply(x, x)), ""),
+    "SQUARED_DIFFERENCE": (arithmetic("SQUARED_DIFFERENCE", later.element_wise_difference_square), ""),
+    "SUB": (arithmetic("SUB", later.element_wise_subtract, np.subtract), "SubOptions"),
     "SUM": (reduction("SUM"), "ReducerOptions"),
-    "TANH": (unary("TANH", dml.element_wise_tanh), ""),
+    "TANH": (unary("TANH", later.element_wise_tanh), ""),
 }  # fmt: skip
