@@ -172,7 +172,7 @@ class Whole:
         if not found.own.differing:
             return NodeComparison(**fields, own=found.own, verdict=EQUAL)
         cause = found.cause
-        if cause is None and explain:
+        if cause is None and (explain or found.beyond):
             cause = self.format.cause(nodes, values, known)
         return NodeComparison(
             **fields,

@@ -16,7 +16,7 @@ from anydml.onnx.compare_results import ModelComparison
 from anydml.onnx.compare_whole import Part, Progress, Whole, silent
 from anydml.onnx.errors import ModelError
 from anydml.onnx.values import Array, by_name
-from anydml.tflite.causes import cause
+from anydml.tflite.causes import FINDERS, cause
 from anydml.tflite.model import Model, load
 from anydml.tflite.read import Node, Read
 
@@ -95,7 +95,10 @@ class _Format:
         return Cut(made, given, many=len(nodes) > 1)
 
     def cause(self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array]) -> Cause | None:
-        return cause(nodes[0].source, values, known) if len(nodes) == 1 else None
+        if len(nodes) > 1 or nodes[0].operator not in FINDERS:
+            return None
+        (output, *_) = nodes[0].writes
+        return cause(nodes[0].source, values, self.cut(nodes, values, [output]).exact[output], known[output])
 
 
 def _part_of(read: Read, nodes: Sequence[Node], given: Mapping[str, Array], outputs: Sequence[str]) -> Read:
