@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lite_networks import network, spectrum
 
 import anydml.tflite
 from anydml.tflite.mapping import MAPPINGS
+from lite_networks import network, spectrum
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tflite.md").read_text(encoding="utf-8")
 

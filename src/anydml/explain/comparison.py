@@ -11,6 +11,7 @@ from typing import Any
 Value = int | float | str
 
 NEAR = 2.0**-10  # steps from a tie; float32 arithmetic changes a value below 512 by less than 2^-12
+MOST_UNITS = 1 << 16  # units in the last place that tell how large an error is
 NAMED = 3  # equally good causes that the sentence names
 
 
@@ -19,7 +20,9 @@ class Difference:
     """One output that differs.
 
     exact: the real value with the zero point, before it is rounded, wrapped or clamped; for a copy, the copied element.
-    distance_to_tie: the distance of the exact value from the nearest tie, 0 to 0.5; None if nothing is rounded.
+    distance_to_tie: the distance of the exact value from the nearest tie, 0 to 0.5; None if nothing is rounded. absolute,
+    relative, ulp: for computed floats, the distance from the exact value, its share of that value, and the distance in units in
+    the last place; None if one of the values is not finite, or the exact one is 0.
     """
 
     coordinates: tuple[int, ...]
@@ -27,6 +30,9 @@ class Difference:
     actual: Value
     exact: str
     distance_to_tie: float | None = None
+    absolute: float | None = None
+    relative: float | None = None
+    ulp: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,8 @@ class Cause:
     name: the deviation, a function of `anydml.deviations` or a change of the inputs. sentence: the deviation in words.
     outputs: the number of elements examined; all of them unless the call is large. equal: how many of these have the
     deviation's value. exact: how many have the exact value. explained: how many have the deviation's value and not the exact
-    one. rounding: whether the deviation concerns arithmetic or rounding after the accumulators.
+    one. rounding: whether the deviation concerns arithmetic or rounding after the accumulators. near: whether values count as
+    equal that rounding at each step takes apart, as it does in floats.
     """
 
     name: str
@@ -46,6 +53,12 @@ class Cause:
     exact: int
     explained: int
     rounding: bool = False
+    near: bool = False
+
+    @property
+    def equals(self) -> str:
+        """The beginning of a sentence about it."""
+        return f"{'Within rounding, it' if self.near else 'It'} equals {self.sentence}"
 
 
 @dataclass(frozen=True)
@@ -101,13 +114,30 @@ class Comparison:
             return f"all {self.total} are equal{self._census()}"
         one = self.differing == 1
         sentence = f"{self.differing} of {self.total} differ{'s' if one else ''}"
-        if self.steps:
+        if self.unit:
+            sentence += self._by_size(one)
+        elif self.steps:
             sentence += self._by_steps(one)
         else:
             first = self.worst[0]
             exact = f"{first.exact} = {first.expected}" if first.exact else str(first.expected)
             sentence += f", {'' if one else 'the first '}at {list(first.coordinates)}: {first.actual}, not {exact}"
         return sentence + self._by_cause()
+
+    def _by_size(self, one: bool) -> str:
+        """Of floats: units in the last place where they tell the size of the error, and the farthest element."""
+        farthest = self.worst[0]
+        sizes = sorted(set(map(abs, self.steps)))
+        absolute, relative = (None if x is None else f"{x:.3g}" for x in (farthest.absolute, farthest.relative))
+        if sizes and sizes[-1] < MOST_UNITS:
+            said = f" by {sizes[0]}" + (f" to {sizes[-1]}" if len(sizes) > 1 else "") + self.unit
+        else:
+            said = "" if absolute is None else f" by {absolute}" if one else f" by up to {absolute}"
+        actual, expected = map(_nine_digits, (farthest.actual, farthest.expected))
+        at = f"at {list(farthest.coordinates)} {actual}, not {expected}"
+        ulp = None if farthest.ulp is None else f"{farthest.ulp:.3g}{self.unit}" if farthest.ulp < MOST_UNITS else None
+        errors = [absolute and f"absolute error {absolute}", relative and f"relative {relative}", ulp]
+        return f"{said}, {'' if one else 'the farthest '}{at} ({', '.join(filter(None, errors))})".replace(" ()", "")
 
     def _by_steps(self, one: bool) -> str:
         sizes = sorted(set(map(abs, self.steps)))
@@ -137,7 +167,7 @@ class Comparison:
             differing = best.outputs - best.exact
             where = f"{best.equal} of {best.outputs} outputs{looked_at} ({best.explained} of the {differing} that differ)"
         others = f". Equally often it equals {' and '.join(names[1:])}" if names[1:] else ""
-        return f". It equals {best.sentence} in {where}; the exact result in {best.exact}{others}"
+        return f". {best.equals} in {where}; the exact result in {best.exact}{others}"
 
     def _census(self) -> str:
         counts = (
@@ -163,6 +193,11 @@ class Comparison:
             for cell, row in zip(["th"] + ["td"] * len(self.worst), rows, strict=True)
         )
         return f"{sentence}<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>"
+
+
+def _nine_digits(value: Value) -> str:
+    """A float as it is told, with the digits that tell any two float32 apart."""
+    return str(float(f"{value:.9g}")) if isinstance(value, float) else str(value)
 
 
 def _short(x: float) -> str:

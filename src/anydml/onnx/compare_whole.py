@@ -11,7 +11,7 @@ import numpy as np
 from anydml.errors import BindingError, Error, Fault
 from anydml.explain.comparison import Cause
 from anydml.onnx.compare_carried import carried, with_error
-from anydml.onnx.compare_judge import Cut, deviation, worst
+from anydml.onnx.compare_judge import Cut, Judgement, deviation, worst
 from anydml.onnx.compare_results import BEYOND, EQUAL, ROUNDING, UNBOUNDED, UNJUDGED, NodeComparison
 from anydml.onnx.values import Array
 
@@ -38,6 +38,17 @@ class Format(Protocol):
 
     def cause(self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array]) -> Cause | None:
         """The cause of the differences in nodes for which the general search finds none."""
+
+    def refined(
+        self,
+        found: Judgement,
+        cause: Cause | None,
+        nodes: Sequence[Part],
+        values: Mapping[str, Array],
+        known: Mapping[str, Array],
+        outputs: Sequence[str],
+    ) -> tuple[Judgement, Cause | None]:
+        """The judgement and the cause, with what only the format allows its nodes."""
 
 
 def silent(doing: str, done: int, total: int) -> None:
@@ -174,6 +185,7 @@ class Whole:
         cause = found.cause
         if cause is None and (explain or found.beyond):
             cause = self.format.cause(nodes, values, known)
+        found, cause = self.format.refined(found, cause, nodes, values, known, outputs)
         return NodeComparison(
             **fields,
             own=found.own,
@@ -182,6 +194,6 @@ class Whole:
             excess=found.excess,
             forms=found.forms,
             estimated=found.estimated,
-            cause="" if cause is None else f"It equals {cause.sentence} in {cause.equal} of {cause.outputs} outputs",
+            cause="" if cause is None else f"{cause.equals} in {cause.equal} of {cause.outputs} outputs",
             deviation="" if cause is None else cause.name,
         )

@@ -11,7 +11,7 @@ import numpy as np
 from anydml.errors import BindingError, Fault
 from anydml.explain.comparison import Cause
 from anydml.onnx.compare_files import named_as
-from anydml.onnx.compare_judge import Cut
+from anydml.onnx.compare_judge import Cut, Judgement
 from anydml.onnx.compare_results import ModelComparison
 from anydml.onnx.compare_whole import Part, Progress, Whole, silent
 from anydml.onnx.errors import ModelError
@@ -99,6 +99,17 @@ class _Format:
             return None
         (output, *_) = nodes[0].writes
         return cause(nodes[0].source, values, self.cut(nodes, values, [output]).exact[output], known[output])
+
+    def refined(
+        self,
+        found: Judgement,
+        cause: Cause | None,
+        nodes: Sequence[Part],
+        values: Mapping[str, Array],
+        known: Mapping[str, Array],
+        outputs: Sequence[str],
+    ) -> tuple[Judgement, Cause | None]:
+        return found, cause
 
 
 def _part_of(read: Read, nodes: Sequence[Node], given: Mapping[str, Array], outputs: Sequence[str]) -> Read:
