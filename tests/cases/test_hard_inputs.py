@@ -119,7 +119,7 @@ def test_every_operator_has_cases_that_run(ran: Ran) -> None:
     names = [o.spec.name for o in operators.every()][:: 1 if SOAK > 1 else 7]
     computed = 0
     for name in names:
-        found = cases(name, 16)
+        found = cases(name, 24)
         spec = operators.find(name).spec  # type: ignore[union-attr]  # every name is found
         assert len({repr(case.desc) for case in found}) == len(found) >= 12, name
         if spec.inputs:
@@ -187,7 +187,8 @@ def test_wrong(case):
 def test_pytest_runs_the_cases_and_starts_without_anydml(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(PLUGIN)
     (tmp_path / "test_plain.py").write_text("import sys\ndef test_plain():\n    assert 'anydml' not in sys.modules\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers"]
+    without = [word for name in ("cacheprovider", "hypothesispytest", "xdist") for word in ("-p", f"no:{name}")]
+    command = [sys.executable, "-m", "pytest", "-q", *without, "--strict-markers"]
     done = subprocess.run([*command, "test_plain.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
     done = subprocess.run([*command, "test_it.py"], cwd=tmp_path, capture_output=True, text=True, check=False)

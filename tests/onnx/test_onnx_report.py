@@ -18,8 +18,8 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 import anydml as dml
 from anydml.cli.main import commands
 from anydml.onnx import load
-from anydml.onnx.report import Layer, Report, decibels, report, sqnr
 from anydml.onnx.report_page import report_page
+from anydml.onnx.reporting import Layer, Report, decibels, report, sqnr
 
 Array = npt.NDArray[Any]
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"

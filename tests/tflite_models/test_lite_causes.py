@@ -123,4 +123,4 @@ def test_float_rows_quantised_for_a_product_are_named() -> None:
         rows.append([np.float32(sum(int(a) * b for a, b in zip(line, q, strict=True))) * step for line in weights])
     found = anydml.tflite.compare(writer.model([x], [y]), {"x": given}, actual={"y": np.array(rows, np.float32)})
     assert found.first is not None
-    assert (found.first.verdict, found.first.deviation) == ("beyond rounding", "quantised_activations"), str(found)
+    assert (found.first.verdict, found.first.deviation) == ("beyond rounding", "int8_activations"), str(found)

@@ -76,14 +76,15 @@ class _Drawing:
 
     def descs(self, tries: int) -> Iterator[Desc]:
         """Valid descs: each data type and dimension count of each input in turn, then with random changes."""
-        yield from self.examples
         if not self.examples:
             return
+        yield self.examples[0]
         for f in self.spec.inputs:
             for data_type in self.table[f.wire].data_types:
                 yield from self._tried(partial(self._of_type, name=f.name, data_type=data_type))
             for count in self.table[f.wire].dimension_counts:
                 yield from self._tried(partial(self._of_rank, name=f.name, count=count))
+        yield from self.examples[1:]
         changes = (self._other_type, self._other_rank, self._other_size, self._other_size, self._other_attribute, self._without)
         known = [*self.examples]
         for _ in range(tries):

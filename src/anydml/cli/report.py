@@ -30,8 +30,8 @@ def reported(
         raise click.UsageError("report is for ONNX models.")
     quantised: Any = model_of(model)
     other: Any = model_of(floats)
-    from anydml.onnx.report import report
     from anydml.onnx.report_page import COLUMNS, cells, report_page
+    from anydml.onnx.reporting import report
 
     found = report(quantised.proto, other.proto, inputs_of(floats, other, source))
     if json_wanted:

@@ -69,7 +69,7 @@ def judged(
     if found is None:
         return own
     named, output, cut = found
-    in_integers = cut.judged({output: actual[output]}, False)
+    in_integers = cut.judged({output: actual[output]}, "none")
     if in_integers.beyond != 0:
         return own
     forms = tuple(f"{named} with {form}" for form in in_integers.forms) or (named,)

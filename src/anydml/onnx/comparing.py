@@ -17,10 +17,10 @@ from onnx import ModelProto, NodeProto
 
 from anydml.errors import Error
 from anydml.explain.comparison import Cause
+from anydml.onnx import compare_matrices, compare_quantised
 from anydml.onnx import compare_models as models
-from anydml.onnx import compare_quantised
 from anydml.onnx.compare_decisions import decided
-from anydml.onnx.compare_estimate import spread
+from anydml.onnx.compare_estimate import moved_by_rounding
 from anydml.onnx.compare_files import named_as
 from anydml.onnx.compare_judge import Cut, Judgement
 from anydml.onnx.compare_results import ModelComparison
@@ -86,11 +86,15 @@ class _Format:
 
     def cut(self, nodes: Sequence[Part], values: Mapping[str, Array], outputs: Sequence[str]) -> Cut:
         proto, given = models.cut(self.proto, [node.source for node in nodes], values, self.constants, outputs)
-        return Cut(load(proto), given, lambda: spread(proto, given), len(proto.graph.node) > 1)
+        return Cut(load(proto), given, lambda: moved_by_rounding(proto, given), len(proto.graph.node) > 1)
 
-    def cause(self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array]) -> Cause | None:
+    def cause(
+        self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array], beyond: bool
+    ) -> Cause | None:
         protos = [node.source for node in nodes]
-        return compare_quantised.cause(self.proto, protos, values, self.constants, known) if len(nodes) > 1 else None
+        if len(nodes) > 1:
+            return compare_quantised.cause(self.proto, protos, values, self.constants, known)
+        return compare_matrices.cause(self.proto, protos[0], values, self.constants, known) if beyond else None
 
     def refined(
         self,

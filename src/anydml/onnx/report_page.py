@@ -6,11 +6,11 @@ import html
 import math
 
 from anydml.onnx.compare_page import STYLE
-from anydml.onnx.report import Layer, Report, decibels
+from anydml.onnx.reporting import Layer, Report, decibels
 
 COLUMNS = (
     ("layer", "The node of the float model."),
-    ("outputs if it alone is quantised", "The SQNR of the model's outputs, if this layer and its weights alone are quantised."),
+    ("outputs if alone", "The SQNR of the model's outputs, if this layer and its weights alone are quantised."),
     ("own SQNR", "That of this tensor, if it alone is quantised."),
     ("SQNR so far", "That in the quantised model, with the errors of all layers before."),
     ("saturated low", "The share of elements below the range of the integers."),

@@ -94,7 +94,9 @@ class _Format:
         made = Model(_part_of(read, sources, given, outputs))
         return Cut(made, given, many=len(nodes) > 1)
 
-    def cause(self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array]) -> Cause | None:
+    def cause(
+        self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array], beyond: bool
+    ) -> Cause | None:
         if len(nodes) > 1 or nodes[0].operator not in FINDERS:
             return None
         (output, *_) = nodes[0].writes

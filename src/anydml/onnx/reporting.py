@@ -322,8 +322,8 @@ def _matched(encoded: Iterable[Encoded], floats: Mapping[str, Array]) -> dict[st
         if not ratios:
             continue
         best = max(ratios, key=lambda name: ratios[name])
-        alike = [name for name, r in ratios.items() if r > ratios[best] - NAMED and name in e.name]
-        chosen = max(alike, key=lambda name: (len(name), ratios[name]), default=best)
+        similar = [name for name, r in ratios.items() if r > ratios[best] - NAMED and name in e.name]
+        chosen = max(similar, key=lambda name: (len(name), ratios[name]), default=best)
         found.setdefault(chosen, e)
     return {name: found[name] for name in floats if name in found}
 
