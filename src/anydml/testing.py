@@ -10,7 +10,8 @@ from anydml.cases.drawn import cases
 from anydml.cases.hard import hard_inputs
 from anydml.explain.beyond import PRECISIONS, judged
 from anydml.explain.bounded import Unbounded
-from anydml.explain.compare import Case, case_of, differences, explained
+from anydml.explain.case import Case
+from anydml.explain.compare import case_of, differences, explained
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
 
 __all__ = ["OperatorCase", "anydml_cases", "assert_exact", "assert_near", "assert_rounding", "cases", "hard_inputs"]

@@ -13,7 +13,8 @@ from anydml.explain import beyond
 from anydml.explain.beyond import judged
 from anydml.explain.bounded import exactly
 from anydml.explain.bounds import ranges
-from anydml.explain.compare import Case, case_of
+from anydml.explain.case import Case
+from anydml.explain.compare import case_of
 from anydml.explain.magnitudes import rooms
 from anydml.explain.mistakes import narrowed
 from anydml.schema.statement import stated

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from anydml.explain.bounded import Unbounded, exactly
 from anydml.explain.bounds import ranges, unit_of
-from anydml.explain.compare import Case
+from anydml.explain.case import Case
 from anydml.explain.compiled import statements
 from anydml.explain.forms import FORMS, TF32
 from anydml.explain.magnitudes import rooms

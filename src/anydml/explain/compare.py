@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.binding import Slot
 from anydml.errors import BindingError, Fault
+from anydml.explain.beyond import judged
+from anydml.explain.bounded import Unbounded
+from anydml.explain.case import Case
 from anydml.explain.causes import causes
 from anydml.explain.comparison import MOST_UNITS, Comparison, Difference, Value
 from anydml.explain.compiled import compiled
@@ -35,17 +39,8 @@ Arrays = Mapping[str, NDArray[Any]]
 
 WORST = 5  # differences shown
 EXAMINED = 4096  # differences whose distance to a tie is computed in fractions: the farthest by an estimate
+SAMPLE = 256  # elements that tell whether rounding may explain all
 ROWS = 1024  # rows of the output examined together
-
-
-class Case(NamedTuple):
-    """An output at hand and the exact one: the newest desc, its inputs in tensor form, both outputs, and the output's name."""
-
-    desc: Desc
-    inputs: Arrays
-    expected: NDArray[Any]
-    actual: NDArray[Any]
-    output: str
 
 
 @overload
@@ -227,7 +222,15 @@ def explained(case: Case, comparison: Comparison) -> Comparison:
     """A comparison with the causes of its differences."""
     if comparison.equal:
         return comparison
-    return replace(comparison, causes=causes(case.desc, case.inputs, case.expected, case.actual))
+    found = replace(comparison, causes=causes(case.desc, case.inputs, case.expected, case.actual))
+    if not found.strange:
+        return found
+    with suppress(Unbounded):
+        some = judged(case, sample=SAMPLE)  # of a wrong result, these tell
+        beyond, forms = some if some.beyond is not None else judged(case)
+        if beyond is None:
+            return replace(found, forms=tuple(forms) or ("rounding at each step",))
+    return found
 
 
 def _laid_out(actual: Any, t: TensorDesc) -> NDArray[Any]:

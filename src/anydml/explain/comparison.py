@@ -70,7 +70,7 @@ class Comparison:
     largest distance of a difference from a tie, rounded up, without saturated outputs. saturated_low, saturated_high, ties,
     wrapped: how many of all elements, right or wrong. differing_clamped: how many of the differing ones saturate (or wrap).
     causes: deviations that explain the differences, the one that explains most first. unit: the unit of steps, " ULP" for
-    floats.
+    floats. forms: of quantised products with differences that are not next to ties, what explains all of them.
     """
 
     total: int
@@ -85,6 +85,7 @@ class Comparison:
     differing_clamped: int = 0
     causes: tuple[Cause, ...] = ()
     unit: str = ""
+    forms: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:
@@ -107,6 +108,7 @@ class Comparison:
         members["steps"] = {str(step): count for step, count in self.steps.items()}
         members["worst"] = [{**asdict(d), "coordinates": list(d.coordinates)} for d in self.worst]
         members["causes"] = [asdict(cause) for cause in self.causes]
+        members["forms"] = list(self.forms)
         return {"equal": self.equal, "sentence": str(self), **members}
 
     def __str__(self) -> str:
@@ -123,6 +125,13 @@ class Comparison:
             exact = f"{first.exact} = {first.expected}" if first.exact else str(first.expected)
             sentence += f", {'' if one else 'the first '}at {list(first.coordinates)}: {first.actual}, not {exact}"
         return sentence + self._by_cause()
+
+    @property
+    def strange(self) -> bool:
+        """Whether outputs that are rounded differ otherwise than by a step next to a tie."""
+        if self.unit or not self.steps or self.worst[0].distance_to_tie is None:
+            return False
+        return set(map(abs, self.steps)) != {1} or self.differing_clamped > 0 or self.within is None or self.within > NEAR
 
     def _by_size(self, one: bool) -> str:
         """Of floats: units in the last place where they tell the size of the error, and the farthest element."""
@@ -153,6 +162,8 @@ class Comparison:
             return f"{sentence}, {'' if one else 'all '}{near} a tie"
         if sizes == [1] and self.causes and self.causes[0].rounding:
             return sentence  # the cause is another way of rounding
+        if self.forms:
+            return f"{sentence}; {' and '.join(self.forms)} explains {'it' if one else 'them'}"
         return f"{sentence}; this is not a rounding difference"
 
     def _by_cause(self) -> str:
