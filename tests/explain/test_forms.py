@@ -168,6 +168,19 @@ def test_forms_are_the_same_numbers(ran: Ran) -> None:
     ran(cases, 13)
 
 
+def test_a_sum_may_begin_with_the_bias() -> None:
+    """Products are small beside the bias, so that each addition is rounded relative to it."""
+    x, w, b = normal(0, 1, 3, 9, 9), normal(1, 4, 3, 3, 3, deviation=0.01), normal(2, 4, mean=3)
+    total = np.broadcast_to(b.reshape(1, 4, 1, 1), (1, 4, 7, 7)).copy()
+    for c, u, v in np.ndindex(3, 3, 3):
+        total += x[:, c, None, u : u + 7, v : v + 7] * w[None, :, c, u, v, None, None]
+    assert "sums that begin with the bias" in forms(total, dml.convolution, x, filter=w, bias=b.reshape(1, 4, 1, 1))
+    wrong = total.copy()
+    wrong[0, 1, 2, 3] += F32(1e-4)
+    with pytest.raises(AssertionError, match="1 of them lies beyond rounding"):
+        assert_rounding(wrong, dml.convolution, x, filter=w, bias=b.reshape(1, 4, 1, 1))
+
+
 def test_the_message_names_what_explains_the_other_elements() -> None:
     a: dict[str, Any] = batch(1, mean=50)
     actual = folded(a)

@@ -1,14 +1,15 @@
-"""`anydml compare model.onnx`: a model judged node by node, as a table, as JSON and as a page."""
+"""`anydml compare model.onnx` or `.tflite`: a model judged node by node, as a table, as JSON and as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -16,11 +17,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from anydml.cli.models import NEEDS_ONNX, model_of, pairs, sizes_of
+from anydml.cli.models import NEEDS, is_lite, model_of, pairs, sizes_of
 from anydml.cli.output import as_json, console, note, result, show_table
 from anydml.errors import BindingError, Error, Fault
 from anydml.rule_messages import listed
 from anydml.spelling import printable
+
+if TYPE_CHECKING:
+    from anydml.onnx.compare_results import ModelComparison
 
 MOST_ROWS = 100  # of a table with nodes that are equal
 STYLES = {"equal": "green", "rounding": "yellow", "beyond rounding": "bold red", "no bound": "magenta", "not judged": "dim"}
@@ -42,29 +46,22 @@ def compared(
     fails = _condition(fail_on)
     if (against is None) == (actual is None):
         raise click.UsageError(
-            "A model is compared with a runtime (--against onnxruntime) or with recorded tensors (--actual DIR)."
+            f"A model is compared with a runtime (--against {'litert' if is_lite(model) else 'onnxruntime'}) or with recorded "
+            "tensors (--actual DIR)."
         )
     if provider is not None and against is None:
         raise click.UsageError("--provider is for --against onnxruntime.")
     source.checked()
-    try:
+    with _needed(model):
         from anydml.onnx.compare_page import page
-        from anydml.onnx.compare_runtimes import onnxruntime_on, recorded
-        from anydml.onnx.comparing import compare
-    except ImportError:
-        raise click.UsageError(NEEDS_ONNX) from None
-    _installed(against)
     read = model_of(model)
-    given = inputs_of(read, source)
+    _installed(against, model)
+    given = inputs_of(model, read, source)
     with source.explained(read, given), _Bar() as progress:
-        found = compare(
-            read.proto,
-            given,
-            onnxruntime_on(provider or "CPU") if against else None,
-            actual=recorded(actual) if actual else None,
-            seconds=seconds,
-            progress=progress,
-        )
+        if is_lite(model):
+            found = _lite(read, given, against, actual, progress)
+        else:
+            found = _onnx(read, given, against and (provider or "CPU"), actual, seconds, progress)
     if json_wanted:
         as_json(found.to_dict())
     else:
@@ -76,30 +73,81 @@ def compared(
     return fails(found, list(read.outputs))
 
 
-def record(model: str, *, provider: str, source: Source, folder: str) -> int:
-    """Record every tensor of a model as onnxruntime computes it, and its inputs, as files for `compare --actual --inputs`."""
-    source.checked()
+@contextmanager
+def _needed(model: str) -> Iterator[None]:
+    """Imports of what reads a model; UsageError if it is not installed."""
     try:
-        from anydml.onnx.compare_models import marked, named
-        from anydml.onnx.compare_runtimes import onnxruntime_on
+        yield
     except ImportError:
-        raise click.UsageError(NEEDS_ONNX) from None
-    _installed("onnxruntime")
-    read = model_of(model)
-    given = inputs_of(read, source)
-    proto = named(read.proto)
-    run = onnxruntime_on(provider)
-    with source.explained(read, given):
-        tensors = run(marked(proto, [name for node in proto.graph.node for name in node.output if name]), given)
-    assert isinstance(tensors, Mapping)
+        raise click.UsageError(NEEDS.format("tflite" if is_lite(model) else "onnx")) from None
+
+
+def _onnx(
+    read: Any, given: Mapping[str, Any], provider: str | None, actual: str | None, seconds: float, progress: _Bar
+) -> ModelComparison:
+    from anydml.onnx.compare_runtimes import onnxruntime_on, recorded
+    from anydml.onnx.comparing import compare
+
+    run = onnxruntime_on(provider) if provider else None
+    return compare(read.proto, given, run, actual=recorded(actual) if actual else None, seconds=seconds, progress=progress)
+
+
+def _lite(read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, progress: _Bar) -> ModelComparison:
+    from anydml.onnx.compare_files import recorded
+    from anydml.tflite.comparing import compare
+    from anydml.tflite.runtimes import litert
+
+    run = partial(litert, reference=against == "litert-reference") if against else None
+    return compare(read, given, run, actual=recorded(actual) if actual else None, progress=progress)
+
+
+def record(model: str, *, provider: str, source: Source, folder: str) -> int:
+    """Record the inputs of a model, and every tensor as another runtime computes it, as files for `compare`."""
+    source.checked()
+    read: Any = model_of(model)
+    _installed("litert" if is_lite(model) else "onnxruntime", model)
+    given = inputs_of(model, read, source)
     into = Path(folder)
-    for name, arrays in (("inputs", given), ("actual", tensors)):
-        (into / name).mkdir(parents=True, exist_ok=True)
-        for tensor, array in arrays.items():
-            np.save(into / name / f"{tensor.replace('/', '%2F')}.npy", array)
+    if is_lite(model):
+        if provider != "CPU":
+            raise click.UsageError("--provider is for ONNX models")
+        with source.explained(read, given):
+            tensors = _of_litert(read, given)
+        into.mkdir(parents=True, exist_ok=True)
+        numbered = {str(read.tensors[name].number): x for name, x in given.items()}  # names may be too long for files
+        for name, arrays in (("inputs", numbered), ("actual", tensors)):
+            np.savez(into / f"{name}.npz", allow_pickle=False, **arrays)
+        ends = [".npz"] * 2
+    else:
+        with source.explained(read, given):
+            tensors = _of_onnxruntime(read, provider, given)
+        for name, arrays in (("inputs", given), ("actual", tensors)):
+            (into / name).mkdir(parents=True, exist_ok=True)
+            for tensor, array in arrays.items():
+                np.save(into / name / f"{tensor.replace('/', '%2F')}.npy", array)
+        ends = [""] * 2
     note(f"Wrote {len(given)} inputs and {len(tensors)} tensors to {printable(folder)}; compare them by")
-    result(f"anydml compare {printable(model)} --inputs {printable(folder)}/inputs --actual {printable(folder)}/actual")
+    result(
+        f"anydml compare {printable(model)} --inputs {printable(folder)}/inputs{ends[0]} "
+        f"--actual {printable(folder)}/actual{ends[1]}"
+    )
     return 0
+
+
+def _of_onnxruntime(read: Any, provider: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    from anydml.onnx.compare_models import marked, named
+    from anydml.onnx.compare_runtimes import onnxruntime_on
+
+    proto = named(read.proto)
+    tensors = onnxruntime_on(provider)(marked(proto, [n for node in proto.graph.node for n in node.output if n]), given)
+    assert isinstance(tensors, Mapping)
+    return tensors
+
+
+def _of_litert(read: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    from anydml.tflite.runtimes import litert
+
+    return litert(read.read.data, given)
 
 
 @dataclass(frozen=True)
@@ -140,24 +188,46 @@ class Source:
             raise error
 
 
-def inputs_of(read: Any, source: Source) -> dict[str, np.ndarray[Any, Any]]:
+def inputs_of(model: str, read: Any, source: Source) -> dict[str, np.ndarray[Any, Any]]:
     """The inputs of a model: those of a folder or file, files by name, or random ones."""
-    from anydml.onnx.compare_runtimes import drawn, named_as, recorded
-
     source.checked([*read.inputs])
     files = {name: _array(name, Path(source.folder or ".") / path) for name, path in pairs(source.given, "--input").items()}
     if strange := [name for name in files if name not in read.inputs]:
         these = ", ".join(read.inputs)
         raise BindingError([Fault(name, f"is not an input of the model; its inputs are {these}") for name in strange])
     if source.random is not None:
-        return drawn(read, source.random, sizes_of(source.sizes)) | files
-    found = named_as(recorded(source.inputs), read.inputs) if source.inputs is not None else {}
+        return _drawn(model, read, source.random, source.sizes) | files
+    found = _recorded(model, read, source.inputs) if source.inputs is not None else {}
     found |= files
     if missing := [name for name in read.inputs if name not in found]:
         options = " ".join(f"--input {name}=FILE.npy" for name in missing)
         where = "" if source.inputs is None else ", and no file of --inputs has it"
         raise BindingError([Fault(name, f"is an input of the model{where}: {options}") for name in missing])
     return {name: found[name] for name in read.inputs}
+
+
+def _drawn(model: str, read: Any, seed: int, sizes: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+    if not is_lite(model):
+        from anydml.onnx.compare_runtimes import drawn
+
+        return drawn(read, seed, sizes_of(sizes))
+    from anydml.tflite.runtimes import drawn as drawn_lite
+
+    if sizes:
+        raise click.UsageError("--size is for ONNX models; random inputs of others have the sizes in the file.")
+    return drawn_lite(read, seed)
+
+
+def _recorded(model: str, read: Any, path: str) -> dict[str, np.ndarray[Any, Any]]:
+    if not is_lite(model):
+        from anydml.onnx.compare_files import named_as
+        from anydml.onnx.compare_runtimes import recorded
+
+        return named_as(recorded(path), read.inputs)
+    from anydml.onnx.compare_files import recorded as recorded_lite
+    from anydml.tflite.comparing import renamed
+
+    return renamed(read, recorded_lite(path))
 
 
 def _array(name: str, path: Path) -> np.ndarray[Any, Any]:
@@ -169,9 +239,17 @@ def _array(name: str, path: Path) -> np.ndarray[Any, Any]:
     return found
 
 
-def _installed(against: str | None) -> None:
-    if against is not None and find_spec(against) is None:
-        raise click.UsageError(f"{against} is not installed here: pip install {against}.")
+PACKAGES = {"onnxruntime": "onnxruntime", "litert": "ai_edge_litert", "litert-reference": "ai_edge_litert"}
+
+
+def _installed(against: str | None, model: str) -> None:
+    if against is None:
+        return
+    if is_lite(model) != against.startswith("litert"):
+        kind = "TensorFlow Lite" if against.startswith("litert") else "ONNX"
+        raise click.UsageError(f"{against} runs models of {kind}, and {printable(model)} is none")
+    if find_spec(package := PACKAGES[against]) is None:
+        raise click.UsageError(f"--against {against} needs the package {package.replace('_', '-')}, which is not installed")
 
 
 def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import click
 from rich.table import Table
 from rich.text import Text
 
 from anydml.cli.compare_models import Source, inputs_of
-from anydml.cli.models import model_of
+from anydml.cli.models import is_lite, model_of
 from anydml.cli.output import as_json, note, result, show_table
 from anydml.spelling import printable
 
@@ -24,11 +26,14 @@ def reported(
     json_wanted: bool,
 ) -> int:
     """Print the report of a quantised model beside its float model."""
-    quantised, other = model_of(model), model_of(floats)
+    if is_lite(model) or is_lite(floats):
+        raise click.UsageError("report is for ONNX models.")
+    quantised: Any = model_of(model)
+    other: Any = model_of(floats)
     from anydml.onnx.report_page import COLUMNS, cells, report_page
     from anydml.onnx.reporting import report
 
-    found = report(quantised.proto, other.proto, inputs_of(other, source))
+    found = report(quantised.proto, other.proto, inputs_of(floats, other, source))
     if json_wanted:
         as_json(found.to_dict())
     else:

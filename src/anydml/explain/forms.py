@@ -8,6 +8,7 @@ multiplication and addition need no form: their errors are at most those of the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from anydml.explain.forms_of_integers import by_16_bits, in_fixed_point
 from anydml.schema.expression import Tensor, absolute, clamp, exp, maximum, tanh
 from anydml.schema.node import NUMBER, Expr, Variable, make
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import free, walk
+from anydml.schema.traversal import free, integral, walk
 
 HALF = Fraction(1, 2)
 
@@ -183,6 +184,19 @@ def _is_one(e: Expr) -> bool:
     return e.op == "constant" and bool(e.data.value == 1)
 
 
+# --- sums ---
+
+
+def from_bias(e: Expr) -> Expr | None:
+    """A sum of floats that begins with its bias: every addition is rounded relative to the bias, too."""
+    if e.op != "add" or integral(e):
+        return None
+    for total, bias in (e.args, e.args[::-1]):
+        if total.op == "reduce" and total.data[0] == "sum" and bias.op != "reduce":
+            return make("widened", (e, absolute(bias)), math.prod(v.size for v in total.data[1]), NUMBER)
+    return None
+
+
 # --- factors of less precision ---
 
 
@@ -209,4 +223,5 @@ FORMS = (
     Form("absolute", "sigmoid and tanh with an absolute error", (sigmoid_by_tanh, tanh_by_exp)),
     Form("fixed_point", "requantisation in fixed point", (in_fixed_point,)),
     Form("fixed_point_16_bits", "requantisation in fixed point by a multiplier of 16 bits", (by_16_bits,)),
+    Form("from_bias", "sums that begin with the bias", (from_bias,)),
 )

@@ -5,17 +5,18 @@
 The extra `onnx` installs what it needs: `pip install "anydml[onnx]"`.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from anydml.fork_safety import guard
-from anydml.onnx.backend import Backend, is_compatible, prepare, run_model, run_node, supports_device
-from anydml.onnx.errors import ModelError, Refusal
-from anydml.onnx.model import Model, load
 
 if TYPE_CHECKING:
+    from anydml.onnx.backend import Backend, is_compatible, prepare, run_model, run_node, supports_device
     from anydml.onnx.compare_page import page
     from anydml.onnx.compare_results import Deviation, ModelComparison, NodeComparison
     from anydml.onnx.comparing import compare
+    from anydml.onnx.errors import ModelError, Refusal
+    from anydml.onnx.model import Model, load
     from anydml.onnx.reporting import Layer, Report, report
 
 __all__ = [
@@ -40,25 +41,23 @@ __all__ = [
 ]
 
 
+_MODULES = {
+    "backend": ("Backend", "is_compatible", "prepare", "run_model", "run_node", "supports_device"),
+    "compare_page": ("page",),
+    "compare_results": ("Deviation", "ModelComparison", "NodeComparison"),
+    "comparing": ("compare",),
+    "errors": ("ModelError", "Refusal"),
+    "model": ("Model", "load"),
+    "reporting": ("Layer", "Report", "report"),
+}
+
+
 def _imported(name: str) -> Any:
-    """A name that only comparisons need. They import half of all modules, so they are imported at first use."""
-    with guard:
-        if name == "compare":
-            from anydml.onnx.comparing import compare
-
-            return compare
-        if name == "page":
-            from anydml.onnx.compare_page import page
-
-            return page
-        if name in ("Layer", "Report", "report"):
-            from anydml.onnx import reporting
-
-            return getattr(reporting, name)
-        if name in ("Deviation", "ModelComparison", "NodeComparison"):
-            from anydml.onnx import compare_results
-
-            return getattr(compare_results, name)
+    """A name from its module, which is imported at first use: models of other formats need no package `onnx`."""
+    for module, names in _MODULES.items():
+        if name in names:
+            with guard:
+                return getattr(importlib.import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -17,8 +17,7 @@ from anydml.onnx.compare_models import named
 from anydml.onnx.compare_runtimes import Run, RuntimeFailed
 from anydml.onnx.errors import ModelError
 from anydml.onnx.model import load
-from anydml.onnx.read import by_name
-from anydml.onnx.values import Array
+from anydml.onnx.values import Array, by_name
 
 DEEP = 8  # nested bodies at most
 

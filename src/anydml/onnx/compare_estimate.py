@@ -19,7 +19,6 @@ from anydml.onnx.values import Array
 
 SAMPLES = 4  # sets of errors that are drawn
 ROUNDINGS = 16  # the largest error of an element, in half units in the last place of its tensor's largest element
-ALLOWED = 8  # times the largest change of an output that was seen; beyond this, an error is not one of rounding
 FLIPPED = 1 / 64  # the share of 8-bit elements that are rounded to the other side
 
 COPYING = {

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
-import onnx
 
 from anydml.errors import Error
 from anydml.explain.bounded import Range, Unbounded
@@ -17,14 +16,14 @@ from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
 from anydml.explain.comparison import Cause
 from anydml.explain.rounding import Rounding
-from anydml.onnx.compare_estimate import ALLOWED, moved_by_rounding
+from anydml.functional.graph import Graph
 from anydml.onnx.compare_results import Deviation
 from anydml.onnx.errors import ModelError
-from anydml.onnx.model import Model, load
 from anydml.onnx.types import is_float
 from anydml.onnx.values import Array
 from anydml.schema.statement import stated
 
+ALLOWED = 8  # times the largest change of an output that an estimate saw; beyond this, an error is not one of rounding
 JUDGED = 1 << 16  # elements at most whose bounds are computed: those with the largest differences
 WIDE = (
     64  # units in the last place of the largest element; an error beyond it is estimated, where bounds of many nodes allow it
@@ -111,13 +110,35 @@ class Beyond(NamedTuple):
     estimated: bool = False
 
 
-class Cut:
-    """A few nodes as a model of their own, with the inputs that they had."""
+class Runs(Protocol):
+    """A model of any format."""
 
-    def __init__(self, proto: onnx.ModelProto, inputs: Mapping[str, Array]) -> None:
-        self.model: Model = load(proto)
+    def run(self, inputs: Mapping[str, Array], /) -> dict[str, Array]:
+        """The outputs by name."""
+
+    def graph(self) -> Graph:
+        """The model as one graph."""
+
+
+def _no_estimate() -> dict[str, float]:
+    return {}
+
+
+class Cut:
+    """A few nodes as a model of their own, with the inputs that they had.
+
+    estimate: gives the largest change of each output that errors of rounding made, by name. many: whether they are several.
+    """
+
+    def __init__(
+        self,
+        model: Runs,
+        inputs: Mapping[str, Array],
+        estimate: Callable[[], dict[str, float]] = _no_estimate,
+        many: bool = False,
+    ) -> None:
+        self.model, self._estimate, self._many = model, estimate, many
         self._moved: dict[str, float] | None = None
-        self._given = inputs
         self.inputs = {name: x.view(np.uint8) if x.dtype == np.bool_ else x for name, x in inputs.items()}
         self.exact = self.model.run(inputs)
 
@@ -149,7 +170,7 @@ class Cut:
     def _beyond(self, rounding: Rounding | None, name: str, expected: Array, actual: Array) -> Beyond:
         """The elements that rounding does not explain, by an estimate if bounds are unknown, or too wide to tell."""
         found = _beyond(rounding, name, expected, actual)
-        many = len(self.model.proto.graph.node) > 1
+        many = self._many
         floats = _floats(expected)
         with np.errstate(invalid="ignore", over="ignore"):
             away = np.nan_to_num(np.abs(expected.astype(np.float64) - actual.astype(np.float64)), nan=math.inf)
@@ -160,7 +181,7 @@ class Cut:
         if not (large or unknown):
             return found
         if self._moved is None:
-            self._moved = moved_by_rounding(self.model.proto, self._given)
+            self._moved = self._estimate()
         allowed = ALLOWED * self._moved.get(name, math.inf)
         if not math.isfinite(allowed) or (floats and not allowed):
             return found if unknown else Beyond(None, float(np.max(away)) / unit)

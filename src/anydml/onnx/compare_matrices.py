@@ -11,6 +11,7 @@ from anydml.errors import Error
 from anydml.explain.comparison import Cause
 from anydml.onnx import compare_models as models
 from anydml.onnx.compare_judge import Cut
+from anydml.onnx.model import load
 from anydml.onnx.values import Array
 
 
@@ -34,7 +35,7 @@ def cause(
         changed = np.ascontiguousarray(x.reshape(*lead, columns, rows).swapaxes(-2, -1))
         try:
             made, given = models.cut(proto, [node], {**values, name: changed}, constants, [output])
-            found = Cut(made, given).judged(actual, "none")
+            found = Cut(load(made), given).judged(actual, "none")
         except Error:
             continue
         if found.beyond == 0:

@@ -14,6 +14,7 @@ from anydml.errors import Error
 from anydml.explain.comparison import Cause
 from anydml.onnx import compare_models as models
 from anydml.onnx.compare_judge import Cut, Judgement
+from anydml.onnx.model import load
 from anydml.onnx.values import Array
 
 INTEGER = {"Conv": ("QLinearConv", 0), "MatMul": ("QLinearMatMul", 1)}  # with the weight's dimension along which scales differ
@@ -90,7 +91,7 @@ def _cut(
     output = node.output[0]
     try:
         made, given = models.cut(proto, [node], {**values, **found.zeros}, {**constants, **found.zeros}.keys(), [output])
-        cut = Cut(made, given)
+        cut = Cut(load(made), given)
     except Error:
         return None
     exact, got = cut.exact[output], actual[output]

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.util import find_spec
-from io import BytesIO
-from pathlib import Path
-from pickle import UnpicklingError
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, numpy_helper
 
 from anydml.errors import BindingError, Error, Fault
+from anydml.onnx import compare_files as files
 from anydml.onnx.model import Model
 from anydml.onnx.values import Array
 
@@ -66,102 +59,16 @@ def onnxruntime(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Arr
 
 
 def recorded(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """Recorded tensors by name: a folder of files, or one file.
-
-    .npy: a tensor with the file's name, in which a / may be a folder or %2F. .pb: a TensorProto, by its own name. .npz: tensors
-    by their names there. .json: the first results that Polygraphy has saved. .pt, .pth: a dict of tensors that torch.save has
-    written; torch reads it. BindingError for what cannot be read.
-    """
-    root = Path(path)
-    found: dict[str, Array] = {}
-    faults = []
-    for file in sorted(root.rglob("*")) if root.is_dir() else [root]:
-        name = (file.relative_to(root) if root.is_dir() else Path(file.name)).with_suffix("").as_posix().replace("%2F", "/")
-        try:
-            if file.suffix == ".npy":
-                found[name] = np.load(file, allow_pickle=False)
-            elif file.suffix == ".npz":
-                with np.load(file, allow_pickle=False) as arrays:
-                    found |= {key.replace("%2F", "/"): arrays[key] for key in arrays.files}
-            elif file.suffix == ".pb":
-                tensor = TensorProto.FromString(file.read_bytes())
-                found[tensor.name or name] = numpy_helper.to_array(tensor)
-            elif file.suffix == ".json":
-                found |= _of_polygraphy(json.loads(file.read_bytes()))
-            elif file.suffix in (".pt", ".pth"):
-                found |= _of_torch(file)
-        except (OSError, ValueError, TypeError, EOFError, BadZipFile, DecodeError, RuntimeError, UnpicklingError) as error:
-            faults.append(Fault(str(file), f"cannot be read as tensors: {error}"))
-    if not root.exists():
-        faults = [Fault(str(root), "is neither a folder nor a file")]
-    elif not found and not faults:
-        kinds = ".npy, .npz, .pb, .pt or Polygraphy's .json"
-        faults.append(Fault(str(root), f"has no tensors: there is no file of the kinds {kinds}"))
-    if faults:
-        raise BindingError(faults)
-    return found
+    """Recorded tensors by name, as in `compare_files.recorded`; .pb files have a TensorProto, by its own name."""
+    return files.recorded(path, _of_proto)
 
 
-def _of_polygraphy(saved: Any) -> dict[str, Array]:
-    """The outputs of the first iteration of the first runner in `RunResults` that Polygraphy has saved."""
-    if not isinstance(saved, dict) or saved.get("polygraphy_class") != "RunResults":
-        raise ValueError("it is not a RunResults of Polygraphy")
-    found = {}
+def _of_proto(data: bytes) -> tuple[str, Array]:
     try:
-        for name, x in saved["lst"][0][1][0]["outputs"].items():
-            found[name] = np.load(BytesIO(b64decode(x.get("values", x)["array"])), allow_pickle=False)
-    except (LookupError, AttributeError):
-        raise ValueError("its results lack a runner, an iteration or an array") from None
-    return found
-
-
-def _of_torch(file: Path) -> dict[str, Array]:
-    """The tensors of a dict that torch.save has written."""
-    if find_spec("torch") is None:
-        raise ValueError("torch, which reads it, is not installed (pip install torch); .npz files need nothing")
-    import torch
-
-    saved = torch.load(file, map_location="cpu", weights_only=True)
-    if not isinstance(saved, Mapping) or not all(isinstance(x, torch.Tensor) for x in saved.values()):
-        raise ValueError("it is not a dict of tensors by name")
-    return {str(name): x.detach().contiguous().numpy() for name, x in saved.items()}
-
-
-def named_as(found: Mapping[str, Array], names: Iterable[str]) -> dict[str, Array]:
-    """Recorded tensors under a model's names.
-
-    A file may have _ in place of characters that file systems do not allow. The names of TensorFlow's tensors may lack their
-    end, such as :0. The output of a module of PyTorch may have the module's name, layer1.0.conv1, for
-    /layer1/layer1.0/conv1/Conv_output_0.
-    """
-    plain: dict[str, list[str]] = {}
-    modules: dict[str, str] = {}  # a module's output is the last tensor that it computes
-    for name in names:
-        for key in dict.fromkeys((_plain(name), _plain(name.split(";")[0].split(":")[0]))):
-            plain.setdefault(key, []).append(name)
-        if (module := _module(name)) is not None:
-            modules[module] = name
-    taken = set(found)
-    made = {}
-    for name, x in found.items():
-        meant = plain.get(_plain(name)) or plain.get(_plain(name.split(";")[0].split(":")[0])) or []
-        other = meant[0] if len(meant) == 1 else modules.get(name) if not meant else None
-        made[name if name in meant or other is None or other in taken else other] = x
-    return made
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.-]", "_", name).strip("_")
-
-
-def _module(name: str) -> str | None:
-    """The module of PyTorch that computes a tensor of an exported model."""
-    if (found := re.fullmatch(r"/(.+)/\w+_output_\d+", name)) is None:
-        return None
-    module = ""
-    for part in found[1].split("/"):
-        module = part if not module or part.startswith(f"{module}.") else f"{module}.{part}"
-    return module
+        tensor = TensorProto.FromString(data)
+    except DecodeError as error:
+        raise ValueError(str(error)) from None
+    return tensor.name, numpy_helper.to_array(tensor)
 
 
 def drawn(model: Model, seed: int, sizes: Mapping[str, Any]) -> dict[str, Array]:

@@ -18,9 +18,8 @@ from anydml.errors import BindingError, Fault
 from anydml.onnx.compare_estimate import COPYING
 from anydml.onnx.compare_models import named
 from anydml.onnx.model import load
-from anydml.onnx.read import by_name
 from anydml.onnx.report_layers import Carrier
-from anydml.onnx.values import Array
+from anydml.onnx.values import Array, by_name
 
 LEAST = 3.0  # decibels of the SQNR by which a quantised tensor is taken for that of a float tensor
 NAMED = 6.0  # decibels by which a tensor of a similar name may fit worse and is still the one

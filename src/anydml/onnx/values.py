@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.functional import functions as dml
+from anydml.functional.functions import slice1
 from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, NeedsValue, Refused
 
@@ -85,3 +87,43 @@ def along(x: Value, rank: int, axis: int) -> Value:
 def padded(x: Value, rank: int) -> Value:
     """The tensor with leading sizes of 1, up to a rank."""
     return reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)) if x.ndim < rank else x
+
+
+def part(x: Value, slices: Sequence[slice]) -> Value:
+    """The elements of x[slices], which may be fewer than the dimensions."""
+    slices = [*slices, *[slice(None)] * (x.ndim - len(slices))]
+    if isinstance(x, np.ndarray):
+        return x[tuple(slices)]
+    ranges = [range(*s.indices(size)) for s, size in zip(slices, x.shape, strict=True)]
+    if any(len(r) == 0 for r in ranges):
+        return np.empty([len(r) for r in ranges], x.dtype)
+    if all(r == range(size) for r, size in zip(ranges, x.shape, strict=True)):
+        return x
+    lowest, highest = [min(r[0], r[-1]) for r in ranges], [max(r[0], r[-1]) for r in ranges]
+    sizes = [high - low + 1 for low, high in zip(lowest, highest, strict=True)]
+    return slice1(x, lowest, sizes, [r.step if len(r) > 1 else 1 for r in ranges])
+
+
+def gathered(x: Value, indices: Value, axis: int = 0) -> Value:
+    """The parts of a tensor along an axis, at indices of any sizes."""
+    sizes = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    if isinstance(x, np.ndarray) and isinstance(indices, np.ndarray):
+        return np.take(x, within(indices, x.shape[axis]), axis)
+    rank = max(x.ndim, len(sizes), 1)
+    data, places = padded(x, rank), padded(indices, rank)
+    found = dml.gather(data, places, axis=axis + rank - x.ndim, index_dimensions=indices.ndim)
+    return reshape(found, sizes)
+
+
+def within(indices: Any, size: int) -> Any:
+    """The indices; Refused if one is outside of the elements."""
+    if indices.size and not (-size <= indices.min() and indices.max() < size):
+        raise Refused(f"an index is outside of {size} elements", INVALID)
+    return indices
+
+
+def by_name(given: Any, what: str = "a model takes inputs") -> Mapping[str, Any]:
+    """The given arrays by name; TypeError for a single array or a list."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what} by name, a dict such as {{'x': array}}, not {type(given).__name__}")
+    return given

@@ -54,8 +54,7 @@ def fixed_point_double_rounding(q: Integers, scales: Scales) -> Integers:
 
     TFLite's MultiplyByQuantizedMultiplier, gemmlowp's, and CMSIS-NN's arm_nn_requantize.
     """
-    m, shift = _multiplier_and_shift(_multiplier(scales))
-    return _divided(_high_product(_wrapped(q << np.maximum(shift, 0)), m), np.maximum(-shift, 0))
+    return multiplied(q, *multiplier_and_shift(_multiplier(scales)))
 
 
 @_in_integers
@@ -64,7 +63,7 @@ def fixed_point_ties_up(q: Integers, scales: Scales) -> Integers:
 
     TFLite's MultiplyByQuantizedMultiplier on Arm's vector units, VQRDMULH and VRSHL.
     """
-    m, shift = _multiplier_and_shift(_multiplier(scales))
+    m, shift = multiplier_and_shift(_multiplier(scales))
     return _shifted(_high_product(_wrapped(q << np.maximum(shift, 0)), m), np.maximum(-shift, 0))
 
 
@@ -74,7 +73,7 @@ def fixed_point_single_rounding(q: Integers, scales: Scales) -> Integers:
 
     TFLite's MultiplyByQuantizedMultiplier with TFLITE_SINGLE_ROUNDING, arm_nn_requantize with CMSIS_NN_USE_SINGLE_ROUNDING.
     """
-    m, shift = _multiplier_and_shift(_multiplier(scales))
+    m, shift = multiplier_and_shift(_multiplier(scales))
     return _shifted(q * m, 31 - np.minimum(shift, 30))
 
 
@@ -84,9 +83,7 @@ def fixed_point_16_bits(q: Integers, scales: Scales) -> Integers:
 
     CMSIS-NN's arm_nn_requantize_s64 is the same.
     """
-    m, shift = _multiplier_and_shift(_multiplier(scales))
-    reduced = np.where(m < 0x7FFF0000, m + (1 << 15) >> 16, 0x7FFF)
-    return _shifted(q * reduced, np.maximum(15 - shift, 1))
+    return multiplied_in_16_bits(q, *multiplier_and_shift(_multiplier(scales)))
 
 
 @_in_integers
@@ -117,7 +114,7 @@ def _multiplier(scales: Scales) -> NDArray[np.float64]:
     return multiplier
 
 
-def _multiplier_and_shift(multiplier: NDArray[np.float64]) -> tuple[Integers, Integers]:
+def multiplier_and_shift(multiplier: NDArray[np.float64]) -> tuple[Integers, Integers]:
     """Integers m, below 2^31, and shifts such that multipliers are about m * 2^(shift - 31): TFLite's QuantizeMultiplier."""
     significand, exponent = np.frexp(multiplier)
     scaled = np.ldexp(significand, 31)
@@ -126,6 +123,17 @@ def _multiplier_and_shift(multiplier: NDArray[np.float64]) -> tuple[Integers, In
     m, shift = np.where(whole, m // 2, m), exponent.astype(np.int64) + whole
     small = shift < -31
     return np.where(small, 0, m), np.where(small, 0, shift)
+
+
+def multiplied(x: Integers, m: Integers, shift: Integers) -> Integers:
+    """x * m * 2^(shift - 31), rounded twice: TFLite's MultiplyByQuantizedMultiplier."""
+    return _divided(_high_product(_wrapped(x << np.maximum(shift, 0)), m), np.maximum(-shift, 0))
+
+
+def multiplied_in_16_bits(x: Integers, m: Integers, shift: Integers) -> Integers:
+    """x * m * 2^(shift - 31) with the upper 16 bits of m, rounded once: that function of accumulators of 64 bits."""
+    reduced = np.where(m < 0x7FFF0000, m + (1 << 15) >> 16, 0x7FFF)
+    return _shifted(x * reduced, np.maximum(15 - shift, 1))
 
 
 def _high_product(x: Integers, m: Integers) -> Integers:
@@ -176,7 +184,7 @@ def fixed_point_addition(
     twice = 2 * np.maximum(one, other)
 
     def multiplied(x: Integers, multiplier: NDArray[np.float64]) -> Integers:
-        m, shift = _multiplier_and_shift(multiplier)
+        m, shift = multiplier_and_shift(multiplier)
         if single_rounding:
             return _shifted(x * m, 31 - shift)
         return _divided(_high_product(x, m), -shift)

@@ -15,10 +15,9 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, Refused, UseBody
 from anydml.onnx.mapping.maths import converted
-from anydml.onnx.mapping.moves import part
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL
-from anydml.onnx.values import Value, expand, known, padded, reshape, symbolic, transpose
+from anydml.onnx.values import Value, expand, known, padded, part, reshape, symbolic, transpose
 
 INT32, UINT8 = np.dtype(np.int32), np.dtype(np.uint8)
 

@@ -14,11 +14,10 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
 from anydml.onnx.mapping.maths import converted
-from anydml.onnx.mapping.moves import gathered, part
 from anydml.onnx.mapping.products import batched
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import is_float
-from anydml.onnx.values import Array, Value, axis_of, expand, known, reshape, transpose
+from anydml.onnx.values import Array, Value, axis_of, expand, gathered, known, part, reshape, transpose
 
 
 def unpacked(packed: Array, bits: int) -> Array:
