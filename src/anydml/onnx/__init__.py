@@ -8,14 +8,14 @@ The extra `onnx` installs what it needs: `pip install "anydml[onnx]"`.
 from typing import TYPE_CHECKING, Any
 
 from anydml.fork_safety import guard
-from anydml.onnx.backend import Backend, is_compatible, prepare, run_model, run_node, supports_device
-from anydml.onnx.errors import ModelError, Refusal
-from anydml.onnx.model import Model, load
 
 if TYPE_CHECKING:
+    from anydml.onnx.backend import Backend, is_compatible, prepare, run_model, run_node, supports_device
     from anydml.onnx.compare_page import page
     from anydml.onnx.compare_results import Deviation, ModelComparison, NodeComparison
     from anydml.onnx.comparing import compare
+    from anydml.onnx.errors import ModelError, Refusal
+    from anydml.onnx.model import Model, load
 
 __all__ = [
     "Backend",
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def _imported(name: str) -> Any:
-    """A name that only comparisons need. They import half of all modules, so they are imported at first use."""
+    """A public name. Modules are imported at first use: some need no onnx package, and comparisons need half of all modules."""
     with guard:
         if name == "compare":
             from anydml.onnx.comparing import compare
@@ -51,6 +51,18 @@ def _imported(name: str) -> Any:
             from anydml.onnx import compare_results
 
             return getattr(compare_results, name)
+        if name in ("ModelError", "Refusal"):
+            from anydml.onnx import errors
+
+            return getattr(errors, name)
+        if name in ("Model", "load"):
+            from anydml.onnx import model
+
+            return getattr(model, name)
+        if name in __all__:
+            from anydml.onnx import backend
+
+            return getattr(backend, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import onnx
 
-from anydml.errors import Error
 from anydml.explain.bounded import Range, Unbounded
 from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
 from anydml.explain.comparison import Cause
 from anydml.explain.rounding import Rounding
+from anydml.lazy import computed_once
 from anydml.onnx.compare_results import Deviation
-from anydml.onnx.errors import ModelError
-from anydml.onnx.model import Model, load
 from anydml.onnx.values import Array
 from anydml.schema.statement import stated
 
@@ -94,13 +91,14 @@ class Beyond(NamedTuple):
     forms: tuple[str, ...] = ()
 
 
-class Cut:
-    """A few nodes as a model of their own, with the inputs that they had."""
+class Judge:
+    """The judgement of outputs against the exact ones.
 
-    def __init__(self, proto: onnx.ModelProto, inputs: Mapping[str, Array]) -> None:
-        self.model: Model = load(proto)
-        self.inputs = {name: x.view(np.uint8) if x.dtype == np.bool_ else x for name, x in inputs.items()}
-        self.exact = self.model.run(inputs)
+    exact: the exact outputs by name. rounding: makes the graph that computes them on known inputs; None if there is none.
+    """
+
+    def __init__(self, exact: Mapping[str, Array], rounding: Callable[[], Rounding | None]) -> None:
+        self.exact, self._made = exact, rounding
 
     def judged(self, actual: Mapping[str, Array], explain: bool) -> Judgement:
         """The judgement of another runtime's outputs for the same inputs."""
@@ -109,33 +107,26 @@ class Cut:
         forms: dict[str, None] = {}
         cause = None
         deviations = []
-        rounding = None
         for name, expected in self.exact.items():
             found = deviation(expected, actual[name])
             deviations.append(found)
             if not found.differing:
                 continue
-            rounding = rounding or self._rounding()
-            unexplained = _beyond(rounding, name, expected, actual[name])
+            unexplained = _beyond(self._rounding, name, expected, actual[name])
             beyond = None if beyond is None or unexplained.elements is None else beyond + unexplained.elements
             excess = max(excess, unexplained.excess)
             forms |= dict.fromkeys(unexplained.forms)
-            if explain and cause is None and rounding is not None:
-                cause = _cause(rounding, name, expected, actual[name])
+            if explain and cause is None:
+                cause = self.cause(name, actual[name])
         return Judgement(worst(deviations), beyond, excess, cause, tuple(forms))
 
     def cause(self, name: str, actual: Array) -> Cause | None:
         """The known deviation that explains most of the differing elements of an output."""
-        rounding = self._rounding()
-        return None if rounding is None else _cause(rounding, name, self.exact[name], actual)
+        return None if self._rounding is None else _cause(self._rounding, name, self.exact[name], actual)
 
+    @computed_once
     def _rounding(self) -> Rounding | None:
-        """The nodes as one graph on their inputs; None if values determine sizes, or nothing is left to compute."""
-        try:
-            graph = self.model.graph()
-            return Rounding(graph.desc, {name: x.reshape(graph.inputs[name].sizes) for name, x in self.inputs.items()})
-        except (ModelError, Error):
-            return None
+        return self._made()
 
 
 def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array) -> Beyond:

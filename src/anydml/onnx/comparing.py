@@ -20,7 +20,7 @@ from anydml.errors import BindingError, Error, Fault
 from anydml.onnx import compare_models as models
 from anydml.onnx import compare_quantised
 from anydml.onnx.compare_carried import carried, with_error
-from anydml.onnx.compare_judge import Cut, deviation, worst
+from anydml.onnx.compare_judge import deviation, worst
 from anydml.onnx.compare_results import (
     BEYOND,
     EQUAL,
@@ -237,7 +237,7 @@ class _Whole:
         for i in sorted(beyond, key=lambda i: -rows[i].excess)[:CARRIED]:
             try:
                 proto, given = models.cut(self.proto, parts[i], values, self.constants, rows[i].writes)
-                off = {n: with_error(self.exact[n], x, known[n]) for n, x in Cut(proto, given).exact.items()}
+                off = {n: with_error(self.exact[n], x, known[n]) for n, x in models.judge(proto, given).exact.items()}
                 held = {**self.constants, **self.inputs, **self.exact}
                 made[i] = replace(rows[i], carried=carried(self.proto, self.nodes, held, self.constants, off, self.outputs))
             except Error:  # such as an index that the error makes too large
@@ -263,7 +263,7 @@ class _Whole:
             return NodeComparison(**fields, own=None, verdict=UNJUDGED, reason="none of its outputs is known")
         try:
             proto, given = models.cut(self.proto, nodes, values, self.constants, outputs)
-            found = Cut(proto, given).judged(known, explain)
+            found = models.judge(proto, given).judged(known, explain)
         except Error as error:
             return NodeComparison(**fields, own=None, verdict=UNJUDGED, reason=str(error))
         if not found.own.differing:

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.functional import functions as dml
+from anydml.functional.functions import slice1
 from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, NeedsValue, Refused
 
 Array = NDArray[Any]
+MOST = 2**31  # elements at most of a constant that an operator makes
 Value = Any  # an array or a GraphTensor: the eager functions take both and are typed for arrays
 
 
@@ -85,3 +88,48 @@ def along(x: Value, rank: int, axis: int) -> Value:
 def padded(x: Value, rank: int) -> Value:
     """The tensor with leading sizes of 1, up to a rank."""
     return reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)) if x.ndim < rank else x
+
+
+def fits(sizes: Sequence[int]) -> None:
+    """Raise Refused for sizes that a constant cannot have."""
+    if min(sizes, default=0) < 0:
+        raise Refused(f"{tuple(sizes)} are not sizes", INVALID)
+    if math.prod(sizes) > MOST:
+        raise Refused(f"it makes {math.prod(sizes)} elements, and at most {MOST} are supported", INVALID)
+
+
+def converted(x: Value, dtype: np.dtype[Any]) -> Value:
+    """The tensor with elements of another type; itself if it has that type."""
+    return x if x.dtype == dtype else dml.cast(x, output_data_type=dtype)
+
+
+def part(x: Value, slices: Sequence[slice]) -> Value:
+    """The elements of x[slices], which may be fewer than the dimensions."""
+    slices = [*slices, *[slice(None)] * (x.ndim - len(slices))]
+    if isinstance(x, np.ndarray):
+        return x[tuple(slices)]
+    ranges = [range(*s.indices(size)) for s, size in zip(slices, x.shape, strict=True)]
+    if any(len(r) == 0 for r in ranges):
+        return np.empty([len(r) for r in ranges], x.dtype)
+    if all(r == range(size) for r, size in zip(ranges, x.shape, strict=True)):
+        return x
+    lowest, highest = [min(r[0], r[-1]) for r in ranges], [max(r[0], r[-1]) for r in ranges]
+    sizes = [high - low + 1 for low, high in zip(lowest, highest, strict=True)]
+    return slice1(x, lowest, sizes, [r.step if len(r) > 1 else 1 for r in ranges])
+
+
+def gathered(x: Value, indices: Value, axis: int = 0) -> Value:
+    """The parts of a tensor along an axis, at indices of any sizes."""
+    sizes = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    if isinstance(x, np.ndarray) and isinstance(indices, np.ndarray):
+        return np.take(x, _within(indices, x.shape[axis]), axis)
+    rank = max(x.ndim, len(sizes), 1)
+    data, places = padded(x, rank), padded(indices, rank)
+    found = dml.gather(data, places, axis=axis + rank - x.ndim, index_dimensions=indices.ndim)
+    return reshape(found, sizes)
+
+
+def _within(indices: Any, size: int) -> Any:
+    if indices.size and not (-size <= indices.min() and indices.max() < size):
+        raise Refused(f"an index is outside of {size} elements", INVALID)
+    return indices

@@ -13,11 +13,9 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
-from anydml.onnx.mapping.maths import converted
-from anydml.onnx.mapping.moves import gathered, part
 from anydml.onnx.mapping.products import batched
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Array, Value, axis_of, expand, known, reshape, transpose
+from anydml.onnx.values import Array, Value, axis_of, converted, expand, gathered, known, part, reshape, transpose
 
 
 def unpacked(packed: Array, bits: int) -> Array:

@@ -9,10 +9,9 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, Refused
-from anydml.onnx.mapping.moves import gathered, part
 from anydml.onnx.mapping.normalization import in_groups, inverse_deviation, mean_of, normalized
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, reshape, transpose
+from anydml.onnx.values import Value, gathered, part, reshape, transpose
 
 FLOAT32 = np.dtype(np.float32)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from anydml.functional import functions as dml
-from anydml.functional.functions import slice1
 from anydml.onnx.errors import INVALID, Refused
-from anydml.onnx.mapping.shape import fits
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, axes_of, axis_of, expand, ints, known, number, padded, reshape
+from anydml.onnx.values import Value, axes_of, axis_of, expand, fits, gathered, ints, known, number, padded, part, reshape
 
 PADDING_MODES = {"constant": "CONSTANT", "edge": "EDGE", "reflect": "REFLECTION", "wrap": "WRAP"}
 
@@ -62,40 +60,8 @@ def sliced(n: Node, x: Value, starts: Value = None, ends: Value = None, axes: Va
     return part(x, whole)
 
 
-def part(x: Value, slices: Sequence[slice]) -> Value:
-    """The elements of x[slices], which may be fewer than the dimensions."""
-    slices = [*slices, *[slice(None)] * (x.ndim - len(slices))]
-    if isinstance(x, np.ndarray):
-        return x[tuple(slices)]
-    ranges = [range(*s.indices(size)) for s, size in zip(slices, x.shape, strict=True)]
-    if any(len(r) == 0 for r in ranges):
-        return np.empty([len(r) for r in ranges], x.dtype)
-    if all(r == range(size) for r, size in zip(ranges, x.shape, strict=True)):
-        return x
-    lowest, highest = [min(r[0], r[-1]) for r in ranges], [max(r[0], r[-1]) for r in ranges]
-    sizes = [high - low + 1 for low, high in zip(lowest, highest, strict=True)]
-    return slice1(x, lowest, sizes, [r.step if len(r) > 1 else 1 for r in ranges])
-
-
 def gather(n: Node, x: Value, indices: Value) -> Value:
     return gathered(x, indices, axis_of(n.get("axis", 0), x.ndim))
-
-
-def gathered(x: Value, indices: Value, axis: int = 0) -> Value:
-    """The parts of a tensor along an axis, at indices of any sizes."""
-    sizes = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    if isinstance(x, np.ndarray) and isinstance(indices, np.ndarray):
-        return np.take(x, _within(indices, x.shape[axis]), axis)
-    rank = max(x.ndim, len(sizes), 1)
-    data, places = padded(x, rank), padded(indices, rank)
-    found = dml.gather(data, places, axis=axis + rank - x.ndim, index_dimensions=indices.ndim)
-    return reshape(found, sizes)
-
-
-def _within(indices: Any, size: int) -> Any:
-    if indices.size and not (-size <= indices.min() and indices.max() < size):
-        raise Refused(f"an index is outside of {size} elements", INVALID)
-    return indices
 
 
 def gather_nd(n: Node, x: Value, indices: Value) -> Value:

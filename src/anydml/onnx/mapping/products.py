@@ -10,9 +10,8 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
-from anydml.onnx.mapping.moves import part
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, expand, padded, reshape, transpose
+from anydml.onnx.values import Value, expand, padded, part, reshape, transpose
 
 
 def batched(a: Value, b: Value, product: Callable[[Value, Value], Value], least: int = 2) -> Value:

@@ -9,9 +9,8 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
-from anydml.onnx.mapping.moves import gathered, part
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, reshape, symbolic, transpose
+from anydml.onnx.values import Value, gathered, part, reshape, symbolic, transpose
 
 
 def rotated(x: Value, cosines: Value, sines: Value, interleaved: bool) -> Value:

@@ -11,9 +11,8 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
 from anydml.onnx.mapping.later import later
-from anydml.onnx.mapping.moves import gathered
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Array, Value, axis_of, expand, known, padded, reshape
+from anydml.onnx.values import Array, Value, axis_of, expand, gathered, known, padded, reshape
 
 MOST_ROUNDS = 256  # updates of one element at most
 REDUCTIONS: dict[str, Callable[..., Any]] = {

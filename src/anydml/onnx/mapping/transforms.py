@@ -9,9 +9,8 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
-from anydml.onnx.mapping.moves import part
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Array, Value, axis_of, number, reshape, transpose
+from anydml.onnx.values import Array, Value, axis_of, number, part, reshape, transpose
 
 MOST = 1 << 24  # elements of a matrix
 
