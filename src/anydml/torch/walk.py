@@ -21,7 +21,7 @@ from anydml.errors import BindingError, DataError, DescError
 from anydml.functional.graph import Graph, built, computed
 from anydml.functional.tracing import Building, GraphTensor
 from anydml.gc_pause import paused
-from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, ModelError, NeedsValue, Refusal, Refused
+from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, NOT_YET, ModelError, NeedsValue, Refusal, Refused
 from anydml.onnx.values import Value
 from anydml.tensor import TensorDesc
 from anydml.torch.mapping import MAPPINGS
@@ -145,7 +145,10 @@ class Walk:
     def _step(self, node: Node) -> None:
         inner = node.inner
         if inner.target is operator.getitem:
-            self.env[node.name] = self.env[member(inner.args[0].name, inner.args[1])]
+            base, place = inner.args
+            if member(base.name, place) not in self.env:
+                raise Refused(f"result {place} of {base.target} is not computed", NOT_YET)
+            self.env[node.name] = self.env[member(base.name, place)]
             return
         args, kwargs = map_arg((inner.args, inner.kwargs), lambda a: self.env[a.name])
         mapping = MAPPINGS.get(node.operator)

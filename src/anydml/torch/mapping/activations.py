@@ -95,14 +95,6 @@ def hard_swish(n: Node, x: Value) -> Value:
     return dml.element_wise_divide(dml.element_wise_multiply(x, _six(x)), np.array(6, x.dtype))
 
 
-def soft_shrink(n: Node, x: Value, lambd: Any = 0.5) -> Value:
-    return dml.activation_shrink(x, bias=lambd, threshold=lambd)
-
-
-def hard_shrink(n: Node, x: Value, lambd: Any = 0.5) -> Value:
-    return dml.activation_shrink(x, bias=0.0, threshold=lambd)
-
-
 def threshold(n: Node, x: Value, limit: Any, value: Any) -> Value:
     """x where it is above the limit, else the value."""
     above = dml.element_wise_logical_greater_than(x, np.array(limit, x.dtype))
@@ -134,15 +126,11 @@ def over_dim(function: str) -> Mapping:
     return mapping
 
 
-def dropout(n: Node, x: Value, p: Any = 0.5, train: Any = False) -> Value:
-    """The unchanged tensor, because nothing is dropped outside of training."""
+def native_dropout(n: Node, x: Value, p: Any, train: Any) -> Any:
+    """The unchanged tensor, because nothing is dropped outside of training; the mask is true everywhere."""
     if train and p:
         raise Refused("it drops elements at random, in training mode; module.eval() ends it")
-    return x
-
-
-def native_dropout(n: Node, x: Value, p: Any, train: Any) -> Any:
-    return dropout(n, x, p, train), np.ones(tuple(x.shape), np.uint8)
+    return x, np.ones(tuple(x.shape), np.uint8)
 
 
 def normal_elements(n: Node, x: Value, value: Any = 0.0, high: Any = None, low: Any = None) -> Value:
@@ -159,11 +147,9 @@ TABLE: dict[str, Mapping] = {
     "aten._log_softmax.default": over_dim("activation_log_softmax1"),
     "aten._softmax.default": over_dim("activation_softmax1"),
     "aten.celu.default": celu,
-    "aten.dropout.default": dropout,
     "aten.elu.default": elu,
     "aten.gelu.default": gelu,
     "aten.glu.default": glu,
-    "aten.hardshrink.default": hard_shrink,
     "aten.hardsigmoid.default": hard_sigmoid,
     "aten.hardswish.default": hard_swish,
     "aten.hardtanh.default": hardtanh,
@@ -179,6 +165,5 @@ TABLE: dict[str, Mapping] = {
     "aten.silu.default": silu,
     "aten.softmax.int": over_dim("activation_softmax1"),
     "aten.softplus.default": softplus,
-    "aten.softshrink.default": soft_shrink,
     "aten.threshold.default": threshold,
 }

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 
 from anydml.functional import functions as dml
-from anydml.onnx.errors import Refused
 from anydml.onnx.values import Value, converted, padded, reshape
 from anydml.torch.mapping.common import FLOAT32, Mapping
 from anydml.torch.mapping.reductions import reduced, variance
 from anydml.torch.read import Node, dtype_of
-
-TRAINED = "it normalises by the batch's own mean and variance, in training mode; module.eval() ends it"
 
 
 def _by_channel(p: Value, x: Value, otherwise: float) -> Value:
@@ -28,15 +25,6 @@ def _batch(x: Value, weight: Value, bias: Value, mean: Value, var: Value, epsilo
     """BATCH_NORMALIZATION: (x - mean) / sqrt(variance + epsilon) * weight + bias, rounded once."""
     m, v, s, b = (_by_channel(p, x, d) for p, d in ((mean, 0.0), (var, 1.0), (weight, 1.0), (bias, 0.0)))
     return dml.batch_normalization(x, m, v, s, b, epsilon=epsilon)
-
-
-def batch_norm(
-    n: Node, x: Value, weight: Value, bias: Value, mean: Value, var: Value, training: bool, momentum: Any, eps: float,
-    *_: Any,
-) -> Value:  # fmt: skip
-    if training or mean is None:
-        raise Refused(TRAINED)
-    return _batch(x, weight, bias, mean, var, eps)
 
 
 def native_batch_norm(n: Node, x: Value, weight: Value, bias: Value, mean: Value, var: Value, momentum: Any, eps: float) -> Any:
@@ -108,12 +96,13 @@ def group_norm(n: Node, x: Value, groups: int, weight: Value = None, bias: Value
 def native_group_norm(
     n: Node, x: Value, weight: Value, bias: Value, batch: int, channels: int, size: int, groups: int, eps: float
 ) -> Any:
-    return [_in_groups(x, groups, weight, bias, eps), None, None]
+    in_groups = reshape(x, (batch, groups, math.prod(x.shape[1:]) // groups))
+    mean, inverse = (s if s is None else reshape(s, (batch, groups)) for s in _statistics(n, in_groups, [2], eps))
+    return [_in_groups(x, groups, weight, bias, eps), mean, inverse]
 
 
 TABLE: dict[str, Mapping] = {
     "aten._native_batch_norm_legit_no_training.default": native_batch_norm,
-    "aten.batch_norm.default": batch_norm,
     "aten.group_norm.default": group_norm,
     "aten.instance_norm.default": instance_norm,
     "aten.layer_norm.default": layer_norm,

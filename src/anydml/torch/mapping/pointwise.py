@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from anydml.onnx.values import Value
 from anydml.torch.mapping.common import Mapping, cast, common, floating, truth, typed, unsigned
 from anydml.torch.read import Node
 
+MOST_FACTORS = 16  # of a power of integers of 64 bits
 UNARY = {
     "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh", "cos": "cos",
     "cosh": "cosh", "erf": "erf", "exp": "exp", "log": "log", "reciprocal": "recip", "sin": "sin", "sinh": "sinh",
@@ -163,6 +165,10 @@ def power(n: Node, x: Any, exponent: Any) -> Value:
     """CONSTANT_POW of floats for an exponent that float32 has, else POW."""
     if isinstance(exponent, (int, float)) and n.dtype.kind == "f" and float(np.float32(exponent)) == exponent:
         return dml.element_wise_constant_pow(typed(x, n.dtype), exponent=exponent)
+    if n.dtype in (np.int64, np.uint64):  # POW takes integers of up to 32 bits
+        if not isinstance(exponent, int) or not 1 <= exponent <= MOST_FACTORS:
+            raise Refused(f"it raises integers of 64 bits to a power that is no number from 1 to {MOST_FACTORS}", NOT_YET)
+        return reduce(dml.element_wise_multiply, [typed(x, n.dtype)] * exponent)
     return dml.element_wise_pow(typed(x, n.dtype), typed(exponent, n.dtype))
 
 

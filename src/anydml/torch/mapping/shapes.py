@@ -70,10 +70,6 @@ def selected(n: Node, x: Value, dim: int, index: int) -> Value:
     return reshape(part(x, [*[slice(None)] * d, slice(at, at + 1)]), (*x.shape[:d], *x.shape[d + 1 :]))
 
 
-def narrowed(n: Node, x: Value, dim: int, start: int, length: int) -> Value:
-    return sliced(n, x, dim, start, start + length)
-
-
 def split_sizes(n: Node, x: Value, sizes: Sequence[int], dim: int = 0) -> list[Value]:
     """SPLIT, or the parts of an array."""
     d = dim_of(dim, x.ndim)
@@ -89,10 +85,6 @@ def split_sizes(n: Node, x: Value, sizes: Sequence[int], dim: int = 0) -> list[V
 def split(n: Node, x: Value, size: int, dim: int = 0) -> list[Value]:
     whole = x.shape[dim_of(dim, x.ndim)]
     return split_sizes(n, x, [min(size, whole - at) for at in range(0, whole, size)] or [0], dim)
-
-
-def chunk(n: Node, x: Value, chunks: int, dim: int = 0) -> list[Value]:
-    return split(n, x, max(-(-x.shape[dim_of(dim, x.ndim)] // chunks), 1), dim)
 
 
 def unbind(n: Node, x: Value, dim: int = 0) -> list[Value]:
@@ -313,10 +305,8 @@ TABLE: dict[str, Mapping] = {
     "aten.arange.start_step": numbered,
     "aten.as_strided.default": strided,
     "aten.cat.default": cat,
-    "aten.chunk.default": chunk,
     "aten.clone.default": same,
     "aten.constant_pad_nd.default": padded("CONSTANT"),
-    "aten.contiguous.default": same,
     "aten.copy.default": lambda n, x, source, *_: expand(cast(source, n.types["src"], n.result), x.shape),
     "aten.detach.default": same,
     "aten.diagonal.default": diagonal,
@@ -328,8 +318,6 @@ TABLE: dict[str, Mapping] = {
     "aten.flip.default": flipped,
     "aten.full.default": full,
     "aten.full_like.default": full_like(None),
-    "aten.lift_fresh_copy.default": same,
-    "aten.narrow.default": narrowed,
     "aten.new_empty.default": new_full(0),
     "aten.new_full.default": new_full(None),
     "aten.new_ones.default": new_full(1),

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
-from anydml.onnx.values import Value, converted, reshape
+from anydml.onnx.values import Value, converted, part, reshape
 from anydml.torch.mapping.common import INT64, Mapping, each
 from anydml.torch.mapping.reductions import reduced
 from anydml.torch.mapping.shapes import joined
-from anydml.torch.mapping.shapes import narrowed as part_of
 from anydml.torch.read import Node
 
 
@@ -97,7 +98,8 @@ def max_pool(count: int, places: bool) -> Mapping:
             return [mapping_of_values(n, x, kernel, stride, padding, dilation, ceil), None]
         largest, at = dml.max_pooling2(image, **window)
         assert at is not None  # the eager function always gives them
-        return [_back(largest, x, count), _back(converted(at, INT64), x, count)]
+        plane = np.array(math.prod(x.shape[x.ndim - count :]), np.int64)  # DirectML counts places in the whole tensor
+        return [_back(largest, x, count), _back(dml.element_wise_modulus_floor(converted(at, INT64), plane), x, count)]
 
     mapping_of_values = max_pool(count, False) if places else mapping
     return mapping
@@ -156,7 +158,7 @@ def _of_parts(n: Node, x: Value, wanted: Sequence[int], function: str) -> Value:
             return reduced(value, function, [*range(first, x.ndim)], True)
         size, count = x.shape[d], wanted[d - first]
         ends = [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
-        return joined([along(d + 1, part_of(n, value, d, a, b - a)) for a, b in ends], d, x.dtype)
+        return joined([along(d + 1, part(value, [*[slice(None)] * d, slice(a, b)])) for a, b in ends], d, x.dtype)
 
     if math.prod(wanted) > MOST_PARTS:
         raise Refused(f"it has {math.prod(wanted)} windows of different sizes; at most {MOST_PARTS} are supported", NOT_YET)
@@ -205,13 +207,13 @@ def _resampled(n: Node, x: Value, sizes: Any, scales: Sequence[Any], aligned: bo
     half = not aligned and not nearest
     moves = [a != b or s != 1 for a, b, s in zip(own, wanted, by, strict=True)]
     made = dml.resample3(
-        x,
+        reshape(x, (x.shape[0] * x.shape[1], *own)),
         "NEAREST_NEIGHBOR" if nearest else "LINEAR",
         "DECREASING",
-        [1.0, 1.0, *by],
-        [0.0, 0.0, *(0.5 if half and m else 0.0 for m in moves)],
-        [0.0, 0.0, *(-0.5 if half and m else 0.0 for m in moves)],
-        output_sizes=[*x.shape[:2], *wanted],
+        [1.0, *by],
+        [0.0, *(0.5 if half and m else 0.0 for m in moves)],
+        [0.0, *(-0.5 if half and m else 0.0 for m in moves)],
+        output_sizes=[x.shape[0] * x.shape[1], *wanted],
     )
     return reshape(made, (*x.shape[:2], *wanted))
 
@@ -256,7 +258,6 @@ TABLE: dict[str, Mapping] = {
     "aten.max_pool2d_with_indices.default": max_pool(2, True),
     "aten.max_pool3d.default": max_pool(3, False),
     "aten.max_pool3d_with_indices.default": max_pool(3, True),
-    "aten.upsample_bilinear2d.default": linear,
     "aten.upsample_bilinear2d.vec": linear,
     "aten.upsample_linear1d.default": linear,
     "aten.upsample_linear1d.vec": linear,
