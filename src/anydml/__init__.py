@@ -97,8 +97,8 @@ def _meant(name: str) -> str:
     """The public names that an unknown one may stand for, as a question."""
     if name.startswith("_"):  # Python's own, such as __path__
         return ""
-    if name == "onnx":  # a module that needs an optional package is imported by name
-        return "; `import anydml.onnx` loads it"
+    if name in ("onnx", "torch"):  # a module that needs an optional package is imported by name
+        return f"; `import anydml.{name}` loads it"
     from anydml.rule_messages import listed
     from anydml.suggestions import similar
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -36,9 +37,7 @@ class ResNet18(nn.Module):
         self.bn1 = nn.BatchNorm2d(width)
         self.pool = nn.MaxPool2d(3, 2, 1)
         sizes = [width, width, 2 * width, 4 * width, 8 * width]
-        self.layers = nn.ModuleList(
-            nn.Sequential(Block(a, b, 1 if a == b else 2), Block(b, b, 1)) for a, b in zip(sizes, sizes[1:], strict=False)
-        )
+        self.layers = nn.ModuleList(nn.Sequential(Block(a, b, 1 if a == b else 2), Block(b, b, 1)) for a, b in pairwise(sizes))
         self.fc = nn.Linear(8 * width, classes)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -27,11 +27,11 @@ class Model:
     """A module of torch, made by `load`. It is called as the module is.
 
     inputs: the tensors that it takes, with their sizes and torch types; a dynamic size is a name. operators: ATen's operators
-    in it, with their numbers. program: torch's exported program.
+    in it, with their numbers. program: torch's exported program. device: runs the model; None for the default one.
     """
 
-    def __init__(self, program: Any, fallback: bool = False) -> None:
-        self.program = program
+    def __init__(self, program: Any, fallback: bool = False, device: Device | str | None = None) -> None:
+        self.program, self.device = program, device
         self.nodes = read.nodes_of(program)
         self.inputs = [given for given in read.inputs_of(program) if given is not None]
         self.operators = Counter(node.operator for node in self.nodes if "." in node.operator)
@@ -41,7 +41,7 @@ class Model:
         self._results = next(inner for inner in program.graph.nodes if inner.op == "output").args[0]
         if changed := [*program.graph_signature.buffers_to_mutate.values(), *program.graph_signature.user_inputs_to_mutate]:
             reason = "the module changes it when it runs, and a model of anydml changes nothing"
-            raise ModelError([Refusal(name, "", INVALID, reason) for name in changed])
+            raise ModelError([Refusal(name, "buffer", INVALID, reason) for name in changed])
         self._types = {inner.name: inner.meta["val"] for inner in program.graph.nodes if "val" in inner.meta}
         self._outputs = frozenset(inner.name for inner in self._results if isinstance(inner, torch.fx.Node))
         self._segments: OrderedDict[Any, Segment] = OrderedDict()
@@ -56,7 +56,7 @@ class Model:
         Contiguous tensors are read where they are, and results become tensors without a copy. BindingError for tensors that
         require gradients, lie on another device than the cpu, or have other sizes or types than the program takes.
         """
-        made = self.run(self.arrays(*args, **kwargs))
+        made = self.run(self.arrays(*args, **kwargs), device=self.device)
         results = [self._result(inner, made) for inner in self._results]
         return pytree.tree_unflatten(results, self.program.call_spec.out_spec)
 
@@ -72,7 +72,7 @@ class Model:
         """Make the graph for tensors of the sizes of these, which is kept for calls; ModelError if nodes are refused."""
         arrays = self.arrays(*args, **kwargs)
         sizes = {name: (x.shape, x.dtype) for name, x in arrays.items()}
-        self._segment((device_of(None), False, *_key(sizes)), 0, self.constants, sizes, False)
+        self._segment((device_of(self.device), False, *_key(sizes)), 0, self.constants, sizes, False)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The model as one graph, for tensors of the sizes of these; ModelError if nodes are left to torch."""
@@ -199,15 +199,17 @@ def load(
     *,
     dynamic_shapes: Any = None,
     fallback: bool = False,
+    device: Device | str | None = None,
 ) -> Model:
     """The model of a module in eval mode, or of a program that torch.export made.
 
     example_inputs: a tuple of tensors, as for torch.export. dynamic_shapes: what torch.export takes, for sizes that change from
-    call to call. fallback: whether operators that are not mapped are computed by torch, with torch's rounding.
+    call to call. fallback: whether operators that are not mapped are computed by torch, with torch's rounding. device: one of
+    anydml, that runs the model; by default the cpu.
     ModelError names every node that is refused, with its ATen operator, module and source line.
     """
     program = read.exported(module, example_inputs, dynamic_shapes, kept_operators())
-    model = Model(program, fallback)
+    model = Model(program, fallback, device)
     if not fallback and (example := program.example_inputs) is not None:
         with torch.no_grad():
             model.check(*example[0], **example[1])

@@ -114,7 +114,7 @@ def _exported(module: Any, inputs: tuple[Any, ...], dynamic_shapes: Any) -> Expo
         except Exception as error:  # torch has no class for the failures of an export
             first = str(error).strip().splitlines()[:1]
             reason = f"torch.export cannot trace it: {type(error).__name__}: {''.join(first)}"
-            raise ModelError([Refusal(type(module).__name__, "", INVALID, reason)]) from error
+            raise ModelError([Refusal(type(module).__name__, "module", INVALID, reason)]) from error
 
 
 def _in_eval_mode(module: Any) -> None:
@@ -122,7 +122,7 @@ def _in_eval_mode(module: Any) -> None:
     if training:
         more = f" and {len(training) - 1} more modules are" if len(training) > 1 else " is"
         reason = f"{training[0]}{more} in training mode; module.eval() ends it"
-        raise ModelError([Refusal(training[0], "", INVALID, reason)])
+        raise ModelError([Refusal(training[0], "module", INVALID, reason)])
 
 
 def constants(program: ExportedProgram) -> dict[str, Any]:
