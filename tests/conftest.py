@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,9 @@ except ImportError:  # Windows
 # tests come back to a kernel after hundreds of others: half of all compilations would be of what was compiled before
 engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
 engine.within = lru_cache(maxsize=256)(engine.within.__wrapped__)
+
+there = find_spec("torch")
+collect_ignore = ["pytorch"] if there is None or there.origin is None else []  # a folder of this name is no torch
 
 os.environ["ANYDML_CACHE"] = "0"  # of processes that tests start, too: what they test is compiled by the code that they test
 

@@ -18,6 +18,7 @@ import anydml.torch
 from anydml.errors import BindingError
 from anydml.torch import ModelError
 from networks import Encoder, MobileNetV2, Reader, ResNet18, ready
+from oracle.numbers import exact as oracle_value
 from oracle.numbers import stored
 
 Dynamic = torch.export.Dim.DYNAMIC
@@ -56,7 +57,7 @@ def test_a_network_is_run_for_every_batch_and_compiled_to_the_same_bits(name: st
     module = ready(make())
     model = anydml.torch.load(module, (inputs(2),), dynamic_shapes=({0: Dynamic},))
     compiled = torch.compile(module, backend="anydml")
-    for batch in (2, 5):
+    for batch in (2, 1):
         x = inputs(batch)
         found, due = model(x), in_float64(module, x)
         with torch.no_grad():
@@ -125,7 +126,7 @@ def test_a_linear_layer_is_the_sum_of_products_rounded_once() -> None:
         return sum((Fraction(a) * Fraction(b) for a, b in zip(row, factors, strict=True)), Fraction(term))
 
     due = [[summed(row, w, t) for w, t in zip(weight, bias, strict=True)] for row in x.tolist()]
-    exact = stored([value for row in due for value in row], (5, 11), np.float32)
+    exact = stored([oracle_value(value) for row in due for value in row], (5, 11), np.float32)
     np.testing.assert_array_equal(found, exact)
 
 
@@ -162,9 +163,9 @@ def test_arguments_and_results_may_be_nested_and_truth_values_are_of_torch() -> 
 
 def test_sizes_outside_of_the_program_are_refused_by_name() -> None:
     module = nn.Linear(4, 2).eval()
-    model = anydml.torch.load(module, (torch.randn(3, 4),), dynamic_shapes=({0: torch.export.Dim("n", min=2, max=8)},))
+    model = anydml.torch.load(module, (torch.randn(3, 4),), dynamic_shapes=({0: torch.export.Dim("n", min=3, max=8)},))
     assert model(torch.randn(8, 4)).shape == (8, 2)
-    for sizes in ((9, 4), (3, 5), (4,)):
+    for sizes in ((9, 4), (2, 4), (3, 5), (4,)):
         with pytest.raises(BindingError, match=r"input: has sizes \(.*\), and the program takes \['.*', 4\]"):
             model(torch.randn(*sizes))
 

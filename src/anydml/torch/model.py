@@ -162,8 +162,10 @@ class Model:
             fits = len(shape) == len(given.sizes)
             for n, size in zip(shape, given.sizes, strict=False):
                 due = named.setdefault(size, n) if isinstance(size, str) and size.isidentifier() else size
-                limits = ranges.get(size) if isinstance(size, str) else None
-                fits &= (isinstance(due, str) or due == n) and (limits is None or limits.lower <= n <= limits.upper)
+                fits &= isinstance(due, str) or due == n
+                if (limits := ranges.get(str(size))) is not None:
+                    least = limits.lower if limits.lower > 2 else 0  # torch.export's least is 2, and means 0 and 1 as well
+                    fits &= bool(least <= n <= limits.upper)
             if not fits:
                 faults.append(Fault(given.name, f"has sizes {tuple(shape)}, and the program takes {list(given.sizes)}"))
         return faults
