@@ -106,7 +106,7 @@ def judged(operator: Operator, runtime: str, kind: str) -> Cell:
 def table(cells: list[Cell], runtimes: list[str], inputs: list[str]) -> None:
     """A sign for each cell, by operator, runtime and input; the counts; and a sentence for each cell beyond rounding."""
     signs = {"equal": "=", "rounding": "r", BEYOND: "X", UNBOUNDED: "?", FAILED: "!"}
-    signs |= {form.sentence: letter for form, letter in zip(FORMS, "F1BA", strict=True)}
+    signs |= {form.sentence: letter for form, letter in zip(FORMS, "F1BA", strict=False)}  # the others are of integers
     found = {(c.operator, c.runtime, c.inputs): c for c in cells}
     operators = list(dict.fromkeys(c.operator for c in cells))
     print(f"inputs: {', '.join(inputs)}\n\n{'':34}" + "".join(f"{r:{len(inputs) + 4}}" for r in runtimes))

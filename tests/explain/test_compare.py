@@ -87,7 +87,7 @@ def test_one_step_at_a_tie() -> None:
     comparison = compare(desc, inputs, actual)
     assert str(comparison) == (
         "1 of 4 differs by 1, at a tie. It equals rounding half away from zero in all 4 outputs; the exact result in 3. "
-        "Equally often it equals rounding half up"
+        "Equally often it equals rounding half up and fixed-point requantisation, rounded twice"
     )
     assert comparison.steps == {1: 1}
     (worst,) = comparison.worst

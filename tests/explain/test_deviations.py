@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import anydml as dml
+import fixed_point
 import oracle
 from anydml.explain import causes_of_products, changes
 from anydml.explain.changes import PRODUCT_INPUTS
@@ -49,6 +50,24 @@ def clamped(x: int) -> int:
     return min(max(x, -128), 127)
 
 
+def power_of_two(x: Fraction) -> Fraction:
+    """The nearest power of two, of the sign of x, in logarithms: x^2 lies between a half and twice its square."""
+    n = math.frexp(float(x))[1]
+    n = next(k for k in (n - 1, n, n + 1) if x * x < 2 * (Fraction(2) ** k) ** 2)
+    return Fraction(2) ** n * (1 if x > 0 else -1)
+
+
+def in_fixed_point(
+    scaled: Callable[[int, fixed_point.Multiplier], int],
+) -> Callable[[int, Fraction, Fraction, Fraction, int], int]:
+    """A requantisation of the accumulator in int32, with the real multiplier in float64."""
+
+    def requantised(q: int, a: Fraction, b: Fraction, y: Fraction, z: int) -> int:
+        return clamped(scaled(q, fixed_point.quantize_multiplier(float(a) * float(b) / float(y))) + z)
+
+    return requantised
+
+
 LITERAL: dict[str, Callable[[int, Fraction, Fraction, Fraction, int], int]] = {
     "exact_requantisation": lambda q, a, b, y, z: clamped(oracle.round_half_even(q * a * b / y) + z),
     "float32_requantisation": lambda q, a, b, y, z: clamped(
@@ -69,6 +88,12 @@ LITERAL: dict[str, Callable[[int, Fraction, Fraction, Fraction, int], int]] = {
     "rounding_down": lambda q, a, b, y, z: clamped(math.floor(q * a * b / y) + z),
     "zero_point_before_rounding": lambda q, a, b, y, z: clamped(oracle.round_half_even(q * a * b / y + z)),
     "wrapping_output": lambda q, a, b, y, z: wrapped(oracle.round_half_even(q * a * b / y) + z),
+    "fixed_point_double_rounding": in_fixed_point(fixed_point.multiply_by_quantized_multiplier),
+    "fixed_point_ties_up": in_fixed_point(fixed_point.multiply_by_quantized_multiplier_neon),
+    "fixed_point_single_rounding": in_fixed_point(fixed_point.multiply_by_quantized_multiplier_single_rounding),
+    "fixed_point_16_bits": in_fixed_point(fixed_point.multiply_by_quantized_multiplier_int64),
+    "float32_multiplier_in_integers": lambda q, a, b, y, z: clamped(math.floor(q * float32(float32(a * b) / y) + HALF) + z),
+    "power_of_two_multiplier": lambda q, a, b, y, z: clamped(math.floor(q * power_of_two(a * b / y) + HALF) + z),
 }
 
 
@@ -169,6 +194,76 @@ def test_int32_accumulators_wrap_or_saturate() -> None:
     sums = [2**31 - 1, 2**31, -(2**31) - 1, 2**32 + 5, 7]
     assert deviations.int32_wrap(sums).tolist() == [2**31 - 1, -(2**31), 2**31 - 1, 5, 7]
     assert deviations.int32_saturation(sums).tolist() == [2**31 - 1, 2**31 - 1, -(2**31), 2**31 - 1, 7]
+
+
+def test_int16_accumulators_wrap_or_saturate() -> None:
+    sums = [2**15 - 1, 2**15, -(2**15) - 1, 2**16 + 5, 7]
+    assert deviations.int16_wrap(sums).tolist() == [2**15 - 1, -(2**15), 2**15 - 1, 5, 7]
+    assert deviations.int16_saturation(sums).tolist() == [2**15 - 1, 2**15 - 1, -(2**15), 2**15 - 1, 7]
+
+
+def test_an_accumulator_of_16_bits_saturates_at_each_product() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.integers(0, 256, (2, 3, 9)).astype(np.uint8), random.integers(-128, 128, (2, 9, 4)).astype(np.int8)
+    expected = np.zeros((2, 3, 4), np.int64)
+    for batch, m, n in np.ndindex(2, 3, 4):
+        total = 0
+        for x, y in zip(a[batch, m].tolist(), b[batch, :, n].tolist(), strict=True):
+            total = min(max(total + (x - 3) * (y + 1), -32768), 32767)
+        expected[batch, m, n] = total
+    got = deviations.int16_accumulation(a, b, 3, -1)
+    np.testing.assert_array_equal(got, expected)
+    assert (got != deviations.int16_saturation(deviations.accumulator(a, b, 3, -1))).any()
+
+
+# --- fixed point ---
+
+
+def test_the_arithmetic_of_cmsis_nn_is_that_of_tflite() -> None:
+    random = np.random.default_rng(4)
+    for _ in range(3000):
+        m = fixed_point.quantize_multiplier(float(2.0 ** random.uniform(-20, 3)))
+        x = int(random.integers(-(2**27), 2**27))
+        assert fixed_point.arm_nn_requantize(x, m) == fixed_point.multiply_by_quantized_multiplier(x, m)
+        single = fixed_point.multiply_by_quantized_multiplier_single_rounding(x, m)
+        assert fixed_point.arm_nn_requantize_single_rounding(x, m) == single
+        reduced = (m.value + (1 << 15)) >> 16
+        if m.value < 0x7FFF0000:
+            wide = fixed_point.multiply_by_quantized_multiplier_int64(x, m)
+            assert fixed_point.arm_nn_requantize_s64(x, reduced, m.shift) == wide
+
+
+def test_two_roundings_take_a_value_far_from_a_tie_across_it() -> None:
+    """0.26 in steps of a half is 0.5, which goes to 1."""
+    scales: dict[str, Any] = dict(a_scale=0.26, b_scale=1.0, output_scale=1.0, output_data_type="int8")
+    assert deviations.exact_requantisation([1], **scales).tolist() == [0]
+    assert deviations.fixed_point_double_rounding([1], **scales).tolist() == [1]
+    assert deviations.fixed_point_single_rounding([1], **scales).tolist() == [0]
+
+
+@pytest.mark.parametrize("single_rounding", [False, True])
+def test_an_addition_is_that_of_tflite(single_rounding: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if single_rounding:
+        single = fixed_point.multiply_by_quantized_multiplier_single_rounding
+        monkeypatch.setattr(fixed_point, "multiply_by_quantized_multiplier", single)
+    random = np.random.default_rng(2)
+    for scales in ((0.1, 0.2, 0.15), (0.5, 0.5, 1.0), (0.013, 0.37, 0.4), (1.0, 2.0**-12, 3.0)):
+        a, b = random.integers(-128, 128, (2, 500)).astype(np.int8)
+        zero_points = (-7, 30, int(random.integers(-128, 128)))
+        s = np.array(scales, np.float32)
+        got = deviations.fixed_point_addition(
+            a, s[0], zero_points[0], b, s[1], zero_points[1], s[2], zero_points[2], output_data_type="int8",
+            single_rounding=single_rounding,
+        )  # fmt: skip
+        expected = fixed_point.add(tuple(a.tolist()), tuple(b.tolist()), tuple(s.astype(float).tolist()), zero_points)
+        assert got.tolist() == expected
+
+
+def test_a_mean_is_that_of_tflite() -> None:
+    sums, counts = np.meshgrid(np.arange(-600, 600), [1, 2, 4, 5, 9, 49])
+    got = deviations.mean_of_integers(sums, counts, output_data_type="int8")
+    expected = [fixed_point.average(q, n) for q, n in zip(sums.ravel().tolist(), counts.ravel().tolist(), strict=True)]
+    assert got.ravel().tolist() == expected
 
 
 # --- windows ---
@@ -300,7 +395,8 @@ def test_every_way_to_accumulate_is_named(name: str, lead: tuple[int, ...]) -> N
     comparison = cause_of(call, requantised(call, q, deviations.exact_requantisation))
     assert best(comparison) == [name]
     assert "tie" not in str(comparison)
-    assert "this is not a rounding difference. It equals 16-bit pair saturation in all" in str(comparison)
+    sentence = next(d.sentence for d in PRODUCT_ACCUMULATORS if d.name == name)
+    assert f"this is not a rounding difference. It equals {sentence} in all" in str(comparison)
     # and with a requantisation of its own, which turns some of its outputs at least
     other = requantised(call, q, deviations.truncation)
     assert f"{name}, truncation" in best(cause_of(call, other))
@@ -308,13 +404,16 @@ def test_every_way_to_accumulate_is_named(name: str, lead: tuple[int, ...]) -> N
 
 @pytest.mark.parametrize("name", [deviation.name for deviation in ACCUMULATORS])
 def test_sums_beyond_int32_are_named(name: str) -> None:
-    k = 70_000
-    a, b = np.full((3, k), 255, np.uint8), np.full((k, 4), 255, np.uint8)
+    bits = 16 if "16" in name else 32
+    k, size = (70_000, 255) if bits == 32 else (7, 70)
+    a, b = np.full((3, k), size, np.uint8), np.full((k, 4), size, np.uint8)
     a[1] = 1
     q = getattr(deviations, name)(deviations.accumulator(a, b))
-    scales: dict[str, Any] = dict(a_scale=1.0, b_scale=1.0, output_scale=2.0**25, output_zero_point=0, output_data_type="uint8")
+    scales: dict[str, Any] = dict(a_scale=1.0, b_scale=1.0, output_scale=2.0 ** (bits - 7))
+    scales |= dict(output_zero_point=0, output_data_type="uint8")
     call = dict(a=a, a_zero_point=None, b=b, b_zero_point=None, **scales)
-    assert best(cause_of(call, deviations.exact_requantisation(q, **scales))) == [name]
+    found = best(cause_of(call, deviations.exact_requantisation(q, **scales)))
+    assert found == [name] or (name == "int16_saturation" and found[1:] == [name])  # sums that only grow saturate at any step
     if name == "int32_saturation":
         comparison = dml.compare(
             dml.matrix_multiply_integer, a=a, a_zero_point=None, b=b, b_zero_point=None, actual=q.astype(np.int32)

@@ -24,7 +24,7 @@ F32 = np.float32
 EPSILON = 1e-5
 CHANNELS = (1, 6, 1, 1)
 NORMALISED: dict[str, Any] = {"axes": (2, 3), "normalize_variance": True, "epsilon": EPSILON}
-FOLDED, ONE_PASS, BOTH, ABSOLUTE = (form.sentence for form in FORMS)
+FOLDED, ONE_PASS, BOTH, ABSOLUTE, *OF_INTEGERS = (form.sentence for form in FORMS)
 
 
 def normal(seed: int, *sizes: int, mean: float = 0, deviation: float = 1) -> Array:

@@ -395,7 +395,7 @@ TOLD: dict[str, tuple[Callable[[], Any], type[dml.Error], str]] = {
     "unlike types": (
         add(X, X.astype(np.float64)),
         dml.BindingError,
-        "b is float64, but a is float32: their types are equal, with b.astype(np.float32)",
+        "b is float64, but a is float32: their types must be equal, with b.astype(np.float32)",
     ),
     "unlike shapes": (
         add(X, X[:2]),

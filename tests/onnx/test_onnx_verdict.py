@@ -20,8 +20,9 @@ import anydml as dml
 from anydml.cli.main import commands
 from anydml.onnx import load
 from anydml.onnx.compare_carried import with_error
+from anydml.onnx.compare_files import named_as
 from anydml.onnx.compare_results import BEYOND, EQUAL, UNJUDGED, Deviation, ModelComparison, NodeComparison
-from anydml.onnx.compare_runtimes import drawn, named_as, recorded
+from anydml.onnx.compare_runtimes import drawn, recorded
 from anydml.onnx.comparing import compare
 from faulty_networks import tensors
 

@@ -74,7 +74,7 @@ def planted(path: str, operator: str) -> Callable[..., Any]:
         made = node.inner.target(*args, **kwargs)
         if node.module != path or not node.operator.startswith(operator):
             return made
-        return [made[0] * 1.001, *made[1:]] if isinstance(made, tuple) else made * 1.001
+        return [x * 1.001 for x in made] if isinstance(made, tuple) else made * 1.001
 
     return call
 
@@ -104,6 +104,25 @@ def test_torch_departs_by_rounding_alone_and_a_planted_fault_is_named_at_its_lay
     assert str(wrong).split("beyond rounding is ")[1].startswith(f"{path}: ")
     after = [row for row in wrong.nodes if row.accumulated is not None and row.accumulated.differing]
     assert wrong.nodes.index(beyond[0]) <= wrong.nodes.index(after[-1])
+
+
+def test_a_planted_fault_in_recorded_results_of_modules_is_named_at_its_layer() -> None:
+    module, x = ready(Encoder(depth=2)), words(1, 8)
+    recorded: dict[str, Tensor] = {}
+    for name, part in module.named_modules():
+        if name:
+            part.register_forward_hook(lambda _, __, made, name=name: recorded.__setitem__(name, made.clone()))
+    with torch.no_grad():
+        module(x)
+    for part in module.modules():
+        part._forward_hooks.clear()
+    assert anydml.torch.compare(module, (x,), actual=recorded).first is not None
+    recorded["layers.1.mlp.1"][0, 3, 5] += 0.01
+    found = anydml.torch.compare(module, (x,), actual=recorded)
+    assert found.first is not None
+    assert (found.first.module, found.first.verdict, found.first.beyond) == ("layers.1.mlp.1", "beyond rounding", 1)
+    assert found.first.carried is not None
+    assert any("were not recorded; nodes around them are judged as one" in note for note in found.notes)
 
 
 def test_a_half_precision_run_is_judged_against_the_exact_half_precision_network() -> None:

@@ -1,12 +1,14 @@
-"""`anydml compare model.onnx`: a model judged node by node, as a table, as JSON and as a page."""
+"""`anydml compare model.onnx` or `.tflite`: a model judged node by node, as a table, as JSON and as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -14,10 +16,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from anydml.cli.models import model_of
+from anydml.cli.models import is_lite, model_of
 from anydml.cli.output import as_json, console, note, result, show_table
 from anydml.errors import BindingError, Fault
 from anydml.spelling import printable
+
+if TYPE_CHECKING:
+    from anydml.onnx.compare_results import ModelComparison
 
 STYLES = {"equal": "green", "rounding": "yellow", "beyond rounding": "bold red", "no bound": "magenta", "not judged": "dim"}
 
@@ -44,24 +49,16 @@ def compared(
         raise click.UsageError("a model takes either --inputs or --random")
     if provider is not None and against is None:
         raise click.UsageError("--provider is for --against onnxruntime")
-    try:
+    with _needed(model):
         from anydml.onnx.compare_page import page
-        from anydml.onnx.compare_runtimes import onnxruntime_on, recorded
-        from anydml.onnx.comparing import compare
-    except ImportError as missing:
-        raise click.UsageError(f"models need the onnx package ({missing}): pip install 'anydml[onnx]'") from None
-    _installed(against)
     read = model_of(model)
-    given = inputs_of(read, inputs, random, sizes)
+    _installed(against, model)
+    given = inputs_of(model, read, inputs, random, sizes)
     with _Bar() as progress:
-        found = compare(
-            read.proto,
-            given,
-            onnxruntime_on(provider or "CPU") if against else None,
-            actual=recorded(actual) if actual else None,
-            seconds=seconds,
-            progress=progress,
-        )
+        if is_lite(model):
+            found = _lite(read, given, against, actual, progress)
+        else:
+            found = _onnx(read, given, against and (provider or "CPU"), actual, seconds, progress)
     if json_wanted:
         as_json(found.to_dict())
     else:
@@ -73,45 +70,115 @@ def compared(
     return fails(found, list(read.outputs))
 
 
+@contextmanager
+def _needed(model: str) -> Iterator[None]:
+    """Imports of what reads a model; UsageError if it is not installed."""
+    try:
+        yield
+    except ImportError as missing:
+        package, extra = ("tflite", "tflite") if is_lite(model) else ("onnx", "onnx")
+        raise click.UsageError(f"models need the package {package} ({missing}): pip install 'anydml[{extra}]'") from None
+
+
+def _onnx(
+    read: Any, given: Mapping[str, Any], provider: str | None, actual: str | None, seconds: float, progress: _Bar
+) -> ModelComparison:
+    from anydml.onnx.compare_runtimes import onnxruntime_on, recorded
+    from anydml.onnx.comparing import compare
+
+    run = onnxruntime_on(provider) if provider else None
+    return compare(read.proto, given, run, actual=recorded(actual) if actual else None, seconds=seconds, progress=progress)
+
+
+def _lite(read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, progress: _Bar) -> ModelComparison:
+    from anydml.onnx.compare_files import recorded
+    from anydml.tflite.comparing import compare
+    from anydml.tflite.runtimes import litert
+
+    run = partial(litert, reference=against == "litert-reference") if against else None
+    return compare(read, given, run, actual=recorded(actual) if actual else None, progress=progress)
+
+
 def record(model: str, *, provider: str, inputs: str | None, random: int | None, sizes: Sequence[str], folder: str) -> int:
-    """Record every tensor of a model as onnxruntime computes it, and its inputs, as files for `compare --actual --inputs`."""
+    """Record the inputs of a model, and every tensor as another runtime computes it, as files for `compare`."""
     if (inputs is None) == (random is None):
         raise click.UsageError("a model takes either --inputs or --random")
-    try:
-        from anydml.onnx.compare_models import marked, named
-        from anydml.onnx.compare_runtimes import onnxruntime_on
-    except ImportError as missing:
-        raise click.UsageError(f"models need the onnx package ({missing}): pip install 'anydml[onnx]'") from None
-    _installed("onnxruntime")
-    read = model_of(model)
-    given = inputs_of(read, inputs, random, sizes)
-    proto = named(read.proto)
-    run = onnxruntime_on(provider)
-    tensors = run(marked(proto, [name for node in proto.graph.node for name in node.output if name]), given)
-    assert isinstance(tensors, Mapping)
+    read: Any = model_of(model)
+    _installed("litert" if is_lite(model) else "onnxruntime", model)
+    given = inputs_of(model, read, inputs, random, sizes)
     into = Path(folder)
-    for name, arrays in (("inputs", given), ("actual", tensors)):
-        (into / name).mkdir(parents=True, exist_ok=True)
-        for tensor, array in arrays.items():
-            np.save(into / name / f"{tensor.replace('/', '%2F')}.npy", array)
+    if is_lite(model):
+        if provider != "CPU":
+            raise click.UsageError("--provider is for ONNX models")
+        tensors = _of_litert(read, given)
+        into.mkdir(parents=True, exist_ok=True)
+        numbered = {str(read.tensors[name].number): x for name, x in given.items()}  # names may be too long for files
+        for name, arrays in (("inputs", numbered), ("actual", tensors)):
+            np.savez(into / f"{name}.npz", allow_pickle=False, **arrays)
+        ends = [".npz"] * 2
+    else:
+        tensors = _of_onnxruntime(read, provider, given)
+        for name, arrays in (("inputs", given), ("actual", tensors)):
+            (into / name).mkdir(parents=True, exist_ok=True)
+            for tensor, array in arrays.items():
+                np.save(into / name / f"{tensor.replace('/', '%2F')}.npy", array)
+        ends = [""] * 2
     note(f"Wrote {len(given)} inputs and {len(tensors)} tensors to {printable(folder)}; compare them by")
-    result(f"anydml compare {printable(model)} --inputs {printable(folder)}/inputs --actual {printable(folder)}/actual")
+    result(
+        f"anydml compare {printable(model)} --inputs {printable(folder)}/inputs{ends[0]} "
+        f"--actual {printable(folder)}/actual{ends[1]}"
+    )
     return 0
 
 
-def inputs_of(read: Any, inputs: str | None, random: int | None, sizes: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+def _of_onnxruntime(read: Any, provider: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    from anydml.onnx.compare_models import marked, named
+    from anydml.onnx.compare_runtimes import onnxruntime_on
+
+    proto = named(read.proto)
+    tensors = onnxruntime_on(provider)(marked(proto, [n for node in proto.graph.node for n in node.output if n]), given)
+    assert isinstance(tensors, Mapping)
+    return tensors
+
+
+def _of_litert(read: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    from anydml.tflite.runtimes import litert
+
+    return litert(read.read.data, given)
+
+
+def inputs_of(
+    model: str, read: Any, inputs: str | None, random: int | None, sizes: Sequence[str]
+) -> dict[str, np.ndarray[Any, Any]]:
     """The inputs of a model: those of a folder or file, or random ones."""
-    from anydml.onnx.compare_runtimes import drawn, named_as, recorded
+    if is_lite(model):
+        from anydml.onnx.compare_files import recorded
+        from anydml.tflite.comparing import renamed
+        from anydml.tflite.runtimes import drawn
+
+        if sizes:
+            raise click.UsageError("--size is for ONNX models; random inputs have the sizes in the file")
+        return drawn(read, random) if random is not None else _inputs(renamed(read, recorded(inputs or "")), [*read.inputs])
+    from anydml.onnx import compare_runtimes as runtimes
+    from anydml.onnx.compare_files import named_as
 
     named = _sizes(sizes)
     if random is not None:
-        return drawn(read, random, named)
-    return _inputs(named_as(recorded(inputs or ""), read.inputs), list(read.inputs))
+        return runtimes.drawn(read, random, named)
+    return _inputs(named_as(runtimes.recorded(inputs or ""), read.inputs), list(read.inputs))
 
 
-def _installed(against: str | None) -> None:
-    if against is not None and find_spec(against) is None:
-        raise click.UsageError(f"--against {against} needs the package {against}, which is not installed")
+PACKAGES = {"onnxruntime": "onnxruntime", "litert": "ai_edge_litert", "litert-reference": "ai_edge_litert"}
+
+
+def _installed(against: str | None, model: str) -> None:
+    if against is None:
+        return
+    if is_lite(model) != against.startswith("litert"):
+        kind = "TensorFlow Lite" if against.startswith("litert") else "ONNX"
+        raise click.UsageError(f"{against} runs models of {kind}, and {printable(model)} is none")
+    if find_spec(package := PACKAGES[against]) is None:
+        raise click.UsageError(f"--against {against} needs the package {package.replace('_', '-')}, which is not installed")
 
 
 def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:

@@ -29,6 +29,7 @@ from anydml.kernels.code.llvm import unavailable
 from anydml.schema.directml import NAMES as DIRECTML
 from anydml.spelling import printable
 
+RUNTIMES = ["onnxruntime", "litert", "litert-reference"]  # the last is LiteRT's reference kernels
 MOST_RUNS = 10**6  # of one dispatch, timed or warm-up; the time of each is kept
 
 
@@ -70,10 +71,10 @@ def commands() -> None:
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="The .npy file of a model's input.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="The most iterations of a model's loop.  [default: 10000]")
 def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, ...], turns: int | None, **options: Any) -> int:
-    """Run a program or an ONNX model.
+    """Run a program or a model.
 
     A program is a JSON file in the format of DxDispatch. Its prints go to standard output, the names of files that it wrote to
-    standard error. A model is an .onnx file; an .npy file is written for each output.
+    standard error. A model is an .onnx or a .tflite file; an .npy file is written for each output.
     """
     if is_model(file):
         on = Device(device, feature_level=feature_level)
@@ -94,7 +95,7 @@ def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, 
 @_json
 @click.option("--size", "sizes", multiple=True, metavar="NAME=SIZE", help="A size that a model leaves open: N=1, x=1,3,8,8.")
 def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) -> int:
-    """Check a program or an ONNX model.
+    """Check a program, or a model, which is an .onnx or a .tflite file.
 
     For a program, prints every fault with its place, the rule it breaks, and what would fit. For a model, prints every node
     that is refused, with the reason; or the feature level and the memory that it needs.
@@ -122,10 +123,10 @@ def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) 
 @_json
 @click.option("--markdown", "markdown_wanted", is_flag=True, help="As a reference page.")
 def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
-    """Describe an operator or an ONNX model.
+    """Describe an operator or a model.
 
     For an operator: fields, supported types, rules with their messages, errata, examples. OP is its name, in any case, with or
-    without DML_OPERATOR_. For a model, which is an .onnx file: inputs, outputs and operators.
+    without DML_OPERATOR_. For a model, which is an .onnx or .tflite file: inputs, outputs and operators.
     """
     if is_model(operator):
         return describe_model(operator, json_wanted)
@@ -183,10 +184,14 @@ def info(json_wanted: bool) -> int:
 
 
 @commands.command
-@click.argument("program", metavar="PROGRAM|MODEL.onnx|KIT|-")
+@click.argument("program", metavar="PROGRAM|MODEL|KIT|-")
 @click.option("--resource", metavar="NAME", help="A resource that an operator of the program writes.")
 @click.option("--actual", metavar="FILE.npy|DIR", help="Another implementation's output; for a model, tensors by name.")
-@click.option("--against", type=click.Choice(["onnxruntime"]), help="The runtime that a model is compared with.")
+@click.option(
+    "--against",
+    type=click.Choice(["onnxruntime", "litert", "litert-reference"]),
+    help="The runtime that a model is compared with.",
+)
 @click.option("--inputs", metavar="DIR", help="A model's inputs: NAME.npy, or .pb files of TensorProto.")
 @click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs for a model.")
 @click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 if not given.")
@@ -214,8 +219,8 @@ def compare(
 ) -> int:
     """Compare another output with the exact one.
 
-    For a program in DxDispatch's format: the last operator that writes the resource. For an ONNX model: every node, judged on
-    the inputs that it had in the other implementation.
+    For a program in DxDispatch's format: the last operator that writes the resource. For a model, an .onnx or a .tflite file:
+    every node, judged on the inputs that it had in the other implementation.
 
     PROGRAM may also be the folder of a kit that `anydml export-kit` wrote and whose programs were run with DirectML: a table of
     the cases, and a sentence for each that is not as here.
@@ -248,7 +253,7 @@ def compare(
         raise click.UsageError(f"Missing option '{'--resource' if resource is None else '--actual'}'.")
     if against or inputs or random is not None or sizes or html or provider or fail_on:
         raise click.UsageError(
-            "--against, --provider, --inputs, --random, --size, --html and --fail-on are for models (MODEL.onnx)"
+            "--against, --provider, --inputs, --random, --size, --html and --fail-on are for models (.onnx and .tflite files)"
         )
     comparison = compared(loaded(program), resource, npy(actual), options)
     if json_wanted:
@@ -263,14 +268,14 @@ def compare(
 
 
 @commands.command
-@click.argument("model", metavar="MODEL.onnx")
+@click.argument("model", metavar="MODEL")
 @click.option("--provider", metavar="NAME", default="CPU", help="onnxruntime's execution provider, such as CUDA or Dml.")
 @click.option("--inputs", metavar="DIR", help="The model's inputs: NAME.npy, .npz, or .pb files of TensorProto.")
 @click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs.")
 @click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 if not given.")
 @click.option("-o", "folder", metavar="DIR", required=True, help="The folder to write.")
 def record(model: str, provider: str, inputs: str | None, random: int | None, sizes: tuple[str, ...], folder: str) -> int:
-    """Record all tensors of an ONNX model as onnxruntime computes them.
+    """Record all tensors of a model as onnxruntime, or LiteRT for a .tflite file, computes them.
 
     They are written with the inputs, for `anydml compare` on another machine.
     """

@@ -1,4 +1,4 @@
-"""The commands `run`, `check` and `describe` for ONNX models."""
+"""The commands `run`, `check` and `describe` for ONNX and TensorFlow Lite models."""
 
 from __future__ import annotations
 
@@ -21,27 +21,44 @@ from anydml.rule_messages import listed
 from anydml.spelling import printable
 
 if TYPE_CHECKING:
-    from anydml.onnx import Model
+    from anydml import onnx, tflite
 
-SUFFIX = ".onnx"
+    Model = onnx.Model | tflite.Model
+
+LONGEST_NAME = 200  # characters of a file's name
+LITE = ".tflite"
+SUFFIXES = (".onnx", LITE)
 
 
 def is_model(file: str) -> bool:
-    """Whether a file's name is an ONNX model's."""
-    return Path(file).suffix.lower() == SUFFIX
+    """Whether a file's name is a model's."""
+    return Path(file).suffix.lower() in SUFFIXES
+
+
+def is_lite(file: str) -> bool:
+    """Whether a file's name is that of a TensorFlow Lite model."""
+    return Path(file).suffix.lower() == LITE
 
 
 def model_of(file: str, turns: int | None = None) -> Model:
     """The model in a file. turns: the most iterations of its loops, if not the default."""
+    if is_lite(file) and turns:
+        raise click.UsageError("--turns is for ONNX models")
     with guard:  # imports that other commands do not need
         try:
-            from anydml.onnx import load
+            if is_lite(file):
+                from anydml.tflite import load as load_lite
+            else:
+                from anydml.onnx import load
         except ModuleNotFoundError as error:
-            if error.name not in ("onnx", "google", "ml_dtypes"):
+            if error.name not in ("onnx", "google", "ml_dtypes", "tflite", "flatbuffers"):
                 raise
-            raise click.UsageError(f'{file} is a model: `pip install "anydml[onnx]"` installs what reads it') from None
+            extra = "tflite" if is_lite(file) else "onnx"
+            raise click.UsageError(f'{file} is a model: `pip install "anydml[{extra}]"` installs what reads it') from None
     if not Path(file).is_file():
         raise BindingError([Fault("", printable(f"{file} cannot be read: there is no such file"))])
+    if is_lite(file):
+        return load_lite(file)
     return load(file, turns=turns) if turns else load(file)
 
 
@@ -87,6 +104,7 @@ def run_model(
     written: set[str] = set()
     for i, (name, array) in enumerate(found.items()):
         title = re.sub(r"[^\w.-]", "_", name).lstrip(".") or "output"
+        title = title[:LONGEST_NAME]
         title = title if title not in written else f"{title}_{i}"
         written.add(title)
         at = Path(output_path) / f"{title}.npy"
@@ -112,11 +130,11 @@ def check_model(file: str, sizes: tuple[str, ...], json_wanted: bool) -> int:
         result("\n".join(map(str, refusals)))
     else:
         result(printable(f"{file}: nothing is refused"), "green")
-        _needs(model, given)
+        _needs(file, model, given)
     return 2 if refusals else 0
 
 
-def _needs(model: Model, sizes: dict[str, Any]) -> None:
+def _needs(file: str, model: Model, sizes: dict[str, Any]) -> None:
     try:
         graph = model.graph(**sizes)
     except Error as error:
@@ -124,7 +142,7 @@ def _needs(model: Model, sizes: dict[str, Any]) -> None:
         return
     taken = graph.compile().binding_properties
     memory = f"{taken.persistent_resource_size} bytes of constants, {taken.temporary_resource_size} of scratch"
-    result(f"feature level {_level(graph)}; {memory}")
+    result(memory if is_lite(file) else f"feature level {_level(graph)}; {memory}")
 
 
 def _missing_sizes(model: Model, sizes: Mapping[str, Any]) -> list[str]:
@@ -147,13 +165,7 @@ def _level(graph: Any) -> FeatureLevel:
 def describe_model(file: str, json_wanted: bool) -> int:
     """Print a model's inputs and outputs, and its operators."""
     model = model_of(file)
-    operators = collections.Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.proto.graph.node)
-    facts: dict[str, Any] = {
-        "opsets": {o.domain or "ai.onnx": o.version for o in model.proto.opset_import},
-        "inputs": {name: _spelt(s) for name, s in model.inputs.items()},
-        "outputs": {name: _spelt(s) for name, s in model.outputs.items()},
-        "operators": dict(sorted(operators.items())),
-    }
+    facts = _lite_facts(model) if is_lite(file) else _facts(model)
     if json_wanted:
         as_json(facts)
         return 0
@@ -162,6 +174,26 @@ def describe_model(file: str, json_wanted: bool) -> int:
         for name, value in members.items():
             result(printable(f"  {name}: {value}"))
     return 0
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    """What there is to say of an ONNX model."""
+    operators = collections.Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.proto.graph.node)
+    return {
+        "opsets": {o.domain or "ai.onnx": o.version for o in model.proto.opset_import},
+        "inputs": {name: _spelt(s) for name, s in model.inputs.items()},
+        "outputs": {name: _spelt(s) for name, s in model.outputs.items()},
+        "operators": dict(sorted(operators.items())),
+    }
+
+
+def _lite_facts(model: Any) -> dict[str, Any]:
+    """What there is to say of a TensorFlow Lite model."""
+    return {
+        "inputs": {name: str(s) for name, s in model.inputs.items()},
+        "outputs": {name: str(s) for name, s in model.outputs.items()},
+        "operators": model.operators,
+    }
 
 
 def _spelt(signature: Any) -> str:

@@ -78,7 +78,7 @@ def judged(case: Case) -> Judged:
     inside = _inside(got, wanted, low, high)
     rest = np.flatnonzero(~inside)
     forms: dict[str, int] = {}
-    for form in FORMS if floats and rest.size else ():
+    for form in FORMS if rest.size else ():
         rewritten = form.of(nest)
         if rewritten is None:
             continue

@@ -109,6 +109,18 @@ def extreme(pick: Callable[[Array, Array], Array], a: Number, b: Number) -> Numb
     return between(value, *(pick(*aligned(*ends)) for ends in ((a.low, b.low), (a.high, b.high))))
 
 
+def fixed_point(x: Number, multiplier: Number, bits: int) -> Number:
+    """Numbers that are integers times a multiplier, if it is an integer of so many bits and a shift, and rounding comes twice.
+
+    A multiplier below a half is shifted to the right by s >= 1 places after a first rounding, which errs by 2^-(s + 1).
+    """
+    value, low, high, size = aligned(*x, np.fmax(np.abs(multiplier.low), np.abs(multiplier.high)))
+    with np.errstate(all="ignore"):
+        first = np.where(size < 0.5, np.exp2(np.floor(np.log2(size))), 0.0)
+    room = first + 2.0 ** (1 - bits) * np.fmax(np.abs(low), np.abs(high))
+    return between(value, low - room, high + room)
+
+
 def at_limits(x: Number, body: Number, values: Mapping[str, str]) -> Number:
     at, value, low, high = aligned(x.value, *body)
     for side, infinity in (("low", -np.inf), ("high", np.inf)):

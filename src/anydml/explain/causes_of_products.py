@@ -14,7 +14,7 @@ import numpy as np
 from anydml.explain import deviations, patches, weights
 from anydml.explain.changes import PRODUCT_INPUTS, Deviation, Inputs
 from anydml.explain.comparison import Cause
-from anydml.explain.known import ACCUMULATORS, EXACT, PRODUCT_ACCUMULATORS, REQUANTISATIONS
+from anydml.explain.known import ACCUMULATORS, EXACT, IN_INTEGERS, PRODUCT_ACCUMULATORS, REQUANTISATIONS
 from anydml.explain.search import PATCHES, Array, Arrays, Search, three
 from anydml.kernels.numpy.contract import aligned
 from anydml.operators.quantized_linear_matrix_multiply import QuantizedLinearMatrixMultiply
@@ -83,13 +83,16 @@ def _searched(
     q = _accumulated(base)
     quantised = "a_scale" in base
     if quantised:
+        wraps = bool(np.any((q < -(2**31)) | (q >= 2**31)))  # then accumulators that wrap are the cause, not what follows
         for deviation in REQUANTISATIONS:
-            search.tried(deviation, _requantised(base, q, deviation))
+            if not (wraps and deviation.name in IN_INTEGERS):
+                search.tried(deviation, _requantised(base, q, deviation))
 
     def altered() -> Iterator[tuple[Deviation, Inputs, Array]]:
         """Each deviation before requantisation, with its inputs and accumulators."""
         for deviation in products:
-            yield deviation, base, deviation.function(base) + base.get("bias", 0)
+            if (sums := deviation.function(base)) is not None:
+                yield deviation, base, sums + base.get("bias", 0)
         for deviation in ACCUMULATORS:
             yield deviation, base, deviation.function(q)
         for deviation in changes:

@@ -23,6 +23,7 @@ from anydml.explain.bounded import (
     chosen,
     exactly,
     extreme,
+    fixed_point,
     is_exact,
     monotone,
     named_function,
@@ -94,6 +95,8 @@ class Evaluation(Places):
             return at_limits(args[0], args[1], dict(e.data))
         if e.op in ("round", "held"):
             return self._held(e, args[0])
+        if e.op == "multiplied":  # in fixed point; see `forms_of_integers`
+            return fixed_point(args[0], args[1], e.data)
         if e.op == "widened":  # by `data` units of another number's size; see `forms`
             value, low, high, room = aligned(*args[0], np.fmax(np.abs(args[1].low), np.abs(args[1].high)) * e.data * self.unit)
             return between(value, low - room, high + room)

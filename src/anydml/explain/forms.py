@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
+from anydml.explain.forms_of_integers import by_16_bits, in_fixed_point
 from anydml.schema.expression import Tensor, absolute, clamp, exp, maximum, tanh
 from anydml.schema.node import NUMBER, Expr, Variable, make
 from anydml.schema.statement import Nest
@@ -192,4 +193,6 @@ FORMS = (
         together=True,
     ),
     Form("absolute", "sigmoid and tanh with an absolute error", (sigmoid_by_tanh, tanh_by_exp)),
+    Form("fixed_point", "requantisation in fixed point", (in_fixed_point,)),
+    Form("fixed_point_16_bits", "requantisation in fixed point by a multiplier of 16 bits", (by_16_bits,)),
 )

@@ -15,7 +15,7 @@ from anydml.explain.comparison import Cause
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
-KEPT = 5  # causes
+KEPT = 8  # causes
 PATCHES = 2**24  # elements of a convolution's patches; larger convolutions are not searched
 
 
@@ -45,7 +45,10 @@ class Search:
 
     def found(self) -> tuple[Cause, ...]:
         """The causes, the one that explains most first; equally good ones in the order of their table."""
-        return tuple(sorted(self.causes, key=lambda cause: -cause.equal)[:KEPT])
+        best: dict[str, Cause] = {}
+        for cause in sorted(self.causes, key=lambda cause: -cause.equal):
+            best.setdefault(cause.sentence, cause)
+        return tuple(best.values())[:KEPT]
 
 
 def three(x: Array) -> Array:

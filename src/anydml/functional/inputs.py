@@ -178,7 +178,7 @@ class Inputs:
             if unlike := [i for i in arrays if i.kind[2] != arrays[0].kind[2]]:
                 known = f"{arrays[0].argument} is {arrays[0].kind[2]}"
                 for i in unlike:
-                    told = f"{i.argument} is {i.kind[2]}, but {known}: their types are equal"
+                    told = f"{i.argument} is {i.kind[2]}, but {known}: their types must be equal"
                     wide = next((j.argument for j in (i, arrays[0]) if j.kind[2] == np.float64), None)
                     if wide and np.float32 in (i.kind[2], arrays[0].kind[2]):
                         told += f", with {wide}.astype(np.float32)"

@@ -5,6 +5,7 @@
 The extra `onnx` installs what it needs: `pip install "anydml[onnx]"`.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from anydml.fork_safety import guard
@@ -36,33 +37,22 @@ __all__ = [
 ]
 
 
+_MODULES = {
+    "backend": ("Backend", "is_compatible", "prepare", "run_model", "run_node", "supports_device"),
+    "compare_page": ("page",),
+    "compare_results": ("Deviation", "ModelComparison", "NodeComparison"),
+    "comparing": ("compare",),
+    "errors": ("ModelError", "Refusal"),
+    "model": ("Model", "load"),
+}
+
+
 def _imported(name: str) -> Any:
-    """A public name. Modules are imported at first use: some need no onnx package, and comparisons need half of all modules."""
-    with guard:
-        if name == "compare":
-            from anydml.onnx.comparing import compare
-
-            return compare
-        if name == "page":
-            from anydml.onnx.compare_page import page
-
-            return page
-        if name in ("Deviation", "ModelComparison", "NodeComparison"):
-            from anydml.onnx import compare_results
-
-            return getattr(compare_results, name)
-        if name in ("ModelError", "Refusal"):
-            from anydml.onnx import errors
-
-            return getattr(errors, name)
-        if name in ("Model", "load"):
-            from anydml.onnx import model
-
-            return getattr(model, name)
-        if name in __all__:
-            from anydml.onnx import backend
-
-            return getattr(backend, name)
+    """A name from its module, which is imported at first use: models of other formats need no package `onnx`."""
+    for module, names in _MODULES.items():
+        if name in names:
+            with guard:
+                return getattr(importlib.import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import ModelProto, NodeProto
 
-from anydml.onnx import compare_models as models
-from anydml.onnx.compare_judge import deviation, worst
+from anydml.onnx.compare_judge import Cut, deviation, worst
 from anydml.onnx.compare_results import Deviation
-from anydml.onnx.model import load
 from anydml.onnx.values import Array
+
+if TYPE_CHECKING:
+    from anydml.onnx.compare_whole import Part
 
 
 def carried(
-    proto: ModelProto,
-    nodes: Sequence[NodeProto],
+    cut: Callable[[Sequence[Part], Mapping[str, Array], Sequence[str]], Cut],
+    nodes: Sequence[Part],
     exact: Mapping[str, Array],
-    constants: Mapping[str, Array],
     off: Mapping[str, Array],
     outputs: Container[str],
 ) -> Deviation:
-    """The deviation of the model's outputs if the tensors `off` are as given, and all nodes after them are exact."""
+    """The deviation of the model's outputs if the tensors `off` are as given, and all nodes after them are exact.
+
+    cut: makes a model of a few nodes. exact: all other tensors.
+    """
     reached, after = set(off), []
     for node in nodes:
-        if not off.keys() & set(node.output) and reached.intersection(models.reads(node)):
+        if not off.keys() & set(node.writes) and reached.intersection(node.reads):
             after.append(node)
-            reached.update(node.output)
+            reached.update(node.writes)
     found = dict(off)
-    wanted = [name for node in after for name in node.output if name in outputs]
+    wanted = [name for node in after for name in node.writes if name in outputs]
     if wanted:
-        made, given = models.cut(proto, after, {**exact, **off}, constants, wanted)
-        found |= load(made).run(given)
-    written = [name for node in nodes for name in node.output if name in outputs]
+        found |= cut(after, {**exact, **off}, wanted).exact
+    written = [name for node in nodes for name in node.writes if name in outputs]
     return worst([deviation(exact[name], found.get(name, exact[name])) for name in written])
 
 

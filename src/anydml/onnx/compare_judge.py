@@ -6,21 +6,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from anydml.errors import Error
 from anydml.explain.bounded import Range, Unbounded
 from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
 from anydml.explain.comparison import Cause
 from anydml.explain.rounding import Rounding
-from anydml.lazy import computed_once
+from anydml.functional.graph import Graph
 from anydml.onnx.compare_results import Deviation
+from anydml.onnx.errors import ModelError
 from anydml.onnx.values import Array
 from anydml.schema.statement import stated
 
+ALLOWED = 8  # times the largest change of an output that an estimate saw; beyond this, an error is not one of rounding
 JUDGED = 1 << 16  # elements at most whose bounds are computed: those with the largest differences
+WIDE = (
+    64  # units in the last place of the largest element; an error beyond it is estimated, where bounds of many nodes allow it
+)
 
 
 def deviation(expected: Array, actual: Array) -> Deviation:
@@ -49,6 +55,13 @@ def _largest(x: Array) -> float:
     return float(np.max(np.abs(np.where(np.isfinite(x), x, 0).astype(np.float64)), initial=0.0))
 
 
+def _unit(x: Array) -> float:
+    """A unit in the last place of the largest element; 1 for integers."""
+    if not _floats(x):
+        return 1.0
+    return max(float(np.finfo(x.dtype).eps) * _largest(x), float(np.finfo(x.dtype).tiny))
+
+
 def _floats(x: Array) -> bool:
     return x.dtype.kind == "f"
 
@@ -73,60 +86,115 @@ def worst(found: Sequence[Deviation]) -> Deviation:
 class Judgement(NamedTuple):
     """own: the largest deviation of an output. beyond: the number of elements that rounding does not explain, None if no bound
     is known. excess: how far they are off, see `NodeComparison`. cause: what explains the differences. forms: the forms that
-    explain elements which rounding at each step does not, as sentences."""
+    explain elements which rounding at each step does not, as sentences. estimated: whether an estimate tells this."""
 
     own: Deviation
     beyond: int | None
     excess: float
     cause: Cause | None
     forms: tuple[str, ...] = ()
+    estimated: bool = False
 
 
 class Beyond(NamedTuple):
     """What rounding does not explain: the number of elements, None if no bound is known; `excess` as in `NodeComparison`.
-    forms: as in `Judgement`."""
+    forms, estimated: as in `Judgement`."""
 
     elements: int | None
     excess: float
     forms: tuple[str, ...] = ()
+    estimated: bool = False
 
 
-class Judge:
-    """The judgement of outputs against the exact ones.
+class Runs(Protocol):
+    """A model of any format."""
 
-    exact: the exact outputs by name. rounding: makes the graph that computes them on known inputs; None if there is none.
+    def run(self, inputs: Mapping[str, Array], /) -> dict[str, Array]:
+        """The outputs by name."""
+
+    def graph(self) -> Graph:
+        """The model as one graph."""
+
+
+def _no_estimate() -> dict[str, float]:
+    return {}
+
+
+class Cut:
+    """A few nodes as a model of their own, with the inputs that they had.
+
+    estimate: gives the largest change of each output that errors of rounding made, by name. many: whether they are several.
     """
 
-    def __init__(self, exact: Mapping[str, Array], rounding: Callable[[], Rounding | None]) -> None:
-        self.exact, self._made = exact, rounding
+    def __init__(
+        self,
+        model: Runs,
+        inputs: Mapping[str, Array],
+        estimate: Callable[[], dict[str, float]] = _no_estimate,
+        many: bool = False,
+    ) -> None:
+        self.model, self._estimate, self._many = model, estimate, many
+        self._spread: dict[str, float] | None = None
+        self.inputs = {name: x.view(np.uint8) if x.dtype == np.bool_ else x for name, x in inputs.items()}
+        self.exact = self.model.run(inputs)
 
     def judged(self, actual: Mapping[str, Array], explain: bool) -> Judgement:
         """The judgement of another runtime's outputs for the same inputs."""
         beyond: int | None = 0
         excess = 0.0
+        estimated = False
         forms: dict[str, None] = {}
         cause = None
         deviations = []
+        rounding = None
         for name, expected in self.exact.items():
             found = deviation(expected, actual[name])
             deviations.append(found)
             if not found.differing:
                 continue
-            unexplained = _beyond(self._rounding, name, expected, actual[name])
+            rounding = rounding or self._rounding()
+            unexplained = self._beyond(rounding, name, expected, actual[name])
+            estimated |= unexplained.estimated
             beyond = None if beyond is None or unexplained.elements is None else beyond + unexplained.elements
             excess = max(excess, unexplained.excess)
             forms |= dict.fromkeys(unexplained.forms)
-            if explain and cause is None:
-                cause = self.cause(name, actual[name])
-        return Judgement(worst(deviations), beyond, excess, cause, tuple(forms))
+            if explain and cause is None and rounding is not None:
+                cause = _cause(rounding, name, expected, actual[name])
+        return Judgement(worst(deviations), beyond, excess, cause, tuple(forms), estimated)
+
+    def _beyond(self, rounding: Rounding | None, name: str, expected: Array, actual: Array) -> Beyond:
+        """The elements that rounding does not explain, by an estimate if bounds are unknown, or too wide to tell."""
+        found = _beyond(rounding, name, expected, actual)
+        many = self._many
+        floats = _floats(expected)
+        with np.errstate(invalid="ignore", over="ignore"):
+            away = np.nan_to_num(np.abs(expected.astype(np.float64) - actual.astype(np.float64)), nan=math.inf)
+        away = np.where(_steps(expected, actual)[0], away, 0)
+        unit = _unit(expected)
+        large = many and found.elements == 0 and float(np.max(away, initial=0)) > (WIDE * unit if floats else 1)
+        unknown = found.elements is None or (many and not floats and found.elements == np.count_nonzero(away))
+        if not (large or unknown):
+            return found
+        if self._spread is None:
+            self._spread = self._estimate()
+        allowed = ALLOWED * self._spread.get(name, math.inf)
+        if not math.isfinite(allowed) or (floats and not allowed):
+            return found if unknown else Beyond(None, float(np.max(away)) / unit)
+        outside = away[away > allowed]
+        return Beyond(outside.size, float(np.max(outside, initial=0)) / unit, (), True)
 
     def cause(self, name: str, actual: Array) -> Cause | None:
         """The known deviation that explains most of the differing elements of an output."""
-        return None if self._rounding is None else _cause(self._rounding, name, self.exact[name], actual)
+        rounding = self._rounding()
+        return None if rounding is None else _cause(rounding, name, self.exact[name], actual)
 
-    @computed_once
     def _rounding(self) -> Rounding | None:
-        return self._made()
+        """The nodes as one graph on their inputs; None if values determine sizes, or nothing is left to compute."""
+        try:
+            graph = self.model.graph()
+            return Rounding(graph.desc, {name: x.reshape(graph.inputs[name].sizes) for name, x in self.inputs.items()})
+        except (ModelError, Error):
+            return None
 
 
 def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array) -> Beyond:
@@ -134,8 +202,7 @@ def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array
     differs, step = _steps(expected, actual)
     at = np.flatnonzero(differs)
     flat, got = expected.reshape(-1), actual.reshape(-1)
-    unit = float(np.finfo(expected.dtype).eps) * _largest(expected) if _floats(expected) else 1.0
-    unit = max(unit, float(np.finfo(expected.dtype).tiny)) if _floats(expected) else unit
+    unit = _unit(expected)
     with np.errstate(invalid="ignore", over="ignore"):
         away = np.nan_to_num(np.abs(flat[at].astype(np.float64) - got[at].astype(np.float64)), nan=np.inf)
     unbounded = Beyond(None if _floats(expected) else len(at), float(np.max(away, initial=0.0)) / unit)
@@ -152,7 +219,7 @@ def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array
     outside = _outside(flat[at], got[at], found)
     rest = np.flatnonzero(outside)
     forms = []
-    for sentence, other in rounding.in_forms() if rest.size and _floats(expected) else ():
+    for sentence, other in rounding.in_forms() if rest.size else ():
         with suppress(Unbounded):
             left = _outside(flat[at[rest]], got[at[rest]], other.explained(name, at[rest]))
             if not left.any():  # this form alone explains them

@@ -8,10 +8,6 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from anydml.errors import Error
-from anydml.explain.rounding import Rounding
-from anydml.onnx.compare_judge import Judge
-from anydml.onnx.model import load
 from anydml.onnx.values import Array
 
 KNOWN = 64  # integers in a tensor that a node may need before it runs, such as sizes
@@ -83,19 +79,3 @@ def _small(x: Array) -> bool:
 
 def _initializer(x: Array, name: str) -> TensorProto:
     return numpy_helper.from_array(np.asarray(x, order="C"), name)
-
-
-def judge(proto: ModelProto, inputs: Mapping[str, Array]) -> Judge:
-    """The judge of a model of a few nodes, made by `cut`, with the inputs that they had."""
-    model = load(proto)
-
-    def rounding() -> Rounding | None:
-        """The nodes as one graph on their inputs; None if values determine sizes, or nothing is left to compute."""
-        try:
-            graph = model.graph()
-            given = {name: x.view(np.uint8) if x.dtype == np.bool_ else x for name, x in inputs.items()}
-            return Rounding(graph.desc, {name: x.reshape(graph.inputs[name].sizes) for name, x in given.items()})
-        except Error:
-            return None
-
-    return Judge(model.run(inputs), rounding)

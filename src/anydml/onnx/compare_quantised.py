@@ -13,6 +13,8 @@ from onnx import ModelProto, NodeProto, helper
 from anydml.errors import Error
 from anydml.explain.comparison import Cause
 from anydml.onnx import compare_models as models
+from anydml.onnx.compare_judge import Cut
+from anydml.onnx.model import load
 from anydml.onnx.values import Array
 
 INTEGER = {"Conv": ("QLinearConv", 0), "MatMul": ("QLinearMatMul", 1)}  # with the weight's dimension along which scales differ
@@ -50,7 +52,7 @@ def cause(
     output = node.output[0]
     try:
         made, given = models.cut(proto, [node], {**values, **found.zeros}, {**constants, **found.zeros}.keys(), [output])
-        cut = models.judge(made, given)
+        cut = Cut(load(made), given)
     except Error:
         return None
     exact, got = cut.exact[output], actual[output]

@@ -62,7 +62,8 @@ class NodeComparison:
     bound", if outputs differ and no bound is known; "not judged". beyond: the number of elements that rounding does not
     explain. excess: how far the outputs are beyond rounding, in units in the last place of the tensor's largest element; if no
     bound is known, how far they differ. carried: the error of the model's outputs if this error were the only one, if it was
-    computed. forms: what explains elements that rounding at each step of the operator's own formula does not, such as "the
+    computed. estimated: whether bounds are too wide or unknown, and an estimate of the errors of rounding tells instead. forms:
+    what explains elements that rounding at each step of the operator's own formula does not, such as "the
     normalisation folded into scale and shift". cause: a sentence about the deviation that explains the differences, and its
     name; empty if none is found. reason: why the node is not judged. module, line: of a node of torch, the path of its module,
     such as `layers.3.attn`, and the source line; else empty.
@@ -82,6 +83,7 @@ class NodeComparison:
     excess: float = 0
     carried: Deviation | None = None
     forms: tuple[str, ...] = ()
+    estimated: bool = False
     module: str = ""
     line: str = ""
 
@@ -104,6 +106,9 @@ class NodeComparison:
             return f"{title}: all {self.own.total} are equal"
         if self.verdict == BEYOND:
             said = f"{self.beyond} of them {'is' if self.beyond == 1 else 'are'} beyond rounding"
+            said += ", by an estimate" if self.estimated else ""
+        elif self.estimated and self.verdict == ROUNDING:
+            said = "rounding explains all of them, by an estimate"
         else:
             form = f", with {' and '.join(self.forms)}" if self.forms else ""
             said = f"rounding explains all of them{form}" if self.verdict == ROUNDING else "no bound is known for it"

@@ -19,10 +19,10 @@ from anydml.onnx.errors import INVALID, NOT_YET, ModelError, Refusal, Refused
 from anydml.onnx.evaluate import evaluate
 from anydml.onnx.loops import MOST_TURNS, body_read, looped, read_around, scanned
 from anydml.onnx.nodes import Body, Node
-from anydml.onnx.read import Read, Signature, by_name, given_array, read, shown
+from anydml.onnx.read import Read, Signature, given_array, read, shown
 from anydml.onnx.segments import Segment, State, member
 from anydml.onnx.types import BOOL, DTYPES, type_of
-from anydml.onnx.values import Array
+from anydml.onnx.values import Array, by_name
 
 FLOAT = int(TensorProto.FLOAT)
 CACHED = 16  # graphs of a model, by the sizes of its inputs; and graphs of later segments, by the values they depend on

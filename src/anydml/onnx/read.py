@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,13 +160,6 @@ def _first(error: Exception) -> str:
     """The beginning of a message, which may contain a whole node."""
     text = str(error).strip() or type(error).__name__
     return text if len(text) <= 400 else text[:400] + ".."
-
-
-def by_name(given: Any, what: str = "a model takes inputs") -> Mapping[str, Any]:
-    """The given arrays by name; TypeError for a single array or a list."""
-    if not isinstance(given, Mapping):
-        raise TypeError(f"{what} by name, a dict such as {{'x': array}}, not {type(given).__name__}")
-    return given
 
 
 def given_array(signature: Signature, value: Any) -> Array:

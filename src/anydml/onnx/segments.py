@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from anydml.functional.graph import Graph
-from anydml.onnx.bodies import Frames
-from anydml.onnx.nodes import Node
 from anydml.onnx.values import Array
+
+if TYPE_CHECKING:  # models of other formats have segments, too
+    from anydml.onnx.bodies import Frames
+    from anydml.onnx.nodes import Node
 
 
 def member(name: str, place: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -122,14 +122,22 @@ def gathered(x: Value, indices: Value, axis: int = 0) -> Value:
     """The parts of a tensor along an axis, at indices of any sizes."""
     sizes = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if isinstance(x, np.ndarray) and isinstance(indices, np.ndarray):
-        return np.take(x, _within(indices, x.shape[axis]), axis)
+        return np.take(x, within(indices, x.shape[axis]), axis)
     rank = max(x.ndim, len(sizes), 1)
     data, places = padded(x, rank), padded(indices, rank)
     found = dml.gather(data, places, axis=axis + rank - x.ndim, index_dimensions=indices.ndim)
     return reshape(found, sizes)
 
 
-def _within(indices: Any, size: int) -> Any:
+def within(indices: Any, size: int) -> Any:
+    """The indices; Refused if one is outside of the elements."""
     if indices.size and not (-size <= indices.min() and indices.max() < size):
         raise Refused(f"an index is outside of {size} elements", INVALID)
     return indices
+
+
+def by_name(given: Any, what: str = "a model takes inputs") -> Mapping[str, Any]:
+    """The given arrays by name; TypeError for a single array or a list."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what} by name, a dict such as {{'x': array}}, not {type(given).__name__}")
+    return given

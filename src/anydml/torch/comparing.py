@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,17 +15,18 @@ from torch.export.passes import move_to_device_pass
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
-from anydml.errors import BindingError, Error, Fault
-from anydml.explain.rounding import Rounding
-from anydml.onnx.compare_judge import Judge, deviation, worst
-from anydml.onnx.compare_results import BEYOND, EQUAL, ROUNDING, UNBOUNDED, UNJUDGED, ModelComparison, NodeComparison
-from anydml.onnx.errors import ModelError
+from anydml.errors import BindingError, Fault
+from anydml.explain.comparison import Cause
+from anydml.functional.graph import Graph
+from anydml.onnx.compare_judge import Cut, deviation, worst
+from anydml.onnx.compare_results import UNJUDGED, ModelComparison, NodeComparison
+from anydml.onnx.compare_whole import Part, Whole, silent
+from anydml.onnx.errors import INVALID, ModelError, Refusal
 from anydml.torch import read
 from anydml.torch.model import Model, kept_operators
-from anydml.torch.read import Node
+from anydml.torch.read import Array, Node
 from anydml.torch.walk import Walk, keep, member
 
-EXPLAINED = 8  # the most differing nodes whose cause is sought
 WIDER = (torch.float64, torch.bfloat16)  # types in which torch computes, and which DirectML's operators do not take
 Call = Callable[..., Any]
 
@@ -35,27 +38,56 @@ def compare(
     device: Any = "cpu",
     dtype: Any = None,
     call: Call | None = None,
+    actual: Mapping[str, Any] | None = None,
 ) -> ModelComparison:
     """Compare a module's tensors, as torch computes them, with the exact ones, node by node.
 
     inputs: a tuple of tensors of the cpu. device: where torch computes. dtype: the type that the module and the inputs are
     converted to first; for float64 and bfloat16 only accumulated errors are known, against the exact float32 results. call: a
     function of a node, its arguments and keywords that computes the node in torch's place; `node.inner.target` is ATen's
-    operator. ModelError for a module that `load` refuses, BindingError for a device that torch does not have.
+    operator. actual: recorded tensors, instead of a run, by the names of nodes or of the modules whose results they are; nodes
+    between them are judged as one. ModelError for a module that `load` refuses; BindingError for a device that torch does not
+    have, and for tensors that do not fit.
     """
+    if actual is not None and (call is not None or dtype in WIDER):
+        raise TypeError("actual are recorded tensors, and nothing is run that takes call or dtype")
+    if dtype in WIDER:
+        return _accumulated(module, inputs, _device(device), dtype)
+    plain = module if dtype is None else _converted(module, dtype)
+    given = tuple(inputs) if dtype is None else _inputs_as(inputs, dtype)
     where = _device(device)
-    wider = dtype in WIDER
-    plain = module if dtype is None or wider else _converted(module, dtype)
-    given = tuple(inputs) if dtype is None or wider else _inputs_as(inputs, dtype)
-    program = read.exported(plain, given, None, kept_operators())
-    model = Model(program)
+    model = Model(read.exported(plain, given, None, kept_operators()))
     arrays = model.arrays(*given)
     exact = {**model.run(arrays, keep="all"), **arrays}
-    other = read.exported(_converted(module, dtype), _inputs_as(inputs, dtype), None, kept_operators()) if wider else program
-    found = _observed(other, _inputs_as(inputs, dtype) if wider else given, where, call)
-    notes = [] if call is not None else _differences(_converted(module, dtype) if wider else plain, other, inputs, found, where)
-    comparison = _Comparison(model, exact, found, wider)
-    return ModelComparison(comparison.rows(), tuple(notes))
+    whole = _Whole(model, arrays, exact)
+    if actual is not None:
+        found, notes = whole.recorded(whole.named(actual))
+    else:
+        env = _observed(model.program, given, where, call)
+        found = whole.fitting({name: _array(env[name], name) for name in whole.asked}, [])
+        notes = [] if call is not None else _differences(plain, model.program, given, env, where)
+    rows = [whole.with_place(row) for row in whole.judged(found)]
+    return ModelComparison(tuple(rows), tuple(notes))
+
+
+def _accumulated(module: Any, inputs: Sequence[Any], where: Any, dtype: Any) -> ModelComparison:
+    """The comparison for a type that DirectML lacks: rows with accumulated errors alone."""
+    model = Model(read.exported(module, tuple(inputs), None, kept_operators()))
+    arrays = model.arrays(*inputs)
+    whole = _Whole(model, arrays, {**model.run(arrays, keep="all"), **arrays})
+    given = _inputs_as(inputs, dtype)
+    env = _observed(read.exported(_converted(module, dtype), given, None, kept_operators()), given, where, None)
+    reason = f"DirectML's operators do not take {dtype}, in which torch computes, so only accumulated errors are known"
+    rows = []
+    for part in whole.nodes:
+        exact = [whole.exact[name] for name in part.writes]
+        made = [env[name] for name in part.writes]
+        made = [_array(x.to(torch.float32) if x.is_floating_point() else x, part.name) for x in made]
+        far = [deviation(a, b) for a, b in zip(exact, made, strict=True) if (a.shape, a.dtype) == (b.shape, b.dtype)]
+        names = (part.name,), (part.operator,), part.reads, part.writes
+        row = NodeComparison(*names, None, worst(far) if far else None, UNJUDGED, reason=reason)
+        rows.append(whole.with_place(row))
+    return ModelComparison(tuple(rows))
 
 
 def _device(device: Any) -> Any:
@@ -77,6 +109,10 @@ def _converted(module: Any, dtype: Any) -> Any:
 
 def _inputs_as(inputs: Sequence[Any], dtype: Any) -> tuple[Any, ...]:
     return tuple(x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs)
+
+
+def _array(x: Any, name: str) -> Array:
+    return read.readable(x.detach().cpu(), name)
 
 
 def _observed(program: Any, inputs: Sequence[Any], where: Any, call: Call | None) -> dict[str, Any]:
@@ -105,11 +141,9 @@ def _differences(module: Any, program: Any, inputs: Sequence[Any], found: Mappin
     """A note, if the module itself gives other numbers on the device than its operators one by one."""
     if not isinstance(module, torch.nn.Module):
         return []
-    types = {p.dtype for p in module.parameters() if p.is_floating_point()}
-    given = _inputs_as(inputs, next(iter(types))) if len(types) == 1 else tuple(inputs)
     moved = module if where.type == "cpu" else copy.deepcopy(module).to(where)
     with torch.no_grad():
-        made, _ = pytree.tree_flatten(moved(*(x.to(where) if isinstance(x, torch.Tensor) else x for x in given)))
+        made, _ = pytree.tree_flatten(moved(*(x.to(where) if isinstance(x, torch.Tensor) else x for x in inputs)))
     results = next(inner for inner in program.graph.nodes if inner.op == "output").args[0]
     pairs = [
         (x, found[inner.name])
@@ -123,102 +157,80 @@ def _differences(module: Any, program: Any, inputs: Sequence[Any], found: Mappin
     return [f"As a whole, the module gives other numbers than its operators one by one, in {differing} of {total} elements"]
 
 
-class _Comparison:
-    """The nodes of a model, with the exact tensors and those of torch."""
+class _Whole(Whole):
+    """A model of torch with inputs and exact tensors."""
 
-    def __init__(self, model: Model, exact: Mapping[str, Any], found: Mapping[str, Any], wider: bool) -> None:
-        self.model, self.exact, self.wider = model, exact, wider
-        self.types = {inner.name: inner.meta.get("val") for inner in model.program.graph.nodes}
-        self.found = {name: self._read(name, x) for name, x in found.items()}
-        self.differing = 0
+    def __init__(self, model: Model, arrays: Mapping[str, Array], exact: Mapping[str, Any]) -> None:
+        tensors = {name: x for name, x in exact.items() if isinstance(x, np.ndarray)}
+        parts = [part for node in model.nodes if (part := _part(node, tensors)) is not None]
+        outputs = [name for name in model.outputs if name in tensors]
+        super().__init__(_Format(model), parts, outputs, model.constants, arrays, tensors, silent)
+        self._sources: dict[str, Node] = {part.name: part.source[0] for part in parts}
 
-    def _read(self, name: str, x: Any) -> Any:
-        """A tensor of torch as an array of the exact tensor's type."""
-        if not isinstance(x, torch.Tensor):
-            return x
-        host = x.detach().cpu()
-        due = self.exact.get(name)
-        if self.wider and host.is_floating_point():
-            host = host.to(torch.float32) if due is None or due.dtype == np.float32 else host
-        return read.readable(host, name)
+    def with_place(self, row: NodeComparison) -> NodeComparison:
+        """The row with the innermost module that all of its nodes belong to, and the first one's source line."""
+        nodes = [self._sources[name] for name in row.nodes]
+        shared = itertools.takewhile(lambda names: len({*names}) == 1, zip(*(n.module.split(".") for n in nodes), strict=False))
+        return replace(row, module=".".join(names[0] for names in shared), line=nodes[0].line)
 
-    def rows(self) -> tuple[NodeComparison, ...]:
-        return tuple(row for node in self.model.nodes if (row := self._row(node)) is not None)
+    def named(self, actual: Mapping[str, Any]) -> dict[str, Array]:
+        """Recorded tensors by the names of nodes. The result of a module is that of its last node which has its sizes."""
+        found = {}
+        for name, x in actual.items():
+            array = _array(x, name) if isinstance(x, torch.Tensor) else np.asarray(x)
+            inside = [part for part in self.nodes if f"{part.source[0].module}.".startswith(f"{name}.")]
+            fitting = [at for part in inside[-1:] for at in part.writes if self.exact[at].shape == array.shape]
+            found[fitting[0] if name not in self.asked and fitting else name] = array
+        return found
 
-    def _row(self, node: Node) -> NodeComparison | None:
-        """A node's row; None for arithmetic of sizes, and for picking one of several results."""
-        value = node.inner.meta.get("val")
-        several = isinstance(value, (tuple, list))
-        names = [member(node.name, i) for i in range(len(value))] if several else [node.name]
-        outputs = [n for n in names if isinstance(self.exact.get(n), np.ndarray) and isinstance(self.found.get(n), np.ndarray)]
-        if not outputs or node.inner.target is operator.getitem:
-            return None
-        far = [deviation(self.exact[name], self.found[name]) for name in outputs if self._alike(name)]
-        fields: dict[str, Any] = dict(
-            nodes=(node.name,),
-            operators=(node.operator,),
-            reads=tuple(inner.name for inner in node.inner.all_input_nodes),
-            writes=tuple(outputs),
-            accumulated=worst(far) if far else None,
-            module=node.module,
-            line=node.line,
-        )
-        if self.wider:
-            reason = "DirectML's operators do not take the type in which torch computes, so only accumulated errors are known"
-            return NodeComparison(**fields, own=None, verdict=UNJUDGED, reason=reason)
-        try:
-            judge = self._judge(node, outputs)
-            got = {name: self.found[name] for name in outputs}
-            found = judge.judged(got, self.differing < EXPLAINED)
-        except Error as error:
-            return NodeComparison(**fields, own=None, verdict=UNJUDGED, reason=str(error))
-        if not found.own.differing:
-            return NodeComparison(**fields, own=found.own, verdict=EQUAL)
-        self.differing += 1
-        cause = found.cause
-        return NodeComparison(
-            **fields,
-            own=found.own,
-            verdict=UNBOUNDED if found.beyond is None else BEYOND if found.beyond else ROUNDING,
-            beyond=found.beyond or 0,
-            excess=found.excess,
-            forms=found.forms,
-            cause="" if cause is None else f"It equals {cause.sentence} in {cause.equal} of {cause.outputs} outputs",
-            deviation="" if cause is None else cause.name,
-        )
 
-    def _alike(self, name: str) -> bool:
-        one, other = self.exact[name], self.found[name]
-        return bool(one.shape == other.shape and one.dtype == other.dtype)
+def _part(node: Node, exact: Mapping[str, Array]) -> Part | None:
+    """A node with the nodes that pick its results; None for these, and for arithmetic of sizes."""
+    inner = node.inner
+    if inner.target is operator.getitem:
+        return None
+    several = isinstance(inner.meta.get("val"), (tuple, list))
+    picking = [read.node_of(user) for user in inner.users if user.target is operator.getitem] if several else []
+    writes = [one.name for one in picking] if several else [node.name]
+    writes = [name for name in writes if name in exact]
+    if not writes:
+        return None
+    reads = tuple(given.name for given in inner.all_input_nodes)
+    return Part(node.name, node.operator, reads, tuple(writes), [node, *picking])
 
-    def _judge(self, node: Node, outputs: Sequence[str]) -> Judge:
-        """The judge of a node on the inputs that it had in torch."""
-        given = {inner.name: self._given(inner) for inner in node.inner.all_input_nodes}
-        known = {name: x for name, x in given.items() if name in self.model.constants or not isinstance(x, np.ndarray)}
-        walk = Walk([node], 0, given, {}, False)
-        exact = {name: x for name, x in walk.run(lambda stop: frozenset(outputs)).known.items() if name in outputs}
-        if faults := [
-            Fault(name, f"is {self.found[name].dtype} {self.found[name].shape} in torch, and must be {x.dtype} {x.shape}")
-            for name, x in exact.items()
-            if (x.shape, x.dtype) != (self.found[name].shape, self.found[name].dtype)
-        ]:
-            raise BindingError(faults)
 
-        def rounding() -> Rounding | None:
-            """The node as a graph on its inputs; None if nothing is left to compute."""
-            arrays = {name: x for name, x in given.items() if name not in known}
-            sizes = {name: (x.shape, x.dtype) for name, x in arrays.items()}
-            try:
-                graph = Walk([node], 0, known, sizes, False).run(lambda stop: frozenset(outputs)).graph
-            except (ModelError, Error):
-                return None
-            if graph is None:
-                return None
-            return Rounding(graph.desc, {name: arrays[name].reshape(t.sizes) for name, t in graph.inputs.items()})
+class _Nodes:
+    """A few nodes as a model: `Runs` of the judge."""
 
-        return Judge(exact, rounding)
+    def __init__(
+        self, nodes: Sequence[Node], known: Mapping[str, Any], sizes: Mapping[str, Any], outputs: Sequence[str]
+    ) -> None:
+        self.nodes, self.known, self.sizes, self.outputs = nodes, known, sizes, frozenset(outputs)
 
-    def _given(self, inner: Any) -> Any:
-        if inner.name in self.found:
-            return self.found[inner.name]
-        raise BindingError([Fault(inner.name, "is not known")])
+    def run(self, inputs: Mapping[str, Array], /) -> dict[str, Array]:
+        made = Walk(self.nodes, 0, {**self.known, **inputs}, {}, False).run(lambda stop: self.outputs)
+        return {name: np.asarray(x) for name, x in made.known.items()}
+
+    def graph(self) -> Graph:
+        made = Walk(self.nodes, 0, self.known, self.sizes, False).run(lambda stop: self.outputs)
+        if made.graph is None or made.graph.inputs.keys() != self.sizes.keys() or made.graph.outputs.keys() != self.outputs:
+            raise ModelError([Refusal("", "", INVALID, "the nodes are not one graph of their inputs")])
+        return made.graph
+
+
+class _Format:
+    """The nodes of a model of torch; see `compare_whole.Format`."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def cut(self, nodes: Sequence[Part], values: Mapping[str, Array], outputs: Sequence[str]) -> Cut:
+        written = {name for part in nodes for name in part.writes}
+        asked = dict.fromkeys(name for part in nodes for name in part.reads if name not in written)
+        given = {name: values[name] for name in asked if name not in self.model.constants}
+        sizes = {name: (x.shape, x.dtype) for name, x in given.items()}
+        sources = [node for part in nodes for node in part.source]
+        return Cut(_Nodes(sources, self.model.constants, sizes, outputs), given, many=len(nodes) > 1)
+
+    def cause(self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array]) -> Cause | None:
+        return None

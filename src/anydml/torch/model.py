@@ -28,6 +28,7 @@ class Model:
 
     inputs: the tensors that it takes, with their sizes and torch types; a dynamic size is a name. operators: ATen's operators
     in it, with their numbers. program: torch's exported program. device: runs the model; None for the default one.
+    outputs: the names of the results that are tensors.
     """
 
     def __init__(self, program: Any, fallback: bool = False, device: Device | str | None = None) -> None:
@@ -43,7 +44,8 @@ class Model:
             reason = "the module changes it when it runs, and a model of anydml changes nothing"
             raise ModelError([Refusal(name, "buffer", INVALID, reason) for name in changed])
         self._types = {inner.name: inner.meta["val"] for inner in program.graph.nodes if "val" in inner.meta}
-        self._outputs = frozenset(inner.name for inner in self._results if isinstance(inner, torch.fx.Node))
+        self.outputs = tuple(inner.name for inner in self._results if isinstance(inner, torch.fx.Node))
+        self._outputs = frozenset(self.outputs)
         self._segments: OrderedDict[Any, Segment] = OrderedDict()
 
     def __repr__(self) -> str:

@@ -26,9 +26,9 @@ LARGEST_ACCUMULATOR = 2**53
 
 def accumulator(a: Array, b: Array, a_zero_point: ArrayLike = 0, b_zero_point: ArrayLike = 0) -> NDArray[np.int64]:
     """The exact sums (a - a_zero_point) @ (b - b_zero_point) of int8 or uint8 matrices, which never wrap."""
-    left, right = (_eight_bit(name, x) for name, x in (("a", a), ("b", b)))
+    left, right = (eight_bit(name, x) for name, x in (("a", a), ("b", b)))
     # exact in any order of summation: every partial sum is an integer below 2^53
-    sums: Array = (left.astype(np.float64) - _zero_point(a_zero_point)) @ (right.astype(np.float64) - _zero_point(b_zero_point))
+    sums: Array = (left.astype(np.float64) - zero_points(a_zero_point)) @ (right.astype(np.float64) - zero_points(b_zero_point))
     return sums.astype(np.int64)
 
 
@@ -38,7 +38,7 @@ def pair_saturation(a: Array, b: Array, a_zero_point: ArrayLike = 0, b_zero_poin
     That instruction multiplies unsigned by signed bytes. If both matrices have the same type, 128 is added to an int8 `a` or
     subtracted from a uint8 `b`; an int8 `a` and a uint8 `b` are swapped. The zero points are applied in 32 bits.
     """
-    left, right = (_eight_bit(name, x).astype(np.int32) for name, x in (("a", a), ("b", b)))
+    left, right = (eight_bit(name, x).astype(np.int32) for name, x in (("a", a), ("b", b)))
     shift_a = 128 if a.dtype == np.int8 and b.dtype == np.int8 else 0
     shift_b = -128 if a.dtype == np.uint8 and b.dtype == np.uint8 else 0
     lost = _saturated(left + shift_a, right + shift_b)
@@ -59,12 +59,12 @@ def _saturated(a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int64]:
 
 def int32_wrap(accumulator: ArrayLike) -> NDArray[np.int64]:
     """The accumulators wrapped modulo 2^32 to int32."""
-    return _accumulators(accumulator).astype(np.int32).astype(np.int64)
+    return accumulators(accumulator).astype(np.int32).astype(np.int64)
 
 
 def int32_saturation(accumulator: ArrayLike) -> NDArray[np.int64]:
     """The accumulators, clamped to the limits of int32."""
-    return np.clip(_accumulators(accumulator), -(2**31), 2**31 - 1)
+    return np.clip(accumulators(accumulator), -(2**31), 2**31 - 1)
 
 
 # --- from accumulators to outputs ---
@@ -97,8 +97,8 @@ def _of_quotient(rounded: Callable[[Quotient, Array], Any]) -> Requantisation:
         *,
         output_data_type: DTypeLike | DataType,
     ) -> Array:
-        quotient = Quotient(_accumulators(accumulator), *_scales(a_scale, b_scale, output_scale))
-        return _clamped(rounded(quotient, _zero_point(output_zero_point)), output_data_type)
+        quotient = Quotient(accumulators(accumulator), *scales(a_scale, b_scale, output_scale))
+        return clamped(rounded(quotient, zero_points(output_zero_point)), output_data_type)
 
     requantise.__name__, requantise.__doc__ = rounded.__name__, rounded.__doc__
     return requantise
@@ -116,12 +116,12 @@ def _in_float32(scaled: Callable[[Array, Array, Array, Array], Any]) -> Requanti
         *,
         output_data_type: DTypeLike | DataType,
     ) -> Array:
-        q = _accumulators(accumulator).astype(np.float32)
+        q = accumulators(accumulator).astype(np.float32)
         with np.errstate(all="ignore"):
-            x = np.rint(scaled(q, *_scales(a_scale, b_scale, output_scale)))
+            x = np.rint(scaled(q, *scales(a_scale, b_scale, output_scale)))
         # a NaN, the result of 0 * infinity, goes to the lower limit
         wide = np.nan_to_num(x.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-        return _clamped(wide + _zero_point(output_zero_point), output_data_type)
+        return clamped(wide + zero_points(output_zero_point), output_data_type)
 
     requantise.__name__, requantise.__doc__ = scaled.__name__, scaled.__doc__
     return requantise
@@ -197,14 +197,15 @@ def wrapping_output(
     output_data_type: DTypeLike | DataType,
 ) -> Array:
     """The exact result wrapped modulo 2^8 where it should saturate."""
-    quotient = Quotient(_accumulators(accumulator), *_scales(a_scale, b_scale, output_scale))
-    result: Array = (quotient.half_even + _zero_point(output_zero_point)).astype(_limits(output_data_type).dtype)
+    quotient = Quotient(accumulators(accumulator), *scales(a_scale, b_scale, output_scale))
+    result: Array = (quotient.half_even + zero_points(output_zero_point)).astype(_limits(output_data_type).dtype)
     return result
 
 
-def _scales(*scales: ArrayLike) -> tuple[NDArray[np.float32], ...]:
+def scales(*values: ArrayLike) -> tuple[NDArray[np.float32], ...]:
+    """The scales of A, B and the output as float32; DataError for one that is of no use."""
     result = []
-    for name, value in zip(("a_scale", "b_scale", "output_scale"), scales, strict=True):
+    for name, value in zip(("a_scale", "b_scale", "output_scale"), values, strict=True):
         with np.errstate(all="ignore"):  # values beyond float32's range are refused below
             scale = np.atleast_1d(np.asarray(value, np.float32))
         unusable = QuantizedLinearMatrixMultiply.scale_usable.breaks(None, scale)
@@ -215,7 +216,7 @@ def _scales(*scales: ArrayLike) -> tuple[NDArray[np.float32], ...]:
     return tuple(result)
 
 
-def _accumulators(values: ArrayLike) -> NDArray[np.int64]:
+def accumulators(values: ArrayLike) -> NDArray[np.int64]:
     array = np.atleast_1d(np.asarray(values))
     if array.dtype.kind not in "iu":
         raise TypeError(f"accumulators must be integers, not {array.dtype}")
@@ -224,14 +225,14 @@ def _accumulators(values: ArrayLike) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _zero_point(value: ArrayLike) -> NDArray[np.int64]:
+def zero_points(value: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(value)
     if array.dtype.kind not in "iu":
         raise TypeError(f"a zero point must be an integer, not {array.dtype}")
     return array.astype(np.int64)
 
 
-def _eight_bit(name: str, matrix: Array) -> Array:
+def eight_bit(name: str, matrix: Array) -> Array:
     if not isinstance(matrix, np.ndarray) or matrix.dtype not in (np.int8, np.uint8):
         found = matrix.dtype if isinstance(matrix, np.ndarray) else type(matrix).__name__
         raise TypeError(f"{name} is {found}; it must be a matrix of int8 or uint8")
@@ -245,6 +246,6 @@ def _limits(data_type: DTypeLike | DataType) -> np.iinfo[Any]:
     return np.iinfo(dtype)
 
 
-def _clamped(values: Array, data_type: DTypeLike | DataType) -> Array:
+def clamped(values: Array, data_type: DTypeLike | DataType) -> Array:
     limits = _limits(data_type)
     return np.clip(values, limits.min, limits.max).astype(limits.dtype)

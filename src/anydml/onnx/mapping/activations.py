@@ -7,7 +7,7 @@ from typing import Any
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import UseBody
-from anydml.onnx.mapping.later import later
+from anydml.onnx.later import later
 from anydml.onnx.nodes import Node
 from anydml.onnx.values import Value, axis_of, reshape
 

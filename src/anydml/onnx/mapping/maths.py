@@ -12,7 +12,7 @@ from onnx import TensorProto
 from anydml.functional import functions as dml
 from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
-from anydml.onnx.mapping.later import later
+from anydml.onnx.later import later
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of
 from anydml.onnx.values import Value, axis_of, converted, number, reshape

@@ -11,7 +11,20 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, axes_of, axis_of, expand, fits, gathered, ints, known, number, padded, part, reshape
+from anydml.onnx.values import (
+    Value,
+    axes_of,
+    axis_of,
+    expand,
+    fits,
+    gathered,
+    ints,
+    known,
+    number,
+    padded,
+    part,
+    reshape,
+)
 
 PADDING_MODES = {"constant": "CONSTANT", "edge": "EDGE", "reflect": "REFLECTION", "wrap": "WRAP"}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import Refused
-from anydml.onnx.mapping.later import later
+from anydml.onnx.later import later
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL
 from anydml.onnx.values import Value, axes_of, axis_of, ints, reshape

@@ -10,7 +10,7 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
-from anydml.onnx.mapping.later import later
+from anydml.onnx.later import later
 from anydml.onnx.nodes import Node
 from anydml.onnx.values import Array, Value, axis_of, expand, gathered, known, padded, reshape
 

@@ -1,0 +1,150 @@
+"""Known deviations of TensorFlow Lite's kernels from exact results, for operators that DirectML lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from anydml.explain.changes import Deviation
+from anydml.explain.comparison import Cause
+from anydml.explain.deviations.fixed_point import multiplied, multiplied_in_16_bits, multiplier_and_shift
+from anydml.explain.search import Search
+from anydml.onnx.values import Array
+from anydml.tflite.read import Node, Tensor
+
+Values = Mapping[str, Array]
+GRID = 10  # binary places of the positions and weights of a resized image
+
+
+def cause(node: Node, values: Values, exact: Array, actual: Array) -> Cause | None:
+    """The deviation that explains most of the differing elements of a node's first output."""
+    if node.operator not in FINDERS or exact.shape != actual.shape or exact.dtype != actual.dtype:
+        return None
+    search = Search(exact, actual)
+    for name, sentence, output in FINDERS[node.operator](node, values):
+        search.tried(Deviation(name, sentence, lambda: None, True), output)
+    found = search.found()
+    return found[0] if found else None
+
+
+Tried = Iterator[tuple[str, str, Array]]
+
+
+def _one(node: Node, values: Values, at: int = 0) -> tuple[Tensor, Array]:
+    t = node.inputs[at]
+    assert t is not None
+    return t, values[t.name]
+
+
+def _centred(t: Tensor, x: Array) -> Array:
+    """The integers of a tensor without its zero point."""
+    found: Array = x.astype(np.int64) - t.quantised.zero_points[0]
+    return found
+
+
+def _stored(t: Tensor, steps: Array) -> Array:
+    """Steps from the zero point as elements of a tensor, saturated."""
+    limits = np.iinfo(t.dtype)
+    made: Array = np.clip(steps + t.quantised.zero_points[0], limits.min, limits.max).astype(t.dtype)
+    return made
+
+
+def _leaky(node: Node, values: Values) -> Tried:
+    """Both slopes as multipliers of 31 bits, from scales divided in float32."""
+    t, x = _one(node, values)
+    to = node.outputs[0]
+    if not to.is_quantised:
+        return
+    q, s, y = _centred(t, x), t.quantised.scales[0], to.quantised.scales[0]
+    slope = np.float32(node.option("Alpha", 0.0))
+    parts = [multiplied(q, *multiplier_and_shift(np.asarray(m, np.float64))) for m in (s / y, s * slope / y)]
+    sentence = "fixed-point multipliers of both slopes, each product rounded twice"
+    yield "fixed_point_slopes", sentence, _stored(to, np.where(q >= 0, parts[0], parts[1]))
+
+
+def _reduced(node: Node, values: Values) -> Tried:
+    """A sum times a multiplier into which the number of terms is divided, rounded down."""
+    t, x = _one(node, values)
+    to = node.outputs[0]
+    if not to.is_quantised:
+        return
+    _, axes = _one(node, values, 1)
+    along = tuple({int(a) % x.ndim for a in axes.reshape(-1)})
+    count = int(np.prod([x.shape[a] for a in along]))
+    total = _centred(t, x).sum(axis=along, keepdims=bool(node.option("KeepDims", False)))
+    m, shift = multiplier_and_shift(np.asarray(np.float64(t.quantised.scales[0]) / np.float64(to.quantised.scales[0])))
+    if node.operator == "MEAN":
+        more = min(count.bit_length() - 1, 32, 31 + int(shift))
+        m, shift = (m << more) // count, shift - more
+    name, sentence = "fixed_point_mean", "a sum times a fixed-point multiplier divided by the number of terms"
+    yield name, f"{sentence}, rounded twice", _stored(to, multiplied(total, m, shift))
+    yield f"{name}_16_bits", f"{sentence}, of 16 bits", _stored(to, multiplied_in_16_bits(total, m, shift))
+    wrapped = multiplied(total, m, shift) + to.quantised.zero_points[0]
+    yield "wrapping_output", f"{sentence}, wrapped where it should saturate", wrapped.astype(to.dtype)
+
+
+def _resized(node: Node, values: Values) -> Tried:
+    """Positions and weights on a grid of 2^-10, and the sum of four elements rounded half away from zero."""
+    _, x = _one(node, values)
+    _, sizes = _one(node, values, 1)
+    if x.dtype.kind not in "iu" or x.ndim != 4:
+        return
+    corners, centres = node.option("AlignCorners", False), node.option("HalfPixelCenters", False)
+
+    def taps(n: int, m: int) -> tuple[Array, Array, Array]:
+        step = ((n - 1 << GRID) + (m - 1) // 2) // (m - 1) if corners and m > 1 else ((n << GRID) + m // 2) // m
+        at = np.arange(m) * step + (step // 2 - (1 << GRID - 1) if centres else 0)
+        low = np.maximum(np.trunc(at / (1 << GRID)).astype(np.int64), 0)
+        high = np.minimum(np.trunc((at + (1 << GRID) - 1) / (1 << GRID)).astype(np.int64), n - 1)
+        return low, high, at - (low << GRID)
+
+    y0, y1, v = taps(x.shape[1], int(sizes[0]))
+    x0, x1, u = taps(x.shape[2], int(sizes[1]))
+    wide, one = x.astype(np.int64), 1 << GRID
+    v, u = v[:, None, None], u[None, :, None]
+    total = (
+        wide[:, y0][:, :, x0] * (one - v) * (one - u)
+        + wide[:, y1][:, :, x0] * v * (one - u)
+        + wide[:, y0][:, :, x1] * (one - v) * u
+        + wide[:, y1][:, :, x1] * v * u
+    )
+    rounded = np.sign(total) * (np.abs(total) + (1 << 2 * GRID - 1) >> 2 * GRID)
+    yield (
+        "fixed_point_positions",
+        "positions rounded to 1/1024, and the mean rounded half away from zero",
+        rounded.astype(x.dtype),
+    )
+
+
+def _hybrid(node: Node, values: Values) -> Tried:
+    """Float rows quantised to 8 bits for the product with integer weights, by the largest magnitude of each."""
+    t, x = _one(node, values)
+    w, weights = _one(node, values, 1)
+    if t.is_quantised or not w.is_quantised or w.quantised.scales.size > 1 or node.option("FusedActivationFunction") > 1:
+        return
+    rows = x.reshape(-1, weights.shape[1]).astype(np.float32)
+    one = np.float32(1)
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.nan_to_num(rows * (np.float32(127) / largest))
+    q = np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5))
+    sums = (q.astype(np.int64) @ weights.astype(np.int64).T).astype(np.float32)
+    product = sums * ((largest / np.float32(127)) * w.quantised.scales[0] * one)
+    bias = _one(node, values, 2)[1] if len(node.inputs) > 2 and node.inputs[2] is not None else np.float32(0)
+    made = (product + bias).astype(np.float32)
+    made = np.maximum(made, np.float32(0)) if node.option("FusedActivationFunction") == 1 else made
+    yield (
+        "quantised_activations",
+        "a product whose float rows were quantised to 8 bits",
+        made.reshape(*(x.shape[:-1] if node.option("KeepNumDims", False) else (-1,)), weights.shape[0]),
+    )
+
+
+FINDERS: dict[str, Callable[[Node, Values], Tried]] = {
+    "FULLY_CONNECTED": _hybrid,
+    "LEAKY_RELU": _leaky,
+    "MEAN": _reduced,
+    "RESIZE_BILINEAR": _resized,
+    "SUM": _reduced,
+}

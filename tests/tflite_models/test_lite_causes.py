@@ -1,0 +1,126 @@
+"""What TensorFlow Lite's reference kernels compute, in Python's integers from its sources, is named by `compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import anydml.tflite
+from fixed_point import c_quotient, multiply_by_quantized_multiplier, quantize_multiplier
+from lite_cases import CASES, Case, Spec
+
+Array = NDArray[Any]
+BY_NAME = {case.name: case for case in CASES}
+
+
+def scale(s: Spec | None) -> Any:
+    """A scale in float32."""
+    assert s is not None
+    return np.float32(s.scale)
+
+
+def leaky(case: Case, x: Array) -> Array:
+    """QuantizeLeakyRelu of leaky_relu.h, with the parameters of LeakyReluPrepare."""
+    s, y = case.inputs[0], case.outputs[0]
+    assert s is not None
+    alpha = np.float32(case.members["Alpha"])
+    slope = quantize_multiplier(float(scale(s) * alpha / scale(y)))
+    identity = quantize_multiplier(float(scale(s) / scale(y)))
+
+    def one(v: int) -> int:
+        q = v - s.zero_point
+        made = y.zero_point + multiply_by_quantized_multiplier(q, identity if q >= 0 else slope)
+        return min(max(made, np.iinfo(x.dtype).min), np.iinfo(x.dtype).max)
+
+    return np.array([one(int(v)) for v in x.reshape(-1)], x.dtype).reshape(x.shape)
+
+
+def mean(case: Case, x: Array) -> Array:
+    """QuantizedMeanOrSum of reduce.h, over height and width."""
+    s, y = case.inputs[0], case.outputs[0]
+    assert s is not None
+    count = x.shape[1] * x.shape[2]
+    m = quantize_multiplier(float(scale(s)) / float(scale(y)))
+    more = min(count.bit_length() - 1, 32, 31 + m.shift)
+    m = m._replace(value=(m.value << more) // count, shift=m.shift - more)
+    found = np.empty((x.shape[0], x.shape[3]), x.dtype)
+    for n, c in np.ndindex(found.shape):
+        total = int(x[n, :, :, c].astype(np.int64).sum()) - s.zero_point * count
+        found[n, c] = min(max(multiply_by_quantized_multiplier(total, m) + y.zero_point, -128), 127)
+    return found.reshape(y.sizes)
+
+
+def resize(case: Case, x: Array) -> Array:
+    """ResizeBilinearInteger of resize_bilinear.h."""
+    corners, centres = case.members["AlignCorners"], case.members["HalfPixelCenters"]
+    found = np.empty(case.outputs[0].sizes, x.dtype)
+
+    def place(o: int, n: int, m: int) -> tuple[int, int, int]:
+        if corners and m > 1:
+            step = c_quotient(1024 * (n - 1) + (m - 1) // 2, m - 1)
+        else:
+            step = c_quotient(1024 * n + m // 2, m)
+        at = o * step + (step // 2 - 512 if centres else 0)
+        return at, max(c_quotient(at, 1024), 0), min(c_quotient(at + 1023, 1024), n - 1)
+
+    for b, i, j, c in np.ndindex(found.shape):
+        v, y0, y1 = place(i, x.shape[1], found.shape[1])
+        u, x0, x1 = place(j, x.shape[2], found.shape[2])
+        v, u = v - 1024 * y0, u - 1024 * x0
+        parts = ((y0, x0, (1024 - v) * (1024 - u)), (y1, x0, v * (1024 - u)), (y0, x1, (1024 - v) * u), (y1, x1, v * u))
+        total = sum(int(x[b, p, q, c]) * w for p, q, w in parts)
+        found[b, i, j, c] = c_quotient(total + (1 << 19 if total > 0 else -(1 << 19)), 1 << 20)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "deviation"),
+    [
+        ("leaky_relu int8", leaky, "fixed_point_slopes"),
+        ("mean int8 true", mean, "fixed_point_mean"),
+        ("mean int8 false", mean, "fixed_point_mean"),
+        ("resize bilinear int8 (false, false)", resize, "fixed_point_positions"),
+        ("resize bilinear int8 (true, false)", resize, "fixed_point_positions"),
+        ("resize bilinear int16 (false, true)", resize, "fixed_point_positions"),
+    ],
+)
+def test_a_kernel_s_deviation_is_named(name: str, kernel: Callable[[Case, Array], Array], deviation: str) -> None:
+    case = BY_NAME[name]
+    for seed in range(20):
+        file, inputs, due = case.made(seed)
+        actual = kernel(case, inputs["in0"])
+        if not np.array_equal(actual, due["out0"]):
+            break
+    else:
+        raise AssertionError("the kernel gives the exact results")
+    found = anydml.tflite.compare(file, inputs, actual={"out0": actual})
+    assert found.first is not None
+    assert found.first.deviation == deviation, str(found)
+    assert f"{actual.size} of {actual.size} outputs" in found.first.cause
+
+
+def test_float_rows_quantised_for_a_product_are_named() -> None:
+    """The product of a hybrid layer: AsymmetricQuantizeInputs is false, and each row has a scale of its own."""
+    from lite_models import Writer
+
+    random = np.random.default_rng(0)
+    writer = Writer()
+    x, y = writer.tensor("x", "float32", (3, 16)), writer.tensor("y", "float32", (3, 8))
+    weights = random.integers(-127, 128, (8, 16)).astype(np.int8)
+    writer.node("FULLY_CONNECTED", [x, writer.constant("w", weights, scale=0.01)], [y], "FullyConnectedOptions")
+    given = random.normal(size=(3, 16)).astype(np.float32)
+    rows = []
+    for row in given:
+        largest = np.abs(row).max()
+        inverse = np.float32(127) / largest
+        q = [int(np.sign(v)) * int(Fraction(float(abs(v * inverse))) + Fraction(1, 2)) for v in row]
+        step = largest / np.float32(127) * np.float32(0.01)
+        rows.append([np.float32(sum(int(a) * b for a, b in zip(line, q, strict=True))) * step for line in weights])
+    found = anydml.tflite.compare(writer.model([x], [y]), {"x": given}, actual={"y": np.array(rows, np.float32)})
+    assert found.first is not None
+    assert (found.first.verdict, found.first.deviation) == ("beyond rounding", "quantised_activations"), str(found)
