@@ -58,8 +58,8 @@ def expm1(n: Node, x: Value) -> Value:
     """ELU up to 0, rounded once; above it -ELU(-x) exp(x), so that nothing cancels."""
     x = floating(n, x)
     below = dml.activation_elu(x, alpha=1.0)
-    turned = dml.element_wise_negate(dml.activation_elu(dml.element_wise_negate(x), alpha=1.0))
-    above = dml.element_wise_multiply(turned, dml.element_wise_exp(x))
+    opposite = dml.element_wise_negate(dml.activation_elu(dml.element_wise_negate(x), alpha=1.0))
+    above = dml.element_wise_multiply(opposite, dml.element_wise_exp(x))
     return dml.element_wise_if(dml.element_wise_logical_greater_than(x, np.zeros((), n.dtype)), above, below)
 
 
@@ -262,8 +262,8 @@ def shifted(left: bool) -> Mapping:
         made = dml.element_wise_bit_shift_right(unsigned(x), by)
         if dtype.kind == "u":
             return made
-        turned = dml.element_wise_bit_not(dml.element_wise_bit_shift_right(dml.element_wise_bit_not(unsigned(x)), by))
-        return dml.element_wise_if(dml.element_wise_logical_less_than(x, np.zeros((), dtype)), turned, made).view(dtype)
+        inverted_bits = dml.element_wise_bit_not(dml.element_wise_bit_shift_right(dml.element_wise_bit_not(unsigned(x)), by))
+        return dml.element_wise_if(dml.element_wise_logical_less_than(x, np.zeros((), dtype)), inverted_bits, made).view(dtype)
 
     return mapping
 

@@ -17,20 +17,20 @@ from anydml.torch.mapping.normalization import over_last
 from anydml.torch.read import Node
 
 
-def product(a: Value, b: Value, c: Value = None, alpha: Any = 1, beta: Any = 1, turned: bool = False) -> Value:
-    """GEMM of matrices, or of batches of them; c broadcasts to the result. turned: b has its rows and columns exchanged."""
+def product(a: Value, b: Value, c: Value = None, alpha: Any = 1, beta: Any = 1, transposed: bool = False) -> Value:
+    """GEMM of matrices, or of batches of them; c broadcasts to the result. transposed: b has its rows and columns exchanged."""
     if a.dtype.kind != "f":
         raise Refused(f"it multiplies matrices of {a.dtype.name}, and GEMM takes floats", NOT_YET)
     if 0 in (*a.shape, *b.shape):
-        return np.zeros((*a.shape[:-1], b.shape[-2 if turned else -1]), a.dtype)
+        return np.zeros((*a.shape[:-1], b.shape[-2 if transposed else -1]), a.dtype)
     batch = (*a.shape[:-2],)
-    sizes = (*batch, a.shape[-2], b.shape[-2 if turned else -1])
+    sizes = (*batch, a.shape[-2], b.shape[-2 if transposed else -1])
     wide = None if c is None else expand(c, sizes)
 
     def matrices(x: Value) -> Value:
         return reshape(x, (math.prod(batch), *x.shape[-2:])) if x.ndim > 3 else x
 
-    transform = "TRANSPOSE" if turned else "NONE"
+    transform = "TRANSPOSE" if transposed else "NONE"
     made = dml.gemm(matrices(a), matrices(b), None if wide is None else matrices(wide), "NONE", transform, alpha, beta)
     return reshape(made, sizes)
 
@@ -38,7 +38,7 @@ def product(a: Value, b: Value, c: Value = None, alpha: Any = 1, beta: Any = 1, 
 def linear(n: Node, x: Value, weight: Value, bias: Value = None) -> Value:
     """GEMM of all rows with the weight, whose rows are the outputs', and the bias: one rounding."""
     rows = reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-    made = product(rows, weight, None if bias is None else reshape(bias, (1, bias.size)), turned=True)
+    made = product(rows, weight, None if bias is None else reshape(bias, (1, bias.size)), transposed=True)
     return reshape(made, (*x.shape[:-1], weight.shape[0]) if weight.ndim > 1 else x.shape[:-1])
 
 
