@@ -56,14 +56,15 @@ soak-graphs: .venv/test
 	ANYDML_SOAK=100 $(BIN)/python $(SOAK) tests/graphs/test_quantised_graphs.py
 	ANYDML_SOAK=10 $(BIN)/python $(SOAK) tests/graphs/test_quantised_graphs.py tests/onnx/test_onnx_compare.py
 
-# faults put into models, each found at its node; the suites of the onnx package, whole; 10^4 models of onnxruntime's quantisers
+# faults put into models, each found at its node, 100 in each of six; the suites of the onnx package, whole; 10^4 models of onnxruntime's quantisers; 10^5 mutated .tflite files
 soak-models: .venv/test
-	ANYDML_SOAK=34 $(BIN)/python $(SOAK) tests/onnx/test_onnx_compare.py tests/explain/test_bounds.py
+	ANYDML_SOAK=34 $(BIN)/python $(SOAK) tests/onnx/test_onnx_compare.py tests/onnx/test_onnx_faults.py tests/explain/test_bounds.py
 	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/onnx/test_onnx_suite.py tests/onnx/test_quantised_models.py
+	ANYDML_SOAK=25 $(BIN)/python $(SOAK) tests/tflite_models
 
 # what every operator is tested for, on every instruction set
 soak-operators: .venv/test
-	ANYDML_SOAK=6 $(BIN)/python $(SOAK) tests/operators/test_operators.py tests/schema/test_rules.py tests/kernels/copy/test_copies.py tests/kernels/irregular/test_irregular.py tests/kernels/scan/test_scans.py tests/kernels/order/test_order.py tests/kernels/order/test_reversed_lines.py tests/kernels/copy/test_dilated_copies.py tests/devices/test_floating_point_state.py tests/devices/test_fork_safety.py
+	ANYDML_SOAK=6 $(BIN)/python $(SOAK) tests/operators/test_operators.py tests/cases/test_hard_inputs.py tests/schema/test_rules.py tests/kernels/copy/test_copies.py tests/kernels/irregular/test_irregular.py tests/kernels/scan/test_scans.py tests/kernels/order/test_order.py tests/kernels/order/test_reversed_lines.py tests/kernels/copy/test_dilated_copies.py tests/devices/test_floating_point_state.py tests/devices/test_fork_safety.py
 
 # the instructions of every kernel for every instruction set and system, and kernels for Arm by emulation
 soak-instructions: .venv/test

@@ -19,7 +19,8 @@ def run() -> list[dict[str, Any]]:
     rows = []
     print(f"{'':32}{'own call, ms':>14}{'assert_rounding, ms':>22}{'x':>8}")
     for name, actual, function, arrays, fields in _cases():
-        named = {"output": "output"} if isinstance(function(*arrays, **fields), tuple) else {}
+        result: Any = function(*arrays, **fields)
+        named: dict[str, Any] = {"output": result._fields[0]} if hasattr(result, "_fields") else {}
         calls: dict[str, Callable[[], object]] = {
             "own": partial(function, *arrays, **fields),
             "assert": partial(assert_rounding, actual, function, *arrays, **fields, **named),
@@ -43,14 +44,25 @@ def _cases() -> Iterator[tuple[str, Any, Any, tuple[Any, ...], dict[str, Any]]]:
     yield "normalisation 1024 x 1024", normal, dml.mean_variance_normalization1, (x,), fields
     yield "tanh 1024 x 1024", np.tanh(x), dml.element_wise_tanh, (x,), {}
     yield "sums of 1024 x 1024", x.sum(1, keepdims=True), dml.reduce, (x,), {"function": "SUM", "axes": (1,)}
+    a = {name: random.standard_normal((1, 64, 1, 1)).astype(F32) for name in ("mean", "scale", "bias")}
+    image, variance = random.standard_normal((4, 64, 64, 64)).astype(F32), np.abs(a["mean"]) + F32(0.1)
+    factor = a["scale"] / np.sqrt(variance + F32(1e-5))
+    fields = {"epsilon": 1e-5}
+    parameters = (a["mean"], variance, a["scale"], a["bias"])
+    folded = image * factor + (a["bias"] - a["mean"] * factor)
+    yield "batch normalisation, 4 x 64 x 64 x 64", folded, dml.batch_normalization, (image, *parameters), fields
     image, filters = (random.standard_normal(sizes).astype(F32) for sizes in ((1, 64, 56, 56), (64, 64, 3, 3)))
     fields = {"start_padding": (1, 1), "end_padding": (1, 1)}
     exact = dml.convolution(image, filters, **fields)
     yield "convolution 3 x 3, 64 x 56 x 56", np.nextafter(exact, F32(np.inf)), dml.convolution, (image, filters), fields
-    fields = {"window_size": (3, 3)}
+    image, fields = random.standard_normal((4, 64, 56, 56)).astype(F32), {"window_size": (3, 3)}
     exact = dml.average_pooling(image, **fields)
-    yield "means 3 x 3, 64 x 56 x 56", np.nextafter(exact, F32(0)), dml.average_pooling, (image,), fields
+    yield "means 3 x 3, 4 x 64 x 56 x 56", np.nextafter(exact, F32(0)), dml.average_pooling, (image,), fields
     tokens = random.standard_normal((1, 128, 512)).astype(F32)
     fields = {"scale": 0.125, "query_head_count": 8, "key_value_head_count": 8}
     exact = dml.multihead_attention1(tokens, tokens, tokens, **fields)[0]
     yield "attention, 8 x 128 x 64", np.nextafter(exact, F32(0)), dml.multihead_attention1, (tokens,) * 3, fields
+    steps = random.standard_normal((1, 32, 8, 64)).astype(F32)
+    weights, recurrence = (random.standard_normal((1, 4 * 64, 64)).astype(F32) * F32(0.1) for _ in "wr")
+    states: Any = dml.lstm(steps, weights, recurrence)[0]
+    yield "LSTM, 32 steps of 8 x 64", np.nextafter(states, F32(0)), dml.lstm, (steps, weights, recurrence), {}

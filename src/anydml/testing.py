@@ -1,13 +1,20 @@
-"""Assertions that compare another implementation's results with the exact ones."""
+"""Assertions that compare another implementation's results with the exact ones, and inputs and cases to try it on."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from anydml.explain.beyond import judged
+from anydml.cases.decorator import anydml_cases
+from anydml.cases.drawn import Case as OperatorCase
+from anydml.cases.drawn import cases
+from anydml.cases.hard import hard_inputs
+from anydml.explain.beyond import PRECISIONS, judged
 from anydml.explain.bounded import Unbounded
-from anydml.explain.compare import Case, case_of, differences, explained
+from anydml.explain.case import Case
+from anydml.explain.compare import case_of, differences, explained
 from anydml.operators.matrix_multiply_integer import MatrixMultiplyInteger
+
+__all__ = ["OperatorCase", "anydml_cases", "assert_exact", "assert_near", "assert_rounding", "cases", "hard_inputs"]
 
 
 def assert_exact(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> None:
@@ -51,19 +58,34 @@ def assert_near(
         raise AssertionError(f"{explained(case, comparison)}. {allowed}")
 
 
-def assert_rounding(actual: Any, function_or_desc: Any, /, *arguments: Any, **keywords: Any) -> None:
+def assert_rounding(
+    actual: Any,
+    function_or_desc: Any,
+    /,
+    *arguments: Any,
+    precision: str | None = None,
+    sample: int | None = None,
+    **keywords: Any,
+) -> None:
     """Assert that an output differs from the exact one by no more than rounding at each step explains.
 
     Takes what `assert_exact` does. Each element may be any result of arithmetic in the operator's float type, where an
     operation errs by half a unit in the last place, a function by four units, and a sum is added up in any order; a quotient
     that is rounded to an integer may go to either side of a tie within that error. The same holds for other forms of a formula
-    that runtimes use, such as a normalisation folded into scale and shift. AssertionError as in `assert_exact`, with
-    the element that is farthest off and the values it may have. ValueError for a float output for which no bound is known.
+    that runtimes use, such as a normalisation folded into scale and shift. precision: what rounds, if it is not the operator's
+    float type: "float32"; "tf32", for float32 with the factors of products cut to 11 bits; "bfloat16" or "float16", for every
+    step, sums included. sample: how many elements are evaluated at most, of those that the formula alone does not decide: half
+    of them are those farthest off. AssertionError as in `assert_exact`, with the element that is farthest off and the values it
+    may have. ValueError for a float output for which no bound is known, and for another precision.
     """
     __tracebackhide__ = True
+    if precision not in (None, *PRECISIONS):
+        raise ValueError(f"precision is {precision!r}; it must be one of {', '.join(map(repr, PRECISIONS))}")
+    if sample is not None and sample < 1:
+        raise ValueError(f"sample is {sample}; it must be at least 1")
     case = _case(actual, function_or_desc, *arguments, **keywords)
     try:
-        found, forms = judged(case)
+        found, forms = judged(case, precision, sample)
     except Unbounded as reason:
         raise ValueError(f"no bound is known for {case.desc.spec.name} ({reason}); assert_near takes steps") from None
     if found is not None:

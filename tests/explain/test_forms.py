@@ -64,7 +64,7 @@ def forms(actual: Array, function: Any, *arguments: Any, **fields: Any) -> list[
 
 @pytest.mark.parametrize("seed", range(2 * SOAK))
 def test_a_folded_normalisation_is_named(seed: int) -> None:
-    a = batch(seed, mean=50)
+    a: dict[str, Any] = batch(seed, mean=50)
     assert forms(folded(a), dml.batch_normalization, **a, epsilon=EPSILON) == [FOLDED]
     assert_rounding(folded(a), dml.batch_normalization, **a, epsilon=EPSILON)
 
@@ -169,7 +169,7 @@ def test_forms_are_the_same_numbers(ran: Ran) -> None:
 
 
 def test_the_message_names_what_explains_the_other_elements() -> None:
-    a = batch(1, mean=50)
+    a: dict[str, Any] = batch(1, mean=50)
     actual = folded(a)
     actual[0, 0, 0, 0] += F32(0.1)
     with pytest.raises(

@@ -191,6 +191,25 @@ def test_rounding_explains_every_layer(name: str, ran: Ran) -> None:
     ran(sum(differing.values()), 200)
 
 
+def test_a_mixture_of_roundings_has_no_one_cause_and_is_explained() -> None:
+    """At a multiplier of 0.26, two roundings take many values across a tie; some elements are rounded so, others exactly."""
+    random = np.random.default_rng(0)
+    a, b = random.integers(-9, 10, (40, 5)).astype(np.int8), random.integers(-3, 4, (5, 30)).astype(np.int8)
+    zeros = dict.fromkeys(("a_zero_point", "b_zero_point", "output_zero_point"))
+    scales = {"a_scale": F32(0.26), "b_scale": F32(1), "output_scale": F32(1)}
+    call: dict[str, Any] = {"a": a, "b": b, **scales, **zeros, "output_data_type": "INT8"}
+    exact = dml.quantized_linear_matrix_multiply(**call)
+    m = [fixed_point.quantize_multiplier(float(F32(0.26)))] * 30
+    twice = requantised(a.astype(np.int64) @ b, m, 0, fixed_point.multiply_by_quantized_multiplier)
+    actual = np.where(random.random(exact.shape) < 0.4, twice, exact)
+    found = dml.compare(dml.quantized_linear_matrix_multiply, **call, actual=actual)
+    assert str(found).endswith("requantisation in fixed point explains them"), str(found)
+    assert_rounding(actual, dml.quantized_linear_matrix_multiply, **call)
+    actual[3, 3] += 3
+    found = dml.compare(dml.quantized_linear_matrix_multiply, **call, actual=actual)
+    assert str(found).endswith("this is not a rounding difference"), str(found)
+
+
 @pytest.mark.parametrize("layer", ["conv", "depthwise", "add", "pool", "dense"])
 def test_a_step_too_many_is_not_explained(layer: str) -> None:
     """Elements two steps off, of those that are exact and do not saturate."""

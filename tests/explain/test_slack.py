@@ -94,6 +94,31 @@ def test_what_is_taken_lies_in_the_ranges(dtype: Any, ran: Ran) -> None:
     ran(cases, 2 * 2 * 4 * len(CASES))
 
 
+def test_states_of_recurrences_are_taken_as_their_gates_are(ran: Ran) -> None:
+    """Elements of a state, as far off as is taken, lie in the ranges of the evaluation."""
+    taken = 0
+    for seed in range(2 * SOAK):
+        random = np.random.default_rng(seed)
+        x, w, r = (random.standard_normal(sizes).astype(F32) for sizes in ((1, 4, 2, 3), (1, 16, 3), (1, 16, 4)))
+        exact: Any = dml.lstm(x, w, r)
+        call = described(dml.lstm, x, w, r)
+        desc = call.desc.as_newest()
+        inputs = {tensor: exactly(x) for tensor, x in call.inputs.items()}
+        tensors = {found.name: found.desc for found in desc.tensors()}
+        for (output, nest), result in zip(stated(desc).items(), exact, strict=False):
+            shaped = np.asarray(result).reshape(tensors[output].sizes)
+            share = slack._share(nest.body, 2.0**-24)
+            assert share > 0
+            at = np.argwhere(np.ones(shaped.shape, bool))
+            found = ranges(nest, tensors[output].data_type, inputs, at, 2.0**-24)
+            low, high = (x.astype(np.float64).reshape(shaped.shape) for x in (found.low, found.high))
+            for actual in ends(shaped, share):
+                near = slack.within(nest.body, 2.0**-24, shaped, actual)
+                assert (~near | ((low <= actual) & (actual <= high))).all(), (seed, output)
+                taken += int(np.count_nonzero(near & (actual != shaped)))
+    ran(taken, 50)
+
+
 def test_sums_take_what_their_terms_take() -> None:
     x = np.ones((2, 3), F32)
     calls: list[tuple[str, Any, tuple[Array, ...], dict[str, Any]]] = [

@@ -58,7 +58,7 @@ def test_check_says_what_is_needed_or_refused(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["check", "cnn.onnx"], "the model leaves N open: --size N=1"),
-        (["run", "cnn.onnx"], "the model reads x: --input x=FILE.npy"),
+        (["run", "cnn.onnx"], "The model reads x: --input x=FILE.npy, or --inputs DIR, or --random SEED."),
     ],
 )
 def test_what_a_command_lacks_is_said_as_an_option(

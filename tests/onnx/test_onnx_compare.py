@@ -314,8 +314,8 @@ def test_the_command_line_judges_recorded_tensors(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["m.onnx"], "either --against or --actual"),
-        (["m.onnx", "--against", "onnxruntime"], "either --inputs or --random"),
+        (["m.onnx"], "with a runtime (--against onnxruntime) or with recorded tensors"),
+        (["m.onnx", "--against", "onnxruntime"], "A model needs inputs: --input NAME=FILE, or --inputs DIR, or --random SEED"),
         (["m.onnx", "--against", "onnxruntime", "--random", "0", "--resource", "r"], "are for programs"),
         (["M.ONNX", "--against", "onnxruntime", "--random", "0", "--resource", "r"], "are for programs"),
         (["program.json"], "Missing option '--resource'"),

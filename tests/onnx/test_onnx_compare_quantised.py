@@ -75,6 +75,7 @@ def requantised(model: ModelProto, x: Array, scales: Scales, deviation: str) -> 
         ("exact_requantisation", (0.1, 0.5, 0.1)),  # ties, which the rounding of 0.1 x breaks
         ("half_away_from_zero", (0.1, 0.5, 0.1)),
         ("float32_requantisation", (0.3, 0.3, 0.2)),
+        ("fixed_point_double_rounding", (0.3, 0.3, 0.2)),
     ],
 )
 def test_the_deviation_of_a_fused_segment_is_named(product: str, deviation: str, scales: Scales) -> None:
@@ -86,10 +87,22 @@ def test_the_deviation_of_a_fused_segment_is_named(product: str, deviation: str,
     found = compare(model, {"x": x}, actual={"y": y, "x_real": load(model).run(x=x, keep="all")["x_real"]})
     (row,) = [row for row in found.nodes if row.nodes == SEGMENT]
     assert row.departs, "the segment gives what the integers do"
+    assert row.verdict == "rounding"
     assert row.deviation == ("integer_product" if deviation == "exact_requantisation" else deviation), str(row)
     integer = {"Conv": "QLinearConv", "MatMul": "QLinearMatMul"}[product]
     assert f"a {integer} " in row.cause
     assert row.cause.endswith(f"in {y.size} of {y.size} outputs")
+
+
+def test_rounding_in_integers_explains_no_step_more() -> None:
+    rng = np.random.default_rng(5)
+    scales = (0.3, 0.3, 0.2)
+    model = qdq("MatMul", scales, rng.integers(-4, 5, (9, 7)).astype(np.int8), bias=False)
+    x = rng.integers(0, 12, (40, 9)).astype(np.uint8)
+    y = requantised(model, x, scales, "fixed_point_double_rounding")
+    y[3, 2] += 2
+    (row,) = compare(model, {"x": x}, actual={"y": y}).nodes
+    assert row.verdict == "beyond rounding"
 
 
 @pytest.mark.parametrize(("zero", "relu", "named"), [(5, True, False), (5, False, True), (0, True, True)])
@@ -103,3 +116,34 @@ def test_relu_is_what_saturates_at_the_lowest_zero_point_alone(zero: int, relu: 
     (row,) = found.nodes
     assert row.departs
     assert (row.deviation == "integer_product") == named, str(row)
+
+
+@pytest.mark.parametrize("level", [0, 4])
+def test_activations_of_8_bits_are_rounding_where_a_node_allows_them(level: int) -> None:
+    """MatMulNBits with blocks of 16: of the activations' blocks, each has a scale, as onnxruntime computes at level 4."""
+    rng = np.random.default_rng(6)
+    b, scales = rng.integers(0, 256, (5, 4, 8)).astype(np.uint8), rng.uniform(0.01, 0.02, 20).astype(F32)
+    node = helper.make_node(
+        "MatMulNBits", ["a", "b", "s"], ["y"], "product", domain="com.microsoft", K=64, N=5, bits=4, block_size=16,
+        accuracy_level=level,
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [node],
+        "bits",
+        [helper.make_tensor_value_info("a", TensorProto.FLOAT, [6, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [6, 5])],
+        [numpy_helper.from_array(x, name) for name, x in (("b", b), ("s", scales))],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    a = rng.standard_normal((6, 64)).astype(F32)
+    blocks = a.reshape(6, 4, 16)
+    steps = np.abs(blocks).max(-1, keepdims=True) / F32(127)
+    rounded = (np.rint(blocks / steps) * steps).reshape(6, 64)
+    nibbles = np.stack([b & 15, b >> 4], -1).reshape(5, 4, 16).astype(F32) - F32(8)
+    weights = (nibbles * scales.reshape(5, 4, 1)).reshape(5, 64)
+    (row,) = compare(model, {"a": a}, actual={"y": rounded @ weights.T}).nodes
+    assert row.deviation == "int8_activations"
+    assert row.verdict == ("rounding" if level else "beyond rounding")
+    if level:
+        assert "rounding explains all of them, with A quantised to int8 in blocks of 16" in str(row)

@@ -198,6 +198,12 @@ def test_tensors_are_recorded_in_many_forms(tmp_path: Path) -> None:
     assert [*recorded(tmp_path / "more.npz")] == ["c"]
     meant = named_as({"scale_Mul_output_0": X, "b:0": X, "twice": X}, ["/scale/Mul_output_0", "b:0", "/twice", "twice/"])
     assert [*meant] == ["/scale/Mul_output_0", "b:0", "twice"]
+    meant = named_as(
+        {"layer1.0.conv1": X, "layer1.0": X, "model/conv/BiasAdd;model/conv/Conv2D": X},
+        ["/layer1/layer1.0/conv1/Conv_output_0", "/layer1/layer1.0/relu/Relu_output_0", "/layer1/layer1.0/Add_output_0",
+         "model/conv/BiasAdd:0", "model/conv/BiasAdd_1:0"],
+    )  # fmt: skip
+    assert [*meant] == ["/layer1/layer1.0/conv1/Conv_output_0", "/layer1/layer1.0/Add_output_0", "model/conv/BiasAdd:0"]
     saved = BytesIO()
     np.save(saved, X)
     array = {"array": b64encode(saved.getvalue()).decode(), "polygraphy_class": "ndarray"}
@@ -217,7 +223,8 @@ def test_tensors_are_recorded_in_many_forms(tmp_path: Path) -> None:
         ("a.json", b"[", "cannot be read as tensors"),
         ("a.npz", b"no zip", "cannot be read as tensors"),
         ("a.npz", b"", "cannot be read as tensors"),
-        ("a.txt", b"", "has no tensors"),
+        ("a.txt", b"", "has no tensors: there is no file of the kinds"),
+        ("a.pt", b"no zip", "cannot be read as tensors"),
     ],
 )
 def test_files_that_are_no_recorded_tensors_are_refused(tmp_path: Path, name: str, held: bytes, said: str) -> None:

@@ -171,7 +171,7 @@ def test_options_that_do_not_fit_a_model_are_refused(recorded: Path, monkeypatch
     for arguments, said in (
         (("compare", file, "--against", "onnxruntime", "--random", "1"), "onnxruntime runs models of ONNX"),
         (("run", file, "--turns", "3"), "--turns is for ONNX models"),
-        (("run", file), "the model reads spectrum"),
+        (("run", file), "The model reads spectrum"),
     ):
         with pytest.raises(click.UsageError, match=said):
             invoked(*arguments)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,14 +17,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from anydml.cli.models import is_lite, model_of
+from anydml.cli.models import is_lite, model_of, pairs, sizes_of
 from anydml.cli.output import as_json, console, note, result, show_table
-from anydml.errors import BindingError, Fault
+from anydml.errors import BindingError, Error, Fault
+from anydml.rule_messages import listed
 from anydml.spelling import printable
 
 if TYPE_CHECKING:
     from anydml.onnx.compare_results import ModelComparison
 
+MOST_ROWS = 100  # of a table with nodes that are equal
 STYLES = {"equal": "green", "rounding": "yellow", "beyond rounding": "bold red", "no bound": "magenta", "not judged": "dim"}
 
 
@@ -32,9 +35,7 @@ def compared(
     *,
     against: str | None,
     actual: str | None,
-    inputs: str | None,
-    random: int | None,
-    sizes: Sequence[str],
+    source: Source,
     html: str | None,
     seconds: float,
     provider: str | None,
@@ -44,17 +45,19 @@ def compared(
     """Compare a model's tensors with the exact ones, and print what was found. Returns the exit status."""
     fails = _condition(fail_on)
     if (against is None) == (actual is None):
-        raise click.UsageError("a model takes either --against or --actual")
-    if (inputs is None) == (random is None):
-        raise click.UsageError("a model takes either --inputs or --random")
+        raise click.UsageError(
+            f"A model is compared with a runtime (--against {'litert' if is_lite(model) else 'onnxruntime'}) or with recorded "
+            "tensors (--actual DIR)."
+        )
     if provider is not None and against is None:
-        raise click.UsageError("--provider is for --against onnxruntime")
+        raise click.UsageError("--provider is for --against onnxruntime.")
+    source.checked()
     with _needed(model):
         from anydml.onnx.compare_page import page
     read = model_of(model)
     _installed(against, model)
-    given = inputs_of(model, read, inputs, random, sizes)
-    with _Bar() as progress:
+    given = inputs_of(model, read, source)
+    with source.explained(read, given), _Bar() as progress:
         if is_lite(model):
             found = _lite(read, given, against, actual, progress)
         else:
@@ -99,25 +102,26 @@ def _lite(read: Any, given: Mapping[str, Any], against: str | None, actual: str 
     return compare(read, given, run, actual=recorded(actual) if actual else None, progress=progress)
 
 
-def record(model: str, *, provider: str, inputs: str | None, random: int | None, sizes: Sequence[str], folder: str) -> int:
+def record(model: str, *, provider: str, source: Source, folder: str) -> int:
     """Record the inputs of a model, and every tensor as another runtime computes it, as files for `compare`."""
-    if (inputs is None) == (random is None):
-        raise click.UsageError("a model takes either --inputs or --random")
+    source.checked()
     read: Any = model_of(model)
     _installed("litert" if is_lite(model) else "onnxruntime", model)
-    given = inputs_of(model, read, inputs, random, sizes)
+    given = inputs_of(model, read, source)
     into = Path(folder)
     if is_lite(model):
         if provider != "CPU":
             raise click.UsageError("--provider is for ONNX models")
-        tensors = _of_litert(read, given)
+        with source.explained(read, given):
+            tensors = _of_litert(read, given)
         into.mkdir(parents=True, exist_ok=True)
         numbered = {str(read.tensors[name].number): x for name, x in given.items()}  # names may be too long for files
         for name, arrays in (("inputs", numbered), ("actual", tensors)):
             np.savez(into / f"{name}.npz", allow_pickle=False, **arrays)
         ends = [".npz"] * 2
     else:
-        tensors = _of_onnxruntime(read, provider, given)
+        with source.explained(read, given):
+            tensors = _of_onnxruntime(read, provider, given)
         for name, arrays in (("inputs", given), ("actual", tensors)):
             (into / name).mkdir(parents=True, exist_ok=True)
             for tensor, array in arrays.items():
@@ -147,25 +151,92 @@ def _of_litert(read: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
     return litert(read.read.data, given)
 
 
-def inputs_of(
-    model: str, read: Any, inputs: str | None, random: int | None, sizes: Sequence[str]
-) -> dict[str, np.ndarray[Any, Any]]:
-    """The inputs of a model: those of a folder or file, or random ones."""
-    if is_lite(model):
-        from anydml.onnx.compare_files import recorded
-        from anydml.tflite.comparing import renamed
-        from anydml.tflite.runtimes import drawn
+@dataclass(frozen=True)
+class Source:
+    """Options that say what a model's inputs are: a folder or file, files by name, a seed; sizes for random ones."""
 
-        if sizes:
-            raise click.UsageError("--size is for ONNX models; random inputs have the sizes in the file")
-        return drawn(read, random) if random is not None else _inputs(renamed(read, recorded(inputs or "")), [*read.inputs])
-    from anydml.onnx import compare_runtimes as runtimes
-    from anydml.onnx.compare_files import named_as
+    inputs: str | None
+    given: Sequence[str]
+    random: int | None
+    sizes: Sequence[str]
+    folder: str | None = None
+    """That of the files by name."""
 
-    named = _sizes(sizes)
-    if random is not None:
-        return runtimes.drawn(read, random, named)
-    return _inputs(named_as(runtimes.recorded(inputs or ""), read.inputs), list(read.inputs))
+    def checked(self, names: Iterable[str] = ()) -> None:
+        """UsageError if the options contradict one another, or if there are none. names: those of the model's inputs."""
+        if self.inputs is not None and self.random is not None:
+            raise click.UsageError("--inputs and --random exclude one another.")
+        if self.inputs is None and self.random is None and not self.given:
+            one = " ".join(f"--input {name}=FILE.npy" for name in names) or "--input NAME=FILE"
+            reads = f"The model reads {listed(list(names), 'and')}" if names else "A model needs inputs"
+            raise click.UsageError(printable(f"{reads}: {one}, or --inputs DIR, or --random SEED."))
+        if self.sizes and self.random is None:
+            raise click.UsageError("--size is for random inputs; files have sizes of their own.")
+
+    @contextmanager
+    def explained(self, read: Any, given: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[None]:
+        """A context whose errors say which random inputs a model may not take."""
+        try:
+            yield
+        except Error as error:
+            drawn = [] if self.random is None else [n for n in given if n not in pairs(self.given, "--input")]
+            integers = [n for n in drawn if given[n].dtype.kind in "iu" and given[n].dtype.itemsize > 1]
+            if integers:
+                options = " ".join(f"--input {name}=FILE.npy" for name in integers)
+                are = f"{listed(integers, 'and')} {'is' if len(integers) == 1 else 'are'}"
+                why = "the model may take only some, such as indices, lengths or a mask"
+                note(printable(f"The inputs are random. {are} of integers, and {why}: {options}"))
+            raise error
+
+
+def inputs_of(model: str, read: Any, source: Source) -> dict[str, np.ndarray[Any, Any]]:
+    """The inputs of a model: those of a folder or file, files by name, or random ones."""
+    source.checked([*read.inputs])
+    files = {name: _array(name, Path(source.folder or ".") / path) for name, path in pairs(source.given, "--input").items()}
+    if strange := [name for name in files if name not in read.inputs]:
+        raise BindingError([Fault(name, f"is no input of the model; these are {', '.join(read.inputs)}") for name in strange])
+    if source.random is not None:
+        return _drawn(model, read, source.random, source.sizes) | files
+    found = _recorded(model, read, source.inputs) if source.inputs is not None else {}
+    found |= files
+    if missing := [name for name in read.inputs if name not in found]:
+        options = " ".join(f"--input {name}=FILE.npy" for name in missing)
+        where = "" if source.inputs is None else ", and no file of --inputs has it"
+        raise BindingError([Fault(name, f"is an input of the model{where}: {options}") for name in missing])
+    return {name: found[name] for name in read.inputs}
+
+
+def _drawn(model: str, read: Any, seed: int, sizes: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+    if not is_lite(model):
+        from anydml.onnx.compare_runtimes import drawn
+
+        return drawn(read, seed, sizes_of(sizes))
+    from anydml.tflite.runtimes import drawn as drawn_lite
+
+    if sizes:
+        raise click.UsageError("--size is for ONNX models; random inputs of others have the sizes in the file.")
+    return drawn_lite(read, seed)
+
+
+def _recorded(model: str, read: Any, path: str) -> dict[str, np.ndarray[Any, Any]]:
+    if not is_lite(model):
+        from anydml.onnx.compare_files import named_as
+        from anydml.onnx.compare_runtimes import recorded
+
+        return named_as(recorded(path), read.inputs)
+    from anydml.onnx.compare_files import recorded as recorded_lite
+    from anydml.tflite.comparing import renamed
+
+    return renamed(read, recorded_lite(path))
+
+
+def _array(name: str, path: Path) -> np.ndarray[Any, Any]:
+    try:
+        found: np.ndarray[Any, Any] = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BindingError([Fault(name, printable(f"{path} cannot be read: {reason}"))]) from None
+    return found
 
 
 PACKAGES = {"onnxruntime": "onnxruntime", "litert": "ai_edge_litert", "litert-reference": "ai_edge_litert"}
@@ -213,33 +284,19 @@ def _beyond(found: Any) -> bool:
     return any(row.verdict == "beyond rounding" for row in found.nodes)
 
 
-def _sizes(given: Sequence[str]) -> dict[str, int]:
-    found = {}
-    for text in given:
-        name, _, number = text.partition("=")
-        if not number.isdecimal() or not name or int(number) < 1:
-            raise click.UsageError(f"--size takes NAME=NUMBER, not {printable(text)}")
-        found[name] = int(number)
-    return found
-
-
-def _inputs(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
-    """The model's inputs among recorded tensors, which may include others."""
-    if missing := [name for name in names if name not in found]:
-        raise BindingError([Fault(name, "is an input of the model, and no file of --inputs has it") for name in missing])
-    return {name: found[name] for name in names}
-
-
 def _table(rows: Sequence[Any]) -> None:
-    """Print a row for each node, on a terminal in colours."""
+    """Print a row for each node, on a terminal in colours; of many, those that are not equal."""
+    shown = rows if len(rows) <= MOST_ROWS else [row for row in rows if row.verdict != "equal"]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("node", "operator", "own error", "accumulated"):
         table.add_column(title, overflow="fold")
     table.add_column("verdict")
-    for row in rows:
+    for row in shown:
         cells = (row.name, ", ".join(dict.fromkeys(row.operators)), str(row.own or "-"), str(row.accumulated or "-"))
         table.add_row(*(Text(printable(cell)) for cell in cells), Text(row.verdict, STYLES[row.verdict]))
     show_table(table)
+    if len(shown) < len(rows):
+        result(f"{len(rows) - len(shown)} nodes that are equal are not listed.", "dim")
 
 
 class _Bar:

@@ -1,7 +1,7 @@
-"""`anydml`: run, check, describe, ops, compare, record, export-kit, info.
+"""`anydml`: run, check, describe, ops, compare, record, report, export-kit, info.
 
 Exit status 0: done. 1: ran, but an output could not be written, or a comparison differs. 2: refused (command line, program,
-desc, binding, data). An unexpected exception keeps its traceback.
+desc, binding, data). 3: a node of a model could not be judged. An unexpected exception keeps its traceback.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 import anydml
 from anydml import config, operators
 from anydml.catalog import NOT_COMPILED
-from anydml.cli import compare_models, kit
+from anydml.cli import compare_models, kit, report
 from anydml.cli.models import check_model, describe_model, is_model, run_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.cli.programs import compared, loaded, members, npy
@@ -48,6 +48,16 @@ _json = click.option("--json", "json_wanted", is_flag=True, help="As JSON.")
 _input_path = click.option("--input-path", metavar="DIR", help="The folder of the files it reads.  [default: its own folder]")
 _output_path = click.option("--output-path", metavar="DIR", default=".", help="The folder of the files it writes.")
 _allow_outside = click.option("--allow-outside", is_flag=True, help="Let it read and write files outside of these folders.")
+_input = click.option("--input", "given", multiple=True, metavar="NAME=FILE", help="The .npy file of a model's input.")
+_inputs = click.option("--inputs", metavar="DIR|FILE", help="A model's inputs: .npy or .pb files in a folder, or an .npz file.")
+_random = click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs for a model, but for --input.")
+_sizes = click.option(
+    "--size",
+    "sizes",
+    multiple=True,
+    metavar="NAME=SIZE",
+    help="A size that a model leaves open: N=1; all of an input: x=1,3,8.",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -68,9 +78,24 @@ def commands() -> None:
 @click.option("-w", "warmup", type=click.IntRange(0, MOST_RUNS), default=0, help="How many times it runs before that.")
 @click.option("--profile", is_flag=True, help="Print a table of the dispatches: kernels, least times, bytes.")
 @_allow_outside
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="The .npy file of a model's input.")
+@_input
+@_inputs
+@_random
+@_sizes
+@click.option("--keep", metavar="all|NAME,..", help="Write all tensors of a model, or those of these names, not its outputs.")
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="The most iterations of a model's loop.  [default: 10000]")
-def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, ...], turns: int | None, **options: Any) -> int:
+def run(
+    file: str,
+    device: str,
+    feature_level: FeatureLevel,
+    given: tuple[str, ...],
+    inputs: str | None,
+    random: int | None,
+    sizes: tuple[str, ...],
+    keep: str | None,
+    turns: int | None,
+    **options: Any,
+) -> int:
     """Run a program or a model.
 
     A program is a JSON file in the format of DxDispatch. Its prints go to standard output, the names of files that it wrote to
@@ -78,9 +103,13 @@ def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, 
     """
     if is_model(file):
         on = Device(device, feature_level=feature_level)
-        return run_model(file, on, inputs, options["input_path"], options["output_path"], turns)
-    if inputs or turns:
-        raise click.UsageError("--input is for models; a program says what it reads" if inputs else "--turns is for models")
+        source = compare_models.Source(inputs, given, random, sizes, options["input_path"])
+        return run_model(file, on, source, options["output_path"], turns, keep)
+    for name, value in (("--input", given), ("--inputs", inputs), ("--size", sizes), ("--keep", keep), ("--turns", turns)):
+        if value:
+            raise click.UsageError(f"{name} is for models; a program says what it reads and writes")
+    if random is not None:
+        raise click.UsageError("--random is for models; a program says what it reads")
     loaded(file).run(Device(device, feature_level=feature_level), out=cast(TextIO, Prints()), **options)
     return 0
 
@@ -93,7 +122,7 @@ def run(file: str, device: str, feature_level: FeatureLevel, inputs: tuple[str, 
 @_output_path
 @_allow_outside
 @_json
-@click.option("--size", "sizes", multiple=True, metavar="NAME=SIZE", help="A size that a model leaves open: N=1, x=1,3,8,8.")
+@_sizes
 def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) -> int:
     """Check a program, or a model, which is an .onnx or a .tflite file.
 
@@ -187,14 +216,11 @@ def info(json_wanted: bool) -> int:
 @click.argument("program", metavar="PROGRAM|MODEL|KIT|-")
 @click.option("--resource", metavar="NAME", help="A resource that an operator of the program writes.")
 @click.option("--actual", metavar="FILE.npy|DIR", help="Another implementation's output; for a model, tensors by name.")
-@click.option(
-    "--against",
-    type=click.Choice(["onnxruntime", "litert", "litert-reference"]),
-    help="The runtime that a model is compared with.",
-)
-@click.option("--inputs", metavar="DIR", help="A model's inputs: NAME.npy, or .pb files of TensorProto.")
-@click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs for a model.")
-@click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 if not given.")
+@click.option("--against", type=click.Choice(RUNTIMES), help="The runtime that a model is compared with.")
+@_input
+@_inputs
+@_random
+@_sizes
 @click.option("--html", metavar="FILE", help="Write a page about a model, with its graph.")
 @click.option("--seconds", type=click.FloatRange(0), default=60, help="How long to search for fusions that give other numbers.")
 @click.option("--provider", metavar="NAME", help="onnxruntime's execution provider, such as CUDA or Dml; CPU if not given.")
@@ -207,6 +233,7 @@ def compare(
     resource: str | None,
     actual: str | None,
     against: str | None,
+    given: tuple[str, ...],
     inputs: str | None,
     random: int | None,
     sizes: tuple[str, ...],
@@ -230,19 +257,17 @@ def compare(
     do not count; with a tolerance, it is 1 if an output of the model is off by more.
     """
     if kit.is_kit(program):
-        if any((resource, actual, against, inputs, random is not None, sizes, html, provider, fail_on)):
-            raise click.UsageError("of a kit, all results are compared; --json is the only option")
+        if any((resource, actual, against, given, inputs, random is not None, sizes, html, provider, fail_on)):
+            raise click.UsageError("All results of a kit are compared; --json is the only option for it.")
         return kit.judged(program, json_wanted)
     if is_model(program):
         if resource is not None or options["input_path"] is not None or options["allow_outside"]:
-            raise click.UsageError("--resource, --input-path and --allow-outside are for programs, not for models")
+            raise click.UsageError("--resource, --input-path and --allow-outside are for programs, not for models.")
         return compare_models.compared(
             program,
             against=against,
             actual=actual,
-            inputs=inputs,
-            random=random,
-            sizes=sizes,
+            source=compare_models.Source(inputs, given, random, sizes),
             html=html,
             seconds=seconds,
             provider=provider,
@@ -251,9 +276,9 @@ def compare(
         )
     if resource is None or actual is None:
         raise click.UsageError(f"Missing option '{'--resource' if resource is None else '--actual'}'.")
-    if against or inputs or random is not None or sizes or html or provider or fail_on:
+    if against or given or inputs or random is not None or sizes or html or provider or fail_on:
         raise click.UsageError(
-            "--against, --provider, --inputs, --random, --size, --html and --fail-on are for models (.onnx and .tflite files)"
+            "--against, --provider, --input, --inputs, --random, --size, --html and --fail-on are for models (.onnx, .tflite)."
         )
     comparison = compared(loaded(program), resource, npy(actual), options)
     if json_wanted:
@@ -270,16 +295,54 @@ def compare(
 @commands.command
 @click.argument("model", metavar="MODEL")
 @click.option("--provider", metavar="NAME", default="CPU", help="onnxruntime's execution provider, such as CUDA or Dml.")
-@click.option("--inputs", metavar="DIR", help="The model's inputs: NAME.npy, .npz, or .pb files of TensorProto.")
-@click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs.")
-@click.option("--size", "sizes", metavar="NAME=N", multiple=True, help="A named size of random inputs; 1 if not given.")
+@_input
+@_inputs
+@_random
+@_sizes
 @click.option("-o", "folder", metavar="DIR", required=True, help="The folder to write.")
-def record(model: str, provider: str, inputs: str | None, random: int | None, sizes: tuple[str, ...], folder: str) -> int:
+def record(
+    model: str,
+    provider: str,
+    given: tuple[str, ...],
+    inputs: str | None,
+    random: int | None,
+    sizes: tuple[str, ...],
+    folder: str,
+) -> int:
     """Record all tensors of a model as onnxruntime, or LiteRT for a .tflite file, computes them.
 
     They are written with the inputs, for `anydml compare` on another machine.
     """
-    return compare_models.record(model, provider=provider, inputs=inputs, random=random, sizes=sizes, folder=folder)
+    source = compare_models.Source(inputs, given, random, sizes)
+    return compare_models.record(model, provider=provider, source=source, folder=folder)
+
+
+@commands.command("report")
+@click.argument("model", metavar="QUANTISED.onnx")
+@click.option("--float", "floats", metavar="MODEL.onnx", required=True, help="The float model that it was made from.")
+@_input
+@_inputs
+@_random
+@_sizes
+@click.option("--html", metavar="FILE", help="Write a page.")
+@_json
+def report_command(
+    model: str,
+    floats: str,
+    given: tuple[str, ...],
+    inputs: str | None,
+    random: int | None,
+    sizes: tuple[str, ...],
+    html: str | None,
+    json_wanted: bool,
+) -> int:
+    """Report the accuracy of a quantised ONNX model, layer by layer.
+
+    For each layer: the signal-to-noise ratio (SQNR) of its tensor and of the model's outputs, the share of elements that
+    saturate, the range that is used, and what scales for each channel and 16 bits would gain.
+    """
+    source = compare_models.Source(inputs, given, random, sizes)
+    return report.reported(model, floats=floats, source=source, html=html, json_wanted=json_wanted)
 
 
 @commands.command("export-kit")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from anydml.spelling import printable
 
 if TYPE_CHECKING:
     from anydml import onnx, tflite
+    from anydml.cli.compare_models import Source
 
     Model = onnx.Model | tflite.Model
 
@@ -62,44 +63,39 @@ def model_of(file: str, turns: int | None = None) -> Model:
     return load(file, turns=turns) if turns else load(file)
 
 
-def _pairs(given: tuple[str, ...], option: str) -> dict[str, str]:
+def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     """Options of the form NAME=VALUE."""
     found = dict(text.partition("=")[::2] for text in given)
     if bad := [text for text in given if "=" not in text]:
-        raise click.UsageError(f"{option} takes NAME=VALUE, not {bad[0]!r}")
+        raise click.UsageError(f"{option} takes NAME=VALUE, not {bad[0]!r}.")
     return found
 
 
-def sizes_of(given: tuple[str, ...]) -> dict[str, Any]:
+def sizes_of(given: Sequence[str]) -> dict[str, Any]:
     """Sizes from options: a number for the name of a size, or numbers with commas for an input."""
     found: dict[str, Any] = {}
-    for name, text in _pairs(given, "--size").items():
+    for name, text in pairs(given, "--size").items():
         try:
             numbers = tuple(int(n) for n in text.split(","))
         except ValueError:
-            raise click.UsageError(f"--size takes numbers, not {text!r}") from None
+            raise click.UsageError(f"--size takes a number, or numbers with commas between them, not {text!r}.") from None
         found[name] = numbers if "," in text else numbers[0]
     return found
 
 
-def run_model(
-    file: str, device: Device, inputs: tuple[str, ...], input_path: str | None, output_path: str, turns: int | None
-) -> int:
-    """Run a model on .npy files, and write an .npy file for each output."""
+def run_model(file: str, device: Device, source: Source, output_path: str, turns: int | None, keep: str | None) -> int:
+    """Run a model, and write an .npy file for each output, for all tensors, or for those of some names (`keep`)."""
+    from anydml.cli.compare_models import inputs_of
+
     model = model_of(file, turns)
-    arrays = {}
-    for name, path in _pairs(inputs, "--input").items():
-        at = Path(input_path or ".") / path
-        try:
-            arrays[name] = np.load(at, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise BindingError(
-                [Fault(name, printable(f"{at} cannot be read: {getattr(error, 'strerror', None) or error}"))]
-            ) from None
-    if missing := [name for name in model.inputs if name not in arrays]:
-        options = " ".join(f"--input {name}=FILE.npy" for name in missing)
-        raise click.UsageError(f"the model reads {listed(missing, 'and')}: {options}")
-    found = model.run(arrays, device=device)
+    given = inputs_of(file, model, source) if model.inputs or source.given or source.inputs else {}
+    with source.explained(model, given):
+        found = model.run(given, device=device, keep="outputs" if keep is None else "all")
+    if keep not in (None, "all"):
+        names = [name.strip() for name in keep.split(",")]
+        if missing := [name for name in names if name not in found]:
+            raise BindingError([Fault(name, "is no tensor that a node of the model computes") for name in missing])
+        found = {name: found[name] for name in names}
     Path(output_path).mkdir(parents=True, exist_ok=True)
     written: set[str] = set()
     for i, (name, array) in enumerate(found.items()):

@@ -11,13 +11,18 @@ from numpy.typing import NDArray
 
 from anydml.explain.bounded import Unbounded, exactly
 from anydml.explain.bounds import ranges, unit_of
-from anydml.explain.compare import Case
-from anydml.explain.forms import FORMS
-from anydml.explain.slack import within
-from anydml.schema.statement import Nest, stated
+from anydml.explain.case import Case
+from anydml.explain.compiled import statements
+from anydml.explain.forms import FORMS, TF32
+from anydml.explain.magnitudes import rooms
+from anydml.explain.slack import always_bounded, differs, left
+from anydml.schema.statement import Nest
+from anydml.schema.traversal import most_terms
 from anydml.tensor import DataType
 
 PIECE = 1 << 16  # elements whose ranges are computed at once
+MANY = 1 << 16  # terms that are evaluated in the time of a compiled sum of magnitudes
+PRECISIONS = {"float32": 2.0**-24, "tf32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}  # with rounding units
 
 
 class Beyond(NamedTuple):
@@ -40,31 +45,32 @@ class Judged(NamedTuple):
     forms: Mapping[str, int]
 
 
-def judged(case: Case) -> Judged:
+def judged(case: Case, precision: str | None = None, sample: int | None = None) -> Judged:
     """The differing elements that rounding at each step of the operator's formula, or of a form of it, does not explain.
 
-    Unbounded if no bound is known for a float output. Integers without a bound, and copies, must be exact.
+    precision: the type that rounds, see `PRECISIONS`; by default, that of the operator's floats. sample: how many elements are
+    evaluated at most. Unbounded if no bound is known for a float output. Integers without a bound, and copies, must be exact.
     """
     desc, inputs, expected, actual, output = case
     floats = expected.dtype.kind == "f"
-    differs = _differs(expected, actual)
-    if not differs.any():
-        return Judged(None, {})
     tensors = {found.name: found.desc for found in desc.tensors()}
     numbers = {name: exactly(x) for name, x in inputs.items()}
-    nest = stated(desc)[output]
+    nest = statements(desc)[output]
     data_types = [t.data_type for t in tensors.values()]
-    if floats and DataType.FLOAT64 not in data_types:
-        first = np.unravel_index(int(np.argmax(differs)), differs.shape)
-        differs &= ~within(nest.body, unit_of(data_types), expected, actual)
-        differs[first] = True  # which tells whether there is a bound
-    at = np.argwhere(differs)
+    unit = None if DataType.FLOAT64 in data_types else unit_of(data_types) if precision is None else PRECISIONS[precision]
+    nest = (TF32.of(nest) if precision == "tf32" else None) or nest
+    flat = _undecided(case, nest, unit) if floats and unit is not None else np.flatnonzero(differs(expected, actual))
+    if not flat.size:
+        return Judged(None, {})
+    if sample is not None and len(flat) > sample:
+        flat = _sampled(flat, expected, actual, sample)
+    at = np.stack(np.unravel_index(flat, expected.shape), axis=-1)
     wanted, got = (x[tuple(at.T)] for x in (expected, actual))
     data_type = tensors[output].data_type
 
     def found(nest: Nest, at: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        unit = unit_of(data_types)
-        parts = [ranges(nest, data_type, numbers, at[begin : begin + PIECE], unit) for begin in range(0, len(at), PIECE)]
+        own = unit_of(data_types) if unit is None else unit
+        parts = [ranges(nest, data_type, numbers, at[begin : begin + PIECE], own) for begin in range(0, len(at), PIECE)]
         return np.concatenate([part.low for part in parts]), np.concatenate([part.high for part in parts])
 
     try:
@@ -111,8 +117,27 @@ def _inside(actual: NDArray[Any], exact: NDArray[Any], low: NDArray[Any], high: 
     return np.asarray(inside)
 
 
-def _differs(expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:
-    if expected.dtype.kind != "f":
-        return np.asarray(expected != actual)
-    bits = [np.ascontiguousarray(x).view(f"u{x.itemsize}") for x in (expected, actual)]
-    return np.asarray((bits[0] != bits[1]) & ~(np.isnan(expected) & np.isnan(actual)))
+def _undecided(case: Case, nest: Nest, unit: float) -> NDArray[np.int64]:
+    """The positions of float elements to evaluate: those that differ and that no cheaper bound explains.
+
+    If there are none, and the statement may have no bound at all, one that differs.
+    """
+    desc, inputs, expected, actual, _ = case
+    flat = left(nest.body, unit, expected, actual)
+    if len(flat) * most_terms(nest.body) > MANY and (room := rooms(desc, nest, inputs, unit, flat)) is not None:
+        wide, exact = (x.reshape(-1)[flat].astype(np.float64) for x in (actual, expected))
+        with np.errstate(invalid="ignore"):
+            flat = flat[~(np.abs(wide - exact) <= room)]
+    if not flat.size and not always_bounded(nest.body):
+        flat = np.flatnonzero(differs(expected, actual))[:1]  # which tells whether there is a bound
+    return flat
+
+
+def _sampled(flat: NDArray[np.int64], expected: NDArray[Any], actual: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """Some of the positions: half of them are those of the largest differences, the others are spread evenly."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        away = np.abs(actual.reshape(-1)[flat].astype(np.float64) - expected.reshape(-1)[flat])
+    largest = np.argsort(-np.nan_to_num(away, nan=np.inf), kind="stable")[: count - count // 2]
+    evenly = np.linspace(0, len(flat) - 1, count // 2).astype(np.int64)
+    found: NDArray[np.int64] = flat[np.unique(np.concatenate([largest, evenly]))]
+    return found

@@ -26,6 +26,7 @@ Array = NDArray[Any]
 
 TERMS = 1 << 21  # terms of reductions that are evaluated at once
 SHARED = 4  # elements that a reduction must be the same for, on average, to be evaluated once for all of them
+FEW = 32  # elements for which it does not pay to look for what they share
 MOST_TERMS = 1 << 24  # the most terms of one element; a window's size may be any 32-bit number
 
 
@@ -97,6 +98,8 @@ def _terms(body: Expr, known: Mapping[Expr, Number]) -> int:
 def _shared(nest: Nest, at: Array) -> Iterator[tuple[Expr, Array, Array]]:
     """Reductions that are the same for many elements, such as a row's mean: inner ones first, each with the elements that stand
     for all others, and which of these stands for each element."""
+    if len(at) < FEW:
+        return
     variables = [i.data for i in nest.index]
     depends = free(nest.body)
     for e in walk(nest.body):

@@ -1,6 +1,6 @@
 """The causes of differences: the well-known deviations that give the output at hand, and in how many places.
 
-FINDERS has the search for each operator.
+FINDERS has the searches of operators that have one of their own; float outputs of all others have a common search.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from anydml.explain.causes_of_copies import of_copy
-from anydml.explain.causes_of_floats import of_float_convolution, of_float_product
+from anydml.explain.causes_of_floats import of_float_convolution, of_float_product, of_floats
 from anydml.explain.causes_of_products import of_convolution, of_product
 from anydml.explain.causes_of_quantisation import of_quantisation
 from anydml.explain.causes_of_sums import of_addition, of_mean
@@ -30,8 +30,7 @@ from anydml.schema.operator import Desc
 
 def causes(d: Desc, arrays: Arrays, expected: Array, actual: Array) -> tuple[Cause, ...]:
     """The causes of differences in one output of an operator's newest desc; none if it has no search."""
-    finder = FINDERS.get(type(d))
-    return finder(d, arrays, expected, actual) if finder else ()
+    return FINDERS.get(type(d), of_floats)(d, arrays, expected, actual)
 
 
 FINDERS: Mapping[type[Desc], Callable[[Any, Arrays, Array, Array], tuple[Cause, ...]]] = {

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.binding import Slot
-from anydml.devices.device import named
 from anydml.errors import BindingError, Fault
+from anydml.explain.beyond import judged
+from anydml.explain.bounded import Unbounded
+from anydml.explain.case import Case
 from anydml.explain.causes import causes
-from anydml.explain.comparison import Comparison, Difference, Value
+from anydml.explain.comparison import MOST_UNITS, Comparison, Difference, Value
+from anydml.explain.compiled import compiled
 from anydml.explain.quotient import Quotient
 from anydml.functional.describing import described
 from anydml.kernels.evaluate.evaluator import evaluators
@@ -35,17 +39,8 @@ Arrays = Mapping[str, NDArray[Any]]
 
 WORST = 5  # differences shown
 EXAMINED = 4096  # differences whose distance to a tie is computed in fractions: the farthest by an estimate
+SAMPLE = 256  # elements that tell whether rounding may explain all
 ROWS = 1024  # rows of the output examined together
-
-
-class Case(NamedTuple):
-    """An output at hand and the exact one: the newest desc, its inputs in tensor form, both outputs, and the output's name."""
-
-    desc: Desc
-    inputs: Arrays
-    expected: NDArray[Any]
-    actual: NDArray[Any]
-    output: str
 
 
 @overload
@@ -108,7 +103,7 @@ def _case(desc: Desc, inputs: Mapping[str, Any], actual: Any, output: str | None
         asked_for = "output must name the output that `actual` is" if output is None else f"there is no output {output!r}"
         raise BindingError([Fault("output", f"{asked_for}; {desc.spec.name} has {', '.join(checked.outputs)}")])
     free = _unbound(desc)
-    operator = named("cpu").compile(free)
+    operator = compiled(free)
     tensors = {found.name: found.desc for found in free.tensors()}
     made = {name: _empty(tensors[name]) for name in checked.outputs}
     bound = operator.bind(**inputs, **_as_bound(made))
@@ -167,19 +162,53 @@ def _computed(case: Case, nest: Nest) -> Comparison:
     floats = expected.dtype.kind == "f"
     wanted, got = (ordered(x) if floats else x for x in (expected, np.ascontiguousarray(actual)))
     differs = expected.view(f"u{expected.itemsize}") != np.ascontiguousarray(actual).view(f"u{actual.itemsize}")
-    at = np.argwhere(differs & ~(np.isnan(expected) & np.isnan(actual)) if floats else differs)
-    steps = Counter[int]()
-    ranked = []
-    for c in map(tuple, at.tolist()):
-        step = int(got[c]) - int(wanted[c])
-        comparable = not floats or not (np.isnan(expected[c]) or np.isnan(actual[c]))
-        steps[step] += comparable
-        ranked.append((abs(step) if comparable else math.inf, c))
-    ranked.sort(key=lambda pair: -pair[0])
+    if floats:
+        differs &= ~(np.isnan(expected) & np.isnan(actual))
+    at = np.argwhere(differs)
+    step = _differences(got[differs], wanted[differs])
+    comparable = ~(np.isnan(expected[differs]) | np.isnan(actual[differs])) if floats else np.ones(len(at), bool)
+    kept = {int(s): int(n) for s, n in zip(*np.unique(step[comparable], return_counts=True), strict=True) if s}
+    distance = np.where(comparable, np.abs(step.astype(np.float64)), np.inf)
+    if floats and max(map(abs, kept), default=0) >= MOST_UNITS:  # then units do not tell how large the errors are
+        with np.errstate(invalid="ignore", over="ignore"):
+            away = np.abs(actual[differs].astype(np.float64) - expected[differs])
+        distance = np.where(np.isnan(away), np.inf, away)
     evaluator = evaluators({"it": nest}, {"it": DATA_TYPES[expected.dtype]}, views)["it"]
-    worst = tuple(Difference(c, _value(expected[c]), _value(actual[c]), evaluator.digits(*c)) for _, c in ranked[:WORST])
-    kept = {step: count for step, count in steps.items() if count}
-    return Comparison(expected.size, len(at), kept, worst, unit=" ULP" if floats else "")
+    worst = []
+    for i in np.argsort(-distance, kind="stable")[:WORST]:
+        c = tuple(at[i].tolist())
+        exact = evaluator.digits(*c)
+        worst.append(
+            Difference(c, _value(expected[c]), _value(actual[c]), exact, None, *_errors(expected[c], actual[c], exact))
+        )
+    return Comparison(expected.size, len(at), kept, tuple(worst), unit=" ULP" if floats else "")
+
+
+def _differences(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    """The differences of integers; of 64 bits, as Python's."""
+    if x.dtype.itemsize < 8:
+        return np.asarray(x.astype(np.int64) - y)
+    return np.array([a - b for a, b in zip(x.tolist(), y.tolist(), strict=True)], object)
+
+
+def _errors(expected: Any, actual: Any, exact: str) -> tuple[float | None, float | None, float | None]:
+    """The absolute and the relative error of a float, and the error in units in the last place."""
+    if expected.dtype.kind != "f" or not (np.isfinite(expected) and np.isfinite(actual)):
+        return None, None, None
+    try:
+        real = Fraction(exact)
+    except ValueError:  # such as an interval around 0
+        real = Fraction(float(expected))
+    away = abs(Fraction(float(actual)) - real)
+    units = away / Fraction(float(np.spacing(np.abs(expected))))
+    return _float(away), _float(away / abs(real)) if real else None, _float(units)
+
+
+def _float(x: Fraction) -> float | None:
+    try:
+        return float(x)
+    except OverflowError:
+        return None
 
 
 def ordered(x: NDArray[Any]) -> NDArray[Any]:
@@ -193,7 +222,15 @@ def explained(case: Case, comparison: Comparison) -> Comparison:
     """A comparison with the causes of its differences."""
     if comparison.equal:
         return comparison
-    return replace(comparison, causes=causes(case.desc, case.inputs, case.expected, case.actual))
+    found = replace(comparison, causes=causes(case.desc, case.inputs, case.expected, case.actual))
+    if not found.strange:
+        return found
+    with suppress(Unbounded):
+        some = judged(case, sample=SAMPLE)  # of a wrong result, these tell
+        beyond, forms = some if some.beyond is not None else judged(case)
+        if beyond is None:
+            return replace(found, forms=tuple(forms) or ("rounding at each step",))
+    return found
 
 
 def _laid_out(actual: Any, t: TensorDesc) -> NDArray[Any]:

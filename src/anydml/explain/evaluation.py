@@ -38,7 +38,7 @@ from anydml.tensor import limits
 Array = NDArray[Any]
 
 FUNCTION_ULPS = 4
-LEAST = {2.0**-24: 2.0**-150, 2.0**-11: 2.0**-25}  # rounding unit -> half of the smallest subnormal number
+LEAST = {2.0**-24: 2.0**-150, 2.0**-11: 2.0**-25, 2.0**-8: 2.0**-134}  # rounding unit -> half of the smallest subnormal number
 
 REDUCTIONS: Mapping[str, tuple[Callable[..., Array], float]] = {  # with the result for no terms
     "sum": (np.sum, 0.0), "product": (np.prod, 1.0), "max": (np.max, -np.inf), "min": (np.min, np.inf),

@@ -183,6 +183,20 @@ def _is_one(e: Expr) -> bool:
     return e.op == "constant" and bool(e.data.value == 1)
 
 
+# --- factors of less precision ---
+
+
+def in_tf32(e: Expr) -> Expr | None:
+    """A sum of products with each factor cut to 11 significant bits, as in TF32, by up to 2^-10 of it."""
+    if e.op != "reduce" or e.data[0] != "sum" or e.args[0].op != "mul":
+        return None
+    factors = (make("widened", (x, x), 2**14, NUMBER) for x in e.args[0].args)
+    product = make("mul", tuple(factors))
+    return make("reduce", (product, *e.args[1:]), e.data)
+
+
+TF32 = Form("tf32", "products in TF32", (in_tf32,))
+
 FORMS = (
     Form("folded", "the normalisation folded into scale and shift", (folded,)),
     Form("one_pass", "the variance computed in one pass", (one_pass,)),

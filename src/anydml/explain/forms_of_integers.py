@@ -53,4 +53,5 @@ def _of_sum(over: Expr, scale: Expr) -> Expr | None:
     if over.op != "add" or any(term.op != "mul" or not integral(term.args[0]) for term in over.args):
         return None
     larger: Expr = maximum(*(absolute(term.args[1]) for term in over.args))
-    return larger * 8 / 2**GRID / absolute(scale)
+    multiplier: Expr = larger * 8 / 2**GRID / absolute(scale)
+    return multiplier

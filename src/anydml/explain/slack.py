@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,12 @@ from anydml.schema.traversal import free, integral, walk
 MOST = 2.0**-9  # of an element: below it, the squares of errors do not count
 MARGIN = 1 - 2.0**-6  # for the errors of float64 in bounds, and of products of errors
 FUNCTIONS = (*MONOTONE, *SLOPE_ONE, "erf", "erfc", "cosh")
+BOUNDED = (
+    *FUNCTIONS, "constant", "read", "add", "sub", "mul", "div", "neg", "absolute", "max", "min", "power", "reduce", "select",
+    "less", "less_equal", "equal", "not", "both", "either",
+)  # fmt: skip
+OF_INDICES = ("variable", "constant", "add", "sub", "mul", "neg", "floordiv", "mod", "max", "min")
+PIECE = 1 << 16  # elements that are looked at together
 
 
 def within(body: Expr, unit: float, expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:
@@ -24,22 +31,91 @@ def within(body: Expr, unit: float, expected: NDArray[Any], actual: NDArray[Any]
     expected: the exact elements, rounded once, which is one of the roundings.
     """
     info = np.finfo(expected.dtype)
-    share = min((roundings(body) - 1) * unit, MOST) * MARGIN
+    share = _share(body, unit)
     if not share > 0:
         return np.zeros(expected.shape, np.bool_)
     one, other = (x.astype(np.float32, copy=False) for x in (expected, actual))
     size = np.abs(one)
     with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(other - one) <= size * np.float32(share)
-    near &= (size > np.float32(info.tiny) / np.float32(share)) & (size <= np.float32(info.max))
+        away = np.subtract(other, one)
+        near = np.abs(away, out=away) <= size * np.float32(share)
+        least, most = np.float32(info.tiny) / np.float32(share), np.float32(info.max)
+        if not (size.min(initial=most) > least and size.max(initial=0) <= most):
+            near &= (size > least) & (size <= most)
     return np.asarray(near)
 
 
-def roundings(body: Expr) -> float:
-    """By how many roundings of its own size, at least, `Evaluation` bounds an element to either side."""
+def left(body: Expr, unit: float, expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.int64]:
+    """The row-major positions of elements that differ and are not certainly within their bounds."""
+    one, other = (np.ascontiguousarray(x).reshape(-1) for x in (expected, actual))
+    whole = not _share(body, unit) > 0
+    parts = []
+    for begin in range(0, one.size, PIECE):  # which fits the processor's caches
+        x, y = one[begin : begin + PIECE], other[begin : begin + PIECE]
+        if whole:
+            parts.append(np.flatnonzero(differs(x, y)) + begin)
+        elif not (near := within(body, unit, x, y)).all():
+            far = np.flatnonzero(~near)
+            parts.append(far[differs(x[far], y[far])] + begin)
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def differs(expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:
+    """The elements with other bits, but for NaN that are NaN in both."""
+    if expected.dtype.kind != "f":
+        return np.asarray(expected != actual)
+    bits = [np.ascontiguousarray(x).view(f"u{x.itemsize}") for x in (expected, actual)]
+    found = np.asarray(bits[0] != bits[1])
+    return found & ~(np.isnan(expected) & np.isnan(actual)) if found.any() else found
+
+
+def always_bounded(body: Expr) -> bool:
+    """Whether a bound is known for a statement whatever its data are."""
+    known: set[Expr] = set()  # of statements of internal tensors, which may read themselves
+    left = [body]
+    while left:
+        known.add(one := left.pop())
+        for e in walk(one):
+            if not _always_bounded(e):
+                return False
+            inner = e.data[0].definition if e.op == "read" else None
+            if inner is not None and inner.body not in known:
+                left.append(inner.body)
+    return True
+
+
+def _always_bounded(e: Expr) -> bool:
+    if e.sort == "index":
+        return e.op in OF_INDICES
+    if e.op == "power":
+        return bool(e.data >= 0)
+    if e.op == "reduce":  # a condition must not depend on rounded numbers
+        return all(a.sort != "number" or a.op == "constant" for condition in e.args[1:] for a in walk(condition))
+    return e.op in BOUNDED
+
+
+def _share(body: Expr, unit: float) -> float:
+    """The share of an element by which, at least, its bounds lie to either side."""
+    return min((_of_body(body) - 1) * unit, MOST) * MARGIN
+
+
+@lru_cache(64)
+def _of_body(body: Expr) -> float:
+    return roundings(body)
+
+
+def roundings(body: Expr, within: frozenset[Expr] = frozenset()) -> float:
+    """By how many roundings of its own size, at least, `Evaluation` bounds an element to either side.
+
+    within: statements of internal tensors that are looked at already; what these tensors read of themselves counts as exact.
+    """
     found: dict[Expr, float] = {}
     for node in walk(body):
-        found[node] = _roundings(node, [found[a] for a in node.args])
+        inner = node.data[0].definition if node.op == "read" else None
+        if inner is None or inner.body in within or node.data[1] == "otherwise":
+            found[node] = _roundings(node, [found[a] for a in node.args])
+        else:  # the ends of its bounds are rounded to its type
+            found[node] = max(0.0, roundings(inner.body, within | {inner.body}) - 1)
     return found[body]
 
 
@@ -70,17 +146,28 @@ def _roundings(e: Expr, args: list[float]) -> float:
 
 
 def _of_reduction(e: Expr, term: float) -> float:
-    kind, bound = e.data
+    kind, _ = e.data
     if kind in ("max", "min"):
         return term
+    return _terms(e) - 1 + (term if kind == "sum" else 0.0)
+
+
+def certain_terms(body: Expr) -> int:
+    """The least number of terms of the only sum in a statement."""
+    (found,) = (e for e in walk(body) if e.op == "reduce")
+    return _terms(found)
+
+
+def _terms(e: Expr) -> int:
+    """The least number of terms of a reduction."""
+    _, bound = e.data
     doubtful: set[Variable] = set()  # those that decide whether a term is there; if no term is, the element is 0 or 1
     for node in walk(e.args[0]):
         if node.op == "read" and node.data[1] == "skipped":
             for a, n in zip(node.args, node.data[0].sizes, strict=False):
                 if not _inside(a, n):
                     doubtful |= free(a)[a]
-    terms = 1 if len(e.args) > 1 else math.prod(v.size for v in bound if v not in doubtful)
-    return terms - 1 + (term if kind == "sum" else 0.0)
+    return 1 if len(e.args) > 1 else math.prod(v.size for v in bound if v not in doubtful)
 
 
 def _inside(index: Expr, size: int) -> bool:

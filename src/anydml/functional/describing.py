@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +46,7 @@ def described(function: Callable[..., Any], /, *arguments: Any, **keywords: Any)
                 "what it returns"
             )
         raise TypeError(f"{function!r} is neither a desc nor an eager function of anydml")
-    bound = inspect.signature(function).bind(*arguments, **keywords)
+    bound = _signature(function).bind(*arguments, **keywords)
     bound.apply_defaults()
     asked = _asked(function.__name__.upper(), bound.arguments)
     try:
@@ -65,6 +66,11 @@ def described(function: Callable[..., Any], /, *arguments: Any, **keywords: Any)
     if plan.empty:
         raise BindingError([Fault("", "the results have no elements, and there is nothing to describe")])
     return Description(plan.checked.desc, inputs, plan.outputs)
+
+
+@lru_cache(256)
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
 
 
 def _asked(operator: str, values: dict[str, Any]) -> Asked:

@@ -1,6 +1,6 @@
 """ONNX models, run exactly: `load` reads one, `prepare` and `run_model` are ONNX's own interface of backends.
 
-`compare` judges another runtime node by node, and `page` shows the outcome.
+`compare` judges another runtime node by node, and `page` shows the outcome. `report` says how accurate a quantised model is.
 
 The extra `onnx` installs what it needs: `pip install "anydml[onnx]"`.
 """
@@ -17,20 +17,24 @@ if TYPE_CHECKING:
     from anydml.onnx.comparing import compare
     from anydml.onnx.errors import ModelError, Refusal
     from anydml.onnx.model import Model, load
+    from anydml.onnx.reporting import Layer, Report, report
 
 __all__ = [
     "Backend",
     "Deviation",
+    "Layer",
     "Model",
     "ModelComparison",
     "ModelError",
     "NodeComparison",
     "Refusal",
+    "Report",
     "compare",
     "is_compatible",
     "load",
     "page",
     "prepare",
+    "report",
     "run_model",
     "run_node",
     "supports_device",
@@ -44,6 +48,7 @@ _MODULES = {
     "comparing": ("compare",),
     "errors": ("ModelError", "Refusal"),
     "model": ("Model", "load"),
+    "reporting": ("Layer", "Report", "report"),
 }
 
 

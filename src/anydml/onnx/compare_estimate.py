@@ -30,7 +30,7 @@ COPYING = {
 QUANTISING = ("QuantizeLinear", "DynamicQuantizeLinear", "QGemm")
 
 
-def spread(proto: ModelProto, inputs: Mapping[str, Array]) -> dict[str, float]:
+def moved_by_rounding(proto: ModelProto, inputs: Mapping[str, Array]) -> dict[str, float]:
     """The largest change of each output that errors of rounding made, by name; empty if that cannot be computed."""
     try:
         exact = {**inputs, **load(proto).run(inputs, keep="all")}

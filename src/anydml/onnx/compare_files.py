@@ -7,8 +7,10 @@ import os
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 from zipfile import BadZipFile
 
@@ -22,8 +24,8 @@ def recorded(path: str | os.PathLike[str], of_pb: Callable[[bytes], tuple[str, A
     """Recorded tensors by name: a folder of files, or one file.
 
     .npy: a tensor with the file's name, in which a / may be a folder or %2F. .npz: tensors by their names there. .json: the
-    first results that Polygraphy has saved. of_pb: reads the name and the elements of a .pb file; without it, such files are
-    passed over. BindingError for what cannot be read.
+    first results that Polygraphy has saved. .pt, .pth: a dict of tensors that torch.save has written; torch reads it. of_pb:
+    reads the name and the elements of a .pb file; without it, such files are passed over. BindingError for what cannot be read.
     """
     root = Path(path)
     found: dict[str, Array] = {}
@@ -41,12 +43,15 @@ def recorded(path: str | os.PathLike[str], of_pb: Callable[[bytes], tuple[str, A
                 found[own or name] = array
             elif file.suffix == ".json":
                 found |= _of_polygraphy(json.loads(file.read_bytes()))
-        except (OSError, ValueError, TypeError, EOFError, BadZipFile) as error:
+            elif file.suffix in (".pt", ".pth"):
+                found |= _of_torch(file)
+        except (OSError, ValueError, TypeError, EOFError, BadZipFile, RuntimeError, UnpicklingError) as error:
             faults.append(Fault(str(file), f"cannot be read as tensors: {error}"))
     if not root.exists():
         faults = [Fault(str(root), "is neither a folder nor a file")]
     elif not found and not faults:
-        faults.append(Fault(str(root), "has no tensors: neither .npy, .npz or .pb files, nor a .json file of Polygraphy"))
+        kinds = ".npy, .npz, .pb, .pt or Polygraphy's .json"
+        faults.append(Fault(str(root), f"has no tensors: there is no file of the kinds {kinds}"))
     if faults:
         raise BindingError(faults)
     return found
@@ -65,17 +70,50 @@ def _of_polygraphy(saved: Any) -> dict[str, Array]:
     return found
 
 
+def _of_torch(file: Path) -> dict[str, Array]:
+    """The tensors of a dict that torch.save has written."""
+    if find_spec("torch") is None:
+        raise ValueError("torch, which reads it, is not installed (pip install torch); .npz files need nothing")
+    import torch
+
+    saved = torch.load(file, map_location="cpu", weights_only=True)
+    if not isinstance(saved, Mapping) or not all(isinstance(x, torch.Tensor) for x in saved.values()):
+        raise ValueError("it is not a dict of tensors by name")
+    return {str(name): x.detach().contiguous().numpy() for name, x in saved.items()}
+
+
 def named_as(found: Mapping[str, Array], names: Iterable[str]) -> dict[str, Array]:
-    """Recorded tensors under a model's names. A file may have _ in place of characters that file systems do not allow."""
+    """Recorded tensors under a model's names.
+
+    A file may have _ in place of characters that file systems do not allow. The names of TensorFlow's tensors may lack their
+    end, such as :0. The output of a module of PyTorch may have the module's name, layer1.0.conv1, for
+    /layer1/layer1.0/conv1/Conv_output_0.
+    """
     plain: dict[str, list[str]] = {}
+    modules: dict[str, str] = {}  # a module's output is the last tensor that it computes
     for name in names:
-        plain.setdefault(_plain(name), []).append(name)
+        for key in dict.fromkeys((_plain(name), _plain(name.split(";")[0].split(":")[0]))):
+            plain.setdefault(key, []).append(name)
+        if (module := _module(name)) is not None:
+            modules[module] = name
+    taken = set(found)
     made = {}
     for name, x in found.items():
-        meant = plain.get(_plain(name), [])
-        made[name if name in meant or len(meant) != 1 else meant[0]] = x
+        meant = plain.get(_plain(name)) or plain.get(_plain(name.split(";")[0].split(":")[0])) or []
+        other = meant[0] if len(meant) == 1 else modules.get(name) if not meant else None
+        made[name if name in meant or other is None or other in taken else other] = x
     return made
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]", "_", name).strip("_")
+
+
+def _module(name: str) -> str | None:
+    """The module of PyTorch that computes a tensor of an exported model."""
+    if (found := re.fullmatch(r"/(.+)/\w+_output_\d+", name)) is None:
+        return None
+    module = ""
+    for part in found[1].split("/"):
+        module = part if not module or part.startswith(f"{module}.") else f"{module}.{part}"
+    return module

@@ -61,7 +61,7 @@ class _Flat:
             body = next(a.g for a in node.attribute if a.name == branch)
             return self._fits(len(body.node)) and self._taken(node, body)
         if node.op_type == "Loop" and known is not None and known.size:
-            return self._fits(known.size * len(body_of(node).node)) and self._turned(node, body_of(node), known.size)
+            return self._fits(known.size * len(body_of(node).node)) and self._repeated(node, body_of(node), known.size)
         if node.op_type == "Scan" and self.opset >= 9:
             return self._scanned(node, body_of(node))
         return False
@@ -77,7 +77,7 @@ class _Flat:
         self._equal(node, [(names.get(t.name, t.name), y) for t, y in zip(body.output, node.output, strict=False)])
         return True
 
-    def _turned(self, node: NodeProto, body: GraphProto, turns: int) -> bool:
+    def _repeated(self, node: NodeProto, body: GraphProto, turns: int) -> bool:
         states = list(node.input[2:])
         each: list[list[str]] = [[] for _ in body.output[1 + len(states) :]]
         for turn in range(turns):

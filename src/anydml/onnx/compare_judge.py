@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -83,6 +83,9 @@ def worst(found: Sequence[Deviation]) -> Deviation:
     return replace(max(found, key=lambda d: d.largest), total=total, differing=differing)
 
 
+Explain = Literal["all", "beyond", "none"]
+
+
 class Judgement(NamedTuple):
     """own: the largest deviation of an output. beyond: the number of elements that rounding does not explain, None if no bound
     is known. excess: how far they are off, see `NodeComparison`. cause: what explains the differences. forms: the forms that
@@ -134,12 +137,12 @@ class Cut:
         many: bool = False,
     ) -> None:
         self.model, self._estimate, self._many = model, estimate, many
-        self._spread: dict[str, float] | None = None
+        self._moved: dict[str, float] | None = None
         self.inputs = {name: x.view(np.uint8) if x.dtype == np.bool_ else x for name, x in inputs.items()}
         self.exact = self.model.run(inputs)
 
-    def judged(self, actual: Mapping[str, Array], explain: bool) -> Judgement:
-        """The judgement of another runtime's outputs for the same inputs."""
+    def judged(self, actual: Mapping[str, Array], explain: Explain) -> Judgement:
+        """The judgement of another runtime's outputs for the same inputs. explain: which differences' cause is sought."""
         beyond: int | None = 0
         excess = 0.0
         estimated = False
@@ -158,7 +161,8 @@ class Cut:
             beyond = None if beyond is None or unexplained.elements is None else beyond + unexplained.elements
             excess = max(excess, unexplained.excess)
             forms |= dict.fromkeys(unexplained.forms)
-            if explain and cause is None and rounding is not None:
+            sought = explain == "all" or (explain == "beyond" and unexplained.elements != 0)
+            if sought and cause is None and rounding is not None:
                 cause = _cause(rounding, name, expected, actual[name])
         return Judgement(worst(deviations), beyond, excess, cause, tuple(forms), estimated)
 
@@ -175,9 +179,9 @@ class Cut:
         unknown = found.elements is None or (many and not floats and found.elements == np.count_nonzero(away))
         if not (large or unknown):
             return found
-        if self._spread is None:
-            self._spread = self._estimate()
-        allowed = ALLOWED * self._spread.get(name, math.inf)
+        if self._moved is None:
+            self._moved = self._estimate()
+        allowed = ALLOWED * self._moved.get(name, math.inf)
         if not math.isfinite(allowed) or (floats and not allowed):
             return found if unknown else Beyond(None, float(np.max(away)) / unit)
         outside = away[away > allowed]

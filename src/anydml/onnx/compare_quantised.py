@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto, helper
 from anydml.errors import Error
 from anydml.explain.comparison import Cause
 from anydml.onnx import compare_models as models
-from anydml.onnx.compare_judge import Cut
+from anydml.onnx.compare_judge import Cut, Judgement
 from anydml.onnx.model import load
 from anydml.onnx.values import Array
 
@@ -45,6 +45,45 @@ def cause(
 
     values: the tensors that the nodes read, by name. constants: those that are initializers.
     """
+    found = _cut(proto, nodes, values, constants, actual)
+    if found is None:
+        return None
+    named, output, cut = found
+    got = actual[output]
+    if np.array_equal(cut.exact[output], got):
+        return Cause("integer_product", f"{named} of the integers, rounded once", got.size, got.size, 0, 0)
+    found_cause = cut.cause(output, got)
+    return None if found_cause is None else replace(found_cause, sentence=f"{named} with {found_cause.sentence}")
+
+
+def judged(
+    own: Judgement,
+    proto: ModelProto,
+    nodes: Sequence[NodeProto],
+    values: Mapping[str, Array],
+    constants: Mapping[str, Array],
+    actual: Mapping[str, Array],
+) -> Judgement:
+    """The judgement of nodes beyond rounding; if rounding in an integer node explains all elements, none of them is beyond."""
+    found = _cut(proto, nodes, values, constants, actual)
+    if found is None:
+        return own
+    named, output, cut = found
+    in_integers = cut.judged({output: actual[output]}, "none")
+    if in_integers.beyond != 0:
+        return own
+    forms = tuple(f"{named} with {form}" for form in in_integers.forms) or (named,)
+    return own._replace(beyond=0, excess=0.0, forms=forms)
+
+
+def _cut(
+    proto: ModelProto,
+    nodes: Sequence[NodeProto],
+    values: Mapping[str, Array],
+    constants: Mapping[str, Array],
+    actual: Mapping[str, Array],
+) -> tuple[str, str, Cut] | None:
+    """The integer node that computes the same as some nodes, as a noun, its output and the node by itself."""
     found = _Found(proto, values, constants)
     node = found.node(nodes)
     if node is None:
@@ -56,13 +95,7 @@ def cause(
     except Error:
         return None
     exact, got = cut.exact[output], actual[output]
-    if (exact.shape, exact.dtype) != (got.shape, got.dtype):
-        return None
-    named = f"a {node.op_type}"
-    if np.array_equal(exact, got):
-        return Cause("integer_product", f"{named} of the integers, rounded once", got.size, got.size, 0, 0)
-    found_cause = cut.cause(output, got)
-    return None if found_cause is None else replace(found_cause, sentence=f"{named} with {found_cause.sentence}")
+    return (f"a {node.op_type}", output, cut) if (exact.shape, exact.dtype) == (got.shape, got.dtype) else None
 
 
 class _Found:

@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from anydml.errors import Error
+from anydml.errors import BindingError, Error, Fault
 from anydml.onnx import compare_files as files
 from anydml.onnx.model import Model
 from anydml.onnx.values import Array
@@ -71,11 +71,11 @@ def _of_proto(data: bytes) -> tuple[str, Array]:
     return tensor.name, numpy_helper.to_array(tensor)
 
 
-def drawn(model: Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
+def drawn(model: Model, seed: int, sizes: Mapping[str, Any]) -> dict[str, Array]:
     """Random inputs: normally distributed floats, 8-bit integers of the whole range, other integers from 0 to 7, and booleans.
 
-    Integers that a Gather of a constant reads as indices are drawn from all that it has. sizes: by name; a named size that is
-    not given is 1.
+    Integers that a Gather of a constant reads as indices are drawn from all that it has. sizes: numbers by name, or all sizes
+    of an input by its name; a size that is not given is 1. BindingError if an input has another number of sizes.
     """
     from anydml.onnx.types import BOOL, DTYPES
 
@@ -84,6 +84,11 @@ def drawn(model: Model, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]
     found: dict[str, Any] = {}
     for name, signature in model.inputs.items():
         shape = [n if isinstance(n, int) else sizes.get(n or "", 1) for n in signature.sizes or ()]
+        if name in sizes and name not in (signature.sizes or ()):
+            own = np.atleast_1d(sizes[name]).tolist()
+            if signature.sizes is not None and len(own) != len(shape):
+                raise BindingError([Fault(name, f"has {len(shape)} sizes; --size {name}= gives {len(own)}")])
+            shape = own
         dtype = np.dtype(DTYPES[signature.element_type])
         if signature.element_type == BOOL:
             found[name] = random.integers(0, 2, shape).astype(np.bool_)

@@ -11,11 +11,11 @@ import numpy as np
 from anydml.errors import BindingError, Error, Fault
 from anydml.explain.comparison import Cause
 from anydml.onnx.compare_carried import carried, with_error
-from anydml.onnx.compare_judge import Cut, deviation, worst
+from anydml.onnx.compare_judge import Cut, Explain, Judgement, deviation, worst
 from anydml.onnx.compare_results import BEYOND, EQUAL, ROUNDING, UNBOUNDED, UNJUDGED, NodeComparison
 from anydml.onnx.values import Array
 
-EXPLAINED = 8  # the most differing nodes whose cause is sought
+EXPLAINED = 8  # the most nodes whose cause is sought: of those beyond rounding, and of the first that differ
 CARRIED = 4  # the most nodes beyond rounding whose errors are carried to the model's outputs
 Progress = Callable[[str, int, int], None]  # (the task, how much of it is done, the total)
 
@@ -36,8 +36,21 @@ class Format(Protocol):
     def cut(self, nodes: Sequence[Part], values: Mapping[str, Array], outputs: Sequence[str]) -> Cut:
         """A few nodes on known inputs. values: the tensors that they read, by name."""
 
-    def cause(self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array]) -> Cause | None:
-        """The cause of the differences in nodes for which the general search finds none."""
+    def cause(
+        self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array], beyond: bool
+    ) -> Cause | None:
+        """The cause of the differences in nodes for which the general search finds none. beyond: whether rounding is none."""
+
+    def refined(
+        self,
+        found: Judgement,
+        cause: Cause | None,
+        nodes: Sequence[Part],
+        values: Mapping[str, Array],
+        known: Mapping[str, Array],
+        outputs: Sequence[str],
+    ) -> tuple[Judgement, Cause | None]:
+        """The judgement and the cause, with what only the format allows its nodes."""
 
 
 def silent(doing: str, done: int, total: int) -> None:
@@ -123,8 +136,9 @@ class Whole:
         rows: list[NodeComparison] = []
         for i, nodes in enumerate(parts):
             self.progress("judging nodes", i, len(parts))
-            explain = sum(row.departs for row in rows) < EXPLAINED
-            rows.append(self._row(nodes, values, known, explain))
+            beyond = sum(row.verdict == BEYOND for row in rows) < EXPLAINED
+            first = sum(row.departs for row in rows) < EXPLAINED
+            rows.append(self._row(nodes, values, known, "all" if first else "beyond" if beyond else "none"))
         self.progress("judging nodes", len(parts), len(parts))
         return tuple(self._with_carried(parts, rows, values, known))
 
@@ -150,7 +164,9 @@ class Whole:
                 continue
         return made
 
-    def _row(self, nodes: list[Part], values: Mapping[str, Array], known: Mapping[str, Array], explain: bool) -> NodeComparison:
+    def _row(
+        self, nodes: list[Part], values: Mapping[str, Array], known: Mapping[str, Array], explain: Explain
+    ) -> NodeComparison:
         outputs = [name for node in nodes for name in node.writes if name in known]
         written = {name for node in nodes for name in node.writes}
         read = dict.fromkeys(n for node in nodes for n in node.reads if n not in written and n not in self.constants)
@@ -172,8 +188,10 @@ class Whole:
         if not found.own.differing:
             return NodeComparison(**fields, own=found.own, verdict=EQUAL)
         cause = found.cause
-        if cause is None and (explain or found.beyond):
-            cause = self.format.cause(nodes, values, known)
+        sought = explain == "all" or (explain == "beyond" and found.beyond != 0)
+        if cause is None and sought:
+            cause = self.format.cause(nodes, values, known, bool(found.beyond))
+        found, cause = self.format.refined(found, cause, nodes, values, known, outputs)
         return NodeComparison(
             **fields,
             own=found.own,
@@ -182,6 +200,6 @@ class Whole:
             excess=found.excess,
             forms=found.forms,
             estimated=found.estimated,
-            cause="" if cause is None else f"It equals {cause.sentence} in {cause.equal} of {cause.outputs} outputs",
+            cause="" if cause is None else f"{cause.equals} in {cause.equal} of {cause.outputs} outputs",
             deviation="" if cause is None else cause.name,
         )

@@ -17,18 +17,24 @@ from onnx import ModelProto, NodeProto
 
 from anydml.errors import Error
 from anydml.explain.comparison import Cause
+from anydml.onnx import compare_matrices, compare_quantised
 from anydml.onnx import compare_models as models
-from anydml.onnx import compare_quantised
 from anydml.onnx.compare_decisions import decided
-from anydml.onnx.compare_estimate import spread
+from anydml.onnx.compare_estimate import moved_by_rounding
 from anydml.onnx.compare_files import named_as
-from anydml.onnx.compare_judge import Cut
+from anydml.onnx.compare_judge import Cut, Judgement
 from anydml.onnx.compare_results import ModelComparison
 from anydml.onnx.compare_runtimes import Run
 from anydml.onnx.compare_whole import Part, Progress, Whole, silent
 from anydml.onnx.errors import ModelError
 from anydml.onnx.model import Model, load
 from anydml.onnx.values import Array, by_name
+
+ACCURACY_LEVELS = {  # of MatMulNBits -> the deviations that it allows
+    2: ("float16_inputs", "float16_arithmetic"),
+    3: ("bfloat16_inputs", "bfloat16_arithmetic"),
+    4: ("int8_activations", "float16_inputs", "float16_arithmetic", "bfloat16_inputs", "bfloat16_arithmetic"),
+}
 
 
 def compare(
@@ -80,11 +86,33 @@ class _Format:
 
     def cut(self, nodes: Sequence[Part], values: Mapping[str, Array], outputs: Sequence[str]) -> Cut:
         proto, given = models.cut(self.proto, [node.source for node in nodes], values, self.constants, outputs)
-        return Cut(load(proto), given, lambda: spread(proto, given), len(proto.graph.node) > 1)
+        return Cut(load(proto), given, lambda: moved_by_rounding(proto, given), len(proto.graph.node) > 1)
 
-    def cause(self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array]) -> Cause | None:
+    def cause(
+        self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array], beyond: bool
+    ) -> Cause | None:
         protos = [node.source for node in nodes]
-        return compare_quantised.cause(self.proto, protos, values, self.constants, known) if len(nodes) > 1 else None
+        if len(nodes) > 1:
+            return compare_quantised.cause(self.proto, protos, values, self.constants, known)
+        return compare_matrices.cause(self.proto, protos[0], values, self.constants, known) if beyond else None
+
+    def refined(
+        self,
+        found: Judgement,
+        cause: Cause | None,
+        nodes: Sequence[Part],
+        values: Mapping[str, Array],
+        known: Mapping[str, Array],
+        outputs: Sequence[str],
+    ) -> tuple[Judgement, Cause | None]:
+        protos = [node.source for node in nodes]
+        if found.beyond and len(nodes) > 1:
+            found = compare_quantised.judged(found, self.proto, protos, values, self.constants, known)
+        if found.beyond and (allowed := _allowed(protos)):
+            cause = cause or self.cut(nodes, values, outputs).cause(outputs[0], known[outputs[0]])
+            if cause is not None and cause.name in allowed and cause.equal == cause.outputs:
+                found = found._replace(beyond=0, excess=0.0, forms=(cause.sentence.removeprefix("the result with "),))
+        return found, cause
 
 
 class _Whole(Whole):
@@ -176,6 +204,12 @@ def _constant(proto: ModelProto, node: NodeProto, constants: dict[str, Array], e
     except Error:
         return False
     return True
+
+
+def _allowed(nodes: list[NodeProto]) -> tuple[str, ...]:
+    """The deviations that a node allows by itself: activations in 8 bits by its `accuracy_level`, as onnxruntime has it."""
+    level = next((a.i for a in nodes[0].attribute if a.name == "accuracy_level"), 0) if len(nodes) == 1 else 0
+    return ACCURACY_LEVELS.get(level, ())
 
 
 def _same(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from anydml.operators.gather_elements import levels, out_of_range, wrapped
 from anydml.operators.shared.vocabulary import *
+from anydml.spelling import snake_case
 
 BOTH, ALL = "InputTensor OutputTensor", "InputTensor IndicesTensor OutputTensor"
 COUNTED_INPUT = "How many dimensions of Input count, the last ones; those before have size 1."
@@ -87,17 +88,27 @@ def tuple_rules(tensor: str, *, batched: bool = False) -> tuple[Constraint, ...]
             raise ValueError("no dimensions count")
         return bool(d.batch_dimension_count < min(counts))
 
+    def fit(d: Any) -> bool:
+        t, wanted = getattr(d, snake_case(tensor)), subtensors(d, batched)
+        if len(t.sizes) != len(d.input_tensor.sizes):
+            raise ValueError("a rule about dimension counts is broken, so that sizes cannot be compared")
+        return bool(t.sizes == wanted)  # which may have too many dimensions for all tensors
+
     also = ", `BatchDimensionCount`" if batched else ""
     return (
         *counts("InputTensor", "InputDimensionCount", "input_tensor"),
         *counts("IndicesTensor", "IndicesDimensionCount", "indices_tensor"),
         *((batches_less_than_counts,) if batched else ()),
         tuple_fits,
-        sizes_are(
-            tensor,
-            f"`{tensor}.Sizes` must be, after ones, those of `IndicesTensor.Sizes` but the last, and behind the dimensions "
-            f"that are named those of `InputTensor.Sizes`, as `IndicesDimensionCount`, `InputDimensionCount`{also} count them.",
-            lambda d: subtensors(d, batched),
+        replace(
+            sizes_are(
+                tensor,
+                f"`{tensor}.Sizes` must be, after ones, those of `IndicesTensor.Sizes` but the last, and behind the "
+                "dimensions that are named those of `InputTensor.Sizes`, as `IndicesDimensionCount`, "
+                f"`InputDimensionCount`{also} count them.",
+                lambda d: subtensors(d, batched),
+            ),
+            predicate=fit,
         ),
     )
 

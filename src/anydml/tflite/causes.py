@@ -117,32 +117,7 @@ def _resized(node: Node, values: Values) -> Tried:
     )
 
 
-def _hybrid(node: Node, values: Values) -> Tried:
-    """Float rows quantised to 8 bits for the product with integer weights, by the largest magnitude of each."""
-    t, x = _one(node, values)
-    w, weights = _one(node, values, 1)
-    if t.is_quantised or not w.is_quantised or w.quantised.scales.size > 1 or node.option("FusedActivationFunction") > 1:
-        return
-    rows = x.reshape(-1, weights.shape[1]).astype(np.float32)
-    one = np.float32(1)
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.nan_to_num(rows * (np.float32(127) / largest))
-    q = np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5))
-    sums = (q.astype(np.int64) @ weights.astype(np.int64).T).astype(np.float32)
-    product = sums * ((largest / np.float32(127)) * w.quantised.scales[0] * one)
-    bias = _one(node, values, 2)[1] if len(node.inputs) > 2 and node.inputs[2] is not None else np.float32(0)
-    made = (product + bias).astype(np.float32)
-    made = np.maximum(made, np.float32(0)) if node.option("FusedActivationFunction") == 1 else made
-    yield (
-        "quantised_activations",
-        "a product whose float rows were quantised to 8 bits",
-        made.reshape(*(x.shape[:-1] if node.option("KeepNumDims", False) else (-1,)), weights.shape[0]),
-    )
-
-
 FINDERS: dict[str, Callable[[Node, Values], Tried]] = {
-    "FULLY_CONNECTED": _hybrid,
     "LEAKY_RELU": _leaky,
     "MEAN": _reduced,
     "RESIZE_BILINEAR": _resized,

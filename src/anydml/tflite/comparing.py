@@ -11,7 +11,7 @@ import numpy as np
 from anydml.errors import BindingError, Fault
 from anydml.explain.comparison import Cause
 from anydml.onnx.compare_files import named_as
-from anydml.onnx.compare_judge import Cut
+from anydml.onnx.compare_judge import Cut, Judgement
 from anydml.onnx.compare_results import ModelComparison
 from anydml.onnx.compare_whole import Part, Progress, Whole, silent
 from anydml.onnx.errors import ModelError
@@ -94,11 +94,24 @@ class _Format:
         made = Model(_part_of(read, sources, given, outputs))
         return Cut(made, given, many=len(nodes) > 1)
 
-    def cause(self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array]) -> Cause | None:
+    def cause(
+        self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array], beyond: bool
+    ) -> Cause | None:
         if len(nodes) > 1 or nodes[0].operator not in FINDERS:
             return None
         (output, *_) = nodes[0].writes
         return cause(nodes[0].source, values, self.cut(nodes, values, [output]).exact[output], known[output])
+
+    def refined(
+        self,
+        found: Judgement,
+        cause: Cause | None,
+        nodes: Sequence[Part],
+        values: Mapping[str, Array],
+        known: Mapping[str, Array],
+        outputs: Sequence[str],
+    ) -> tuple[Judgement, Cause | None]:
+        return found, cause
 
 
 def _part_of(read: Read, nodes: Sequence[Node], given: Mapping[str, Array], outputs: Sequence[str]) -> Read:

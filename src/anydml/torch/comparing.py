@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from anydml.errors import BindingError, Fault
 from anydml.explain.comparison import Cause
 from anydml.functional.graph import Graph
-from anydml.onnx.compare_judge import Cut, deviation, worst
+from anydml.onnx.compare_judge import Cut, Judgement, deviation, worst
 from anydml.onnx.compare_results import UNJUDGED, ModelComparison, NodeComparison
 from anydml.onnx.compare_whole import Part, Whole, silent
 from anydml.onnx.errors import INVALID, ModelError, Refusal
@@ -232,5 +232,18 @@ class _Format:
         sources = [node for part in nodes for node in part.source]
         return Cut(_Nodes(sources, self.model.constants, sizes, outputs), given, many=len(nodes) > 1)
 
-    def cause(self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array]) -> Cause | None:
+    def cause(
+        self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array], beyond: bool
+    ) -> Cause | None:
         return None
+
+    def refined(
+        self,
+        found: Judgement,
+        cause: Cause | None,
+        nodes: Sequence[Part],
+        values: Mapping[str, Array],
+        known: Mapping[str, Array],
+        outputs: Sequence[str],
+    ) -> tuple[Judgement, Cause | None]:
+        return found, cause

@@ -1,0 +1,25 @@
+"""Operators compiled for comparisons, of which the last ones are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from anydml.devices.compiled import CompiledOperator
+from anydml.devices.device import named
+from anydml.schema.operator import Desc
+from anydml.schema.statement import Nest, stated
+
+KEPT = 16
+
+
+@lru_cache(KEPT)
+def statements(desc: Desc) -> Mapping[str, Nest]:
+    """What an operator means, by output; traced once, so that nodes are the same objects from comparison to comparison."""
+    return stated(desc)
+
+
+@lru_cache(KEPT)
+def compiled(desc: Desc) -> CompiledOperator:
+    """The operator on the default device."""
+    return named("cpu").compile(desc)
