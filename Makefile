@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs functions approximations prove soak mutants trust
+.PHONY: demo test test-torch lint bench bench-torch docs functions approximations prove soak mutants trust
 .PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
 
 demo: .venv/demo
@@ -10,6 +10,10 @@ demo: .venv/demo
 
 test: .venv/test lint
 	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --durations 10
+
+# models of PyTorch, which no other target installs
+test-torch: .venv-torch/torch
+	.venv-torch/bin/python -m pytest --durations 10 tests/pytorch
 
 lint: .venv/test
 	$(BIN)/ruff check
@@ -102,6 +106,9 @@ docs: .venv/docs
 bench: .venv/bench
 	$(BIN)/python -m benchmarks
 
+bench-torch: .venv-torch/torch
+	.venv-torch/bin/python -m benchmarks torch
+
 .venv/pip:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
@@ -109,4 +116,10 @@ bench: .venv/bench
 
 .venv/demo .venv/test .venv/bench .venv/docs: .venv/%: .venv/pip pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable . --group $*
+	touch $@
+
+.venv-torch/torch: pyproject.toml
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-torch/bin/python -m pip install --quiet --editable . --group torch
 	touch $@

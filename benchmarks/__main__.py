@@ -34,6 +34,7 @@ from benchmarks import (
     rest,
     slices,
     starting,
+    torch_networks,
     windows,
 )
 from benchmarks.matmul_peers import HELD
@@ -58,12 +59,13 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "dequantised": dequantised.run,
     "reference": reference.run,
 }
+BY_NAME = {"torch": torch_networks.run}  # parts that need what the others do not
 RESULTS = Path(__file__).with_name("results.json")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, *BY_NAME, []], help="default: all but torch")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the figures go")
     matmul = parser.add_argument_group("the matmul part")
     matmul.add_argument("--isa", choices=HELD, help="an instruction set, to which oneDNN and OpenBLAS are held too")
@@ -75,7 +77,7 @@ def main() -> None:
         sys.exit(subprocess.run(command, env=os.environ | HELD[arguments.isa]).returncode)
     os.environ["ANYDML_CACHE"] = "0"  # so that compilations are timed, not reads from disk
     options = {"shapes": arguments.shapes, "seconds": arguments.seconds, "isa": arguments.isa}
-    parts = PARTS | {"matmul": partial(matmuls.run, **options)}
+    parts = PARTS | BY_NAME | {"matmul": partial(matmuls.run, **options)}
     machine = {
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -84,7 +86,7 @@ def main() -> None:
         "anydml": anydml.__version__,
     }
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    results = {"machine": machine} | {part: parts[part]() for part in arguments.parts or parts}
+    results = {"machine": machine} | {part: parts[part]() for part in arguments.parts or PARTS}
     arguments.json.write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ except ImportError:  # Windows
 # tests use a kernel again after hundreds of others: with fewer entries, half of all compilations would be repeated
 engine.compiled = lru_cache(maxsize=1024)(engine.compiled.__wrapped__)
 engine.within = lru_cache(maxsize=256)(engine.within.__wrapped__)
+
+there = find_spec("torch")
+collect_ignore = ["pytorch"] if there is None or there.origin is None else []  # a folder of this name is no torch
 
 os.environ["ANYDML_CACHE"] = "0"  # set for processes that tests start, too: they compile the code that is tested
 

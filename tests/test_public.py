@@ -144,6 +144,13 @@ def test_tables_of_models_operators_define_no_function() -> None:
     assert set(others) <= {"anydml.operators.activation_relu"}  # which the file of convolutions imports
 
 
+def test_modules_of_torch_need_torch_and_nothing_else_imports_it() -> None:
+    assert not [name for name in modules_after("import anydml; dir(anydml)") if name.split(".")[0] in ("torch", "onnx")]
+    code = "import sys; sys.modules['torch'] = None; import anydml.torch"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.endswith('ModuleNotFoundError: anydml.torch needs PyTorch: pip install "anydml[torch]"\n')
+
+
 def test_means_between_bytes_take_no_kernels_of_rows() -> None:
     assert not [name for name in modules_after("import anydml.kernels.windows.quantised") if "kernels.reduce" in name]
 

@@ -41,6 +41,7 @@ def test_names_of_other_libraries_lead_to_operators() -> None:
         ("GemmDesc", "; did you mean Gemm?"),
         ("device", "; did you mean Device?"),
         ("onnx", "; `import anydml.onnx` loads it"),
+        ("torch", "; `import anydml.torch` loads it"),
         ("nothing_like_it", ""),
         ("__wrapped__", ""),
     ],

@@ -101,7 +101,7 @@ def _meant(name: str) -> str:
     """The public names that an unknown one may stand for, as a question."""
     if name.startswith("_"):  # Python's own, such as __path__
         return ""
-    if name in ("onnx", "dask"):  # a module that needs an optional package is imported by name
+    if name in ("onnx", "dask", "tflite", "torch"):  # a module that needs an optional package is imported by name
         return f"; `import anydml.{name}` loads it"
     from anydml.rule_messages import listed
     from anydml.suggestions import similar

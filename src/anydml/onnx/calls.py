@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from anydml.devices.device import Device
+from anydml.functional.graph import Graph
 from anydml.int4_tensors import array_dtype
-from anydml.onnx.segments import Segment
 from anydml.onnx.values import Array
+
+if TYPE_CHECKING:
+    from anydml.onnx.segments import Segment
 
 SMALL = 1 << 20  # bytes of inputs and outputs, at most, that are copied for a call that stays bound
 KEPT = 16  # kinds of inputs whose calls are kept
 
 
+class Part(Protocol):
+    """A graph of a model, with the sizes of its outputs in the model and its idle calls; see `Segment`."""
+
+    @property
+    def graph(self) -> Graph | None: ...
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]: ...
+
+    @property
+    def spare(self) -> dict[Any, list[Any] | None]: ...
+
+
 class Call:
     """A call of a segment's graph, bound to its own arrays, for inputs of ONNX's sizes."""
 
-    def __init__(self, segment: Segment, arrays: Mapping[str, Array], device: Device) -> None:
+    def __init__(self, segment: Part, arrays: Mapping[str, Array], device: Device) -> None:
         graph = segment.graph
         assert graph is not None
         inputs = {name: np.empty(t.sizes, array_dtype(t.data_type)) for name, t in graph.inputs.items()}
@@ -35,7 +51,7 @@ class Call:
         return {name: own.copy() for name, own in self.made}
 
 
-def computed(segment: Segment, arrays: Mapping[str, Array], device: Device) -> dict[str, Array]:
+def computed(segment: Part, arrays: Mapping[str, Array], device: Device) -> dict[str, Array]:
     """The outputs of a segment's graph for tensors by name.
 
     A call that stays bound takes a tenth of the time of a new one. For large arrays, copying would take longer.

@@ -65,7 +65,8 @@ class NodeComparison:
     computed. estimated: whether bounds are too wide or unknown, and an estimate of the errors of rounding tells instead. forms:
     what explains elements that rounding at each step of the operator's own formula does not, such as "the
     normalisation folded into scale and shift". cause: a sentence about the deviation that explains the differences, and its
-    name; empty if none is found. reason: why the node is not judged.
+    name; empty if none is found. reason: why the node is not judged. module, line: of a node of torch, the path of its module,
+    such as `layers.3.attn`, and the source line; else empty.
     """
 
     nodes: tuple[str, ...]
@@ -83,6 +84,8 @@ class NodeComparison:
     carried: Deviation | None = None
     forms: tuple[str, ...] = ()
     estimated: bool = False
+    module: str = ""
+    line: str = ""
 
     @property
     def name(self) -> str:
@@ -95,7 +98,8 @@ class NodeComparison:
         return self.own is not None and self.own.differing > 0
 
     def __str__(self) -> str:
-        title = f"{self.name} ({', '.join(dict.fromkeys(self.operators))})"
+        title = f"{self.name} ({', '.join([*dict.fromkeys(self.operators), *filter(None, [self.line])])})"
+        title = f"{self.module}: {title}" if self.module else title
         if self.own is None:
             return f"{title}: {self.verdict}: {self.reason}"
         if not self.own.differing:

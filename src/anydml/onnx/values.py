@@ -15,6 +15,7 @@ from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, NeedsValue, Refused
 
 Array = NDArray[Any]
+MOST = 2**31  # elements at most of a constant that an operator makes
 Value = Any  # an array or a GraphTensor: the eager functions take both and are typed for arrays
 
 
@@ -87,6 +88,19 @@ def along(x: Value, rank: int, axis: int) -> Value:
 def padded(x: Value, rank: int) -> Value:
     """The tensor with leading sizes of 1, up to a rank."""
     return reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)) if x.ndim < rank else x
+
+
+def fits(sizes: Sequence[int]) -> None:
+    """Raise Refused for sizes that a constant cannot have."""
+    if min(sizes, default=0) < 0:
+        raise Refused(f"{tuple(sizes)} are not sizes", INVALID)
+    if math.prod(sizes) > MOST:
+        raise Refused(f"it makes {math.prod(sizes)} elements, and at most {MOST} are supported", INVALID)
+
+
+def converted(x: Value, dtype: np.dtype[Any]) -> Value:
+    """The tensor with elements of another type; itself if it has that type."""
+    return x if x.dtype == dtype else dml.cast(x, output_data_type=dtype)
 
 
 def part(x: Value, slices: Sequence[slice]) -> Value:

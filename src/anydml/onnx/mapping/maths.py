@@ -15,7 +15,7 @@ from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.later import later
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of, is_float
-from anydml.onnx.values import Value, axis_of, number, reshape
+from anydml.onnx.values import Value, axis_of, converted, number, reshape
 
 SMALL = 4096  # elements up to which NumPy computes integer tensors, such as those of sizes
 
@@ -111,11 +111,6 @@ def power(n: Node, x: Value, exponent: Value) -> Value:
     if is_float(exponent.dtype):
         return dml.cast(dml.element_wise_pow(dml.cast(x, output_data_type=exponent.dtype), exponent), output_data_type=x.dtype)
     return dml.element_wise_pow(x, converted(exponent, x.dtype))
-
-
-def converted(x: Value, dtype: np.dtype[Any]) -> Value:
-    """The tensor with elements of another type; itself if it has that type."""
-    return x if x.dtype == dtype else dml.cast(x, output_data_type=dtype)
 
 
 def modulus(n: Node, a: Value, b: Value) -> Value:

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anydml.functional import functions as dml
+from anydml.onnx.attending import after, attend, both, heads_first, places, spelled, terms, up_to
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
-from anydml.onnx.mapping.attention import INT32, after, attend, both, heads_first, places, spelled, terms, up_to
-from anydml.onnx.mapping.maths import converted
+from anydml.onnx.mapping.attention import INT32
 from anydml.onnx.mapping.quantised import matmul_integer_to_float
 from anydml.onnx.mapping.rotary import at_places, counted, rotated
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, expand, number, part, reshape, symbolic, transpose
+from anydml.onnx.values import Value, converted, expand, number, part, reshape, symbolic, transpose
 
 
 class Mask(NamedTuple):

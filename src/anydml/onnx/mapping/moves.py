@@ -10,7 +10,6 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, Refused
-from anydml.onnx.mapping.shape import fits
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import is_float
 from anydml.onnx.values import (
@@ -18,6 +17,7 @@ from anydml.onnx.values import (
     axes_of,
     axis_of,
     expand,
+    fits,
     gathered,
     ints,
     known,

@@ -10,9 +10,8 @@ import numpy as np
 
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
-from anydml.onnx.mapping.maths import converted
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, axes_of, axis_of, padded, reshape
+from anydml.onnx.values import Value, axes_of, axis_of, converted, padded, reshape
 
 FLOAT32 = np.dtype(np.float32)
 TINY = 1e-18  # is added to a variance: ONNX adds 1e-9 to the deviation, which may be 0

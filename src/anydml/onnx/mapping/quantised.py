@@ -11,12 +11,11 @@ from anydml.exact.float32 import products_in_float32
 from anydml.functional import functions as dml
 from anydml.functional.functions import matrix_multiply_integer, quantized_linear_matrix_multiply
 from anydml.onnx.errors import INVALID, Refused
-from anydml.onnx.mapping.maths import converted
 from anydml.onnx.mapping.products import batched
 from anydml.onnx.mapping.windows import channels, convolved, filtered, pooled, pooling, window_of
 from anydml.onnx.nodes import Node
 from anydml.onnx.types import dtype_of
-from anydml.onnx.values import Array, Value, axis_of, expand, reshape, transpose
+from anydml.onnx.values import Array, Value, axis_of, converted, expand, reshape, transpose
 
 EIGHT_BIT = (np.dtype(np.uint8), np.dtype(np.int8))
 

@@ -11,9 +11,8 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.mapping.interpolation import interpolated
-from anydml.onnx.mapping.shape import fits
 from anydml.onnx.nodes import Node
-from anydml.onnx.values import Value, axes_of, known, reshape
+from anydml.onnx.values import Value, axes_of, fits, known, reshape
 
 
 class Axis(NamedTuple):

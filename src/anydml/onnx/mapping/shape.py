@@ -12,9 +12,7 @@ from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.nodes import Node, array_of
 from anydml.onnx.types import dtype_of, is_float
-from anydml.onnx.values import Array, Value, axes_of, expand, ints, number, reshape, transpose
-
-MOST = 2**31  # elements at most of a constant that an operator makes
+from anydml.onnx.values import Array, Value, axes_of, expand, fits, ints, number, reshape, transpose
 
 
 def constant(n: Node) -> Array:
@@ -110,14 +108,6 @@ def constant_of_shape(n: Node, sizes: Value) -> Array:
     wanted = ints(sizes)
     fits(wanted)
     return np.broadcast_to(value.reshape(()), wanted)
-
-
-def fits(sizes: Sequence[int]) -> None:
-    """Raise Refused for sizes that a constant cannot have."""
-    if min(sizes, default=0) < 0:
-        raise Refused(f"{tuple(sizes)} are not sizes", INVALID)
-    if math.prod(sizes) > MOST:
-        raise Refused(f"it makes {math.prod(sizes)} elements, and at most {MOST} are supported", INVALID)
 
 
 def numbered(n: Node, start: Value, limit: Value, delta: Value) -> Value:
