@@ -49,20 +49,27 @@ def left(body: Expr, unit: float, expected: NDArray[Any], actual: NDArray[Any]) 
     """The row-major positions of elements that differ and are not certainly within their bounds."""
     one, other = (np.ascontiguousarray(x).reshape(-1) for x in (expected, actual))
     share = _share(body, unit)
-    whole, all_near = not share > 0, _AllNear(share, one.dtype, min(PIECE, one.size))
+    whole, nearness = not share > 0, _Nearness(share, one.dtype, min(PIECE, one.size))
     parts = []
     for begin in range(0, one.size, PIECE):  # which fits the processor's caches
         x, y = one[begin : begin + PIECE], other[begin : begin + PIECE]
         if whole:
             parts.append(np.flatnonzero(differs(x, y)) + begin)
-        elif not all_near(x, y):
-            far = np.flatnonzero(~within(body, unit, x, y))
+            continue
+        near = nearness(x, y)
+        if near is None:
+            near = within(body, unit, x, y)
+        if not near.all():
+            far = np.flatnonzero(~near)
             parts.append(far[differs(x[far], y[far])] + begin)
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-class _AllNear:
-    """Whether all elements of a piece are certainly within their bounds; the memory for intermediate results is kept."""
+class _Nearness:
+    """The elements of a piece that are certainly within their bounds, in memory that is used again for the next piece.
+
+    None if an element is so small, or so large, that `within` must look at each.
+    """
 
     def __init__(self, share: float, dtype: np.dtype[Any], size: int) -> None:
         info = np.finfo(dtype)
@@ -72,15 +79,16 @@ class _AllNear:
         self._away, self._size = (np.empty(size, np.float32) for _ in range(2))
         self._near = np.empty(size, np.bool_)
 
-    def __call__(self, expected: NDArray[Any], actual: NDArray[Any]) -> bool:
-        away, size, near = (x[: expected.size] for x in (self._away, self._size, self._near))
+    def __call__(self, expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_] | None:
+        away, size = (x[: expected.size] for x in (self._away, self._size))
+        near = self._near[: expected.size]
         with np.errstate(invalid="ignore", over="ignore"):
             np.abs(np.subtract(actual, expected, out=away, dtype=np.float32), out=away)
             np.abs(expected, out=size)
             if not (size.min() > self.least and size.max() <= self.most):
-                return False
+                return None
             np.less_equal(away, np.multiply(size, self.share, out=size), out=near)
-        return bool(near.all())
+        return near
 
 
 def differs(expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:
