@@ -141,6 +141,16 @@ def test_a_node_of_tensors_that_are_not_there() -> None:
         anydml.tflite.load(writer.model([x], [x]))
 
 
+def test_an_absent_input_is_refused_but_for_a_bias() -> None:
+    writer = Writer()
+    x, y = writer.tensor("x", "float32", (2, 3)), writer.tensor("y", "float32", (2, 2))
+    z = writer.tensor("z", "float32", (2, 4))
+    writer.node("FULLY_CONNECTED", [x, writer.constant("w", np.ones((2, 3)), "float32"), -1], [y], "FullyConnectedOptions")
+    writer.node("CONCATENATION", [y, -1], [z], "ConcatenationOptions", Axis=1)
+    (refused,) = anydml.tflite.load(writer.model([x], [z])).check()
+    assert (refused.operator, refused.reason) == ("CONCATENATION", "its input 1 is absent, and is not optional")
+
+
 def test_constants_of_4_bits_are_unpacked() -> None:
     found = read(one("INT4", (3,), b"\x2f\x08", scale=0.5))
     data = found.tensors[0].data

@@ -112,9 +112,14 @@ class Walk:
             return
         if not node.outputs:
             raise Refused("it has no outputs", INVALID)
+        absent = [k for k, t in enumerate(node.inputs) if t is None and k < OPTIONAL.get(node.operator, len(node.inputs))]
+        if absent:
+            raise Refused(f"its input {absent[0]} is absent, and is not optional", INVALID)
         for t in (*node.inputs, *node.outputs):
             if t is not None and t.dtype in UNSUPPORTED:
                 raise Refused(f"{t.name} has elements of {t.dtype}")
+            if t is not None and 0 in t.sizes:
+                raise Refused(f"{t.name} has no elements", NOT_YET)
         results = called(mapping, node, [self._value(t) for t in node.inputs])
         if len(results) != len(node.outputs):
             raise Refused(f"it has {len(node.outputs)} outputs, and computes {len(results)}", INVALID)
@@ -129,6 +134,8 @@ class Walk:
     def _take(self, t: Tensor, value: Value) -> None:
         if not isinstance(value, GraphTensor):
             value = stored(np.asarray(value))
+        if value.size == 0:
+            raise Refused("it computes no elements", NOT_YET)
         if value.dtype != dtype_in_graph(t):
             raise Refused(f"it computes {value.dtype}, and {t.name} has elements of {t.dtype}", INVALID)
         unknown = any(n < 0 for n in t.signature)
@@ -141,6 +148,8 @@ class Walk:
         self.env[t.name] = value
 
 
+OPTIONAL = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "RESHAPE": 1, "TRANSPOSE_CONV": 3}
+"""By operator, the first input that may be absent."""
 UNSUPPORTED = (np.dtype(np.float64),)
 
 

@@ -115,7 +115,10 @@ class Node(NamedTuple):
         member = getattr(table, name, None)
         if member is None:
             raise Refused(f"its options are {kind}, which have no {name}", INVALID)
-        return member()
+        try:
+            return member()
+        except (StructError, ValueError):
+            raise Refused(f"{name} of its options lies beyond the file", INVALID) from None
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from anydml.functional import functions as dml
 from anydml.functional.call import call
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
 from anydml.onnx.later import later
-from anydml.onnx.values import Value, axis_of, expand, ints, known, reshape, transpose
+from anydml.onnx.values import Value, axis_of, expand, known, reshape, transpose
 from anydml.tflite.mapping.values import (
     EIGHT_BIT,
     activated,
@@ -20,6 +20,8 @@ from anydml.tflite.mapping.values import (
     converted,
     dequantised,
     in_layout,
+    integer,
+    ints,
     parameters,
     same_quantisation,
     squeezed,
@@ -272,7 +274,7 @@ def argument(function: Callable[..., Any]) -> Mapping:
     """The mapping of ARG_MAX or ARG_MIN: the first index."""
 
     def mapping(n: Node, x: Value, axis: Value) -> Value:
-        (along,) = [axis_of(a, x.ndim) for a in ints(axis)]
+        along = axis_of(integer(axis), x.ndim)
         sizes = tuple(size for a, size in enumerate(x.shape) if a != along)
         made = squeezed(function(x, axes=[along]), sizes)
         return made if made.dtype == n.outputs[0].dtype else dml.cast(made, output_data_type=n.outputs[0].dtype)
@@ -310,11 +312,11 @@ def batch_matmul(n: Node, a: Value, b: Value) -> Value:
     return reshape(made, (*lead, a.shape[-2], b.shape[-1]))
 
 
-def add_n(n: Node, *values: Value) -> Value:
+def add_n(n: Node, first: Value, *others: Value) -> Value:
     if n.outputs[0].is_quantised:
         raise Refused("it adds integers with scales", NOT_YET)
-    total = values[0]
-    for x in values[1:]:
+    total = first
+    for x in others:
         total = dml.element_wise_add(total, x)
     return total
 

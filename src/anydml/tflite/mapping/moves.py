@@ -17,31 +17,29 @@ from anydml.onnx.values import (
     axis_of,
     expand,
     gathered,
-    ints,
     known,
-    number,
     padded,
     part,
     reshape,
     symbolic,
     transpose,
 )
-from anydml.tflite.mapping.values import converted, moved, parameters, same_quantisation, squeezed
+from anydml.tflite.mapping.values import converted, integer, ints, moved, parameters, same_quantisation, squeezed
 from anydml.tflite.mapping.windows import FIRST, LAST, rank
 from anydml.tflite.read import Node
 
 MOST_FILLED = 2**26  # elements of a constant that a node may make
 
 
-def concatenation(n: Node, *values: Value) -> Value:
+def concatenation(n: Node, first: Value, *others: Value) -> Value:
     """JOIN of the inputs, those with another quantisation than the output's quantised again."""
     if n.option("FusedActivationFunction"):
         raise Refused("it has a fused activation", NOT_YET)
     joined = []
-    for x, of in zip(values, n.inputs, strict=True):
+    for x, of in zip((first, *others), n.inputs, strict=True):
         assert of is not None
         joined.append(x if same_quantisation(of, n.outputs[0]) else converted(x, of, n.outputs[0]))
-    return join(joined, axis_of(n.option("Axis"), values[0].ndim))
+    return join(joined, axis_of(n.option("Axis"), first.ndim))
 
 
 def join(values: Sequence[Value], axis: int) -> Value:
@@ -54,7 +52,8 @@ def join(values: Sequence[Value], axis: int) -> Value:
     return values[0] if len(values) == 1 else dml.join([*values], axis=axis)
 
 
-def pack(n: Node, *values: Value) -> Value:
+def pack(n: Node, first: Value, *others: Value) -> Value:
+    values = (first, *others)
     of, to = n.inputs[0], n.outputs[0]
     assert of is not None
     sizes = tuple(of.sizes) if not of.sizes else tuple(values[0].shape)
@@ -86,14 +85,14 @@ def parts(x: Value, counts: Sequence[int], axis: int) -> list[Value]:
 
 
 def split(n: Node, axis: Value, x: Value) -> list[Value]:
-    along, count = axis_of(int(number(axis)), x.ndim), len(n.outputs)
+    along, count = axis_of(integer(axis), x.ndim), len(n.outputs)
     if x.shape[along] % count:
         raise Refused(f"{x.shape[along]} elements are not divisible into {count} parts", INVALID)
     return [moved(n, y, 1) for y in parts(x, [x.shape[along] // count] * count, along)]
 
 
 def split_v(n: Node, x: Value, counts: Value, axis: Value) -> list[Value]:
-    along, given = axis_of(int(number(axis)), x.ndim), [*ints(counts)]
+    along, given = axis_of(integer(axis), x.ndim), [*ints(counts)]
     if given.count(-1) == 1:
         given[given.index(-1)] = x.shape[along] - sum(given) - 1
     return [moved(n, y) for y in parts(x, given, along)]
@@ -116,23 +115,22 @@ def reshaped(n: Node, x: Value, sizes: Value = None) -> Value:
     return moved(n, squeezed(x, wanted))
 
 
-def same_elements(n: Node, x: Value, *_: Value) -> Value:
-    """SQUEEZE and EXPAND_DIMS: the sizes are those of the output in the file."""
-    wanted = n.outputs[0].sizes
-    if n.operator == "SQUEEZE":
-        axes = n.option("SqueezeDimsAsNumpy", None)
-        along = axes_of([int(a) for a in axes], x.ndim) if isinstance(axes, np.ndarray) and axes.size else None
-        gone = [a for a, size in enumerate(x.shape) if size == 1] if along is None else along
-        if any(x.shape[a] != 1 for a in gone):
-            raise Refused(f"sizes {tuple(x.shape)} are not 1 along {tuple(gone)}", INVALID)
-        wanted = tuple(size for a, size in enumerate(x.shape) if a not in gone)
-    elif n.operator == "EXPAND_DIMS":
-        of = n.inputs[0]
-        assert of is not None
-        own = tuple(x.shape) if of.sizes else ()
-        axis = axis_of(int(number(_[0])), len(own) + 1)
-        wanted = (*own[:axis], 1, *own[axis:])
-    return moved(n, squeezed(x, wanted))
+def expand_dims(n: Node, x: Value, axis: Value) -> Value:
+    of = n.inputs[0]
+    assert of is not None
+    own = tuple(x.shape) if of.sizes else ()
+    at = axis_of(integer(axis), len(own) + 1)
+    return moved(n, squeezed(x, (*own[:at], 1, *own[at:])))
+
+
+def squeeze(n: Node, x: Value) -> Value:
+    """The tensor without dimensions of size 1: those of the options, or all."""
+    axes = n.option("SqueezeDimsAsNumpy", None)
+    along = axes_of([int(a) for a in axes], x.ndim) if isinstance(axes, np.ndarray) and axes.size else None
+    gone = [a for a, size in enumerate(x.shape) if size == 1] if along is None else along
+    if any(x.shape[a] != 1 for a in gone):
+        raise Refused(f"sizes {tuple(x.shape)} are not 1 along {tuple(gone)}", INVALID)
+    return moved(n, squeezed(x, [size for a, size in enumerate(x.shape) if a not in gone]))
 
 
 def transposed(n: Node, x: Value, order: Value) -> Value:
@@ -150,9 +148,9 @@ def pad(n: Node, x: Value, widths: Value, value: Value = None) -> Value:
     constant = 0 if not of.is_quantised else int(parameters(of)[1][0])
     if value is not None:
         filler = n.inputs[2]
-        if filler is None or not same_quantisation(of, filler):
-            raise Refused("its value has another scale", INVALID)
-        constant = number(value)
+        if filler is None or not same_quantisation(of, filler) or value.dtype != x.dtype or value.size != 1:
+            raise Refused("its value is not one element of the input's type and scale", INVALID)
+        constant = known(value).reshape(-1)[0].item()
     return moved(n, _padded(x, ends, "CONSTANT", constant))
 
 
@@ -170,7 +168,8 @@ def mirror_pad(n: Node, x: Value, widths: Value) -> Value:
 def _widths(x: Value, widths: Value) -> list[tuple[int, int]]:
     if tuple(widths.shape) != (x.ndim, 2):
         raise Refused(f"its paddings have sizes {tuple(widths.shape)}, and must have {(x.ndim, 2)}", INVALID)
-    ends = [(int(a), int(b)) for a, b in known(widths)]
+    flat = ints(widths)
+    ends = [*zip(flat[::2], flat[1::2], strict=True)]
     if min(min(e) for e in ends) < 0:
         raise Refused("its padding is negative", INVALID)
     return ends
@@ -224,6 +223,8 @@ def gather(n: Node, x: Value, indices: Value) -> Value:
     if n.option("BatchDims", 0):
         raise Refused("it has batch dimensions", NOT_YET)
     axis = axis_of(n.option("Axis"), x.ndim)
+    if indices.dtype.kind not in "iu":
+        raise Refused(f"its indices are {indices.dtype}", INVALID)
     of = n.inputs[1]
     assert of is not None
     places = indices if of.sizes or symbolic(indices) else indices.reshape(())
@@ -232,6 +233,8 @@ def gather(n: Node, x: Value, indices: Value) -> Value:
 
 def gather_nd(n: Node, x: Value, indices: Value) -> Value:
     last = indices.shape[-1]
+    if indices.dtype.kind not in "iu" or last > x.ndim:
+        raise Refused(f"indices of {indices.dtype} with {last} parts do not fit {x.ndim} dimensions", INVALID)
     sizes = (*indices.shape[:-1], *x.shape[last:])
     wide = max(x.ndim, indices.ndim, len(sizes))
     made = dml.gather_nd1(
@@ -331,6 +334,7 @@ def _resized(n: Node, x: Value, sizes: Value) -> tuple[int, int, bool, bool]:
     wanted = ints(sizes)
     if len(wanted) != 2 or min(wanted) < 1:
         raise Refused(f"its sizes are {wanted}", INVALID)
+    _affordable((x.shape[0], *wanted, x.shape[3]))
     corners, centres = bool(n.option("AlignCorners", False)), bool(n.option("HalfPixelCenters", False))
     if corners and centres:
         raise Refused("it aligns corners and has half pixel centres", INVALID)
@@ -341,7 +345,7 @@ TABLE: dict[str, tuple[Callable[..., Any], str]] = {
     "BROADCAST_TO": (broadcast_to, ""),
     "CONCATENATION": (concatenation, "ConcatenationOptions"),
     "DEPTH_TO_SPACE": (depth_to_space, "DepthToSpaceOptions"),
-    "EXPAND_DIMS": (same_elements, ""),
+    "EXPAND_DIMS": (expand_dims, ""),
     "FILL": (fill, ""),
     "GATHER": (gather, "GatherOptions"),
     "GATHER_ND": (gather_nd, ""),
@@ -358,7 +362,7 @@ TABLE: dict[str, tuple[Callable[..., Any], str]] = {
     "SPACE_TO_DEPTH": (space_to_depth, "SpaceToDepthOptions"),
     "SPLIT": (split, "SplitOptions"),
     "SPLIT_V": (split_v, "SplitVOptions"),
-    "SQUEEZE": (same_elements, "SqueezeOptions"),
+    "SQUEEZE": (squeeze, "SqueezeOptions"),
     "STRIDED_SLICE": (strided_slice, "StridedSliceOptions"),
     "TILE": (tile, ""),
     "TRANSPOSE": (transposed, ""),

@@ -12,6 +12,7 @@ from anydml.exact.float32 import products_in_float32
 from anydml.functional import functions as dml
 from anydml.functional.call import call
 from anydml.functional.tracing import GraphTensor
+from anydml.onnx import values
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
 from anydml.onnx.values import Array, Value, reshape, transpose
 from anydml.tflite.operators import FUNCTIONS
@@ -22,6 +23,21 @@ BOUNDS: dict[str, tuple[int | None, int | None]] = {
     "NONE": (None, None), "RELU": (0, None), "RELU_N1_TO_1": (-1, 1), "RELU6": (0, 6),
 }  # fmt: skip
 EIGHT_BIT = (np.dtype(np.int8), np.dtype(np.uint8))
+
+
+def ints(x: Value) -> tuple[int, ...]:
+    """The integers of a tensor; Refused if it holds others."""
+    if x.dtype.kind not in "iu":
+        raise Refused(f"a tensor of {x.dtype} gives what must be integers", INVALID)
+    return values.ints(x)
+
+
+def integer(x: Value) -> int:
+    """The one integer of a tensor."""
+    found = ints(x)
+    if len(found) != 1:
+        raise Refused(f"it takes one integer, and the tensor has {len(found)}", INVALID)
+    return found[0]
 
 
 def parameters(t: Tensor) -> tuple[Array, Array]:

@@ -11,8 +11,8 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.functional.call import call
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
-from anydml.onnx.values import Array, Value, ints, reshape, symbolic, transpose
-from anydml.tflite.mapping.values import EIGHT_BIT, activated, dequantised, moved, parameters, same_quantisation
+from anydml.onnx.values import Array, Value, reshape, symbolic, transpose
+from anydml.tflite.mapping.values import EIGHT_BIT, activated, dequantised, ints, moved, parameters, same_quantisation
 from anydml.tflite.read import Node, Tensor
 
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # the orders of dimensions in which channels are first and last
@@ -76,8 +76,8 @@ def usual_bias(x: Tensor, w: Tensor, b: Tensor | None, y: Tensor) -> None:
         return
     due = x.quantised.scales.astype(np.float64) * w.quantised.scales.astype(np.float64)
     given = b.quantised.scales.astype(np.float64)
-    off = np.abs(due - given) / y.quantised.scales
-    if given.size not in (1, due.size) or (off > TOLERANCE).any() or b.quantised.zero_points.any():
+    fits = given.size in (1, due.size) and not (np.abs(due - given) > TOLERANCE * y.quantised.scales[0]).any()
+    if not fits or b.quantised.zero_points.any():
         raise Refused(f"{b.name} must have the scale of the products, {due[0]:.9g}, and has {given[0]:.9g}", INVALID)
 
 
