@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import anydml.torch
 from anydml.errors import BindingError
-from anydml.torch import ModelError
+from anydml.torch import ModelError, comparing
 from networks import Encoder, MobileNetV2, Reader, ResNet18, ready
 from oracle.numbers import exact as oracle_value
 from oracle.numbers import stored
@@ -124,6 +124,13 @@ def test_a_planted_fault_in_recorded_results_of_modules_is_named_at_its_layer() 
     assert (found.first.module, found.first.verdict, found.first.beyond) == ("layers.1.mlp.1", "beyond rounding", 1)
     assert found.first.carried is not None
     assert any("were not recorded; nodes around them are judged as one" in note for note in found.notes)
+
+
+def test_a_program_moves_to_another_device_without_a_word() -> None:
+    program = anydml.torch.load(ready(Encoder(depth=1)), (words(1, 8),)).program
+    moved = comparing._moved(program, torch.device("meta"))
+    assert {x.device.type for x in moved.state_dict.values()} == {"meta"}
+    assert {x.device.type for x in program.state_dict.values()} == {"cpu"}
 
 
 def test_a_half_precision_run_is_judged_against_the_exact_half_precision_network() -> None:

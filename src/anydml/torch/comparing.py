@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import operator
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -115,9 +116,16 @@ def _array(x: Any, name: str) -> Array:
     return read.readable(x.detach().cpu(), name)
 
 
+def _moved(program: Any, where: Any) -> Any:
+    """A copy of a program on a device."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch, about its own copies
+        return move_to_device_pass(copy.deepcopy(program), str(where))
+
+
 def _observed(program: Any, inputs: Sequence[Any], where: Any, call: Call | None) -> dict[str, Any]:
     """Every tensor of a program as torch computes it on a device, by name."""
-    moved = move_to_device_pass(copy.deepcopy(program), str(where)) if where.type != "cpu" else program
+    moved = program if where.type == "cpu" else _moved(program, where)
     signature = moved.graph_signature
     held = {**moved.state_dict, **moved.constants}
     names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants}
