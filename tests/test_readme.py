@@ -54,7 +54,7 @@ def test_the_sessions_of_the_readme_are_so() -> None:
     ("page", "targets"),
     [
         ("README.md", {"demo", "test", "bench"}),
-        ("CONTRIBUTING.md", {"test", "lint", "functions", "docs", "approximations", "prove", "soak"}),
+        ("CONTRIBUTING.md", {"test", "lint", "functions", "docs", "approximations", "prove", "soak", "mutants"}),
     ],
 )
 def test_every_make_target_that_is_named_is_there(page: str, targets: set[str]) -> None:

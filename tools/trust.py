@@ -15,13 +15,14 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests"
 FOLDERS = {TESTS, *(path.parent for path in TESTS.rglob("*.py"))} - {TESTS / "oracle"}
-sys.path[:0] = map(str, sorted(FOLDERS))
+sys.path[:0] = [str(ROOT / "tools"), *map(str, sorted(FOLDERS))]
 
 import anydml as dml  # noqa: E402
 import bound_extents  # noqa: E402
 import digest_cases  # noqa: E402
 import steered  # noqa: E402
 from anydml.errors import Error  # noqa: E402
+from mutants.equivalents import EQUIVALENT  # noqa: E402
 
 OUTCOMES = ROOT / ".mutants" / "outcomes.jsonl"
 LOOSE = 1 / 64
@@ -63,7 +64,7 @@ def mutants() -> dict[str, Counter[str]]:
         where = folders[1] if folders[:1] == ["kernels"] and len(folders) > 1 else folders[0] if folders else "anydml"
         if folders[1:3] in (["contract", "floats"], ["contract", "quantised"]):
             where = ".".join(folders[1:3])
-        found[where][outcome["status"]] += 1
+        found[where]["equivalent" if outcome["name"] in EQUIVALENT else outcome["status"]] += 1
     return found
 
 
@@ -84,7 +85,7 @@ def main() -> None:
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for name in sorted({*bounds, *ties, *faults, *stored}):
         rows, tie, fault = bounds.get(name, []), ties[name], faults[name]
-        tried = sum(fault.values())
+        tried = sum(fault.values()) - fault["equivalent"]
         shown = [f"{max((r[k] for r in rows if r[k] == r[k]), default=0):.2g}" if rows else "" for k in (0, 1)]
         cells = [name, len(rows) or "", *shown, f"{tie['near']:,}" if tie else "", f"{tie['ties']:,}" if tie else ""]
         cells += [f"{fault['caught']} of {tried}" if tried else "", stored[name] or ""]
