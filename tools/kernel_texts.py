@@ -111,7 +111,10 @@ def collected(part: int, parts: int) -> list[Made]:
     def noted(emit: Callable[..., str], target: Target, *rest: Any) -> Any:
         return made(partial(texts.note, emit), target, *rest)
 
-    devices = [dml.Device(isa=isa, threads=1 + at) for at, isa in enumerate(dict.fromkeys(("generic", targets()[-1].name)))]
+    devices = [
+        dml.Device(isa=isa, threads=1 + at, feature_level="EXTENDED")
+        for at, isa in enumerate(dict.fromkeys(("generic", targets()[-1].name)))
+    ]
     # code on disk is found by its text: if the text is unchanged, LLVM does not compile it again
     with patch.object(engine, "_made", noted), patch.object(sources, "identity", lambda *_: None):
         for name, work in calls(part, parts):

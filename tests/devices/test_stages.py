@@ -31,9 +31,9 @@ def test_results_are_the_same_from_a_later_stage_on(part: int, ran: Ran) -> None
     """Half of the cases; stages and instruction sets take turns. In `make soak`, all combinations."""
     stored, count = json.loads(STORED.read_text()), 0
     devices = [
-        dml.Device(threads=1, stage="second"),
-        dml.Device(threads=1, stage="third"),
-        dml.Device(isa="generic", threads=1, stage="exact"),
+        dml.Device(threads=1, stage="second", feature_level="EXTENDED"),
+        dml.Device(threads=1, stage="third", feature_level="EXTENDED"),
+        dml.Device(isa="generic", threads=1, stage="exact", feature_level="EXTENDED"),
     ]
     for at, case in enumerate(cases(part, PARTS)):
         for device in devices if SOAK > 1 else devices[(at // 2 + part) % 3 :][: at % 2 == 0]:

@@ -16,14 +16,15 @@ from test_steered_ties import described
 import anydml as dml
 import steered
 from anydml.kernels.code import llvm
-from anydml.kernels.elementwise import family as maps
+from anydml.kernels.elementwise import tuning as maps
 from anydml.kernels.evaluate.tally import TALLY
-from anydml.kernels.nests import family as nests
-from anydml.kernels.reduce import family as rows
+from anydml.kernels.nests import tuning as nests
+from anydml.kernels.reduce import tuning as rows
 from anydml.kernels.scan import exact as sums
 from anydml.kernels.undecided.decision import Decision
-from anydml.kernels.windows import memory as windows
+from anydml.kernels.windows import tuning as windows
 from every_kernel import SOAK, Ran
+from tuned import tuned
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
 
@@ -63,11 +64,9 @@ class Call:
 @pytest.fixture
 def short_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists that are full after a few elements, and pieces for threads of little work."""
-    monkeypatch.setattr(windows, "LISTED", 1)
+    tuned(monkeypatch, windows, listed=1)
     for module in (maps, nests, rows):
-        monkeypatch.setattr(module, "ROOM", 8)
-        if hasattr(module, "ALONE"):
-            monkeypatch.setattr(module, "ALONE", 0)
+        tuned(monkeypatch, module, room=8, alone=0)
 
 
 @pytest.mark.usefixtures("short_lists")

@@ -152,7 +152,7 @@ def test_a_constant_is_copied_once() -> None:
 def test_errors_name_the_line_the_rule_and_the_sizes() -> None:
     def wrong(x: Any, y: Any) -> Any:
         kept = dml.activation_relu(x)
-        return dml.gemm(kept, y)  # the line that errors name
+        return dml.gemm(kept, y)  # the line
 
     with pytest.raises(dml.DescError) as caught:
         dml.graph(wrong, x=T, y=T)

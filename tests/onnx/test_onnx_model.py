@@ -299,7 +299,7 @@ def test_a_device_computes_what_follows_from_constants_too() -> None:
         """The number of kinds of calls that a device has computed."""
         return int(device.cached.cache_info().misses)  # type: ignore[attr-defined]  # of functools.lru_cache
 
-    usual = dml.devices.device.named("cpu")
+    usual = dml.devices.device.named("cpu", dml.FeatureLevel.EXTENDED)
     before = computed(usual)
     y = model.run(x=x, device=device)["y"]
     assert y.tobytes() == np.full((1, 1), np.float32(np.e)).tobytes()

@@ -20,7 +20,7 @@ from anydml.spelling import snake_case
 
 FLOAT32, FLOAT16 = DataType.FLOAT32, DataType.FLOAT16
 TINY = 2.0**-149
-ELEVEN = [t for t in DataType if t.element_bits >= 8]
+ELEVEN = [t for t in DataType if t.element_bits >= 8 and t != DataType.BFLOAT16]
 TEN = [t for t in ELEVEN if t != DataType.FLOAT64]
 
 

@@ -14,7 +14,7 @@ import anydml as dml
 import hostile_data
 import oracle
 from agreement import SOAK, agree, bits
-from anydml import DataType, Device, TensorDesc, operators
+from anydml import DataType, Device, FeatureLevel, TensorDesc, operators
 from anydml.exact import functions
 from anydml.exact.formats import FLOAT64
 from anydml.exact.reals import encoded, refined
@@ -42,7 +42,7 @@ def named(name: str) -> Any:
 def kinds(name: str) -> Iterator[tuple[DataType, DataType]]:
     """Every type of the operator's elements, with every type that its output may have for it."""
     op = named(name)
-    row = list(op.spec.table.values())[-1]
+    row = op.spec.table[FeatureLevel.FL_6_4]
     out = row["OutputTensor"].data_types
     free = "OutputTensor.DataType" not in {path for rule in op.spec.constraints for path in rule.paths}
     for data_type in row[op.spec.inputs[-1].wire].data_types:

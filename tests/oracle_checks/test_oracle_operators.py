@@ -180,7 +180,8 @@ def test_bits_are_read_and_rounded_as_everywhere(dtype: np.dtype[Any]) -> None:
     f = FORMATS[dtype]
     for kind in hostile_data.KINDS:
         array = hostile_data.values(dtype.name.upper(), 300, rng, kind)
-        array = array[array == array]  # all but NaN
+        with np.errstate(invalid="ignore"):  # ml_dtypes warns of NaN
+            array = array[array == array]
         same_bits(numbers.stored(numbers.values(array), array.shape, dtype), array)
         for value, x in zip(numbers.values(array), array.tolist(), strict=True):
             assert value == x if type(value) is not float else repr(value) == repr(x)

@@ -136,9 +136,10 @@ def test_support_is_that_of_the_documentation(name: str, ran: Ran) -> None:
                 takes |= dict.fromkeys(tensors.split(), (low, high, types))
         for f, count, data_type, desc in every:
             told = {rule.split()[0] for rule in refused(desc, f, level)}
-            low, high, types = takes.get(f.wire, (1, 8, ELEVEN))  # below its first level, only `available` refuses
-            if level == FeatureLevel.EXTENDED and "FLOAT16" in types.split():
-                types += " BFLOAT16"
+            low, high, types = takes.get(
+                f.wire, (1, 8, f"{ELEVEN} BFLOAT16")
+            )  # below its first level, only `available` refuses
+            types += " BFLOAT16" * (level == FeatureLevel.EXTENDED and f.wire in takes and "FLOAT16" in types.split())
             assert ("dimension_count_supported" in told) == (not low <= count <= high), (level, f, count)
             assert ("data_type_supported" in told) == (data_type.name not in types.split()), (level, f, data_type)
             cases += 1

@@ -27,7 +27,7 @@ from every_kernel import SOAK
 Array = NDArray[Any]
 Types = Mapping[str, DataType]
 F32, F16, F64 = DataType.FLOAT32, DataType.FLOAT16, DataType.FLOAT64
-NEWEST = max(FeatureLevel)
+NEWEST = FeatureLevel.FL_6_4
 SCALES = (None, ScaleBias(-3.0, 0.1), ScaleBias(2.0, 1.0))
 NUMBERS = (1.0, 0.5, 0.0, -0.0, -1.0, 0.1, 0.2, 1.0507, 1.6732632, 7.25, -0.3, 2.0**-149, 1e-20, 3e38, -3e38, 1e10)
 TIES = 1 << 12  # the squares of integers below 2^13 have up to 26 bits; half of the odd ones are ties of FLOAT32

@@ -45,7 +45,7 @@ def test_an_exact_runtime_is_equal_everywhere() -> None:
     found = anydml.tflite.compare(file, {"sound": x}, run)
     assert found.equal
     assert len(found.nodes) == 7
-    assert str(found) == "all 7 nodes that were judged are exact"
+    assert str(found) == "All 7 nodes that were judged are exact"
 
 
 @pytest.mark.parametrize("weight", [*WEIGHTS])
@@ -176,5 +176,5 @@ def test_options_that_do_not_fit_a_model_are_refused(recorded: Path, monkeypatch
         with pytest.raises(click.UsageError, match=said):
             invoked(*arguments)
     monkeypatch.setattr("anydml.cli.compare_models.find_spec", lambda name: None)
-    with pytest.raises(click.UsageError, match="needs the package ai-edge-litert"):
+    with pytest.raises(click.UsageError, match="litert is not installed here: pip install ai-edge-litert"):
         invoked("compare", file, "--against", "litert", "--random", "1")

@@ -15,5 +15,4 @@ EQUIVALENT: dict[str, str] = {
     "kernels/reduce/softmax.py:Shares.ended:bound/16:1": _POWERS,
     "kernels/reduce/softmax.py:Shares.ended:bound*16:1": _POWERS,
     "kernels/reduce/softmax.py:Shares.ended:bound=0:1": _POWERS,
-    "kernels/windows/undecided.py:_decide:phase skipped:1": "a piece is computed once more, from inputs that are still there",
 }

@@ -249,7 +249,7 @@ def _installed(against: str | None, model: str) -> None:
         kind = "TensorFlow Lite" if against.startswith("litert") else "ONNX"
         raise click.UsageError(f"{against} runs models of {kind}, and {printable(model)} is none")
     if find_spec(package := PACKAGES[against]) is None:
-        raise click.UsageError(f"--against {against} needs the package {package.replace('_', '-')}, which is not installed")
+        raise click.UsageError(f"{against} is not installed here: pip install {package.replace('_', '-')}.")
 
 
 def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def matched(match: Callable[[Statement], T | str], problem: Problem, machine: Machine) -> tuple[T, Target] | Refused:
-    """What a matcher finds in the statement, and the target; or the reason why there is none of them."""
+    """The match of a statement and the target of the machine, or a refusal with the reason."""
     found, target = match(problem.statement), wanted(machine.isa, machine.stage)
     if isinstance(found, str):
         return Refused(found)

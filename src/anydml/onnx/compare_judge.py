@@ -19,8 +19,7 @@ from anydml.explain.rounding import Rounding
 from anydml.functional.graph import Graph
 from anydml.onnx.compare_results import Deviation
 from anydml.onnx.errors import ModelError
-from anydml.onnx.types import is_float
-from anydml.onnx.values import Array
+from anydml.onnx.values import Array, is_float
 from anydml.schema.statement import stated
 
 ALLOWED = 8  # times the largest change of an output that an estimate saw; beyond this, an error is not one of rounding

@@ -77,7 +77,8 @@ def drawn(model: Model, seed: int, sizes: Mapping[str, Any]) -> dict[str, Array]
     Integers that a Gather of a constant reads as indices are drawn from all that it has. sizes: numbers by name, or all sizes
     of an input by its name; a size that is not given is 1. BindingError if an input has another number of sizes.
     """
-    from anydml.onnx.types import BOOL, DTYPES, is_float
+    from anydml.onnx.types import BOOL, DTYPES
+    from anydml.onnx.values import is_float
 
     random = np.random.default_rng(seed)
     indices = _indices(model.proto)

@@ -36,11 +36,6 @@ FOUR_BIT = frozenset({TensorProto.INT4, TensorProto.UINT4})
 _BY_DTYPE = {dtype: kind for kind, dtype in DTYPES.items() if kind != BOOL} | {np.dtype(np.bool_): BOOL}
 
 
-def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype has floating-point numbers; ml_dtypes' bfloat16 is of no kind of NumPy's."""
-    return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
-
-
 def type_name(element_type: int) -> str:
     """ONNX's name of an element type, FLOAT for instance."""
     try:

@@ -19,6 +19,11 @@ MOST = 2**31  # elements at most of a constant that an operator makes
 Value = Any  # an array or a GraphTensor: the eager functions take both and are typed for arrays
 
 
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype has floating-point numbers; ml_dtypes' bfloat16 is of no kind of NumPy's."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
 def symbolic(x: Value) -> bool:
     """Whether a tensor is a graph's, whose elements are known only when the graph runs."""
     return isinstance(x, GraphTensor)

@@ -15,7 +15,7 @@ import near_ties
 import oracle
 from anydml import DataType, TensorDesc, operators
 from anydml.kernels.code import llvm
-from anydml.kernels.reduce import family
+from anydml.kernels.reduce import tuning
 from every_kernel import SOAK, Ran, without_dot_products
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="without LLVM there are no kernels that could be wrong")
@@ -114,7 +114,7 @@ def others(function: str, x: Any, isa: str) -> Iterator[tuple[str, str, Any]]:
             *result("LP_POOLING", {"input_tensor": x.reshape(one)}, (1, len(x), 1, 1), isa, p=p, **WINDOWS),
         )
     if function not in ("MULTIPLY", "LOG_SUM", "LOG_SUM_EXP"):
-        with patch.object(family, "LONGEST", 1):
+        with patch.object(tuning, "TUNING", tuning.TUNING._replace(longest=1)):
             yield "nests:compiled", *result("REDUCE", {"input_tensor": x}, (len(x), 1), isa, function=function, axes=(1,))
 
 

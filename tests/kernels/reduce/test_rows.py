@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is
 FUNCTIONS = ["SUM", "AVERAGE", "L1", "L2", "LOG_SUM", "LOG_SUM_EXP", "MAX", "MIN", "ARGMAX", "ARGMIN", "SUM_SQUARE", "MULTIPLY"]
 MAPPED = ("ACTIVATION_SOFTMAX1", "ACTIVATION_LOG_SOFTMAX1", "ACTIVATION_HARDMAX1")
 EVERY = (*MAPPED, *FUNCTIONS)
-TYPES = [t for t in DataType if t.element_bits >= 8]
+TYPES = [t for t in DataType if t.element_bits >= 8 and t != DataType.BFLOAT16]
 ISAS = [row.name for row in without_dot_products()]
 F32 = DataType.FLOAT32
 

@@ -14,7 +14,7 @@ import pytest
 
 import oracle
 from anydml.kernels.code import llvm
-from anydml.kernels.reduce import family
+from anydml.kernels.reduce import tuning
 from bound_cases import Array, Case, Rng, about_one, check, halves, normal, printed, scaled, wide
 
 pytestmark = pytest.mark.skipif(llvm.unavailable() is not None, reason="there is no LLVM here")
@@ -60,11 +60,14 @@ def beside(make: Rows, *, across: bool) -> Case:
     )  # fmt: skip
 
 
+LONG = tuning.TUNING._replace(longest=1)  # rows of more elements are nests
+
+
 def row(function: str, make: Rows) -> Case:
     """Rows that are too long for the family of rows."""
     return Case(
         "REDUCE", NESTS, oracle.reduce, dict(function=function, axes=(1,)), lambda rng: {"input_tensor": make(rng, 33)},
-        lambda inputs: (len(inputs["input_tensor"]), 1), stages=("first",), patched=((family, "LONGEST", 1),),
+        lambda inputs: (len(inputs["input_tensor"]), 1), stages=("first",), patched=((tuning, "TUNING", LONG),),
     )  # fmt: skip
 
 

@@ -15,8 +15,7 @@ from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
 from anydml.onnx.mapping.products import batched
 from anydml.onnx.nodes import Node
-from anydml.onnx.types import is_float
-from anydml.onnx.values import Array, Value, axis_of, converted, expand, gathered, known, part, reshape, transpose
+from anydml.onnx.values import Array, Value, axis_of, converted, expand, gathered, is_float, known, part, reshape, transpose
 
 
 def unpacked(packed: Array, bits: int) -> Array:

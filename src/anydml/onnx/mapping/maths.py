@@ -14,8 +14,8 @@ from anydml.functional.tracing import GraphTensor
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.later import later
 from anydml.onnx.nodes import Node
-from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of, is_float
-from anydml.onnx.values import Value, axis_of, converted, number, reshape
+from anydml.onnx.types import BOOL, DTYPES, FOUR_BIT, dtype_of
+from anydml.onnx.values import Value, axis_of, converted, is_float, number, reshape
 
 SMALL = 4096  # elements up to which NumPy computes integer tensors, such as those of sizes
 

@@ -11,7 +11,6 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, Refused
 from anydml.onnx.nodes import Node
-from anydml.onnx.types import is_float
 from anydml.onnx.values import (
     Value,
     axes_of,
@@ -20,6 +19,7 @@ from anydml.onnx.values import (
     fits,
     gathered,
     ints,
+    is_float,
     known,
     number,
     padded,

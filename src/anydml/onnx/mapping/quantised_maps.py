@@ -14,8 +14,7 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.mapping.quantised import matmul_integer, matmul_integer_to_float, qlinear_matmul
 from anydml.onnx.nodes import Node
-from anydml.onnx.types import is_float
-from anydml.onnx.values import Value, axis_of, expand, reshape, transpose
+from anydml.onnx.values import Value, axis_of, expand, is_float, reshape, transpose
 
 
 def real(x: Value, scale: Value, zero: Value) -> Value:

@@ -12,8 +12,7 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_YET, Refused
 from anydml.onnx.nodes import Node
-from anydml.onnx.types import is_float
-from anydml.onnx.values import Array, Value, axis_of, converted, gathered, known, part, reshape, transpose
+from anydml.onnx.values import Array, Value, axis_of, converted, gathered, is_float, known, part, reshape, transpose
 
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
 MODES = {"bilinear": "linear", "linear": "linear", "nearest": "nearest", "bicubic": "cubic", "cubic": "cubic"}

@@ -11,8 +11,8 @@ import numpy as np
 from anydml.functional import functions as dml
 from anydml.onnx.errors import INVALID, NOT_IN_DIRECTML, Refused
 from anydml.onnx.nodes import Node, array_of
-from anydml.onnx.types import dtype_of, is_float
-from anydml.onnx.values import Array, Value, axes_of, expand, fits, ints, number, reshape, transpose
+from anydml.onnx.types import dtype_of
+from anydml.onnx.values import Array, Value, axes_of, expand, fits, ints, is_float, number, reshape, transpose
 
 
 def constant(n: Node) -> Array:
