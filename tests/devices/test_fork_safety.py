@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gc
 import importlib
-from importlib.util import find_spec
 import os
 import pkgutil
 import subprocess
@@ -13,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
