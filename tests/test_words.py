@@ -30,7 +30,7 @@ RIDDLES = re.compile(
     r"comes? to the same|(looks?|looked) at\b|(left|leaves|leave) (open|over)\b|stays? open\b|half between|next to nothing"
     r"|drawn to hurt|\boff by\b|\b(it|they) (lies|lie)\b|counts nowhere|\bgo(es)? by the\b|no more than that\b"
 )
-FINISHED = ("kernels", "operators", "schema", "exact", "program", "functional", "graphs", "devices", "pydirectml")
+FINISHED = (".",)
 
 
 def test_no_two_classes_of_kernels_have_one_name() -> None:

@@ -20,7 +20,7 @@ from anydml.tensor import TensorDesc
 Array = NDArray[Any]
 
 PLACES = ("indices", "sequence_lengths", "batch_indices", "training_step", "mask", "condition")
-"""What the names of inputs contain that are positions, lengths or truth values: their elements stay small or as given."""
+"""Parts of the names of inputs that are positions, lengths or truth values: their elements stay small or as given."""
 MOST_PLACE = 4
 
 

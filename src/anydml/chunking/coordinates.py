@@ -49,7 +49,7 @@ def nothing(size: int) -> Reached:
 
 
 def reached(e: Expr, ranges: Ranges, size: int, ends: NDArray[np.int64]) -> Reached:
-    """What an index reaches in a dimension of `size` elements, for variables in ranges.
+    """The positions that an index reaches in a dimension of `size` elements, for variables in ranges.
 
     ends: where the blocks of the dimension end. Of indices that depend on data, everything is reached.
     """

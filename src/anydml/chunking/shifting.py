@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where the dimension that an index reads begins in a part; size, of_part: those of the input and of the part."""
+    """A dimension that an index reads. start: where the part begins; size, of_part: those of the input and of the part."""
 
     start: int
     size: int

@@ -48,7 +48,7 @@ class Form(NamedTuple):
 
 
 def form_of(nest: Nest) -> Form | None:
-    """How a nest is computed in parts; None if it cannot be."""
+    """The form in which a nest is computed in parts; None if it cannot be."""
     found = [node for node in walk(nest.body) if bound_by(node)]
     if nest.moves or len(found) != 1 or not free(nest.body)[found[0]] <= set(nest.variables):
         return None

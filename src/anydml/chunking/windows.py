@@ -30,7 +30,7 @@ class Reads(NamedTuple):
 
 
 class Needed(NamedTuple):
-    """What an output's window reads of one input.
+    """The part of one input that an output's window reads.
 
     window: the smallest that has it all, empty where nothing is read. blocks: in each dimension, those that are read. beyond:
     an index in each dimension that is above every index that is read, if nothing is. complete: see `shifting.Part`.
@@ -63,7 +63,7 @@ def ranges_of(nest: Nest, window: Window) -> dict[Variable, range]:
 
 
 def needed(reads: Reads, ranges: Ranges, ends: Sequence[NDArray[np.int64]]) -> Needed:
-    """What is read of an input for variables in ranges. ends: where its blocks end, in each dimension."""
+    """The part of an input that is read for variables in ranges. ends: where its blocks end, in each dimension."""
     sizes = reads.tensor.sizes
     found = [nothing(n) for n in sizes]
     highest = [n - 1 for n in sizes]
@@ -82,7 +82,7 @@ def needed(reads: Reads, ranges: Ranges, ends: Sequence[NDArray[np.int64]]) -> N
 
 
 def ends_of(chunks: Chunks) -> list[NDArray[np.int64]]:
-    """Where the chunks end, in each dimension."""
+    """The ends of the chunks in each dimension."""
     return [np.cumsum(c, dtype=np.int64) for c in chunks]
 
 

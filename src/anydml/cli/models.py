@@ -174,7 +174,7 @@ def describe_model(file: str, json_wanted: bool) -> int:
 
 
 def _facts(model: Any) -> dict[str, Any]:
-    """What there is to say of an ONNX model."""
+    """The description of an ONNX model."""
     operators = collections.Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.proto.graph.node)
     return {
         "opsets": {o.domain or "ai.onnx": o.version for o in model.proto.opset_import},
@@ -185,7 +185,7 @@ def _facts(model: Any) -> dict[str, Any]:
 
 
 def _lite_facts(model: Any) -> dict[str, Any]:
-    """What there is to say of a TensorFlow Lite model."""
+    """The description of a TensorFlow Lite model."""
     return {
         "inputs": {name: str(s) for name, s in model.inputs.items()},
         "outputs": {name: str(s) for name, s in model.outputs.items()},

@@ -43,7 +43,7 @@ class Source:
         return tuple(found)
 
     def gathered(self, needed: Needed) -> tuple[Gather, list[Any]]:
-        """How a window is put together, and the keys of what it takes."""
+        """The plan by which a window is put together, and the keys of its blocks."""
         if not self.lazy:
             return Gather(self.placed, None, needed.window, ()), [self.key]
         grid: list[list[tuple[int, slice, slice]]] = []
@@ -69,9 +69,10 @@ class Source:
 
 
 class Gather(NamedTuple):
-    """How a window is put together. cuts: for each block, where its part goes, and the part. shape: of the array's window.
+    """The plan by which a window is put together.
 
-    reshaped: the same with the tensor's dimensions; None for an array that is there as a whole.
+    cuts: for each block, where its part goes, and the part. shape: of the array's window. reshaped: the same with the tensor's
+    dimensions; None for an array that is there as a whole.
     """
 
     placed: Placed

@@ -35,7 +35,7 @@ class Beyond(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What is beyond rounding; None if rounding explains all elements.
+    """The part that is beyond rounding; None if rounding explains all elements.
 
     forms: how many elements each form explains that rounding at each step of the operator's own formula does not, by the
     sentence of the `Form`.

@@ -28,7 +28,7 @@ from anydml.schema.statement import Nest, stated
 from anydml.schema.traversal import most_terms
 
 TRIED, LOOKED_AT = 48, 2048  # elements on which a mistake is tried, and those that are counted then
-TERMS = 1 << 21  # terms that are evaluated at most, of all elements looked at together
+TERMS = 1 << 21  # terms that are evaluated at most, of all elements in one turn
 FOLDED = FORMS[:1]  # by which correct normalisations may be computed, and mistaken ones
 
 
@@ -72,7 +72,7 @@ class _Search:
         self.right = self.inside(nest, arrays, self.counted) if self.tried.size else np.zeros(0, bool)
 
     def inside(self, nest: Nest, arrays: Mapping[str, Array], at: Array, unit: float | None = None) -> Array:
-        """Which of the actual elements at some positions rounding explains, if this were the statement."""
+        """A mask of the actual elements at some positions that rounding explains, if this were the statement."""
         own = next((form for f in FOLDED if (form := f.of(nest)) is not None), nest)
         inputs = {name: exactly(x) for name, x in arrays.items()}
         points = np.stack(np.unravel_index(at, [i.data.size for i in nest.index]), axis=-1)

@@ -15,7 +15,7 @@ KEPT = 16
 
 @lru_cache(KEPT)
 def statements(desc: Desc) -> Mapping[str, Nest]:
-    """What an operator means, by output; traced once, so that nodes are the same objects from comparison to comparison."""
+    """The statement of an operator, by output; traced once, so that all comparisons have the same nodes."""
     return stated(desc)
 
 

@@ -50,7 +50,7 @@ def _outside(own: float) -> Rule:
 
 
 def _beside_epsilon(e: Expr, epsilon: float) -> Expr | None:
-    """What epsilon is added to under a root."""
+    """The term to which epsilon is added under a root."""
     if e.op != "sqrt" or e.args[0].op != "add":
         return None
     a, b = e.args[0].args

@@ -32,7 +32,7 @@ LEAST = 2.0**-90  # smaller sums are not used, since some of their terms may hav
 
 
 def rooms(desc: Desc, nest: Nest, inputs: Mapping[str, Array], unit: float, at: Array) -> Array | None:
-    """What the bounds of the elements at these row-major positions allow to either side at least; None if it is not known."""
+    """The least that the bounds of the elements at these row-major positions allow to either side; None if it is not known."""
     if getattr(desc, "fused_activation", None) is not None:
         return None
     if isinstance(desc, (Gemm, Convolution)):

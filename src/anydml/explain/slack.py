@@ -22,7 +22,7 @@ BOUNDED = (
     "less", "less_equal", "equal", "not", "both", "either",
 )  # fmt: skip
 OF_INDICES = ("variable", "constant", "add", "sub", "mul", "neg", "floordiv", "mod", "max", "min")
-PIECE = 1 << 16  # elements that are looked at together
+PIECE = 1 << 16  # elements of one turn
 
 
 def within(body: Expr, unit: float, expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:
@@ -68,7 +68,7 @@ def left(body: Expr, unit: float, expected: NDArray[Any], actual: NDArray[Any]) 
 class _Nearness:
     """The elements of a piece that are certainly within their bounds, in memory that is used again for the next piece.
 
-    None if an element is so small, or so large, that `within` must look at each.
+    None if an element is so small, or so large, that `within` must decide for each.
     """
 
     def __init__(self, share: float, dtype: np.dtype[Any], size: int) -> None:
@@ -138,7 +138,7 @@ def _of_body(body: Expr) -> float:
 def roundings(body: Expr, within: frozenset[Expr] = frozenset()) -> float:
     """By how many roundings of its own size, at least, `Evaluation` bounds an element to either side.
 
-    within: statements of internal tensors that are looked at already; what these tensors read of themselves counts as exact.
+    within: statements of internal tensors that are done already; what these tensors read of themselves counts as exact.
     """
     found: dict[Expr, float] = {}
     for node in walk(body):

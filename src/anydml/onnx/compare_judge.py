@@ -67,7 +67,7 @@ def _floats(x: Array) -> bool:
 
 
 def _steps(expected: Array, actual: Array) -> tuple[Array, Array]:
-    """Which elements differ, and by how many steps."""
+    """The elements that differ, and by how many steps."""
     a, b = np.ascontiguousarray(expected), np.ascontiguousarray(actual)
     if not _floats(a):
         return np.asarray(a != b), np.abs(a.astype(np.float64) - b.astype(np.float64))
@@ -100,8 +100,10 @@ class Judgement(NamedTuple):
 
 
 class Beyond(NamedTuple):
-    """What rounding does not explain: the number of elements, None if no bound is known; `excess` as in `NodeComparison`.
-    forms, estimated: as in `Judgement`."""
+    """The part that rounding does not explain: the number of elements, None if no bound is known.
+
+    excess: as in `NodeComparison`. forms, estimated: as in `Judgement`.
+    """
 
     elements: int | None
     excess: float
@@ -235,7 +237,7 @@ def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array
 
 
 def _outside(expected: Array, actual: Array, found: Range) -> Array:
-    """How far each element is outside of its range; 0 for those inside."""
+    """The distance of each element from its range; 0 for those inside."""
     wide, low, high = (x.astype(np.float64) for x in (actual, found.low, found.high))
     with np.errstate(invalid="ignore"):
         inside = (low <= wide) & (wide <= high)

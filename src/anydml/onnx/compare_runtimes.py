@@ -104,7 +104,7 @@ def drawn(model: Model, seed: int, sizes: Mapping[str, Any]) -> dict[str, Array]
 
 
 def _indices(proto: ModelProto) -> dict[str, int]:
-    """How many elements there are to choose from, by the name of an input that holds indices of them."""
+    """The number of elements to choose from, by the name of an input that holds indices of them."""
     dims = {t.name: tuple(t.dims) for t in proto.graph.initializer}
     source = {x.name: x.name for x in proto.graph.input}  # the input that a tensor's elements come from
     found: dict[str, int] = {}

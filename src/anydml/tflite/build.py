@@ -154,7 +154,7 @@ UNSUPPORTED = (np.dtype(np.float64),)
 
 
 def _missing(node: Node) -> tuple[str, str]:
-    """Why an operator is refused, and the kind of the refusal."""
+    """The reason why an operator is refused, and the kind of the refusal."""
     if node.operator in STATEFUL:
         return "it keeps a state from one run to the next", NOT_IN_DIRECTML
     if node.operator not in OPERATORS.values():

@@ -90,7 +90,7 @@ def _named(place: Any) -> str:
 
 
 def _kind(x: Any, fixed: bool) -> Any:
-    """What a model is made for: an input's sizes and type, a constant's memory and version, or a number."""
+    """The key of an input that a model is made for: its sizes and type, a constant's memory and version, or a number."""
     if not isinstance(x, torch.Tensor):
         return x
     if fixed:

@@ -57,7 +57,7 @@ class UndecidedRow:
             self.read[k] = value
 
     def along(self, starts: list[Value], step: Callable[[list[Value], Value], list[Value]]) -> list[Value]:
-        """What is carried through all groups of elements; step: with a group, of which some lanes are active."""
+        """The values carried through all groups of elements; step: with a group, of which some lanes are active."""
         body, lanes = self.body, self.lanes
         up = body.op(f"and i64 {body.op(f'add i64 %n, {lanes - 1}')}, {-lanes}")
 
@@ -70,7 +70,7 @@ class UndecidedRow:
         return self.row.lines(starts, lambda v: body.loop("0", up, lanes, v, group)[1])
 
     def decided(self, made: Callable[[], tuple[Value, Value | None]]) -> str:
-        """Where the entries end that are left; made: the bits of the element that is read, and its undecided lanes."""
+        """The end of the entries that are left; made: the bits of the element that is read, and its undecided lanes."""
         body, streams, key = self.body, self.streams, self.key
         row = streams.bases
         length = "1"

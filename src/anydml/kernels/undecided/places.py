@@ -14,7 +14,7 @@ from anydml.kernels.undecided.decision import Decision
 
 
 class Numbering(NamedTuple):
-    """Where numbered elements are in an output. They are numbered in row-major order of indices with these sizes.
+    """The positions of numbered elements in an output. They are numbered in row-major order of indices with these sizes.
 
     The element of an index is at `start`, plus the index times `steps`, which has a row for each size.
     """
