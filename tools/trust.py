@@ -70,7 +70,7 @@ def mutants() -> dict[str, Counter[str]]:
 
 def digests() -> Counter[str]:
     """By family, the results whose digests are stored."""
-    device, found = dml.Device(threads=1), Counter[str]()
+    device, found = dml.Device(threads=1, feature_level="EXTENDED"), Counter[str]()
     for case in digest_cases.cases():
         try:
             found[family(device.compile(case.desc).kernel_name)] += 1
