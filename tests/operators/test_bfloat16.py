@@ -49,7 +49,7 @@ def test_every_operator_is_exact(part: int, ran: Ran) -> None:
     outputs, reference = 0, set()
     for number, operator in enumerate(OPERATORS[part::PARTS]):
         name = operator.spec.name
-        for turn in range(2 * SOAK):
+        for turn in range(number % 2, number % 2 + SOAK):
             desc = drawn(random.Random(f"{name} {turn}"), example_desc(operator), DataType.BFLOAT16)
             if desc is None:
                 continue
@@ -66,7 +66,7 @@ def test_every_operator_is_exact(part: int, ran: Ran) -> None:
                 assert np.array_equal(x, made[n]), f"{name} {n}, turn {turn}, {compiled.kernel_name} on {device}"
                 outputs += x.size
     assert reference == set()
-    ran(outputs, 1000)
+    ran(outputs, 500)
 
 
 def test_levels_below_do_not_have_it() -> None:
