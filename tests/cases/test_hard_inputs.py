@@ -25,7 +25,7 @@ A, B = np.zeros((8, 40), np.float32), np.zeros((40, 9), np.float32)
 
 
 def distance(x: Fraction, bits: int = 24) -> Fraction:
-    """How far a number is from the nearest tie of floats of so many bits, in their steps."""
+    """The distance of a number from the nearest tie of floats of so many bits, in their steps."""
     e = math.floor(math.log2(abs(x))) - bits + 1
     return abs(x / Fraction(2) ** e - math.floor(x / Fraction(2) ** e) - Fraction(1, 2))
 

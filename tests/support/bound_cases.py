@@ -83,7 +83,7 @@ def claimed(case: Case, start: Inputs, same: Inputs, stage: str, isa: str) -> Cl
 
 
 def extent(case: Case, stage: str, isa: str) -> Extent:
-    """How wide the claims are, of what a search begins with."""
+    """The width of the claims about the inputs that a search begins with."""
     with np.errstate(all="ignore"):
         return claimed(case, *begun(case), stage, isa).extent()
 

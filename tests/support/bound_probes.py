@@ -26,7 +26,7 @@ NEAR = mpq(1, 2**1000)  # relative error that is ignored: the exact result itsel
 
 
 class Extent(NamedTuple):
-    """How wide the claims of an output are.
+    """The width of the claims of an output.
 
     mean: of the binary logarithms of bounds above 0; wide: how many there are. zero, beside: how many claim that the estimate
     is exact, or next to the number. The others claim nothing.

@@ -1,4 +1,4 @@
-"""What TensorFlow Lite's reference kernels compute, in Python's integers from its sources, is named by `compare`."""
+"""TensorFlow Lite's reference kernels, in Python's integers from its sources: `compare` names what they compute."""
 
 from __future__ import annotations
 

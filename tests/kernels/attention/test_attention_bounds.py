@@ -178,7 +178,7 @@ def largest_of_case(name: str, stage: str, isa: str) -> float:
 
 
 def extent(name: str, stage: str, isa: str) -> Extent:
-    """How wide the claims are, of what a search begins with."""
+    """The width of the claims about the inputs that a search begins with."""
     EXTENTS.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(globals(), "ROUNDS", 0)
