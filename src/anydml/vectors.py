@@ -120,5 +120,5 @@ def write(path: Path, operator: type[Desc]) -> dict[str, int]:
         records.append(record)
     document = {"anydml": __version__, "semantics": SEMANTICS_VERSION, "operator": operator.spec.wire_name, "cases": records}
     text = np.array(json.dumps(document))
-    whole_or_nothing(path, lambda file: np.savez_compressed(file, cases=text, **arrays))  # type: ignore[arg-type]
+    whole_or_nothing(path, lambda file: np.savez_compressed(file, cases=text, **arrays))  # type: ignore[arg-type]  # allow_pickle
     return kinds

@@ -98,7 +98,7 @@ def test_refusals() -> None:
                 input_tensor=four,
                 quantization_tensors=(dml.TensorDesc("FLOAT32", (8,)),),
                 output_tensor=dml.TensorDesc("FLOAT32", (8,)),
-                quantization_type="SCALE",  # type: ignore[arg-type]
+                quantization_type="SCALE",  # type: ignore[arg-type]  # converted by name
             ),
             (4,),
         )

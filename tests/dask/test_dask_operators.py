@@ -13,9 +13,9 @@ import anydml as dml
 from dask_cases import CASES, Case, random_chunks
 
 da = pytest.importorskip("dask.array")
-import dask  # noqa: E402
+import dask  # noqa: E402  # the module is skipped without it
 
-import anydml.dask as lazily  # noqa: E402
+import anydml.dask as lazily  # noqa: E402  # it needs dask
 
 SOAK = int(os.environ.get("ANYDML_SOAK", "0"))
 CHUNKINGS = 500 if SOAK else 2

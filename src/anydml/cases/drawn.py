@@ -157,11 +157,12 @@ class _Drawing:
             return None
         own = (value[0] if isinstance(value, tuple) else value).data_type
         for alone in (False, True):
-            made = self._tensors(
-                desc,
-                lambda n, t: replace(t, data_type=data_type) if (n == name if alone else t.data_type == own) else t,  # noqa: B023
-            )
-            made = self._typed(made, own, data_type)
+
+            def changed(n: str, t: TensorDesc, alone: bool = alone) -> TensorDesc:
+                meant = n == name if alone else t.data_type == own
+                return replace(t, data_type=data_type) if meant else t
+
+            made = self._typed(self._tensors(desc, changed), own, data_type)
             if self._inferred(made) is not None:
                 return made
         return None

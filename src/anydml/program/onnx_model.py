@@ -282,7 +282,7 @@ def _parameter(made: Nodes, d: Desc, x: Inputs, name: str, axis: int) -> str:
     t: TensorDesc = getattr(d, name)
     if math.prod(t.sizes) == 1:
         return made.reshaped(x[name], [])
-    if d.output_tensor.dimension_count != 2 or t.sizes[axis] != math.prod(t.sizes):  # type: ignore[attr-defined]
+    if d.output_tensor.dimension_count != 2 or t.sizes[axis] != math.prod(t.sizes):  # type: ignore[attr-defined]  # this operator has it
         raise Unsaid(f"{name} varies by batch")
     return made.reshaped(x[name], [-1])
 
