@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from anydml import DataType, operators
 from anydml.kernels.elementwise.combined import combined
 from anydml.kernels.elementwise.geometry import SHORT, TILE, Box, parts, shares
-from anydml.kernels.match.maps import OF_MORE, Map, Node, Stream, maps, over_streams
+from anydml.kernels.match.maps import OF_MORE, Map, Stream, maps, over_streams
+from anydml.kernels.match.normal_form import Node
 from anydml.schema.expression import (
     Sum,
     Tensor,

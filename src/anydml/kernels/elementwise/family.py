@@ -24,7 +24,8 @@ from anydml.kernels.elementwise.runs import Run, TensorStart, in_order
 from anydml.kernels.elementwise.streams import CONSTANT, CONTIGUOUS, POSITION, STRIDED
 from anydml.kernels.elementwise.undecided import UndecidedElements
 from anydml.kernels.kernel import Lowered, Machine, Refused
-from anydml.kernels.match.maps import Formula, Map, maps
+from anydml.kernels.match.maps import Map, maps
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.matched import matched
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.problem import Problem
@@ -105,7 +106,7 @@ def mapped(m: Map, places: Mapping[str, TensorStart], target: Target, most_threa
 
 @lru_cache(maxsize=256)
 def _trial(
-    target: Target, formula: Formula, moves: bool, integral: bool, types: tuple[DataType, ...]
+    target: Target, formula: NormalForm, moves: bool, integral: bool, types: tuple[DataType, ...]
 ) -> tuple[int, bool, Callable[[], engine.Code] | None]:
     """The lanes for a formula, whether it leaves elements undecided, and a function that compiles a kernel for most of these.
 
@@ -138,14 +139,14 @@ def _apart(sizes: Sequence[int], steps: Sequence[int]) -> int:
     return prod(n for n, step in zip(sizes, steps, strict=True) if step)
 
 
-def _by_line(m: Map, part: Box) -> Formula:
+def _by_line(m: Map, part: Box) -> NormalForm:
     """The formula regrouped to elements that are standardised by row; the formula itself if it has none."""
     same = frozenset(k for k in range(len(m.streams)) if not part.row.strides[k] and m.streams[k].name is not None)
     return m.formula if m.moves else regrouped(m.formula, same)
 
 
 @lru_cache(maxsize=256)
-def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bool:
+def _paired(target: Target, formula: NormalForm, types: tuple[DataType, ...]) -> bool:
     """Whether a formula can be computed in pairs of float32, and is faster in them."""
     body = Body(target.storing)  # what a probe stores is of float64
     if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in BEGIN_IN_PAIRS for n in formula):
@@ -160,7 +161,7 @@ def _paired(target: Target, formula: Formula, types: tuple[DataType, ...]) -> bo
     return any(n.op in paired.MIXED or n.op == "pow" for n in formula) or not any(" x double>" in line for line in body.lines)
 
 
-def _estimated(formula: Formula, data_type: DataType, strides: Sequence[Sequence[int]]) -> bool:
+def _estimated(formula: NormalForm, data_type: DataType, strides: Sequence[Sequence[int]]) -> bool:
     """Whether a formula is a sum of scaled bytes for float32: its scales and zero points are the same for all elements."""
     found = quantised_sum(formula, data_type)
     return found is not None and not any(any(strides[k]) for k in found.constants)

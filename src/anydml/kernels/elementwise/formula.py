@@ -14,7 +14,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise import scaled
 from anydml.kernels.elementwise.items import Item, LoadedElement, as_bits, as_number, as_whole, value_of
 from anydml.kernels.elementwise.modular import RING, integral_at, modular
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers import wholes
 from anydml.kernels.numbers.floats import arithmetic, choices, numbers, rounding, transcendental
 from anydml.kernels.numbers.floats.comparisons import against, compared
@@ -38,7 +38,7 @@ class FormulaWalk:
     """
 
     body: Body
-    formula: Formula
+    formula: NormalForm
     streams: Sequence[Value]
     data_type: DataType
     lanes: int

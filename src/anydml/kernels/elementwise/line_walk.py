@@ -13,7 +13,7 @@ from anydml.kernels.elementwise import sloped, standardised
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.elementwise.items import Item, LoadedElement, as_number
 from anydml.kernels.elementwise.regrouping import ELEMENT, LINE, SLOPED, SLOPED_LINE, differing
-from anydml.kernels.match.maps import Formula, Node
+from anydml.kernels.match.normal_form import Node, NormalForm
 from anydml.kernels.numbers.floats.numbers import Number, settled
 
 
@@ -87,7 +87,7 @@ class LineWalk(FormulaWalk):
         return standardised.element(shared, roles, numbers)
 
 
-def _clamps(formula: Formula) -> tuple[int | None, list[tuple[str, float]]]:
+def _clamps(formula: NormalForm) -> tuple[int | None, list[tuple[str, float]]]:
     """The base and the limits of a formula, in order."""
     p, found = len(formula) - 1, list[tuple[str, float]]()
     while formula[p].op in ("max", "min", "same"):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.formula import FormulaWalk
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.floats.numbers import Number
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
@@ -50,7 +50,7 @@ class Size(NamedTuple):
         return Size(sign, low, high, Truth(mask, guard).guards(self.guard, other.guard))
 
 
-def stored(body: Body, walk: FormulaWalk, formula: Formula, data_type: DataType) -> tuple[Value, Value]:
+def stored(body: Body, walk: FormulaWalk, formula: NormalForm, data_type: DataType) -> tuple[Value, Value]:
     """The bits of a formula's result where it is stored as 0, infinity or NaN, and the mask of the other lanes.
 
     walk: of the same formula; it has computed all nodes in float64.
@@ -105,7 +105,7 @@ def _below_logarithm(x: Value) -> Value:
     return body.chosen(small, found - 100.0, found)
 
 
-def _made(walk: FormulaWalk, formula: Formula, place: int, sizes: Mapping[int, Size]) -> Size | None:
+def _made(walk: FormulaWalk, formula: NormalForm, place: int, sizes: Mapping[int, Size]) -> Size | None:
     """A node from what is known of its arguments; None where there is no rule."""
     op, args, data = formula[place]
     if op == "select":
@@ -204,7 +204,7 @@ def _of_gelu(x: Number, size: Size) -> Size:
     return Size(size.sign, size.low + low - 1.0, size.high + high - 1.0, either(size.guard, undecided))
 
 
-def _beside_one(walk: FormulaWalk, formula: Formula, args: tuple[int, ...]) -> Size | None:
+def _beside_one(walk: FormulaWalk, formula: NormalForm, args: tuple[int, ...]) -> Size | None:
     """1 - sigmoid(x), which is sigmoid(-x) unless that counts as 0."""
     one, other = (formula[a] for a in args)
     if one.op != "constant" or one.data.value != 1 or other.op != "sigmoid":

@@ -14,7 +14,7 @@ from typing import cast
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.elementwise.precise_patterns import between, is_softsign, weighted
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.numbers import singles
 from anydml.kernels.numbers.doubled.arithmetic import (
     FAR,
@@ -51,7 +51,7 @@ from anydml.tensor import DataType, limits
 
 def stored(
     body: Body,
-    formula: Formula,
+    formula: NormalForm,
     streams: Sequence[Value],
     data_type: DataType,
     lanes: int,
@@ -69,7 +69,13 @@ def stored(
 
 
 def computed(
-    body: Body, formula: Formula, streams: Sequence[Value], lanes: int, known: Mapping[int, Precise], *, extremes: bool = False
+    body: Body,
+    formula: NormalForm,
+    streams: Sequence[Value],
+    lanes: int,
+    known: Mapping[int, Precise],
+    *,
+    extremes: bool = False,
 ) -> Precise:
     """The result of a formula; known: results by the nodes' places, which are not computed."""
     items: list[Precise | Truth] = []

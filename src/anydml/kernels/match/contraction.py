@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from anydml.kernels.match import maps
 from anydml.kernels.match.affine import Affine, below
-from anydml.kernels.match.maps import Formula, Stream
+from anydml.kernels.match.maps import Stream
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.match.structure import conjuncts
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
@@ -49,7 +50,7 @@ class Contraction(NamedTuple):
     terms: tuple[Variable, ...]
     factors: tuple[Factor, Factor]
     streams: tuple[Stream, ...]
-    formula: Formula
+    formula: NormalForm
 
 
 def contractions(statement: Statement) -> list[Contraction] | str:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from anydml.kernels.match.forms import counted, each_value, is_ring, positive_parts
-from anydml.kernels.match.maps import Node
+from anydml.kernels.match.normal_form import LOOPS, Node, Nodes, NormalForm
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.identities import rewritten
 from anydml.schema.node import Constant, Expr, Variable, is_integer
@@ -44,7 +44,7 @@ class Program(NamedTuple):
     elements are stored. ring: the element is an integer modulo 2^64.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: NormalForm
     roots: tuple[int, ...]
     dims: int
     bits: tuple[int, ...]
@@ -52,26 +52,10 @@ class Program(NamedTuple):
     moves: bool
     ring: bool
 
-    def free(self) -> list[frozenset[int]]:
-        """For each node, the variables that it depends on."""
-        found: list[frozenset[int]] = []
-        for op, args, data in self.nodes:
-            if op == "variable":
-                found.append(frozenset((data,)))
-                continue
-            here: frozenset[int] = frozenset().union(*(found[a] for a in args))
-            found.append(here - set(bound(op, data)))
-        return found
-
-    def operands(self, place: int, op: str) -> list[int]:
-        """The operands of an operation, and of the same operations inside it."""
-        node = self.nodes[place]
-        return [x for a in node.args for x in self.operands(a, op)] if node.op == op else [place]
-
     def in_its_place(self, own: Collection[int]) -> bool:
         """Whether tensors in `own` are read only at the output's own index, and all others at constant indices."""
         for op, args, tensor in self.nodes:
-            if op in ("reduce", "first_largest"):
+            if op in LOOPS:
                 return False
             if op == "read":
                 at = [self.nodes[self.nodes[a].args[0]] for a in args]
@@ -96,13 +80,6 @@ class Matched(NamedTuple):
     program: Program
     sizes: tuple[int, ...]
     tensors: tuple[str, ...]
-
-
-def bound(op: str, data: Any) -> tuple[int, ...]:
-    """The variables that a node binds."""
-    if op == "reduce":
-        return tuple(data[1])
-    return tuple(data[0]) if op == "first_largest" else ()
 
 
 def nests(nest: Nest, data_type: DataType) -> Matched | str:
@@ -136,8 +113,8 @@ class _Builder:
         self.of, self.types, self.many = of, types, many
         self.bodies = [nest.body if nest.moves else rewritten(nest.body) for nest in of]
         self.free = {e: variables for body in self.bodies for e, variables in free(body).items()}
-        self.nodes: list[Node] = []
-        self.known: dict[Node, int] = {}
+        self.form = Nodes()
+        self.nodes = self.form.made
         self.made: dict[tuple[Expr, frozenset[tuple[Variable, int]]], int] = {}
         self.variables = {v: k for k, v in enumerate(of[0].variables)}
         self.tensors: dict[str, tuple[int, DataType]] = {}
@@ -158,7 +135,7 @@ class _Builder:
         roots = tuple(self._node(body, {}) for body in self.bodies)
         sizes = tuple(int(v.size) for v in self.variables)
         bits, types = tuple(max(n, 1).bit_length() for n in sizes), tuple(t for _, t in self.tensors.values())
-        program = Program(tuple(self.nodes), roots, len(self.of[0].variables), bits, types, moves, ring)
+        program = Program(NormalForm(self.nodes), roots, len(self.of[0].variables), bits, types, moves, ring)
         return Matched(program, sizes, tuple(self.tensors))
 
     def _known(self, parts: Sequence[Expr]) -> Sequence[Expr]:
@@ -168,13 +145,10 @@ class _Builder:
         return parts
 
     def _add(self, op: str, args: tuple[int, ...] = (), data: Any = None) -> int:
-        node = Node(op, args, data)
-        if node not in self.known:
-            if len(self.nodes) >= MOST:
-                raise Unmatched(f"more than {MOST} operations")
-            self.known[node] = len(self.nodes)
-            self.nodes.append(node)
-        return self.known[node]
+        place = self.form.add(op, args, data)
+        if place >= MOST:
+            raise Unmatched(f"more than {MOST} operations")
+        return place
 
     def _node(self, e: Expr, env: Env) -> int:
         key = e, frozenset((v, env[v]) for v in self.free[e] if v in env)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from anydml.kernels.match.maps import Formula
+from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.match.stepped import SteppedElement
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr
@@ -60,7 +60,7 @@ class StateFormula(NamedTuple):
     """A formula for each unit. state: the number of the state that it computes; None for results that only enter sums."""
 
     state: int | None
-    formula: Formula
+    formula: NormalForm
     leaves: tuple[Leaf, ...]
 
 

@@ -98,7 +98,7 @@ def _looped(
     # if a loop begins at a different index in each lane, its variable differs between lanes
     spans = {v: any(ends[0].kind.lanes for ends in walk.ranges.get((p, v), ())) for v in variables}
     fold = fold_of(_form(walk, p, term, condition, variables, spans))
-    conditions = walk.program.operands(condition, "both")
+    conditions = walk.program.nodes.operands(condition, "both")
     body = walk.body
 
     def place(at: Sequence[Index]) -> Value:

@@ -47,7 +47,7 @@ class NestWalk:
         self.lanes, self.reduced, self.contiguous = lanes, reduced, contiguous
         self.body, self.program, self.data_type = body, program, data_type
         self.sizes, self.places, self.bases = sizes, places, bases
-        self.nodes, self.free = program.nodes, program.free()
+        self.nodes, self.free = program.nodes, program.nodes.free
         self.moved = self._moved()
         self.shares = shares(program)
         self.bits: dict[int, Value] = {}  # the bits that were last read from each tensor
