@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from anydml.kernels.match.forms import counted, each_value, is_ring, positive_parts
 from anydml.kernels.match.normal_form import LOOPS, Node, Nodes, NormalForm
+from anydml.kernels.match.structure import skipped
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.identities import rewritten
 from anydml.schema.node import Constant, Expr, Variable, is_integer
@@ -316,10 +317,8 @@ class _Builder:
     def _term(self, e: Expr, env: Env) -> tuple[int, int]:
         """A term of a reduction, and the condition under which it counts."""
         there = self._truth(True)
-        inner = {node for r in walk(e.args[0]) if bound_by(r) for node in walk(r.args[0])}
-        for node in walk(e.args[0]):
-            if node.op == "read" and node.data[1] == "skipped" and node not in inner:
-                there = self._joined("both", there, self._inside(node, env))
+        for read in skipped(e):
+            there = self._joined("both", there, self._inside(read, env))
         if len(e.args) > 1:
             there = self._joined("both", there, self._node(e.args[1], env))
         return self._node(e.args[0], env), there

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from anydml.schema.node import Expr, Variable
+from anydml.schema.traversal import bound_by, walk
 
 IN_ANY_ORDER = ("add", "mul", "max", "min", "equal", "both", "either")
 Differences = list[tuple[Expr, Expr, Mapping[Variable, Variable]]]
@@ -22,6 +23,13 @@ def operands(e: Expr, op: str) -> Iterator[Expr]:
 def conjuncts(reduction: Expr) -> list[Expr]:
     """The conditions that all have to hold for a term of a reduction to count."""
     return list(operands(reduction.args[1], "both")) if len(reduction.args) > 1 else []
+
+
+def skipped(reduction: Expr) -> list[Expr]:
+    """The reads that leave out a term of a reduction if they are outside of their tensor; not those of inner reductions."""
+    term = walk(reduction.args[0])
+    inner = {node for r in term if bound_by(r) for node in walk(r.args[0])}
+    return [node for node in term if node.op == "read" and node.data[1] == "skipped" and node not in inner]
 
 
 def differences(

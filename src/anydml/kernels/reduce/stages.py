@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from anydml.kernels.match.normal_form import NormalForm
+from anydml.kernels.match.scopes import ScopedWalk
+
+T = TypeVar("T")
 
 COSTLY = {
     *("exp", "log", "expm1", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh"),
@@ -47,7 +50,31 @@ def stages(formula: NormalForm, constant: frozenset[int], *, mapped: bool) -> St
     return Stages(within, tuple(after), passes, frozenset(kept))
 
 
-def inner(formula: NormalForm, within: Sequence[bool], targets: Iterable[int], known: Collection[int] = ()) -> set[int]:
+class StagedWalk(ScopedWalk[T]):
+    """A walk with two scopes: a row, and a group of its elements, whose items are dropped before the next group's are made."""
+
+    stages: Stages
+
+    def put(self, place: int, item: T) -> None:
+        """Set a node's item for the row, or for a group if it differs within the row."""
+        self.items.nested[self.stages.within[place]][place] = item
+
+    def fill_within(self, targets: Iterable[int]) -> None:
+        """Make the items that differ within a row and that the targets need."""
+        self.fill(sorted(inner(self.nodes, self.stages.within, targets, self.items)))
+
+    def of_row(self, s: int) -> Iterator[int]:
+        """The nodes, not made yet, that are the same for the row and known after s passes."""
+        for p, (op, _, _) in enumerate(self.nodes):
+            if not (self.stages.within[p] or self.stages.after[p] > s or op.startswith("row_") or p in self.items):
+                yield p
+
+    def forget(self) -> None:
+        """Drop the items of a group of elements: the next group computes its own."""
+        self.items.nested[1].clear()
+
+
+def inner(formula: NormalForm, within: Sequence[bool], targets: Iterable[int], known: Container[int] = ()) -> set[int]:
     """The nodes that differ within a row and that the targets need, these included; known nodes end the search."""
     found: set[int] = set()
     stack = list(targets)
