@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from anydml.kernels.match.affine import Affine, affine
 from anydml.schema.node import Expr, Variable, make
-from anydml.schema.traversal import bound_by, free, walk
+from anydml.schema.traversal import bound_by, free, rebuilt, walk
 
 MOST = 1 << 18  # indices that are evaluated at a time
 MOST_EVALUATED = 1 << 24  # indices that are evaluated for one dimension; of more, only bounds are found
@@ -84,17 +84,16 @@ def _opened(e: Expr, ranges: Ranges) -> tuple[Expr, Ranges]:
     """An index with a variable in place of each position that a reduction finds, whose range is that of all positions."""
     if not any(map(bound_by, walk(e))):
         return e, ranges
-    made: dict[Expr, Expr] = {}
     found = dict(ranges)
-    for node in walk(e):
-        if node.op in ("first_largest", "first_smallest", "rank"):
-            v = Variable("place", math.prod(w.size for w in bound_by(node)))
-            found[v] = range(v.size)
-            made[node] = make("variable", (), v)
-        else:
-            args = tuple([made[a] for a in node.args])
-            made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
-    return made[e], found
+
+    def opened(node: Expr, _: tuple[Expr, ...]) -> Expr | None:
+        if node.op not in ("first_largest", "first_smallest", "rank"):
+            return None
+        v = Variable("place", math.prod(w.size for w in bound_by(node)))
+        found[v] = range(v.size)
+        return make("variable", (), v)
+
+    return rebuilt(e, opened), found
 
 
 def _values(a: Affine, ranges: Ranges) -> range:

@@ -17,7 +17,7 @@ from anydml.explain.forms_of_integers import by_16_bits, in_fixed_point
 from anydml.schema.expression import Tensor, absolute, clamp, exp, maximum, tanh
 from anydml.schema.node import NUMBER, Expr, Variable, make
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import free, integral, walk
+from anydml.schema.traversal import free, integral, rebuilt, walk
 
 HALF = Fraction(1, 2)
 
@@ -140,14 +140,7 @@ def _is_mean(mean: Expr, x: Expr, bound: tuple[Variable, ...], count: Expr) -> b
 
 
 def _renamed(e: Expr, names: Mapping[Variable, Expr]) -> Expr:
-    made: dict[Expr, Expr] = {}
-    for node in walk(e):
-        args = tuple(made[a] for a in node.args)
-        if node.op == "variable":
-            made[node] = names.get(node.data, node)
-        else:
-            made[node] = node if args == node.args else make(node.op, args, node.data, node.sort)
-    return made[e]
+    return rebuilt(e, lambda node, _: names.get(node.data) if node.op == "variable" else None)
 
 
 # --- functions whose errors are relative to 1, not to their results ---

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from anydml.schema.node import INDEX, TRUTH, Expr, Variable
+from anydml.schema.node import INDEX, TRUTH, Expr, Variable, make
 
 KEPT = 256  # the largest number of nodes below one for which their list is kept; most statements have fewer
 
@@ -35,6 +35,28 @@ def _below(e: Expr) -> tuple[Expr, ...]:
             stack.append((node, True))
             stack += [(a, False) for a in reversed(node.args)]
     return tuple(found[:-1])
+
+
+def rebuilt(e: Expr, replaced: Callable[[Expr, tuple[Expr, ...]], Expr | None], made: dict[Expr, Expr] | None = None) -> Expr:
+    """An expression with some nodes replaced, and those above them made anew.
+
+    replaced: gives a node's replacement, from the node and its new arguments; None leaves the operation as it is. made: the
+    replacements that are known; all others are added to it.
+    """
+    made = {} if made is None else made
+    for node in walk(e):
+        if node not in made:
+            args = tuple([made[a] for a in node.args])
+            found = replaced(node, args)
+            if found is None:
+                found = node if args == node.args else make(node.op, args, node.data, node.sort)
+            made[node] = found
+    return made[e]
+
+
+def with_nodes(e: Expr, made: dict[Expr, Expr]) -> Expr:
+    """An expression with other nodes in the place of some; made: these, to which the nodes above them are added."""
+    return rebuilt(e, lambda _node, _args: None, made)
 
 
 def bound_by(e: Expr) -> tuple[Variable, ...]:

@@ -19,10 +19,9 @@ from anydml.kernels.match.states import (
     StateFormula,
     StateProduct,
     definition,
-    is_zero,
 )
 from anydml.kernels.match.stepped import StepLoop, SteppedElement, in_direction, joined, linear, place
-from anydml.kernels.match.structure import Differences
+from anydml.kernels.match.structure import Differences, is_whole
 from anydml.kernels.match.unmatched import Unmatched
 from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
@@ -76,7 +75,7 @@ class InDirection:
         """Record the initial values of states."""
         for read, start, renamed in starts:
             tensor, unit = read.data[0], read.args[3].data
-            if is_zero(start):
+            if is_whole(start, 0):
                 found = None
             else:
                 units = [v for v, meant in renamed.items() if meant is unit] or [unit]

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.blocks import Cut, blocks, in_blocks
 from anydml.kernels.match.normal_form import Node, Nodes, NormalForm
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.structure import reads_input
+from anydml.kernels.match.unmatched import Unmatched, pattern
 from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
 from anydml.schema.node import INDEX, Constant, Expr, Variable, is_integer, make
@@ -48,12 +49,10 @@ class Map(NamedTuple):
     integral: bool
 
 
-def maps(statement: Statement) -> list[Map] | str:
+@pattern
+def maps(statement: Statement) -> list[Map]:
     """The maps that compute a statement, one for each output, or why it is not of this kind."""
-    try:
-        return [_map(name, nest) for name, nest in statement.items()]
-    except Unmatched as error:
-        return str(error)
+    return [_map(name, nest) for name, nest in statement.items()]
 
 
 def _map(name: str, nest: Nest) -> Map:
@@ -79,7 +78,7 @@ def _map(name: str, nest: Nest) -> Map:
         if e.sort == INDEX:
             continue
         if e.op == "read":
-            if e.data[1] != "inside" or e.data[0].definition is not None:
+            if not reads_input(e, "inside"):
                 raise Unmatched("an element is not one of an input")
             read = _stream(e.data[0].name, e.data[0].data_type, e.args, variables, cut)
             if not _inside(read, e.data[0].sizes, variables):  # an element that is not selected is read too

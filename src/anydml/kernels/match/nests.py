@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from anydml.kernels.match.forms import counted, each_value, is_ring, positive_parts
 from anydml.kernels.match.normal_form import LOOPS, Node, Nodes, NormalForm
 from anydml.kernels.match.structure import skipped
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.unmatched import Unmatched, need, pattern
 from anydml.schema.identities import rewritten
 from anydml.schema.node import Constant, Expr, Variable, is_integer
 from anydml.schema.statement import Nest
@@ -88,14 +88,11 @@ def nests(nest: Nest, data_type: DataType) -> Matched | str:
     return together((nest,), (data_type,))
 
 
-def together(of: Sequence[Nest], types: Sequence[DataType], many: int = MANY) -> Matched | str:
+@pattern
+def together(of: Sequence[Nest], types: Sequence[DataType], many: int = MANY) -> Matched:
     """The program of several nests over the same index, or the reason why there is none. many: unrolled terms at most."""
-    if any(nest.variables != of[0].variables for nest in of):
-        return "outputs have different indices"
-    try:
-        return _Builder(of, types, many).matched()
-    except Unmatched as reason:
-        return str(reason)
+    need(all(nest.variables == of[0].variables for nest in of), "outputs have different indices")
+    return _Builder(of, types, many).matched()
 
 
 def _depth(e: Expr) -> int:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from anydml.kernels.match.affine import affine
 from anydml.kernels.match.maps import Stream
 from anydml.kernels.match.normal_form import Nodes, NormalForm
-from anydml.kernels.match.unmatched import Unmatched
+from anydml.kernels.match.structure import reads_input
+from anydml.kernels.match.unmatched import Unmatched, need, only, pattern
 from anydml.schema.identities import rewritten
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 from anydml.schema.statement import Statement
@@ -40,26 +41,17 @@ class Rows(NamedTuple):
     integral: bool
 
 
-def rows(statement: Statement) -> Rows | str:
+@pattern
+def rows(statement: Statement) -> Rows:
     """The rows that a statement reduces, or the reason why it is not of this kind."""
-    if len(statement) > 1:
-        return "there are several outputs"
-    ((name, nest),) = statement.items()
-    if nest.moves:
-        return "bits are moved"
-    return _found(name, [nest.body], nest.variables, several=False)
+    name, nest = only(statement)
+    need(not nest.moves, "bits are moved")
+    return _RowsMatching(name, [nest.body], nest.variables, several=False).found()
 
 
-def extremes(name: str, bodies: Sequence[Expr]) -> Rows | str:
+def extremes(name: str, bodies: Sequence[Expr]) -> Rows:
     """Reductions that depend on no index. The formula's last node, `several`, stores each of them as an element."""
-    return _found(name, bodies, (), several=True)
-
-
-def _found(name: str, bodies: Sequence[Expr], variables: tuple[Variable, ...], *, several: bool) -> Rows | str:
-    try:
-        return _RowsMatching(name, bodies, variables, several=several).found()
-    except Unmatched as error:
-        return str(error)
+    return _RowsMatching(name, bodies, (), several=True).found()
 
 
 def _compares(condition: Expr, variables: Sequence[Variable]) -> bool:
@@ -117,7 +109,7 @@ class _RowsMatching:
 
         for e in self.nodes:
             if e.op == "read":
-                if e.data[1] != "inside" or e.data[0].definition is not None:
+                if not reads_input(e, "inside"):
                     raise Unmatched("an element is not one of an input")
                 places[e] = stream(e.data[0].name, e.data[0].data_type, e.args)
             elif bound_by(e):

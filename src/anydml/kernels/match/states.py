@@ -8,7 +8,6 @@ from typing import NamedTuple
 from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.match.stepped import SteppedElement
 from anydml.schema.expression import Tensor
-from anydml.schema.node import Expr
 from anydml.schema.statement import Nest
 from anydml.tensor import DataType
 
@@ -97,8 +96,3 @@ def definition(tensor: Tensor) -> Nest:
     """The definition of a state's elements."""
     assert tensor.definition is not None
     return tensor.definition
-
-
-def is_zero(e: Expr) -> bool:
-    """Whether a node is the integer 0, which replaces an absent input."""
-    return e.op == "constant" and e.data.value == 0 and e.data.integral

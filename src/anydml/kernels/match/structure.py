@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from anydml.schema.node import Expr, Variable
+from anydml.schema.node import Expr, Variable, is_integer
 from anydml.schema.traversal import bound_by, walk
 
 IN_ANY_ORDER = ("add", "mul", "max", "min", "equal", "both", "either")
@@ -18,6 +18,16 @@ def operands(e: Expr, op: str) -> Iterator[Expr]:
             yield from operands(a, op)
     else:
         yield e
+
+
+def reads_input(e: Expr, *outside: str) -> bool:
+    """Whether a node reads an input; outside: the ways in which it may treat indices outside of its tensor."""
+    return e.op == "read" and e.data[1] in outside and e.data[0].definition is None
+
+
+def is_whole(e: Expr, n: int) -> bool:
+    """Whether a node is an integer constant with this value."""
+    return is_integer(e) and bool(e.data.value == n)
 
 
 def conjuncts(reduction: Expr) -> list[Expr]:
