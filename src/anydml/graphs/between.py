@@ -16,7 +16,7 @@ from anydml.graphs.show import called
 from anydml.schema.expression import Tensor, each, held, select
 from anydml.schema.node import INDEX, Expr, lift, make
 from anydml.schema.statement import Nest, meaning
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import loops_in, reads_in, walk
 from anydml.schema.types import EIGHT_BIT
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, TensorDesc, packed_strides
@@ -106,7 +106,7 @@ class _Graph:
         if operator.desc.spec.data_rules or len(work.writes) != 1:
             raise NotBetween(f"{called(self.checked, work.node)} has a rule about data, or several outputs")
         (nest,) = meaning(operator.desc.as_newest()).values()
-        if any(e.op == "read" and e.data[0].definition is not None for e in walk(nest.body)):
+        if any(e.data[0].definition is not None for e in reads_in(nest.body)):
             raise NotBetween(f"{called(self.checked, work.node)} has states")
         return _Link(work, nest)
 
@@ -139,7 +139,7 @@ class _Graph:
 
 
 def reduces(nest: Nest) -> bool:
-    return any(map(bound_by, walk(nest.body)))
+    return bool(loops_in(nest.body))
 
 
 class _Region:
@@ -201,7 +201,7 @@ class _Region:
             return use._replace(tensor=there, offset=use.offset + first * old.data_type.dtype.itemsize)
 
         index = link.nest.index
-        at_index = all(e.args == index for e in walk(link.nest.body) if e.op == "read")
+        at_index = all(e.args == index for e in reads_in(link.nest.body))
         others = (a for e in walk(link.nest.body) if e.op != "read" for a in e.args)
         if not at_index or any(a.sort is INDEX for a in others) or link.nest.moves:
             raise NotBetween(f"{self._called(link.work)} is no map of elements alone")

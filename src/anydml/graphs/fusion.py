@@ -8,7 +8,7 @@ from typing import NamedTuple
 from anydml.schema.expression import held
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import loops_in, walk
 from anydml.tensor import DataType
 
 
@@ -36,14 +36,14 @@ def fused(consumer: Nest, producers: Mapping[str, Producer]) -> Nest | str:
             continue
         if e.data[1] != "inside":
             return f"{name} is also read outside of its sizes"
-        if any(bound_by(x) for x in walk(producer.nest.body)):
+        if loops_in(producer.nest.body):
             if reduced or not _each_once(e.args, consumer):
                 return f"{name} is not a map, and some of its elements are read more than once, or not at all"
             reduced = name
         if consumer.moves and not producer.nest.moves:
             return f"the bits of {name} are moved, and it is computed"
         made[e] = _element(producer, tuple(made[a] for a in e.args))
-    if any(bound_by(x) for x in walk(consumer.body)):
+    if loops_in(consumer.body):
         return "an element that is read more than once would be computed more than once"
     return Nest(consumer.index, made[consumer.body], consumer.moves)
 

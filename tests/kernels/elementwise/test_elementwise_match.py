@@ -146,7 +146,7 @@ def test_a_choice_by_index_reads_the_position() -> None:
     [
         ("ACTIVATION_SOFTMAX1", OF_MORE),
         ("REDUCE", OF_MORE),
-        ("CONVOLUTION", "an element is not one of an input"),
+        ("CONVOLUTION", "an element depends on more than one element of an input"),
         ("MATRIX_MULTIPLY_INTEGER", OF_MORE),
         ("TOP_K1", OF_MORE),
         ("GATHER", "an index is not affine"),

@@ -23,7 +23,7 @@ from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, is_integer, lift, make
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, rebuilt, walk
+from anydml.schema.traversal import loops_in, reads_in, rebuilt
 from anydml.schema.types import EIGHT_BIT
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, limits
@@ -120,7 +120,7 @@ def quantised_means(problem: Problem) -> QuantisedMeans:
     if chain.added is not None or body.op != "div" or body.args[0].op != "reduce" or body.args[0].data[0] != "sum":
         raise Unmatched("the elements are not means")
     total, number = body.args
-    if len(total.args) != 1 or any(e.op == "read" for e in walk(number)):
+    if len(total.args) != 1 or reads_in(number):
         raise Unmatched("the elements are not means of elements")
     given = dequantised(total.args[0], problem.promises.constants)
     t, read = given.tensor, given.source
@@ -156,7 +156,7 @@ def _terms(body: Expr) -> tuple[Expr, Expr]:
     """The two tensors that are added: first the one that is not dequantised, then the other."""
 
     x, y = body.args
-    of_bytes = [e.args[0].op == "mul" and not any(map(bound_by, walk(e))) for e in (x, y)]
+    of_bytes = [e.args[0].op == "mul" and not loops_in(e) for e in (x, y)]
     if of_bytes[0] == of_bytes[1]:
         raise Unmatched("of two tensors that are added, not one is dequantised")
     return (y, x) if of_bytes[0] else (x, y)

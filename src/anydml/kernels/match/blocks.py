@@ -8,7 +8,7 @@ from itertools import pairwise
 from anydml.kernels.match.affine import Affine, affine
 from anydml.schema.expression import each
 from anydml.schema.node import Expr, Variable, is_integer, make
-from anydml.schema.traversal import walk
+from anydml.schema.traversal import divisions_in
 
 Cut = Mapping[Variable, Expr]
 """Variable -> the same index in the variables into which it is split: their sum, each times its factor."""
@@ -20,11 +20,11 @@ def blocks(variables: Sequence[Variable], body: Expr) -> tuple[list[Variable], C
     A variable v of 12 values that is divided by 4 becomes two variables, v // 4 of 3 values and v % 4 of 4. A variable is split
     if each of its divisors divides the next one, and the last one divides its size.
     """
-    divisions = [e for e in walk(body) if e.op in ("floordiv", "mod") and is_integer(e.args[1])]
-    if not divisions:
+    divided = [e for e in divisions_in(body) if is_integer(e.args[1])]
+    if not divided:
         return list(variables), None
     divisors: dict[Variable, set[int]] = {}
-    for e in divisions:
+    for e in divided:
         if (found := _scale(e.args[0])) is not None:
             v, scale = found
             divisors.setdefault(v, set()).add(scale * int(e.args[1].data.value))

@@ -20,7 +20,7 @@ from anydml.kernels.match.unmatched import Unmatched, only, pattern
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, Expr, Variable, is_integer, lift, make
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import divisions_in, loops_in
 from anydml.tensor import DataType
 
 SUM = "(the sum)"  # the stream of a formula that stands for the sum
@@ -57,7 +57,7 @@ class Contraction(NamedTuple):
 def contractions(statement: Statement) -> list[Contraction]:
     """The contractions that compute a statement, each different elements; or the reason why there are none."""
     name, nest = only(statement)
-    sums = [e for e in walk(nest.body) if bound_by(e)]
+    sums = loops_in(nest.body)
     if nest.moves or len(sums) != 1 or sums[0].op != "reduce" or sums[0].data[0] != "sum":
         raise Unmatched(NO_PRODUCTS)
     return list(_ContractionMatching(name, nest, sums[0]).found())
@@ -150,8 +150,8 @@ class _ContractionMatching:
     def _blocks(self) -> dict[Variable, int]:
         """The variables of the output that are divided in indices, and the divisor of each, which must divide the size."""
         found: dict[Variable, set[int]] = {}
-        for e in walk(self.total.args[0]):
-            if e.op in ("floordiv", "mod") and e.args[0].op == "variable" and is_integer(e.args[1]):
+        for e in divisions_in(self.total.args[0]):
+            if e.args[0].op == "variable" and is_integer(e.args[1]):
                 found.setdefault(e.args[0].data, set()).add(int(e.args[1].data.value))
         for v, sizes in found.items():
             if len(sizes) > 1 or v.size % min(sizes):

@@ -15,7 +15,7 @@ from anydml.schema.expression import Tensor
 from anydml.schema.identities import rewritten
 from anydml.schema.node import INDEX, Constant, Expr, Variable, is_integer, make
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import integral, walk
+from anydml.schema.traversal import integral, loops_in, walk
 from anydml.tensor import DataType
 
 OF_MORE = "an element depends on more than one element of an input"
@@ -59,6 +59,8 @@ def _map(name: str, nest: Nest) -> Map:
     nodes = Nodes()
     places: dict[Expr, int] = {}
     body = nest.body if nest.moves else rewritten(nest.body)
+    if loops_in(body):
+        raise Unmatched(OF_MORE)
     variables, cut = blocks(nest.variables, body)
 
     def position(index: Expr) -> int:
@@ -86,7 +88,7 @@ def _map(name: str, nest: Nest) -> Map:
             place = nodes.stream(read, read.data_type)
         elif e.op == "position":
             place = position(e.args[0])
-        elif e.op in ("reduce", "philox", "rank", "first_largest", "first_smallest"):
+        elif e.op == "philox":
             raise Unmatched(OF_MORE)
         else:
             args = tuple(position(a) if a.sort == INDEX else places[a] for a in e.args)

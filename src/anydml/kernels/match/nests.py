@@ -18,7 +18,7 @@ from anydml.kernels.match.unmatched import Unmatched, need, pattern
 from anydml.schema.identities import rewritten
 from anydml.schema.node import Constant, Expr, Variable, is_integer
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, free, integral, walk
+from anydml.schema.traversal import bound_by, free, integral, loops_in, reads_in, walk
 from anydml.tensor import DataType
 
 FEW = 9  # terms up to which a reduction is unrolled
@@ -122,7 +122,7 @@ class _Builder:
         for nest, body, data_type in zip(self.of, self.bodies, self.types, strict=True):
             if _depth(body) > DEEPEST:
                 raise Unmatched(f"operations are nested more than {DEEPEST} deep")
-            if any(node.op == "read" and node.data[0].definition is not None for node in walk(body)):
+            if any(read.data[0].definition is not None for read in reads_in(body)):
                 raise Unmatched("a tensor is read that is defined by a statement")
             whole = data_type.is_integer and not nest.moves
             if whole and not integral(body):
@@ -292,7 +292,7 @@ class _Builder:
         if kind == "sum" and len(variables) > 1 and (product := counted(e, self.free)) is not None:
             return self._node(self._known([product])[0], env)
         terms = math.prod(int(v.size) for v in variables)
-        few = HEAVY if any(node.op == "first_largest" for node in walk(e)) else FEW
+        few = HEAVY if any(node.op == "first_largest" for node in loops_in(e)) else FEW
         if e.op == "reduce" and terms <= few and self._written(e) <= self.many:
             made = [self._term(e, {**env, **at}) for at in each_value(variables)]
             there = [x for term in made if self._truth_of(term[1]) is not False for x in term]
@@ -307,7 +307,7 @@ class _Builder:
 
     def _written(self, e: Expr) -> int:
         """The number of terms of a reduction and of those inside it, if all of them were unrolled."""
-        inner = [r for r in walk(e) if r.op == "reduce" and r is not e]
+        inner = [r for r in loops_in(e) if r.op == "reduce" and r is not e]
         inner = [r for r in inner if not any(r in walk(other.args[0]) for other in inner if other is not r)]
         return math.prod(int(v.size) for v in e.data[1]) * max((self._written(r) for r in inner), default=1)
 

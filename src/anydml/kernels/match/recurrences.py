@@ -18,7 +18,7 @@ from anydml.kernels.match.unmatched import Unmatched, need, pattern
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, Expr, Variable
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import walk
+from anydml.schema.traversal import reads_in, walk
 from anydml.tensor import DataType
 
 NO_STATES = "no tensor is computed step by step"
@@ -37,8 +37,8 @@ def _states(statement: Statement) -> list[Tensor]:
     found: dict[Tensor, None] = {}
     waiting = [nest.body for nest in statement.values()]
     while waiting:
-        for e in walk(waiting.pop()):
-            if e.op == "read" and (tensor := e.data[0]).definition is not None and tensor not in found:
+        for e in reads_in(waiting.pop()):
+            if (tensor := e.data[0]).definition is not None and tensor not in found:
                 found[tensor] = None
                 waiting.append(tensor.definition.body)
     ordered: list[Tensor] = []
@@ -56,7 +56,7 @@ def _of_same_step(tensor: Tensor) -> set[Tensor]:
     """The tensors that a definition reads at the step that it defines."""
     assert tensor.definition is not None
     first = tensor.definition.index[0]
-    return {e.data[0] for e in walk(tensor.definition.body) if e.op == "read" and e.args[0] is first}
+    return {e.data[0] for e in reads_in(tensor.definition.body) if e.args[0] is first}
 
 
 class _Matched:

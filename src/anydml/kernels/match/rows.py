@@ -16,7 +16,7 @@ from anydml.kernels.match.unmatched import Unmatched, need, only, pattern
 from anydml.schema.identities import rewritten
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 from anydml.schema.statement import Statement
-from anydml.schema.traversal import bound_by, free, integral, walk
+from anydml.schema.traversal import bound_by, free, integral, loops_in, walk
 from anydml.tensor import DataType
 
 REDUCTIONS = ("sum", "product", "max", "min", "first_largest", "first_smallest")
@@ -66,8 +66,8 @@ class _RowsMatching:
         self.integral = all(integral(body) for body in bodies)
         self.bodies = [rewritten(body) for body in bodies]
         # several bodies are elements of the same output; nodes that they have in common are computed once
-        self.nodes = list(dict.fromkeys(e for body in self.bodies for e in walk(body)))
-        self.reductions = [e for e in self.nodes if bound_by(e)]
+        self.nodes = dict.fromkeys(e for body in self.bodies for e in walk(body))
+        self.reductions = dict.fromkeys(e for body in self.bodies for e in loops_in(body))
         if not self.reductions:
             raise Unmatched("nothing is reduced")
         depends = {e: found for body in self.bodies for e, found in free(body).items()}

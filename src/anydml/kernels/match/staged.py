@@ -15,7 +15,7 @@ from anydml.kernels.match.unmatched import Unmatched, pattern
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import free, rebuilt, walk
+from anydml.schema.traversal import free, loops_in, reads_in, rebuilt
 from anydml.tensor import DataType
 
 
@@ -57,8 +57,8 @@ def _defined(nests: Iterable[Nest], around: list[Tensor]) -> Iterator[Tensor]:
     """The tensors that nests read, without inputs, each after those from which it is computed."""
     seen: set[Tensor] = set()
     for nest in nests:
-        for e in walk(nest.body):
-            if e.op != "read" or (t := e.data[0]) in seen or t.definition is None:
+        for e in reads_in(nest.body):
+            if (t := e.data[0]) in seen or t.definition is None:
                 continue
             if t in around:
                 raise Unmatched("a tensor depends on its own elements")
@@ -73,7 +73,9 @@ def _defined(nests: Iterable[Nest], around: list[Tensor]) -> Iterator[Tensor]:
 def _whole(body: Expr) -> list[Expr]:
     """The extremes that depend on no index."""
     depends = free(body)
-    return [e for e in walk(body) if e.op == "reduce" and e.data[0] in ("max", "min") and len(e.args) == 1 and not depends[e]]
+    return [
+        e for e in loops_in(body) if e.op == "reduce" and e.data[0] in ("max", "min") and len(e.args) == 1 and not depends[e]
+    ]
 
 
 def _types(e: Expr) -> frozenset[DataType]:

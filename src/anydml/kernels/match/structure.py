@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from anydml.schema.node import Expr, Variable, is_integer
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import loops_in, reads_in
 
 IN_ANY_ORDER = ("add", "mul", "max", "min", "equal", "both", "either")
 Differences = list[tuple[Expr, Expr, Mapping[Variable, Variable]]]
@@ -37,9 +37,9 @@ def conjuncts(reduction: Expr) -> list[Expr]:
 
 def skipped(reduction: Expr) -> list[Expr]:
     """The reads that leave out a term of a reduction if they are outside of their tensor; not those of inner reductions."""
-    term = walk(reduction.args[0])
-    inner = {node for r in term if bound_by(r) for node in walk(r.args[0])}
-    return [node for node in term if node.op == "read" and node.data[1] == "skipped" and node not in inner]
+    term = reduction.args[0]
+    inner = {read for r in loops_in(term) for read in reads_in(r.args[0])}
+    return [read for read in reads_in(term) if read.data[1] == "skipped" and read not in inner]
 
 
 def differences(

@@ -9,7 +9,7 @@ from anydml.kernels.match.unmatched import Unmatched, only, pattern
 from anydml.kernels.problem import Problem
 from anydml.schema.expression import Tensor
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import bound_by, walk, with_nodes
+from anydml.schema.traversal import loops_in, with_nodes
 from anydml.tensor import DataType, TensorDesc
 
 SUMS = "(the sums)"  # a tensor in a call's own memory
@@ -38,7 +38,7 @@ class Summed(NamedTuple):
 def summed(problem: Problem) -> Summed:
     """The product and the map that compute a statement, or the reason why it is not of this kind."""
     name, nest = only(problem.statement)
-    found = [e for e in walk(nest.body) if bound_by(e)]
+    found = loops_in(nest.body)
     if nest.moves or len(found) != 1 or not 2 <= len(nest.index) <= 4:
         raise Unmatched(NO_SUMS)
     sizes = tuple(int(v.size) for v in nest.variables)

@@ -12,7 +12,7 @@ from anydml.kernels.match.unmatched import Unmatched, pattern
 from anydml.schema.expression import clamp, half_to_even, is_nan, row_major, select, unraveled
 from anydml.schema.node import INDEX, Expr, Variable, is_integer, number
 from anydml.schema.statement import Nest, Statement
-from anydml.schema.traversal import bound_by, walk
+from anydml.schema.traversal import bound_by, loops_in, walk
 from anydml.schema.windows import inside
 from anydml.tensor import DataType, limits
 
@@ -118,7 +118,7 @@ def _sum(e: Expr) -> tuple[Expr, tuple[Variable, ...]]:
 
 
 def _largest(nest: Nest, indices: Nest | None) -> _Reduced:
-    places = [e for e in walk(nest.body) if bound_by(e)]
+    places = loops_in(nest.body)
     if len(places) != 1 or places[0].op != "first_largest" or places[0].data[1] or len(places[0].args) > 1:
         raise Unmatched("the elements that are moved are not the largest ones")
     (place,) = places

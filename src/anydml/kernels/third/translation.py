@@ -15,7 +15,7 @@ from anydml.kernels.third.tape import IntegerRegister, Label, NumberRegister, Ta
 from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 from anydml.schema.statement import Nest
-from anydml.schema.traversal import bound_by, free, integral, walk
+from anydml.schema.traversal import bound_by, free, integral, reads_in
 from anydml.tensor import DataType, limits
 
 _WHOLE = {"floor": operations.FLOOR, "ceil": operations.CEIL, "truncate": operations.TRUNCATE,
@@ -67,7 +67,7 @@ class _Translation:
         self.reads: dict[Tensor, Read] = {}
 
     def made(self) -> Translated:
-        tensors = dict.fromkeys(e.data[0] for e in walk(self.nest.body) if e.op == "read")
+        tensors = dict.fromkeys(e.data[0] for e in reads_in(self.nest.body))
         for tensor in tensors:
             if tensor.definition is not None:
                 raise Untranslatable("a tensor is kept inside")
