@@ -33,6 +33,7 @@ from benchmarks import (
     reference,
     rest,
     slices,
+    small_calls,
     starting,
     torch_networks,
     windows,
@@ -42,6 +43,7 @@ from benchmarks.matmul_peers import HELD
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "overview": overview.run,
     "calls": calls.run,
+    "small": small_calls.run,
     "asserts": asserts.run,
     "compile": compiling.run,
     "start": starting.run,

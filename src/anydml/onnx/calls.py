@@ -78,7 +78,7 @@ class Known:
 
     def __init__(self, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
         self.inputs, self.outputs = inputs, outputs
-        self._spare: dict[Any, list[Any]] = {}
+        self._spare: dict[Any, tuple[list[Any], frozenset[str]]] = {}
 
     def _key(self, given: Mapping[str, Any], device: Any) -> Any:
         return device, *[(x.shape, x.dtype) for x in [given[name] for name in self.inputs]]
@@ -86,7 +86,7 @@ class Known:
     def again(self, given: Mapping[str, Any], device: Any) -> dict[str, Array] | None:
         """The outputs, if a call for inputs of this kind was kept and no other thread uses it; else None."""
         try:
-            spare = self._spare[self._key(given, device)]
+            spare, truths = self._spare[self._key(given, device)]
             call = spare.pop()
         except (KeyError, AttributeError, TypeError, IndexError):
             return None
@@ -95,16 +95,20 @@ class Known:
             return None
         made: dict[str, Array] = call(given)
         spare.append(call)
+        if truths:
+            return {name: made[name].view(np.bool_) if name in truths else made[name] for name in self.outputs}
         return {name: made[name] for name in self.outputs}
 
-    def keep(self, given: Mapping[str, Any], device: Any, segment: Segment, on: Device) -> None:
+    def keep(
+        self, given: Mapping[str, Any], device: Any, segment: Segment, on: Device, truths: frozenset[str] = frozenset()
+    ) -> None:
         """Keep a segment's calls for inputs of this kind, if it is the whole model and the inputs need no conversion.
 
-        device: the argument of the caller. on: the device that it means.
+        device: the argument of the caller. on: the device that it means. truths: the outputs that are returned as bool.
         """
         spare = segment.spare.get(on)
         if not segment.last or spare is None or not set(self.outputs) <= segment.shapes.keys():
             return
         if len(self._spare) >= KEPT:
             self._spare.clear()
-        self._spare[self._key(given, device)] = spare
+        self._spare[self._key(given, device)] = spare, truths
