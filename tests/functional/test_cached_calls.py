@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import anydml as dml
-from anydml.devices import link
+from anydml.devices import link, spare
 from anydml.functional.describing import described
 from anydml.kernels.code import llvm
 
@@ -165,28 +165,28 @@ def test_a_known_call_takes_few_calls_of_python(name: str, call: Callable[[], An
 
 
 def kept_bytes() -> int:
-    return sum(spare.nbytes * len(spare) for x in link._large.values() if (spare := x()) is not None)
+    return sum(calls.nbytes * len(calls) for x in spare._large.values() if (calls := x()) is not None)
 
 
 def test_scratch_that_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where calls of many kinds together keep too much, the oldest ones make theirs again."""
     device = dml.Device(threads=1)
-    monkeypatch.setattr(link, "KEPT", 1 << 20)
-    link._large.clear()
+    monkeypatch.setattr(spare, "KEPT", 1 << 20)
+    spare._large.clear()
     sizes = range(40, 60)
     for _ in range(3):
         for n in sizes:
             whole = np.ones((n, n), np.float32)
             assert (dml.gemm(whole, whole, device=device) == n).all()
-            assert sum(spare.nbytes * len(spare) for x in link._large.values() if (spare := x()) is not None) <= link.KEPT
-    assert 0 < len(link._large) < len(sizes)
+            assert kept_bytes() <= spare.KEPT
+    assert 0 < len(spare._large) < len(sizes)
     assert known(device) == len(sizes)
-    before = len(link._large)
-    spare = link.Spare(link.SMALL + 1)
-    spare.give(link.Tables((), int, (), link.NOTHING, {}, []))
-    assert len(link._large) == before + 1
-    del spare
-    assert len(link._large) == before
+    before = len(spare._large)
+    calls = spare.Spare(spare.SMALL + 1)
+    calls.give(link.Tables((), int, (), link.NOTHING, {}, []))
+    assert len(spare._large) == before + 1
+    del calls
+    assert len(spare._large) == before
 
 
 def test_a_graph_that_is_run_again_gives_new_arrays() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anydml.devices.slow import InPython, left_undecided
+from anydml.devices.spare import Spare
 from anydml.kernels.call.address import address_of, put_addresses
 from anydml.kernels.call.steps import Sheet, prepared, runner
 from anydml.kernels.code import engine
@@ -18,9 +18,7 @@ from anydml.kernels.kernel import Arrays, Built, Direct, Execute, Lowered, Place
 
 Settling = Callable[[NDArray[np.int64], Arrays], Callable[[Callable[[], int]], None]]
 LINE = 64
-SMALL = 1 << 15  # bytes of scratch that every call keeps for the next one
-LARGE = 1 << 22  # the most bytes of scratch that a call keeps, if not too many others do
-KEPT = 1 << 26  # bytes of such scratch that are kept in all
+LARGE = 1 << 24  # the most bytes of scratch that an eager call keeps for the next one
 NOTHING = np.zeros(0, np.int64)
 
 
@@ -133,37 +131,6 @@ class Tables(NamedTuple):
     last: list[list[int]]
 
 
-class Spare(list[Tables]):
-    """The tables of calls of one kind that have ended, to be used again. nbytes: the scratch of each."""
-
-    def __init__(self, nbytes: int) -> None:
-        super().__init__()
-        self.nbytes = nbytes
-        self.listed = nbytes <= SMALL
-
-    def give(self, tables: Tables) -> None:
-        self.append(tables)
-        if not self.listed:
-            self.listed = True
-            _large[id(self)] = ref(self, partial(_forget, id(self)))
-            kept = [spare for x in tuple(_large.values()) if (spare := x()) is not None]
-            total = sum(spare.nbytes * len(spare) for spare in kept)
-            for spare in kept:
-                if total <= KEPT:
-                    break
-                total -= spare.nbytes * len(spare)
-                _large.pop(id(spare), None)
-                spare.listed = False  # it is listed again when another call of its kind ends
-                spare.clear()
-
-
-_large: dict[int, ref[Spare]] = {}  # those whose scratch is not small; the first one loses it first
-
-
-def _forget(key: int, _: ref[Spare]) -> None:
-    _large.pop(key, None)
-
-
 def _direct(
     lowered: Lowered,
     settling: Settling,
@@ -193,7 +160,7 @@ def _direct(
 
     def call(arrays: Sequence[NDArray[Any]]) -> None:
         try:
-            made = spare.pop()  # atomic: two threads never get the same tables
+            made: Tables | None = spare.pop()
         except IndexError:
             made = None
         if made is None:

@@ -16,6 +16,7 @@ from anydml.devices.binding import as_array
 from anydml.devices.device import Device, device_of
 from anydml.devices.graph import CompiledGraph, fused
 from anydml.devices.graph_call import laid_over
+from anydml.devices.spare import Spare
 from anydml.errors import BindingError, DescError, Fault
 from anydml.feature_level import FeatureLevel
 from anydml.functional import graph_files
@@ -34,7 +35,7 @@ from anydml.lazy import computed_once
 from anydml.schema.tensor_rules import broken
 from anydml.tensor import EXTENSIONS, TensorDesc, TensorFlags, four_bit, packed_strides
 
-SMALL = 1 << 20  # bytes of inputs and outputs, at most, that are copied for a call that stays bound
+COPIED = 1 << 26  # bytes of inputs and outputs, at most, that are copied for a call that stays bound
 
 
 class Graph:
@@ -122,7 +123,7 @@ class Graph:
 
     def _again(self, inputs: Mapping[str, Any], device: Device) -> dict[str, NDArray[Any]] | None:
         """The outputs, for small arrays that need no conversion, from a call that stays bound to its own; else None."""
-        spare: list[_Idle] | None = device.cached(_idle, self)
+        spare: Spare | None = device.cached(_idle, self)
         if spare is None or inputs.keys() != self.inputs.keys():
             return None
         for name, (shape, dtype) in self._taken.items():
@@ -130,11 +131,11 @@ class Graph:
             if type(x) is not np.ndarray or x.shape != shape or x.dtype != dtype:
                 return None
         try:
-            call = spare.pop()  # atomic: two threads never get the same call
+            call = spare.pop()
         except IndexError:
             call = _Idle(device.cached(_compiled, self), self)
-        made = call(inputs)
-        spare.append(call)
+        made: dict[str, NDArray[Any]] = call(inputs)
+        spare.give(call)
         return made
 
     @computed_once
@@ -217,8 +218,8 @@ class _Idle:
         return {name: own.copy() for name, own in self._outputs.items()}
 
 
-def _idle(device: Device, made: Graph) -> list[_Idle] | None:
-    """A list for the idle calls of a graph; None if its arrays are large, or not what is bound and returned."""
+def _idle(device: Device, made: Graph) -> Spare | None:
+    """The idle calls of a graph; None if its arrays are large, or not what is bound and returned."""
     tensors = [*made.inputs.values(), *made.outputs.values()]
     plain = all(
         t.data_type.element_bits >= 8
@@ -227,7 +228,11 @@ def _idle(device: Device, made: Graph) -> list[_Idle] | None:
         and t.explicit_strides == packed_strides(t.sizes)
         for t in tensors
     )
-    return [] if plain and not made._scalars and sum(t.element_bytes for t in tensors) <= SMALL else None
+    if not plain or made._scalars:
+        return None
+    nbytes = sum(t.element_bytes for t in tensors)
+    scratch = device.cached(_compiled, made).binding_properties.temporary_resource_size
+    return Spare(nbytes + scratch) if nbytes <= COPIED else None
 
 
 def _run_on(name: str, made: Graph, x: NDArray[Any], device: Device) -> dict[str, NDArray[Any]]:
