@@ -33,6 +33,8 @@ from benchmarks import (
     reference,
     rest,
     slices,
+    small_calls,
+    small_networks,
     starting,
     torch_networks,
     windows,
@@ -42,6 +44,8 @@ from benchmarks.matmul_peers import HELD
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "overview": overview.run,
     "calls": calls.run,
+    "small": small_calls.run,
+    "layers": small_networks.run,
     "asserts": asserts.run,
     "compile": compiling.run,
     "start": starting.run,

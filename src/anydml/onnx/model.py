@@ -118,9 +118,9 @@ class Model:
             env = self._given(given)
             found, types, segment = self._run(env, on, keep == "all")
             made = {name: _of_type(x, types.get(name)) for name, x in found.items()}
-        as_given = all(env[name] is given[name] for name in self.inputs) and len(given) == len(self.inputs)
-        if keep == "outputs" and as_given and all(y.dtype != np.bool_ for y in made.values()):
-            self._calls.keep(given, device, segment, on)
+        if keep == "outputs" and len(given) == len(self.inputs) and all(_as_is(given[n], env[n]) for n in self.inputs):
+            truths = frozenset(name for name, y in made.items() if y.dtype == np.bool_)
+            self._calls.keep(given, device, segment, on, truths)
         return made
 
     def map_blocks(self, x: Any, batch_axis: int = 0) -> Any:
@@ -322,6 +322,11 @@ def _computed(segment: Segment, env: Mapping[str, Array], device: Device) -> dic
     for name, length in segment.sequences.items():
         found[name] = tuple(found[m] if (m := member(name, i)) in found else env[m] for i in range(length))
     return found
+
+
+def _as_is(given: Any, taken: Array) -> bool:
+    """Whether an input is taken without a conversion but that of truth values to bytes."""
+    return given is taken or (type(given) is np.ndarray and given.dtype == np.bool_)
 
 
 def _kind(x: Any) -> Any:
