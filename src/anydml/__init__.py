@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from anydml.explain.comparison import Comparison
     from anydml.functional.functions import slice as slice
     from anydml.functional.graph import Graph, graph
+    from anydml.pictures.picture import picture
     from anydml.program import Program
 
 __version__ = "0.1.0"
@@ -88,6 +89,7 @@ __all__ = [
     "compare",
     "deviations",
     "graph",
+    "picture",
     "program",
     "requantize",
     "show_config",
@@ -137,6 +139,8 @@ def _imported(name: str) -> Any:
             from anydml.functional.graph import graph as value
         elif name == "Graph":
             from anydml.functional.graph import Graph as value
+        elif name == "picture":
+            from anydml.pictures.picture import picture as value
         elif name == "program":
             import anydml.program as value
         elif name == "Program":
