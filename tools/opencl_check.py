@@ -281,6 +281,109 @@ def _of_model(path: Path, devices: Devices) -> Iterator[tuple[str, Array, Array]
         yield name, got[name], x
 
 
+COPY = "kernel void copy(global const float4 *x, global float4 *y) { size_t i = get_global_id(0); y[i] = x[i]; }"
+
+
+def least(run: Callable[[], object], times: int = 5) -> float:
+    """The least seconds of a call, after one that makes it ready."""
+    run()
+    found = []
+    for _ in range(times):
+        began = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - began)
+    return min(found)
+
+
+def bandwidth(opened: platform.Opened, nbytes: int) -> float:
+    """Bytes a second that a plain copy reads and writes."""
+    x, y = opened.allocate(nbytes), opened.allocate(nbytes)
+    kernel = opened.kernel(opened.program(COPY), "copy")
+    kernel.set_args(x, y)
+
+    def run() -> None:
+        opened.launch(kernel, nbytes // 16, 256)
+        opened.queue.finish()
+
+    return 2 * nbytes / least(run)
+
+
+def timed() -> list[tuple[str, Callable[..., Any], tuple[int, ...], int, str]]:
+    """Names, functions, sizes of one part of 2^20 elements, the number of inputs, and the data type."""
+    vector, rows, long, images = (1, 1, 1, 1 << 20), (1, 1, 1024, 1024), (1, 1, 64, 16384), (4, 64, 64, 64)
+    return [
+        ("identity", dml.element_wise_identity, vector, 1, "float32"),
+        ("add", dml.element_wise_add, vector, 2, "float32"),
+        ("multiply, float16", dml.element_wise_multiply, vector, 2, "float16"),
+        ("exp", dml.element_wise_exp, vector, 1, "float32"),
+        ("tanh", dml.activation_tanh, vector, 1, "float32"),
+        ("GELU", dml.activation_gelu, vector, 1, "float32"),
+        ("GELU, float16", dml.activation_gelu, vector, 1, "float16"),
+        ("sigmoid", dml.activation_sigmoid, vector, 1, "float32"),
+        ("max pooling 3x3", partial(dml.max_pooling, window_size=(3, 3)), images, 1, "float32"),
+        ("average pooling 2x2", partial(dml.average_pooling, window_size=(2, 2), include_padding=False), images, 1, "float32"),
+        ("softmax of 1024", partial(dml.activation_softmax1, axes=(3,)), rows, 1, "float32"),
+        ("softmax of 16384", partial(dml.activation_softmax1, axes=(3,)), long, 1, "float32"),
+        ("log-softmax of 1024", partial(dml.activation_log_softmax1, axes=(3,)), rows, 1, "float32"),
+        ("normalisation of 1024", _normalised, rows, 1, "float32"),
+        ("sum of 1024", partial(dml.reduce, function="SUM", axes=(3,)), rows, 1, "float32"),
+        ("sum across 1024", partial(dml.reduce, function="SUM", axes=(2,)), rows, 1, "float32"),
+        ("argmax of 1024", partial(dml.reduce, function="ARGMAX", axes=(3,)), rows, 1, "float32"),
+    ]
+
+
+def _normalised(x: Any) -> Any:
+    return dml.mean_variance_normalization1(x, None, None, axes=(3,), normalize_variance=True, epsilon=1e-5)
+
+
+def _called(function: Callable[..., Any], inputs: int) -> Callable[..., Any]:
+    def one(x: Any) -> Any:
+        return function(x)
+
+    def two(x: Any, y: Any) -> Any:
+        return function(x, y)
+
+    return one if inputs == 1 else two
+
+
+def check_times(devices: Devices, tally: Tally, parts: int) -> list[str]:
+    """Times of calls on buffers beside a plain copy's bandwidth, and the CPU device's times."""
+    opened = platform.opened(devices.there.machine.opencl)
+    nbytes = parts << 22
+    fastest = bandwidth(opened, nbytes)
+    lines = [f"a plain copy of {nbytes >> 20} MiB: {fastest / 1e9:.1f} GB/s"]
+    r = np.random.default_rng(1)
+    for title, function, sizes, inputs, dtype in timed():
+        if tally.late:
+            break
+        try:
+            x = r.standard_normal((sizes[0] * parts, *sizes[1:]), np.float32).astype(dtype)
+            t = dml.TensorDesc.of(x)
+            made = dml.graph(_called(function, inputs), **dict.fromkeys("xy"[:inputs], t))
+            ((out, o),) = made.outputs.items()
+            names = [*made.inputs]
+            there = made.compile(devices.there)
+            buffers = {name: devices.there.buffer(x) for name in names}
+            result = devices.there.buffer(o)
+            seconds = least(there.bind(**buffers, **{out: result}).execute)
+            y = np.empty(o.sizes, o.data_type.dtype)
+            here = least(made.compile(devices.here).bind(**dict.fromkeys(names, x), **{out: y}).execute, 2)
+            equal_ = bool((result.numpy().view(f"u{y.itemsize}") == y.view(f"u{y.itemsize}")).all())
+            moved = x.nbytes * inputs + y.nbytes
+            kernels = ", ".join(part.kernel_name for part in there.call.parts)
+            share = moved / seconds / fastest
+            lines.append(
+                f"{title:22} {x.size:11,} elements {seconds * 1e3:9.3f} ms, {share:5.0%} of a copy's bandwidth; "
+                f"CPU {here * 1e3:9.1f} ms; {'equal' if equal_ else 'DIFFERENT'}; {kernels}"
+            )
+            if not equal_:
+                tally.wrong.append(f"times: {title}: bits differ")
+        except Exception as error:  # the others go on
+            lines.append(f"{title}: {type(error).__name__}: {error}")
+            tally.wrong.append(lines[-1])
+    return lines
+
+
 def summary(tally: Tally) -> None:
     print("\nSUMMARY")
     for section, cases in tally.cases.items():
@@ -302,16 +405,18 @@ def main() -> None:
     asked.add_argument("--seconds", type=float, default=300.0, help="after which no more cases are begun")
     asked.add_argument("--cases", type=int, default=12, help="generated cases of each operator")
     asked.add_argument("--elements", type=int, default=1_000_000, help="of a large map")
-    asked.add_argument("--only", default="graphs,models,examples,maps,cases", help="sections")
+    asked.add_argument("--only", default="graphs,times,models,examples,maps,cases", help="sections")
+    asked.add_argument("--parts", type=int, default=64, help="of 2^20 elements each, in what is timed")
     arguments = asked.parse_args()
     for found in platform.found():
         print(f"opencl:{found.number} {found.title}, {found.driver}: {found.refused or 'has what is needed'}")
     began = time.monotonic()
     devices = Devices(dml.Device(arguments.device), dml.Device("cpu"))
     print(f"{devices.there} passed the self-test, opened in {time.monotonic() - began:.1f} s", flush=True)
-    tally = Tally()
+    tally, times = Tally(), list[str]()
     sections: dict[str, tuple[float, Callable[[], None]]] = {  # with their shares of the time
         "graphs": (0.1, lambda: check_graphs(devices, tally)),
+        "times": (0.3, lambda: times.extend(check_times(devices, tally, arguments.parts))),
         "models": (0.1, lambda: check_models(devices, tally)),
         "examples": (0.4, lambda: check_examples(devices, tally)),
         "maps": (0.6, lambda: check_maps(devices, tally, arguments.elements)),
@@ -326,6 +431,7 @@ def main() -> None:
             spent, late = time.monotonic() - began, " (the time was over)" if tally.late else ""
             print(f"{name}: {spent:.1f} s{late}, {len(tally.wrong)} wrong so far", flush=True)
     summary(tally)
+    print("\n".join(times))
     if tally.wrong:
         raise SystemExit(1)
 

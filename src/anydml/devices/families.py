@@ -207,9 +207,19 @@ BETWEEN: Families = {
     "windows.quantised:compiled": windows_quantised,
     "windows:compiled": windows_compiled,
 }
+
+
+@cache
+def reduce_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.rows import lower
+    return lower
+
+
 CPU = "cpu/"  # before the names of families that serve another device
 OPENCL: Families = {
     "elementwise:opencl": elementwise_opencl,
+    "reduce:opencl": reduce_opencl,
     "nests:opencl": nests_opencl,
 }
 

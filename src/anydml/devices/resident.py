@@ -198,7 +198,7 @@ class Call:
             for call in step.calls:
                 call.launch()
                 last = call
-                if call.number >= 0:
+                if call.number >= 0:  # it may leave elements undecided
                     open_.append((step, call))
                     if call.number in checked:
                         if not self._closed(open_, last):

@@ -101,7 +101,7 @@ class Listing(NamedTuple):
 
     width: the words of an entry; the first is an element's number. second: makes the second stage; None if there is none.
     decide: the last decision. layout: of the output. alone: whether the output overwrites an input, so that elements cannot
-    be computed again.
+    be computed again. beforehand: whether the second stage may be enqueued before it is known how many elements there are.
     """
 
     width: int
@@ -109,13 +109,14 @@ class Listing(NamedTuple):
     decide: Decide
     layout: Layout
     alone: bool
+    beforehand: bool = True
 
 
 class ElementCall:
-    """A kernel that computes numbered elements, each in a work item, and what decides the elements that it lists.
+    """A kernel that computes numbered elements or rows, each in a work item, and what decides the elements that it lists.
 
     After the first stage's arguments, its kernel gets a range of numbers, and if it lists elements, a list. units: of work for
-    one element. group: work items for each element.
+    one number. group: work items for each number. each: the elements of a number.
     """
 
     def __init__(
@@ -128,21 +129,23 @@ class ElementCall:
         output: DeviceMemory,
         listing: Listing | None = None,
         group: int = 1,
+        each: int = 1,
     ) -> None:
         self.opened, self.workspace, self.size, self.output, self.listing = opened, workspace, size, output, listing
         self._first, self._group = first, group
         self._chunk = max(GROUP, UNITS // max(1, units))
         self._kernel: Any = None
         self._finer: Any = None
-        self._finer_wanted = False
+        self._beforehand = False  # whether the second stage is enqueued right behind the first
         self._range = (0, size)
-        self.room = min(size, ROOM)
+        self.room = min(size * each, max(ROOM, each))
+        self._piece = self.room // each  # numbers whose elements always fit the list
         self.number = -1
         if listing is not None:
             self.number = workspace.call(self.room * listing.width)
-            self._finer_wanted = size >= BEFOREHAND
+            self._beforehand = listing.beforehand and size >= BEFOREHAND
         # in pieces, each of which is decided before the next one begins
-        self._stops = listing is not None and listing.alone and size > self.room
+        self._stops = listing is not None and listing.alone and size > self._piece
 
     def launch(self) -> None:
         """Enqueue the kernels. Long work is waited for in pieces."""
@@ -156,7 +159,7 @@ class ElementCall:
         if self._stops:
             return True
         first, second = counts[self.number]
-        return bool(second or first > self.room if self._finer is not None else first)
+        return bool(second or first > self.room if self._beforehand else first)
 
     def settle(self, arrays: Arrays) -> tuple[int, int]:
         """Decide all elements that are still undecided, after the call has ended and before another one begins.
@@ -168,9 +171,9 @@ class ElementCall:
             if first <= self.room:
                 return self._settle(first, second, arrays)
         listed = last = 0
-        for begin in range(0, self.size, self.room):
+        for begin in range(0, self.size, self._piece):
             self.workspace.reset(self.number)
-            self._compute(begin, min(self.size, begin + self.room))
+            self._compute(begin, min(self.size, begin + self._piece))
             first, second = self.workspace.counts()[self.number].tolist()
             one, two = self._settle(first, second, arrays)
             listed, last = listed + one, last + two
@@ -184,12 +187,12 @@ class ElementCall:
             counts, listed, _ = self.workspace.memory
             arguments += [listed, counts, np.int64(2 * self.number), np.int32(self.room)]
         self._kernel.set_args(*arguments)
-        if self._finer_wanted:
+        if self._beforehand:
             self._make_finer()
+            self._beforehand = self._finer is not None
 
     def _make_finer(self) -> None:
         assert self.listing is not None
-        self._finer_wanted = False
         if (stage := self.listing.second()) is not None:
             opened = self.opened
             counts, listed, kept = self.workspace.memory
@@ -212,16 +215,18 @@ class ElementCall:
                 if end < past and time.perf_counter() - began < LONG / 4:
                     self._chunk *= 2
             first = end
-        if self._finer is not None:
+        if self._beforehand:
             opened.launch(self._finer, -(-self.room // STEPS))
 
     def _settle(self, first: int, second: int, arrays: Arrays) -> tuple[int, int]:
         if not first:
             return 0, 0
-        if self._finer is None:
-            self._make_finer()
+        if not self._beforehand:
+            if self._finer is None:
+                self._make_finer()
             if self._finer is not None:
-                self.opened.launch(self._finer, -(-self.room // STEPS))
+                items = first * self._group if self._group > 1 else first
+                self.opened.launch(self._finer, items, max(self._group, GROUP))
                 second = int(self.workspace.counts()[self.number, 1])
         left = second if self._finer is not None else first
         if left:

@@ -16,7 +16,7 @@ from anydml.kernels.code.opencl import Argument
 from anydml.kernels.code.targets import wanted
 from anydml.kernels.code.values import Body, Value, left_by_first_stage
 from anydml.kernels.evaluate.tally import Counted
-from anydml.kernels.kernel import Built, DeviceMemory, Machine, Refused
+from anydml.kernels.kernel import Built, DeviceCall, DeviceMemory, Machine, Refused
 from anydml.kernels.match.nests import FEW, MANY, Matched, together
 from anydml.kernels.nests.elements import NestElements
 from anydml.kernels.nests.items import Index
@@ -39,7 +39,7 @@ from anydml.kernels.opencl.calls import (
     number,
 )
 from anydml.kernels.opencl.maps import FEW_ARGUMENTS, NARROW
-from anydml.kernels.opencl.overlap import overlap
+from anydml.kernels.opencl.overlap import Copies
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.decision import Decision
 from anydml.kernels.undecided.places import Numbering, in_order
@@ -122,16 +122,17 @@ def _too_long(found: Matched) -> str:
 
 def _bound(
     outputs: Sequence[Output], problem: Problem, workspace: Workspace, memory: Mapping[str, DeviceMemory]
-) -> Sequence[ElementCall]:
-    opened, calls = workspace.opened, []
-    tensors = problem.tensors
-    for k, o in enumerate(outputs):
+) -> Sequence[DeviceCall]:
+    opened, tensors = workspace.opened, problem.tensors
+    own = Copies(opened, memory, tensors, [o.name for o in outputs])
+    calls: list[DeviceCall] = [own] if own else []
+    for o in outputs:
         out, t = memory[o.name], tensors[o.name]
         itemsize = t.data_type.dtype.itemsize
         strides = [s * itemsize for s in t.explicit_strides]
         arguments: list[Any] = [out.data, np.int64(out.offset)]
         for name in o.found.tensors:
-            arguments += [memory[name].data, np.int64(memory[name].offset)]
+            arguments += [own.memory[name].data, np.int64(own.memory[name].offset)]
         arguments += [np.int64(n) for n in o.found.sizes]
         arguments += [np.int64(s) for s in strides]
         for number_, d in o.key.places:
@@ -139,20 +140,19 @@ def _bound(
             stride = tensor.explicit_strides[d] * tensor.data_type.dtype.itemsize
             arguments += [np.int64(tensor.sizes[d] - 1), np.int64(stride)]
         sizes = o.found.sizes[: o.found.program.dims]
-        own = [(memory[p.name], tensors[p.name].element_bytes) for p in outputs[k:]]
-        read = [(memory[name], tensors[name].element_bytes) for p in outputs[k:] for name in p.found.tensors]
         listing = None
         if o.lists:
             layout = Layout(sizes, strides, itemsize)
-            decide = partial(_decided, o.decision, in_order(sizes, range(len(sizes))), o.found.tensors)
-            listing = Listing(1, lambda: None, decide, layout, any(overlap(own[0], other) for other in read))
+            decide = partial(_decided, o.decision, in_order(sizes, range(len(sizes))), o.found.tensors, own)
+            listing = Listing(1, lambda: None, decide, layout, alone=False, beforehand=False)
         calls.append(ElementCall(opened, workspace, Stage(o.text, arguments), prod(sizes), o.units, out, listing))
     return calls
 
 
 def _decided(
-    decision: Decision, places: Numbering, names: Sequence[str], entries: NDArray[np.int64], arrays: Any
+    decision: Decision, places: Numbering, names: Sequence[str], own: Copies, entries: NDArray[np.int64], arrays: Any
 ) -> NDArray[Any]:
+    arrays = own.arrays(arrays)
     return decision.at({name: arrays(name) for name in names}, places.at(entries[:, 0]))
 
 

@@ -175,10 +175,9 @@ class Opened:
                 optional.left_out("A kernel is", reason[:2000])
                 raise Uncompilable(reason) from None
             if isinstance(folder, Path):
-                (binary,) = program.get_info(self.use.program_info.BINARIES)
-                optional.attempted(
-                    "A program on disk is", lambda: store.write(folder, name, binary, cache.MOST), lambda _: None
-                )
+                made: Any = program.get_info(self.use.program_info.BINARIES)
+                write = partial(store.write, folder, name, made[0], cache.MOST)
+                optional.attempted("A program on disk is", write, lambda _: None)
         return self._public(program)
 
     def _of_binary(self, binary: bytes) -> Any:
