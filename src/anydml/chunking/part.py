@@ -15,7 +15,7 @@ from anydml.chunking.windows import Needed, Window, nest_of, sizes_of
 from anydml.chunking.worker import device_of_worker
 from anydml.devices.choice import linked
 from anydml.devices.device import Device
-from anydml.devices.families import DEVICES
+from anydml.devices.families import families_of
 from anydml.devices.judging import data_check
 from anydml.devices.slow import left_undecided, not_compiled
 from anydml.errors import BindingError, Fault
@@ -49,7 +49,7 @@ def built(device: Device, stated: Stated, tensors: tuple[tuple[str, TensorDesc],
     """The call of a nest on a device, by the first family that takes it."""
     problem = Problem({stated.output: stated.nest}, dict(tensors), Promises(ruled=ruled))
     refused: list[dict[str, str]] = []
-    for name, made in lowerings(DEVICES[device.name], problem, device.machine):
+    for name, made in lowerings(families_of(device.name), problem, device.machine):
         found: Built | Refused
         if isinstance(made, Lowered):
             found = tried(name, partial(linked, made, left_undecided(stated.title, name)))

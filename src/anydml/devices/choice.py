@@ -36,7 +36,9 @@ def chosen(families: Families, checked: Checked[Desc], machine: Machine) -> tupl
         built: Built | Refused
         if isinstance(made, Lowered):
             built = tried(name, partial(linked, made, left_undecided(what, name)))
-        elif isinstance(made, Built) and refused and not made.bare:  # this fallback may compute in Python
+        elif (
+            isinstance(made, Built) and refused and not made.bare and made.on_device is None
+        ):  # this fallback may compute in Python
             built = not_compiled(what, refused).watching(made)
         else:
             built = made

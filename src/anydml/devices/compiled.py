@@ -10,6 +10,7 @@ from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
+from numpy import ndarray
 from numpy.typing import NDArray
 
 from anydml import fork_safety
@@ -25,7 +26,7 @@ from anydml.schema.check import Checked
 from anydml.schema.constraint import DataRule
 from anydml.schema.field import OUTPUT
 from anydml.schema.operator import Desc
-from anydml.tensor import TensorFlags
+from anydml.tensor import TensorDesc, TensorFlags
 
 
 class BindingProperties(NamedTuple):
@@ -53,6 +54,7 @@ class CompiledOperator:
 
     desc: Any  # an operator's desc, or a graph's
     origin: Origin  # set by the device
+    opencl = ""  # the OpenCL device whose memory the call uses; set by the device
 
     def __init__(self, checked: Checked[Desc], kernel_name: str, built: Built) -> None:
         self.desc = checked.desc
@@ -134,6 +136,15 @@ class CompiledOperator:
             if t.flags == flags
         }
 
+    def tensors_by_role(self) -> tuple[dict[str, TensorDesc], list[str], frozenset[str]]:
+        """All tensors by name, the outputs, and the tensors that initialize takes."""
+        return {name: t for name, _, t in self._fields.values()}, self._outputs, frozenset(self._owned)
+
+    @computed_once
+    def on_devices(self) -> dict[Any, Any]:
+        """The copies on an OpenCL device of tensors that initialize took."""
+        return {}
+
     def counters(self) -> Counters:
         """The number of elements that an execute computes, and the numbers that all executes so far left undecided.
 
@@ -205,9 +216,17 @@ class CompiledOperator:
 
     def prepare(self, views: Mapping[str, NDArray[Any]]) -> Execute:
         """A call on arrays that fit, which checks the rules about values. Two threads must not run it at the same time."""
-        run = self.built.bind(views)
         checks = [] if self.built.judges else self.data_checks(views)
+        run = self._bound(views)
+        if checks and self.opencl:
+            checks = [partial(_resident().fetch, views), *checks]
         return partial(self._judged, run, checks, views) if self._data_rules else run
+
+    def _bound(self, views: Mapping[str, NDArray[Any]]) -> Execute:
+        if not self.opencl:
+            return self.built.bind(views)
+        run: Execute = _resident().operator_call(self, views).execute
+        return run
 
     def _judged(self, run: Execute, checks: Sequence[Execute], views: Mapping[str, NDArray[Any]]) -> None:
         for judge in checks:
@@ -228,6 +247,8 @@ class CompiledOperator:
         """
         if self.reports or self._persistent is None or self._persistent:
             return None
+        if self.opencl and self.built.on_device is not None:
+            return lambda arrays: self.prepare(views(arrays))()  # type: ignore[return-value]  # nobody uses the returned value
         if self.built.direct is None:
             bind = self.prepare if self._data_rules else self.built.bind
             return lambda arrays: bind(views(arrays))()  # type: ignore[return-value]  # nobody uses the returned value
@@ -252,7 +273,7 @@ class CompiledOperator:
             if value is None:
                 faults.append(Fault(name, "is missing"))
                 continue
-            view = slot.view(value)
+            view = slot.view(value if isinstance(value, ndarray) else self._placed(name, value))
             if isinstance(view, Fault):
                 faults.append(view)
             else:
@@ -269,6 +290,10 @@ class CompiledOperator:
         if faults:
             raise BindingError(faults)
         return views
+
+    def _placed(self, name: str, value: Any) -> Any:
+        """The place of a buffer on the operator's own device; any other value unchanged."""
+        return _resident().placed(self.opencl, value) if self.opencl else value
 
     def _one_by_one(self, arrays: dict[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
         """The arrays by tensor. For a field that is an array of tensors, the list of arrays becomes one entry for each."""
@@ -301,6 +326,12 @@ class CompiledOperator:
         return [data_check(self.desc, name, rule, views[name], types[name]) for name, rule in self._data_rules if name in views]
 
 
+def _resident() -> Any:
+    with fork_safety.guard:  # imported here, since other devices do not need it
+        from anydml.devices import resident
+    return resident
+
+
 def counters_of(elements: int, counted: Sequence[Counted | None]) -> Counters:
     found = {id(one): one for one in counted if one is not None}.values()  # equal calls share a kernel and its counts
     return Counters(elements, sum(one.undecided for one in found), sum(one.exact for one in found))
@@ -325,7 +356,7 @@ class BoundOperator:
         self._run = self._reporting(run) if self.compiled.reports else run
         self._lock = threading.Lock()
         self._generation = fork_safety.generation()
-        if self.compiled.built.bare and not (self.compiled.judges or self.compiled.reports):
+        if self.compiled.built.bare and not self.compiled.opencl and not (self.compiled.judges or self.compiled.reports):
             self.__dict__["execute"] = run  # nothing to check and no scratch to lock: skip the method below
 
     def _make_ready_again(self) -> None:

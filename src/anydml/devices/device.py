@@ -14,7 +14,7 @@ from weakref import ref
 from anydml import operators, optional
 from anydml.devices import verbose
 from anydml.devices.compiled import CompiledOperator
-from anydml.devices.families import DEVICES, FUSED, IN_GRAPHS, Families
+from anydml.devices.families import DEVICES, Families, families_in_graphs, families_of, families_of_fused, kind_of
 from anydml.devices.origin import Origin
 from anydml.errors import UnsupportedError
 from anydml.feature_level import FeatureLevel
@@ -28,9 +28,14 @@ from anydml.schema.operator import Desc
 from anydml.tensor import DataType, integer
 
 if TYPE_CHECKING:
-    from anydml.devices.graph import CompiledGraph
+    from numpy.typing import NDArray
 
-NAMES = tuple(DEVICES)
+    from anydml.devices.buffers import Buffer
+    from anydml.devices.graph import CompiledGraph
+    from anydml.tensor import TensorDesc
+
+NAMES = tuple(DEVICES)  # of devices that exist everywhere
+OPENCL = "opencl"
 CACHED = 1024  # compiled operators that a device keeps for eager calls
 
 
@@ -47,10 +52,11 @@ class Device:
     """A device compiles operators and runs them.
 
     name: "cpu", or "reference", which evaluates the operators' statements exactly: slow, and what all kernels are tested
-    against. feature_level: the rules that descs are checked against. threads: the most threads; by default ANYDML_NUM_THREADS,
-    OMP_NUM_THREADS, or the processors that this process may use. isa: the instruction set to compile for, by default the
-    best that the processor reports: on x86-64 "generic", "avx2", "avx_vnni", "avx512bw" or "avx512_vnni", on Arm "generic",
-    "dotprod" or "i8mm".
+    against; or "opencl", a device with float64 that an OpenCL driver offers, a GPU if there is one: "opencl:1" by its number,
+    "opencl:NAME" by a part of its name. `anydml info` lists them. feature_level: the rules that descs are checked against.
+    threads: the most threads; by default ANYDML_NUM_THREADS, OMP_NUM_THREADS, or the processors that this process may use. isa:
+    the instruction set to compile for, by default the best that the processor reports: on x86-64 "generic", "avx2", "avx_vnni",
+    "avx512bw" or "avx512_vnni", on Arm "generic", "dotprod" or "i8mm".
     stage: the first stage that computes elements, of those kernels whose first stage may leave an element undecided. Another
     choice than the default helps to find the cause of a wrong bit. "first": mostly float64 with error bounds. "second": the
     same with finer bounds. "third": numbers of 250 bits with bounds, element by element. "exact": exact evaluation in Python.
@@ -74,8 +80,9 @@ class Device:
         with guard:  # imported here, since `import anydml` does not need them
             from anydml.kernels.call import pool
             from anydml.kernels.code import llvm, targets
-        if not isinstance(name, str) or name not in NAMES:
-            raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join(NAMES)}")
+        if not isinstance(name, str) or (name not in NAMES and kind_of(name) != OPENCL):
+            raise UnsupportedError(f"there is no device {name!r}; the devices are {', '.join((*NAMES, OPENCL))}")
+        opencl = name if kind_of(name) == OPENCL else ""
         self.feature_level = as_feature_level(feature_level)
         if threads is not None and integer(threads, "threads") < 1:
             raise ValueError(f"threads is {threads}, and at least one thread works")
@@ -88,7 +95,9 @@ class Device:
         if stage not in targets.STAGES:
             raise UnsupportedError(f"there is no stage {stage!r}; the stages are {', '.join(targets.STAGES)}")
         self.name = name
-        self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()), stage)
+        self.machine = Machine(isa, pool.at_most(threads or pool.default_threads()), stage, opencl)
+        if opencl:
+            self._opened()
         # (make, key) -> make(device, *key), kept for the next call with an equal key: the operators that eager calls compiled
         self.cached: Callable[..., Any] = lru_cache(maxsize=CACHED)(_made_by(ref(self)))
         # the same operators by keys that are quicker to compute
@@ -96,7 +105,7 @@ class Device:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The name and the settings. A copy compiles its operators again, in this process or another one."""
-        return _again, (self.name, self.feature_level, *self.machine)
+        return _again, (self.name, self.feature_level, self.machine)
 
     def __repr__(self) -> str:
         """The name, the feature level, and the instruction set and the threads in use, or NumPy."""
@@ -110,7 +119,34 @@ class Device:
                 threads = pool.in_use(self.machine.threads, target)
                 using = f", {target.name}, {threads} thread{'s' if threads > 1 else ''}"
                 using += "" if self.machine.stage == targets.FIRST else f", from the {self.machine.stage} stage on"
+        elif self.machine.opencl:
+            using = f", {self._opened().found.title}"
         return f"<Device {self.name}: feature level {self.feature_level}{using}>"
+
+    def _opened(self) -> Any:
+        with guard:  # imported here, since other devices do not need it
+            from anydml.kernels.opencl.platform import opened
+        return opened(self.machine.opencl)
+
+    def buffer(self, source: NDArray[Any] | TensorDesc) -> Buffer:
+        """A buffer in this OpenCL device's memory, with the elements of an array, or zeros for a tensor's sizes and data type.
+
+        UnsupportedError on other devices; MemoryError if the device has no room; TypeError for what is neither.
+        """
+        if not self.machine.opencl:
+            raise UnsupportedError(f"the device {self.name} uses arrays, and only an OpenCL device has buffers")
+        with guard:  # imported here, since other devices do not need it
+            import numpy as np
+
+            from anydml.devices.buffers import Buffer
+            from anydml.tensor import TensorDesc
+        if isinstance(source, TensorDesc):
+            source = np.zeros(source.sizes, source.data_type.dtype)
+        if not isinstance(source, np.ndarray):
+            raise TypeError(f"a buffer is made of an array or a TensorDesc, not {type(source).__name__}")
+        made = Buffer(self._opened(), source.shape, source.dtype)
+        made.write(source)
+        return made
 
     def supports_data_type(self, data_type: DataType) -> bool:
         """Whether any operator takes tensors of a data type at this device's feature level.
@@ -159,7 +195,8 @@ class Device:
                 )
         else:
             checked = check(desc, self.feature_level)
-        compiled, refused = _chosen()(DEVICES[self.name], checked, self.machine)
+        compiled, refused = _chosen()(families_of(self.name), checked, self.machine)
+        compiled.opencl = self.machine.opencl
         compiled.origin = Origin(self.name, self.feature_level, self.machine)
         level = verbose.level()
         if level:
@@ -180,9 +217,9 @@ class Device:
         checked, refused = check_graph(desc, self.feature_level), list[dict[str, str]]()
 
         def compiled_with(fusing: Families) -> CompiledGraph:
-            return compiled_graph(IN_GRAPHS[self.name], fusing, checked, self.machine, refused)
+            return compiled_graph(families_in_graphs(self.name), fusing, checked, self.machine, refused)
 
-        if fuse and (fusing := FUSED[self.name]):
+        if fuse and (fusing := families_of_fused(self.name)):
             compiled = optional.attempted("All that is fused is", lambda: compiled_with(fusing), lambda _: compiled_with({}))
         else:
             compiled = compiled_with({})
@@ -214,8 +251,8 @@ def _made_by(device: ref[Device]) -> Callable[..., Any]:
     return made
 
 
-def _again(name: str, feature_level: FeatureLevel, isa: str | None, threads: int, stage: str) -> Device:
-    return Device(name, feature_level=feature_level, threads=threads, isa=isa, stage=stage)
+def _again(name: str, feature_level: FeatureLevel, machine: Machine) -> Device:
+    return Device(name, feature_level=feature_level, threads=machine.threads, isa=machine.isa, stage=machine.stage)
 
 
 @cache

@@ -156,6 +156,20 @@ def contract_quantised() -> Lower:
     return lower
 
 
+@cache
+def elementwise_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.maps import lower
+    return lower
+
+
+@cache
+def nests_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.nests import lower
+    return lower
+
+
 DEVICES: Mapping[str, Families] = {
     "cpu": {
         "copy:compiled": copy_compiled,
@@ -193,3 +207,42 @@ BETWEEN: Families = {
     "windows.quantised:compiled": windows_quantised,
     "windows:compiled": windows_compiled,
 }
+
+
+@cache
+def reduce_opencl() -> Lower:
+    with guard:
+        from anydml.kernels.opencl.rows import lower
+    return lower
+
+
+CPU = "cpu/"  # before the names of families that serve another device
+OPENCL: Families = {
+    "elementwise:opencl": elementwise_opencl,
+    "reduce:opencl": reduce_opencl,
+    "nests:opencl": nests_opencl,
+}
+
+
+def kind_of(device: str) -> str:
+    """The kind of a device by its name: "opencl" of "opencl:1"."""
+    return device.partition(":")[0]
+
+
+def families_of(device: str) -> Families:
+    """The families of a device by its name. What an OpenCL device has no kernel for runs on the processor."""
+    return DEVICES.get(device) or _beside(DEVICES["cpu"])
+
+
+def families_in_graphs(device: str) -> Families:
+    """`families_of` for the operators of a graph."""
+    return IN_GRAPHS.get(device) or _beside(IN_GRAPHS["cpu"])
+
+
+def families_of_fused(device: str) -> Families:
+    """The families that take fused statements."""
+    return FUSED.get(device) or _beside(FUSED["cpu"])
+
+
+def _beside(others: Families) -> Families:
+    return {**OPENCL, **{f"{CPU}{name}": family for name, family in others.items()}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -15,7 +15,7 @@ from anydml import optional
 from anydml.devices.binding import Slot
 from anydml.devices.choice import Refusals, chosen, dumping, linked
 from anydml.devices.compiled import CompiledOperator, Counters, counters_of
-from anydml.devices.families import BETWEEN, Families
+from anydml.devices.families import BETWEEN, IN_GRAPHS, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
@@ -27,7 +27,7 @@ from anydml.graphs.layouts import laid
 from anydml.graphs.memory import laid_apart, laid_in_scratch
 from anydml.graphs.plan import OUTPUT, Passed, Use, Work, fixed_buffers, operators_of, spelled, split
 from anydml.graphs.show import called, summary
-from anydml.kernels.kernel import Built, Lowered, Machine, Refused
+from anydml.kernels.kernel import Built, Execute, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
 from anydml.kernels.match.moves import Move, moves
 from anydml.kernels.problem import Problem, Promises
@@ -68,13 +68,17 @@ class CompiledGraph(CompiledOperator):
         """The time of each call: the least of `times` executions. arrays: the arguments of `bind`."""
         if times < 1:
             raise ValueError(f"times is {times}, and a graph is executed once at least")
-        return profiled(self.call.runs(self.bind(**arrays).arrays), times)
+        bound = self.bind(**arrays).arrays
+        return self.call.resident(bound).profile(times) if self.call.opencl else profiled(self.call.runs(bound), times)
 
     def counters(self) -> Counters:
         """The counters of an operator, summed over all calls of the graph. Elements of intermediate tensors count, too."""
         parts = self.call.parts
         writes = [use.tensor.sizes for part in parts for use in part.work.writes.values()]
         return counters_of(sum(map(prod, writes)), [part.built.counted for part in parts])
+
+    def _bound(self, views: Mapping[str, NDArray[Any]]) -> Execute:
+        return self.built.bind(views)
 
     @computed_once
     def _optional(self) -> frozenset[str]:
@@ -99,15 +103,16 @@ def compiled_graph(
     """
     operators = every_work = operators_of(checked)
     kernels = _Kernels(families, fusing, checked, machine, refused)
+    at_first = _Kernels(IN_GRAPHS["cpu"], {}, checked, machine, refused) if machine.opencl else kernels
     summed: dict[int, Part] = {}
-    if fusing:
+    if fusing and not machine.opencl:
         summed, operators = optional.attempted(
             REGIONS, lambda: _between(checked, every_work, kernels), lambda _: ({}, every_work)
         )
     fixed = fixed_buffers(checked, operators)
     first, every = split(operators, fixed)
     once = [
-        kernels.part(work, frozenset()) if work.nest is None else _renamed(summed[work.node], work, checked) for work in first
+        at_first.part(work, frozenset()) if work.nest is None else _renamed(summed[work.node], work, checked) for work in first
     ]
     parts: list[Part] = []
     if fusing:
@@ -126,7 +131,8 @@ def compiled_graph(
         lambda: laid_in_scratch(checked, [part.work for part in parts], [_may_share_memory(part) for part in parts]),
         lambda _: laid_apart(checked, [part.work for part in parts]),
     )
-    made = CompiledGraph(checked, GraphCall(checked, once, parts, layout, fixed))
+    made = CompiledGraph(checked, GraphCall(checked, once, parts, layout, fixed, machine.opencl))
+    made.opencl = machine.opencl
     if (needed := made.most_bytes) > memory_bytes():
         raise MemoryError(
             f"the graph takes {needed} bytes of scratch and persistent memory, and this machine has {memory_bytes()}"
@@ -266,6 +272,8 @@ def _may_share_memory(part: Part) -> list[str]:
     """The inputs whose memory the output may reuse, element by element."""
     if part.compiled is None:
         return read_at_index(part.work) if part.kernel_name.startswith("elementwise:") else []
+    if part.built.on_device is not None and not part.kernel_name.startswith("elementwise:"):
+        return []
     in_place = part.compiled.desc.spec.in_place
     fields = {found.name: found.field.wire for found in part.compiled.desc.tensors()}
     return [name for name in part.work.reads if fields[name] in in_place]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 from anydml.devices.compiled import CompiledOperator
 from anydml.devices.graph_table import Entry, Table
 from anydml.errors import DataError
+from anydml.fork_safety import guard
 from anydml.graphs.checked import Bound, CheckedGraph
 from anydml.graphs.memory import LINE, Layout
 from anydml.graphs.plan import Use, Work
 from anydml.kernels.call.address import address_of
 from anydml.kernels.kernel import Arrays, Built, Execute
 from anydml.tensor import TensorDesc
+
+if TYPE_CHECKING:
+    from anydml.devices.resident import Call
 
 BUFFER, PACKED = "\0buffer ", "\0packed "  # prefixes that tell arrays made here from arrays named by edges
 
@@ -74,13 +78,21 @@ class GraphCall:
     """The parts of a graph as one kernel.
 
     once: the parts that initialize runs. parts: those that each call runs. fixed: the buffers that do not change after
-    initialize.
+    initialize. opencl: the OpenCL device whose memory each call uses; "" for none.
     """
 
     def __init__(
-        self, checked: CheckedGraph, once: Sequence[Part], parts: Sequence[Part], layout: Layout, fixed: frozenset[int]
+        self,
+        checked: CheckedGraph,
+        once: Sequence[Part],
+        parts: Sequence[Part],
+        layout: Layout,
+        fixed: frozenset[int],
+        opencl: str = "",
     ) -> None:
-        self._checked, self._once, self.parts, self.layout, self._fixed = checked, once, parts, layout, fixed
+        self.opencl = opencl
+        self.constants: dict[Any, Any] = {}  # on an OpenCL device, see `resident`
+        self.checked, self._once, self.parts, self.layout, self.fixed = checked, once, parts, layout, fixed
         self._shared = _taking_turns(parts)
         self._written = {
             buffer: node.tensors[name]
@@ -93,9 +105,9 @@ class GraphCall:
         """The graph as a kernel."""
         sharing = {self._shared[k]: part.built.temporary_resource_size + LINE for k, part in enumerate(self.parts)}
         temporary = self.layout.bytes + sum(size for size in sharing.values() if size > LINE) + self._passing()
-        kept = sum(self._checked.buffers[use.buffer].bytes for part in self._once for use in part.work.writes.values())
+        kept = sum(self.checked.buffers[use.buffer].bytes for part in self._once for use in part.work.writes.values())
         kept += sum(part.built.persistent_resource_size for part in self.parts)
-        kept += sum(self._checked.buffers[i].bytes for i in self._fixed if self._checked.constant(i))
+        kept += sum(self.checked.buffers[i].bytes for i in self.fixed if self.checked.constant(i))
         once = [
             part.built.initialize_resource_size
             + part.built.temporary_resource_size
@@ -108,17 +120,17 @@ class GraphCall:
 
     def initialize(self, owned: Arrays) -> Arrays:
         """The persistent memory, computed from constants and owned inputs: fixed buffers, and the packed arrays of parts."""
-        memory = self._bound(self._checked.inputs, owned)
+        memory = self._bound(self.checked.inputs, owned)
         found: dict[str, NDArray[Any]] = {}
         for part in self._once:
             for use in part.work.writes.values():
-                zeros = np.zeros(self._checked.buffers[use.buffer].bytes, np.uint8)
+                zeros = np.zeros(self.checked.buffers[use.buffer].bytes, np.uint8)
                 found[f"{BUFFER}{use.buffer}"] = memory[use.buffer] = zeros
             views = self._views(part, memory)
             part.prepared({**views, **part.packed(views)})()
         for k, part in enumerate(self.parts):
             views = self._views(part, memory)
-            for judge in part.judged(views, self._of(part, self._fixed)):
+            for judge in part.judged(views, self._of(part, self.fixed)):
                 judge()
             found |= {f"{PACKED}{k}/{name}": array for name, array in part.packed(views).items()}
         return found
@@ -133,9 +145,11 @@ class GraphCall:
 
         The rules about data of the graph's inputs are checked before anything is computed.
         """
+        if self.opencl:
+            return self.resident(arrays).execute
         sights, copies = self._in_memory(arrays)
-        given = {b.buffer for b in self._checked.inputs}
-        changing, computed = given - self._fixed, self._written.keys() - self._fixed
+        given = {b.buffer for b in self.checked.inputs}
+        changing, computed = given - self.fixed, self._written.keys() - self.fixed
         entries: list[Execute | Entry] = []
         for part, views in sights:
             entries += part.judged(views, self._of(part, changing))
@@ -151,32 +165,45 @@ class GraphCall:
     def runs(self, arrays: Arrays) -> list[Run]:
         """The call as a list of its parts, and of the copies of outputs that no part writes."""
         sights, copies = self._in_memory(arrays)
-        changing = {b.buffer for b in self._checked.inputs} | self._written.keys()
-        changing -= self._fixed
+        changing = {b.buffer for b in self.checked.inputs} | self._written.keys()
+        changing -= self.fixed
         return [
             *(Run(part, part.prepared(views), {n: views[n] for n in self._of(part, changing)}) for part, views in sights),
             *(Run(None, run, {}) for run in copies),
         ]
 
+    def resident(self, arrays: Arrays) -> Call:
+        """The call on an OpenCL device: what it computes there stays there until this machine's processor needs it."""
+        with guard:  # imported here, since other devices do not need it
+            from anydml.devices.resident import graph_call
+        memory, later = self._memory(arrays)
+        sights = [BoundPart(part, {**self._views(part, memory), **packed}) for part, packed in self._packed(arrays)]
+        return graph_call(self, arrays, memory, later, sights)
+
+    def written(self, buffer: int) -> TensorDesc:
+        """The tensor that a node writes to a buffer."""
+        return self._written[buffer]
+
     def _of(self, part: Part, buffers: Collection[int]) -> list[str]:
         """The names of the tensors that a part reads from some buffers."""
         return [name for name, use in part.work.reads.items() if use.buffer in buffers]
 
-    def _in_memory(self, arrays: Arrays) -> tuple[list[BoundPart], list[Execute]]:
-        """The parts with their memory, and the copies of outputs that no part writes."""
+    def _memory(self, arrays: Arrays) -> tuple[dict[int, NDArray[Any]], list[Bound]]:
+        """The bytes of each buffer, and the outputs that no part writes, which are copied."""
         memory: dict[int, NDArray[Any]] = {}
-        outputs = [*self._checked.outputs]
         later: list[Bound] = []
-        for bound in outputs:
-            if bound.buffer in self.layout.offsets or bound.buffer in memory or bound.buffer in self._fixed:
+        for bound in self.checked.outputs:
+            if bound.buffer in self.layout.offsets or bound.buffer in memory or bound.buffer in self.fixed:
                 later.append(bound)
             else:
                 memory[bound.buffer] = bytes_of(arrays[bound.name], bound.tensor)
-        memory |= self._bound(self._checked.inputs, arrays)
+        memory |= self._bound(self.checked.inputs, arrays)
         memory |= {int(name[len(BUFFER) :]): array for name, array in arrays.items() if name.startswith(BUFFER)}
-        memory |= scratch(self.layout, {b: self._checked.buffers[b].bytes for b in self.layout.offsets})
-        made: list[BoundPart] = []
-        copies: list[Execute] = []
+        memory |= scratch(self.layout, {b: self.checked.buffers[b].bytes for b in self.layout.offsets})
+        return memory, later
+
+    def _packed(self, arrays: Arrays) -> list[tuple[Part, dict[str, NDArray[Any]]]]:
+        """The parts, each with its packed arrays, and with scratch."""
         spare: dict[int, NDArray[Any]] = {}
         turns = passing(self._passing())
         packed_by: list[dict[str, NDArray[Any]]] = [{} for _ in self.parts]
@@ -192,17 +219,23 @@ class GraphCall:
                 packed["scratch"] = spare[first]
             if part.built.passing:
                 packed["passing"] = turns
-            made.append(BoundPart(part, {**self._views(part, memory), **packed}))
-        for bound in later:
-            tensor = self._written[bound.buffer]
-            source, target = memory[bound.buffer], bytes_of(arrays[bound.name], bound.tensor)
-            copies.append(partial(np.copyto, laid_over(target, tensor), laid_over(source, tensor)))
-        return made, copies
+        return [*zip(self.parts, packed_by, strict=True)]
+
+    def _in_memory(self, arrays: Arrays) -> tuple[list[BoundPart], list[Execute]]:
+        """The parts with their memory, and the copies of outputs that no part writes."""
+        memory, later = self._memory(arrays)
+        made = [BoundPart(part, {**self._views(part, memory), **packed}) for part, packed in self._packed(arrays)]
+        return made, [self._copy(bound, memory, arrays) for bound in later]
+
+    def _copy(self, bound: Bound, memory: Mapping[int, NDArray[Any]], arrays: Arrays) -> Execute:
+        tensor = self._written[bound.buffer]
+        source, target = memory[bound.buffer], bytes_of(arrays[bound.name], bound.tensor)
+        return partial(np.copyto, laid_over(target, tensor), laid_over(source, tensor))
 
     def _bound(self, inputs: Sequence[Bound], arrays: Arrays) -> dict[int, NDArray[Any]]:
         memory = {b.buffer: bytes_of(arrays[b.name], b.tensor) for b in inputs if b.name in arrays}
-        for i in self._fixed:
-            if (constant := self._checked.constant(i)) is not None:
+        for i in self.fixed:
+            if (constant := self.checked.constant(i)) is not None:
                 memory[i] = constant.data
         return memory
 

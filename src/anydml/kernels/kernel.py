@@ -6,7 +6,7 @@ A family is a module with a function `lower(problem, machine)` that returns `Low
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,44 @@ Execute = Callable[[], object]
 Direct = Callable[[Sequence[NDArray[Any]]], None]
 Views = Callable[[Sequence[NDArray[Any]]], Arrays]
 Decide = Callable[[NDArray[np.int64], Arrays], None]
+OnDevice: TypeAlias = "Callable[[Any, Mapping[str, DeviceMemory]], Sequence[DeviceCall]]"
 
 
 class Machine(NamedTuple):
     """The part of the machine that a device's kernels may use.
 
     isa: an instruction set by name, None for the best. threads: the most threads. stage: the one at which elements begin.
+    opencl: the name of an OpenCL device; "" for none.
     """
 
     isa: str | None
     threads: int
     stage: str = "first"
+    opencl: str = ""
+
+
+class DeviceMemory(NamedTuple):
+    """A tensor's memory on a device: its object, and the bytes before the tensor's first element."""
+
+    data: Any
+    offset: int
+
+
+class DeviceCall(Protocol):
+    """A statement on a device's memory.
+
+    launch: enqueues its kernels. is_open: whether elements are still undecided, by the counts of all calls of a workspace.
+    settle: decides these, from the arrays of tensors by name, before another call begins; it returns how many elements the
+    first stage left undecided, and how many of them the last decision took. number: of its counts, -1 if it never lists any.
+    """
+
+    number: int
+
+    def launch(self) -> None: ...
+
+    def is_open(self, counts: Any) -> bool: ...
+
+    def settle(self, arrays: Callable[[str], NDArray[Any]]) -> tuple[int, int]: ...
 
 
 class Refused(NamedTuple):
@@ -108,6 +135,8 @@ class Built(NamedTuple):
     "passing" of this many bytes plus a cache line, which all kernels may use in turn.
     place: as `bind`, but gives the phases for a table of several calls; None if a call does more than its phases.
     counted: the number of elements that all calls so far left undecided; None if there never are any.
+    on_device: the statement's calls on memory of an OpenCL device, in order, from a workspace and the memory of each tensor by
+    name. None if the call is one of this machine's processor.
     """
 
     bind: Callable[[Arrays], Execute]
@@ -122,6 +151,7 @@ class Built(NamedTuple):
     passing: int = 0
     place: Callable[[Arrays], Placed] | None = None
     counted: Counted | None = None
+    on_device: OnDevice | None = None
 
 
 Answer: TypeAlias = Lowered | Built | Refused

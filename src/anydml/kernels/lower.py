@@ -19,7 +19,7 @@ def lowerings(families: Mapping[str, Callable[[], Lower]], problem: Problem, mac
     """The name and the answer of each family, in order, to a problem."""
     for name, family in families.items():
         answer = partial(_answer, family, problem, machine)
-        yield name, answer() if name == LAST else tried(name, answer)
+        yield name, answer() if name.rpartition("/")[2] == LAST else tried(name, answer)
 
 
 def _answer(family: Callable[[], Lower], problem: Problem, machine: Machine) -> Answer:
