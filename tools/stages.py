@@ -27,7 +27,8 @@ TYPES = (np.float32, np.float16)
 
 
 class Counted(NamedTuple):
-    """elements: of all calls. undecided: those that the first stage left. exact: those that Python decided. ended: calls."""
+    """elements: of all calls. undecided: those that machine code reported: what kernels' stages left, or the first of maps
+    and recurrences. exact: those of them that Python decided. ended: calls."""
 
     elements: int = 0
     undecided: int = 0
@@ -68,13 +69,14 @@ def main(names: list[str]) -> int:
                 if one.exact or one.ended:
                     ended = ", ended" if one.ended else ""
                     python.append((one.exact, f"{name} of {np.dtype(dtype).name}, {kind}{ended} ({kernel})"))
-    print(f"| kernel | elements | left by the first stage | decided in Python | calls ended after {PATIENCE:g} s |")
+    print(f"| kernel | elements | reported by machine code | decided in Python | calls ended after {PATIENCE:g} s |")
     print("|---|--:|--:|--:|--:|")
     for kernel, one in [*sorted(families.items()), ("all", total)]:
         print(f"| {kernel} | {one.elements:,} | {one.undecided:,} | {one.exact:,} | {one.ended} |")
     for exact, where in sorted(python, reverse=True):
         print(f"{exact:>12,} in Python: {where}")
     share = total.exact / max(total.elements, 1)
+    print("Elements that are reported and not decided in Python were decided by the third stage, or the second of a map.")
     print(f"{share:.2g} of all elements were decided in Python; asked: at most {MOST:g}")
     return int(share > MOST)
 
