@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-torch lint bench bench-torch docs functions approximations prove soak mutants trust
+.PHONY: demo test test-torch lint bench bench-torch docs functions approximations prove soak mutants trust stages
 .PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
 
 demo: .venv/demo
@@ -99,6 +99,10 @@ mutants: .venv/test
 # the table of docs/trust.md: what is tested of each family
 trust: .venv/test
 	$(BIN)/python tools/trust.py
+
+# how many elements each stage decides, over the table of data of docs/kernels/data.md
+stages: .venv/test
+	$(BIN)/python tools/stages.py
 
 docs: .venv/docs
 	$(BIN)/mkdocs build --strict

@@ -111,7 +111,10 @@ class _Translation:
 
     def _integer(self, e: Expr) -> IntegerRegister:
         if e.op == "constant":
-            return self.tape.fixed(int(e.data.value))
+            n = int(e.data.value)
+            if not -(2**63) <= n < 2**63:  # of a counter of 128 bits
+                raise Untranslatable("an integer that no register holds")
+            return self.tape.fixed(n)
         found = self._value(e)
         assert isinstance(found, IntegerRegister), e.op
         return found
