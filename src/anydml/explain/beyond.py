@@ -15,7 +15,7 @@ from anydml.explain.case import Case
 from anydml.explain.compiled import statements
 from anydml.explain.forms import FORMS
 from anydml.explain.magnitudes import rooms
-from anydml.explain.precision import LESS, PRECISIONS
+from anydml.explain.precision import PRECISIONS, widest
 from anydml.explain.slack import always_bounded, differs, left
 from anydml.schema.statement import Nest
 from anydml.schema.traversal import most_terms
@@ -58,8 +58,7 @@ def judged(case: Case, precision: str | None = None, sample: int | None = None) 
     nest = statements(desc)[output]
     data_types = [t.data_type for t in tensors.values()]
     unit = None if DataType.FLOAT64 in data_types else unit_of(data_types) if precision is None else PRECISIONS[precision]
-    for less in LESS[precision or "float32"][-1:]:  # the widest
-        nest = less.of(nest)
+    nest, *plain = widest(nest, precision)
     flat = _undecided(case, nest, unit) if floats and unit is not None else np.flatnonzero(differs(expected, actual))
     if not flat.size:
         return Judged(None, {})
@@ -79,9 +78,13 @@ def judged(case: Case, precision: str | None = None, sample: int | None = None) 
             raise Unbounded("4-bit elements")
         low, high = found(nest, at)
     except Unbounded:
-        if floats and not nest.moves:
+        if plain:
+            nest = plain[0]
+            low, high = found(nest, at)
+        elif floats and not nest.moves:
             raise
-        low = high = wanted
+        else:
+            low = high = wanted
     inside = _inside(got, wanted, low, high)
     rest = np.flatnonzero(~inside)
     forms: dict[str, int] = {}

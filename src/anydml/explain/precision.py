@@ -15,7 +15,7 @@ from anydml.schema.statement import Nest
 from anydml.schema.traversal import integral, walk
 
 PRECISIONS = {"float32": 2.0**-24, "tf32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}  # with rounding units
-TINY = {"float16": 2.0**-14}  # the least normal number, where it is far above float32's
+TINY = {"float16": 2.0**-14, "bfloat16": 2.0**-118}  # times the rounding unit, the error of tiny numbers; see `LEAST`
 OF_ORDER = ("rank", "first_largest", "first_smallest")
 
 
@@ -71,13 +71,19 @@ def _inputs_in(name: str) -> Rule:
 def _types(name: str) -> tuple[Less, ...]:
     factors = Form(f"{name}_factors", f"products of factors rounded to {name}", (_factors_in(name),))
     steps = Form(f"{name}_arithmetic", f"arithmetic in {name}", (_inputs_in(name),))
-    return Less(factors.sentence, factors), Less(steps.sentence, steps, PRECISIONS[name])
+    plain = Less(steps.sentence, steps._replace(rules=()), PRECISIONS[name])  # where no bound is known of rounded inputs
+    return Less(factors.sentence, factors), Less(steps.sentence, steps, PRECISIONS[name]), plain
 
 
 TF32 = Less("products in TF32", Form("tf32", "products in TF32", (in_tf32,)))
 
 LESS = {"float32": (), "tf32": (TF32,), "bfloat16": _types("bfloat16"), "float16": _types("float16")}
 """By name, the narrower first."""
+
+
+def widest(nest: Nest, precision: str | None) -> list[Nest]:
+    """The statement as it is computed in a precision, inputs and all; after it, without them, in case that has no bound."""
+    return [less.of(nest) for less in LESS[precision or "float32"] if less is TF32 or less.unit is not None] or [nest]
 
 
 def check_precision(name: str | None) -> None:
