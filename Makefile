@@ -62,7 +62,7 @@ soak-graphs: .venv/test
 
 # faults put into models, each found at its node, 100 in each of six; the suites of the onnx package, whole; 10^4 models of onnxruntime's quantisers; 10^5 mutated .tflite files
 soak-models: .venv/test
-	ANYDML_SOAK=34 $(BIN)/python $(SOAK) tests/onnx/test_onnx_compare.py tests/onnx/test_onnx_faults.py tests/onnx/test_onnx_report.py tests/explain/test_bounds.py
+	ANYDML_SOAK=34 $(BIN)/python $(SOAK) tests/onnx/test_onnx_compare.py tests/onnx/test_onnx_faults.py tests/onnx/test_onnx_report.py tests/onnx/test_onnx_precision.py tests/explain/test_bounds.py
 	ANYDML_SOAK=4 $(BIN)/python $(SOAK) tests/onnx/test_onnx_suite.py tests/onnx/test_quantised_models.py
 	ANYDML_SOAK=25 $(BIN)/python $(SOAK) tests/tflite_models
 

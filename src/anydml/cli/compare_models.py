@@ -24,7 +24,8 @@ from anydml.rule_messages import listed
 from anydml.spelling import printable
 
 if TYPE_CHECKING:
-    from anydml.onnx.compare_results import ModelComparison
+    from anydml.onnx.compare_results import ModelComparison, NodeComparison
+    from anydml.onnx.compare_runtimes import Run
 
 MOST_ROWS = 100  # of a table with nodes that are equal
 STYLES = {"equal": "green", "rounding": "yellow", "beyond rounding": "bold red", "no bound": "magenta", "not judged": "dim"}
@@ -39,6 +40,7 @@ def compared(
     html: str | None,
     seconds: float,
     provider: str | None,
+    precision: str | None,
     fail_on: str | None,
     json_wanted: bool,
 ) -> int:
@@ -49,8 +51,8 @@ def compared(
             f"A model is compared with a runtime (--against {'litert' if is_lite(model) else 'onnxruntime'}) or with recorded "
             "tensors (--actual DIR)."
         )
-    if provider is not None and against is None:
-        raise click.UsageError("--provider is for --against onnxruntime.")
+    if provider is not None and against not in ("onnxruntime", "torch"):
+        raise click.UsageError("--provider is for --against onnxruntime, and for torch's devices.")
     source.checked()
     with _needed(model):
         from anydml.onnx.compare_page import page
@@ -59,14 +61,17 @@ def compared(
     given = inputs_of(model, read, source)
     with source.explained(read, given), _Bar() as progress:
         if is_lite(model):
-            found = _lite(read, given, against, actual, progress)
+            found = _lite(read, given, against, actual, precision, progress)
         else:
-            found = _onnx(read, given, against and (provider or "CPU"), actual, seconds, progress)
+            run = _run_of(against, provider or "CPU") if against else None
+            found = _onnx(read, given, run, actual, precision, seconds, progress)
     if json_wanted:
         as_json(found.to_dict())
     else:
         _table(found.nodes)
         result(str(found), "green" if found.equal else None)
+        if said := _precise(found, precision):
+            note(said)
     if html is not None:
         Path(html).write_text(page(found, Path(model).name, against or actual or ""), encoding="utf-8")
         note(f"Wrote {printable(html)}")
@@ -82,37 +87,73 @@ def _needed(model: str) -> Iterator[None]:
         raise click.UsageError(NEEDS.format("tflite" if is_lite(model) else "onnx")) from None
 
 
+def _run_of(runtime: str, provider: str) -> Run:
+    """The function that runs ONNX models. provider: onnxruntime's execution provider, or torch's device."""
+    if runtime == "torch":
+        from anydml.onnx.compare_torch import torch_on
+
+        return torch_on(provider)
+    from anydml.onnx.compare_runtimes import onnxruntime_on
+
+    return onnxruntime_on(provider)
+
+
 def _onnx(
-    read: Any, given: Mapping[str, Any], provider: str | None, actual: str | None, seconds: float, progress: _Bar
+    read: Any,
+    given: Mapping[str, Any],
+    run: Run | None,
+    actual: str | None,
+    precision: str | None,
+    seconds: float,
+    progress: _Bar,
 ) -> ModelComparison:
-    from anydml.onnx.compare_runtimes import onnxruntime_on, recorded
+    from anydml.onnx.compare_runtimes import recorded
     from anydml.onnx.comparing import compare
 
-    run = onnxruntime_on(provider) if provider else None
-    return compare(read.proto, given, run, actual=recorded(actual) if actual else None, seconds=seconds, progress=progress)
+    tensors = recorded(actual) if actual else None
+    return compare(read.proto, given, run, actual=tensors, precision=precision, seconds=seconds, progress=progress)
 
 
-def _lite(read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, progress: _Bar) -> ModelComparison:
+def _lite(
+    read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, precision: str | None, progress: _Bar
+) -> ModelComparison:
     from anydml.onnx.compare_files import recorded
     from anydml.tflite.comparing import compare
     from anydml.tflite.runtimes import litert
 
     run = partial(litert, reference=against == "litert-reference") if against else None
-    return compare(read, given, run, actual=recorded(actual) if actual else None, progress=progress)
+    tensors = recorded(actual) if actual else None
+    return compare(read, given, run, actual=tensors, precision=precision, progress=progress)
 
 
-def record(model: str, *, provider: str, source: Source, folder: str) -> int:
+LESS_PRECISE = {  # causes -> the precision that explains them
+    "tf32_inputs": "tf32", "bfloat16_inputs": "bfloat16", "bfloat16_arithmetic": "bfloat16", "float16_inputs": "float16",
+    "float16_arithmetic": "float16",
+}  # fmt: skip
+
+
+def _precise(found: ModelComparison, precision: str | None) -> str:
+    """A sentence about nodes beyond rounding that --precision would explain; empty if there are none."""
+    names = [LESS_PRECISE[row.deviation] for row in found.nodes if _is_beyond(row) and row.deviation in LESS_PRECISE]
+    if not names or precision is not None:
+        return ""
+    often = max(dict.fromkeys(names), key=names.count)
+    return f"If the runtime is meant to compute in {often}, --precision {often} counts that as rounding"
+
+
+def record(model: str, *, runtime: str | None, provider: str, source: Source, folder: str) -> int:
     """Record the inputs of a model, and every tensor as another runtime computes it, as files for `compare`."""
     source.checked()
     read: Any = model_of(model)
-    _installed("litert" if is_lite(model) else "onnxruntime", model)
+    runtime = runtime or ("litert" if is_lite(model) else "onnxruntime")
+    _installed(runtime, model)
     given = inputs_of(model, read, source)
     into = Path(folder)
     if is_lite(model):
         if provider != "CPU":
             raise click.UsageError("--provider is for ONNX models")
         with source.explained(read, given):
-            tensors = _of_litert(read, given)
+            tensors = _of_litert(read, given, reference=runtime == "litert-reference")
         into.mkdir(parents=True, exist_ok=True)
         numbered = {str(read.tensors[name].number): x for name, x in given.items()}  # names may be too long for files
         for name, arrays in (("inputs", numbered), ("actual", tensors)):
@@ -120,7 +161,7 @@ def record(model: str, *, provider: str, source: Source, folder: str) -> int:
         ends = [".npz"] * 2
     else:
         with source.explained(read, given):
-            tensors = _of_onnxruntime(read, provider, given)
+            tensors = _of_onnx(read, _run_of(runtime, provider), given)
         for name, arrays in (("inputs", given), ("actual", tensors)):
             (into / name).mkdir(parents=True, exist_ok=True)
             for tensor, array in arrays.items():
@@ -134,20 +175,19 @@ def record(model: str, *, provider: str, source: Source, folder: str) -> int:
     return 0
 
 
-def _of_onnxruntime(read: Any, provider: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _of_onnx(read: Any, run: Run, given: Mapping[str, Any]) -> Mapping[str, Any]:
     from anydml.onnx.compare_models import marked, named
-    from anydml.onnx.compare_runtimes import onnxruntime_on
 
     proto = named(read.proto)
-    tensors = onnxruntime_on(provider)(marked(proto, [n for node in proto.graph.node for n in node.output if n]), given)
+    tensors = run(marked(proto, [n for node in proto.graph.node for n in node.output if n]), given)
     assert isinstance(tensors, Mapping)
     return tensors
 
 
-def _of_litert(read: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _of_litert(read: Any, given: Mapping[str, Any], *, reference: bool) -> Mapping[str, Any]:
     from anydml.tflite.runtimes import litert
 
-    return litert(read.read.data, given)
+    return litert(read.read.data, given, reference=reference)
 
 
 @dataclass(frozen=True)
@@ -239,7 +279,8 @@ def _array(name: str, path: Path) -> np.ndarray[Any, Any]:
     return found
 
 
-PACKAGES = {"onnxruntime": "onnxruntime", "litert": "ai_edge_litert", "litert-reference": "ai_edge_litert"}
+PACKAGES = {"onnxruntime": ["onnxruntime"], "litert": ["ai_edge_litert"], "litert-reference": ["ai_edge_litert"],
+            "torch": ["torch", "onnx2pytorch"]}  # fmt: skip
 
 
 def _installed(against: str | None, model: str) -> None:
@@ -248,8 +289,8 @@ def _installed(against: str | None, model: str) -> None:
     if is_lite(model) != against.startswith("litert"):
         kind = "TensorFlow Lite" if against.startswith("litert") else "ONNX"
         raise click.UsageError(f"{against} runs models of {kind}, and {printable(model)} is none")
-    if find_spec(package := PACKAGES[against]) is None:
-        raise click.UsageError(f"{against} is not installed here: pip install {package.replace('_', '-')}.")
+    if missing := [name.replace("_", "-") for name in PACKAGES[against] if find_spec(name) is None]:
+        raise click.UsageError(f"{listed(missing, 'and')} is not installed here: pip install {' '.join(missing)}.")
 
 
 def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:
@@ -281,7 +322,11 @@ def _condition(fail_on: str | None) -> Callable[[Any, list[str]], int]:
 
 
 def _beyond(found: Any) -> bool:
-    return any(row.verdict == "beyond rounding" for row in found.nodes)
+    return any(map(_is_beyond, found.nodes))
+
+
+def _is_beyond(row: NodeComparison) -> bool:
+    return row.verdict == "beyond rounding"
 
 
 def _table(rows: Sequence[Any]) -> None:

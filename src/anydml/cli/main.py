@@ -24,13 +24,14 @@ from anydml.devices.device import NAMES, Device
 from anydml.errors import DescError, Error, Fault, ProgramError
 from anydml.explain import describe as pages
 from anydml.explain.comparison import NEAR
+from anydml.explain.precision import PRECISIONS
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.code.llvm import unavailable
 from anydml.program.schema import program_schema
 from anydml.schema.directml import NAMES as DIRECTML
 from anydml.spelling import printable
 
-RUNTIMES = ["onnxruntime", "litert", "litert-reference"]  # the last is LiteRT's reference kernels
+RUNTIMES = ["onnxruntime", "torch", "litert", "litert-reference"]  # the last is LiteRT's reference kernels
 MOST_RUNS = 10**6  # of one dispatch, timed or warm-up; the time of each is kept
 
 
@@ -224,14 +225,17 @@ def info(json_wanted: bool) -> int:
 @click.argument("program", metavar="PROGRAM|MODEL|KIT|-")
 @click.option("--resource", metavar="NAME", help="A resource that an operator of the program writes.")
 @click.option("--actual", metavar="FILE.npy|DIR", help="Another implementation's output; for a model, tensors by name.")
-@click.option("--against", type=click.Choice(RUNTIMES), help="The runtime that a model is compared with.")
+@click.option(
+    "--against", "--runtime", "against", type=click.Choice(RUNTIMES), help="The runtime that a model is compared with."
+)
 @_input
 @_inputs
 @_random
 @_sizes
 @click.option("--html", metavar="FILE", help="Write a page about a model, with its graph.")
 @click.option("--seconds", type=click.FloatRange(0), default=60, help="How long to search for fusions that give other numbers.")
-@click.option("--provider", metavar="NAME", help="onnxruntime's execution provider, such as CUDA or Dml; CPU if not given.")
+@click.option("--provider", metavar="NAME", help="onnxruntime's execution provider, such as Dml, or torch's device; else CPU.")
+@click.option("--precision", type=click.Choice([*PRECISIONS]), help="The type that the runtime is said to compute floats in.")
 @click.option("--fail-on", metavar="differs|beyond|unjudged|TOLERANCE", help="What of a model gives exit status 1 or 3.")
 @_input_path
 @_allow_outside
@@ -248,6 +252,7 @@ def compare(
     html: str | None,
     seconds: float,
     provider: str | None,
+    precision: str | None,
     fail_on: str | None,
     json_wanted: bool,
     **options: Any,
@@ -261,11 +266,12 @@ def compare(
     the cases, and a sentence for each that is not as here.
 
     The exit status of a program is 1 if its output differs. That of a model is 1 if a node is beyond rounding, else 3 if a node
-    could not be judged, else 0. With --fail-on differs it is 1 for any difference; with beyond, nodes that could not be judged
-    do not count; with a tolerance, it is 1 if an output of the model differs by more.
+    could not be judged, else 0. What the type of --precision explains counts as rounding. With --fail-on differs it is 1 for
+    any difference; with beyond, nodes that could not be judged do not count; with a tolerance, it is 1 if an output of the
+    model differs by more.
     """
     if kit.is_kit(program):
-        if any((resource, actual, against, given, inputs, random is not None, sizes, html, provider, fail_on)):
+        if any((resource, actual, against, given, inputs, random is not None, sizes, html, provider, precision, fail_on)):
             raise click.UsageError("All results of a kit are compared; --json is the only option for it.")
         return kit.judged(program, json_wanted)
     if is_model(program):
@@ -279,14 +285,16 @@ def compare(
             html=html,
             seconds=seconds,
             provider=provider,
+            precision=precision,
             fail_on=fail_on,
             json_wanted=json_wanted,
         )
     if resource is None or actual is None:
         raise click.UsageError(f"Missing option '{'--resource' if resource is None else '--actual'}'.")
-    if against or given or inputs or random is not None or sizes or html or provider or fail_on:
+    if against or given or inputs or random is not None or sizes or html or provider or precision or fail_on:
         raise click.UsageError(
-            "--against, --provider, --input, --inputs, --random, --size, --html and --fail-on are for models (.onnx, .tflite)."
+            "--against, --provider, --precision, --input, --inputs, --random, --size, --html and --fail-on are for models "
+            "(.onnx, .tflite)."
         )
     comparison = compared(loaded(program), resource, npy(actual), options)
     if json_wanted:
@@ -302,7 +310,8 @@ def compare(
 
 @commands.command
 @click.argument("model", metavar="MODEL")
-@click.option("--provider", metavar="NAME", default="CPU", help="onnxruntime's execution provider, such as CUDA or Dml.")
+@click.option("--runtime", "--against", "runtime", type=click.Choice(RUNTIMES), help="The runtime.  [default: by the file]")
+@click.option("--provider", metavar="NAME", default="CPU", help="onnxruntime's execution provider, or torch's device.")
 @_input
 @_inputs
 @_random
@@ -310,6 +319,7 @@ def compare(
 @click.option("-o", "folder", metavar="DIR", required=True, help="The folder to write.")
 def record(
     model: str,
+    runtime: str | None,
     provider: str,
     given: tuple[str, ...],
     inputs: str | None,
@@ -317,12 +327,12 @@ def record(
     sizes: tuple[str, ...],
     folder: str,
 ) -> int:
-    """Record all tensors of a model as onnxruntime, or LiteRT for a .tflite file, computes them.
+    """Record all tensors of a model as a runtime computes them: onnxruntime, or LiteRT for a .tflite file, or another.
 
     They are written with the inputs, for `anydml compare` on another machine.
     """
     source = compare_models.Source(inputs, given, random, sizes)
-    return compare_models.record(model, provider=provider, source=source, folder=folder)
+    return compare_models.record(model, runtime=runtime, provider=provider, source=source, folder=folder)
 
 
 @commands.command("report")

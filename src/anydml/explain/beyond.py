@@ -13,8 +13,9 @@ from anydml.explain.bounded import Unbounded, exactly
 from anydml.explain.bounds import ranges, unit_of
 from anydml.explain.case import Case
 from anydml.explain.compiled import statements
-from anydml.explain.forms import FORMS, TF32
+from anydml.explain.forms import FORMS
 from anydml.explain.magnitudes import rooms
+from anydml.explain.precision import PRECISIONS, widest
 from anydml.explain.slack import always_bounded, differs, left
 from anydml.schema.statement import Nest
 from anydml.schema.traversal import most_terms
@@ -22,7 +23,6 @@ from anydml.tensor import DataType
 
 PIECE = 1 << 16  # elements whose ranges are computed at once
 MANY = 1 << 16  # terms that are evaluated in the time of a compiled sum of magnitudes
-PRECISIONS = {"float32": 2.0**-24, "tf32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}  # with rounding units
 
 
 class Beyond(NamedTuple):
@@ -58,7 +58,7 @@ def judged(case: Case, precision: str | None = None, sample: int | None = None) 
     nest = statements(desc)[output]
     data_types = [t.data_type for t in tensors.values()]
     unit = None if DataType.FLOAT64 in data_types else unit_of(data_types) if precision is None else PRECISIONS[precision]
-    nest = (TF32.of(nest) if precision == "tf32" else None) or nest
+    nest, *plain = widest(nest, precision)
     flat = _undecided(case, nest, unit) if floats and unit is not None else np.flatnonzero(differs(expected, actual))
     if not flat.size:
         return Judged(None, {})
@@ -78,9 +78,13 @@ def judged(case: Case, precision: str | None = None, sample: int | None = None) 
             raise Unbounded("4-bit elements")
         low, high = found(nest, at)
     except Unbounded:
-        if floats and not nest.moves:
+        if plain:
+            nest = plain[0]
+            low, high = found(nest, at)
+        elif floats and not nest.moves:
             raise
-        low = high = wanted
+        else:
+            low = high = wanted
     inside = _inside(got, wanted, low, high)
     rest = np.flatnonzero(~inside)
     forms: dict[str, int] = {}

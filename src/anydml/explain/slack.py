@@ -16,7 +16,7 @@ from anydml.schema.traversal import free, integral, walk
 
 MOST = 2.0**-9  # of an element: below it, the squares of errors do not count
 MARGIN = 1 - 2.0**-6  # for the errors of float64 in bounds, and of products of errors
-FUNCTIONS = (*MONOTONE, *SLOPE_ONE, "erf", "erfc", "cosh")
+FUNCTIONS = (*MONOTONE, *SLOPE_ONE, "erf", "erfc", "cosh", "tan")
 BOUNDED = (
     *FUNCTIONS, "constant", "read", "add", "sub", "mul", "div", "neg", "absolute", "max", "min", "power", "reduce", "select",
     "less", "less_equal", "equal", "not", "both", "either",

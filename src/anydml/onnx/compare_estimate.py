@@ -21,6 +21,8 @@ SAMPLES = 4  # sets of errors that are drawn
 ROUNDINGS = 16  # the largest error of an element, in half units in the last place of its tensor's largest element
 FLIPPED = 1 / 64  # the share of 8-bit elements that are rounded to the other side
 
+COARSER = {"tf32": 2.0**-10, "bfloat16": 2.0**-8, "float16": 2.0**-11}  # by name, the least precise step's rounding unit
+
 COPYING = {
     "Abs", "Ceil", "Clip", "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Floor", "Gather", "GatherElements",
     "GatherND", "GlobalMaxPool", "Identity", "Max", "MaxPool", "Min", "Neg", "Pad", "ReduceMax", "ReduceMin", "Relu", "Reshape",
@@ -30,8 +32,11 @@ COPYING = {
 QUANTISING = ("QuantizeLinear", "DynamicQuantizeLinear", "QGemm")
 
 
-def moved_by_rounding(proto: ModelProto, inputs: Mapping[str, Array]) -> dict[str, float]:
-    """The largest change of each output that errors of rounding made, by name; empty if that cannot be computed."""
+def moved_by_rounding(proto: ModelProto, inputs: Mapping[str, Array], precision: str | None = None) -> dict[str, float]:
+    """The largest change of each output that errors of rounding made, by name; empty if that cannot be computed.
+
+    precision: the type that rounds, see `COARSER`, if it is not that of the tensors.
+    """
     try:
         exact = {**inputs, **load(proto).run(inputs, keep="all")}
         noisy, names = _noisy(proto, exact)
@@ -41,7 +46,12 @@ def moved_by_rounding(proto: ModelProto, inputs: Mapping[str, Array]) -> dict[st
         found = dict.fromkeys((x.name for x in proto.graph.output), 0.0)
         for seed in range(SAMPLES):
             random = np.random.default_rng(seed)
-            made = model.run({**inputs, **{f"{name} error": _error(exact[name], random) for name in names}})
+            made = model.run(
+                {
+                    **inputs,
+                    **{f"{name} error": _error(exact[name], random, COARSER.get(precision or "", 0.0)) for name in names},
+                }
+            )
             for name in found:
                 found[name] = max(found[name], _change(exact[name], made[name]))
     except Error:  # such as an index that an error makes too large
@@ -56,11 +66,11 @@ def _change(exact: Array, made: Array) -> float:
     return float(np.max(np.where(same, 0, np.nan_to_num(off, nan=math.inf)), initial=0.0))
 
 
-def _error(x: Array, random: np.random.Generator) -> Array:
+def _error(x: Array, random: np.random.Generator, unit: float) -> Array:
     """Errors of a tensor's elements: of floats, evenly distributed, but none of zeros; of bytes, a step for some of them."""
     if x.dtype.kind == "f":
         largest = float(np.max(np.abs(np.where(np.isfinite(x), x, 0).astype(np.float64)), initial=0.0))
-        most = ROUNDINGS * largest * float(np.finfo(x.dtype).eps) / 2
+        most = ROUNDINGS * largest * max(unit, float(np.finfo(x.dtype).eps) / 2)
         return np.where(x == 0, 0, random.uniform(-most, most, x.shape)).astype(x.dtype)
     return (random.choice([-1, 1], x.shape) * (random.random(x.shape) < FLIPPED)).astype(np.float32)
 

@@ -129,6 +129,7 @@ class Cut:
     """A few nodes as a model of their own, with the inputs that they had.
 
     estimate: gives the largest change of each output that errors of rounding made, by name. many: whether they are several.
+    precision: a name of `PRECISIONS`, see `Rounding`.
     """
 
     def __init__(
@@ -137,8 +138,9 @@ class Cut:
         inputs: Mapping[str, Array],
         estimate: Callable[[], dict[str, float]] = _no_estimate,
         many: bool = False,
+        precision: str | None = None,
     ) -> None:
-        self.model, self._estimate, self._many = model, estimate, many
+        self.model, self._estimate, self._many, self._precision = model, estimate, many, precision
         self._moved: dict[str, float] | None = None
         self.inputs = {name: x.view(np.uint8) if x.dtype == np.bool_ else x for name, x in inputs.items()}
         self.exact = self.model.run(inputs)
@@ -198,7 +200,8 @@ class Cut:
         """The nodes as one graph on their inputs; None if values determine sizes, or nothing is left to compute."""
         try:
             graph = self.model.graph()
-            return Rounding(graph.desc, {name: x.reshape(graph.inputs[name].sizes) for name, x in self.inputs.items()})
+            inputs = {name: x.reshape(graph.inputs[name].sizes) for name, x in self.inputs.items()}
+            return Rounding(graph.desc, inputs, precision=self._precision)
         except (ModelError, Error):
             return None
 

@@ -17,6 +17,7 @@ from onnx import ModelProto, NodeProto
 
 from anydml.errors import Error
 from anydml.explain.comparison import Cause
+from anydml.explain.precision import check_precision
 from anydml.onnx import compare_matrices, compare_quantised
 from anydml.onnx import compare_models as models
 from anydml.onnx.compare_decisions import decided
@@ -43,6 +44,7 @@ def compare(
     run: Run | None = None,
     *,
     actual: Mapping[str, Any] | None = None,
+    precision: str | None = None,
     seconds: float = 60,
     progress: Progress | None = None,
 ) -> ModelComparison:
@@ -50,12 +52,15 @@ def compare(
 
     inputs: arrays by name. run: a function of a ModelProto and inputs that returns the outputs by name, or as a list in the
     model's order. It is called for the model itself, and for the model with more tensors as outputs. actual: recorded tensors
-    by name, instead of `run`. seconds: the time to find out which of the runtime's fusions give other numbers. progress: is
-    called with a task, how much of it is done, and the total. ModelError for a model that cannot be read; BindingError for
-    inputs or tensors that do not fit.
+    by name, instead of `run`. precision: the type that the runtime is said to compute floats in, if it is not the tensors' own:
+    "float32"; "tf32", for products of factors with 11 bits; "bfloat16" or "float16", for factors of products or for every step.
+    What it explains counts as rounding, and is named. seconds: the time to find out which of the runtime's fusions give other
+    numbers. progress: is called with a task, how much of it is done, and the total. ModelError for a model that cannot be read;
+    BindingError for inputs or tensors that do not fit; ValueError for another precision.
     """
     if (run is None) == (actual is None):
         raise TypeError("compare takes either run=, a function, or actual=, tensors by name")
+    check_precision(precision)
     read = load(model)
     proto = models.named(read.proto)
     given = {name: np.array(x, order="C", copy=None) for name, x in by_name(inputs).items()}
@@ -65,7 +70,7 @@ def compare(
     if judged is not proto:
         notes += more
         exact = {} if more else {**exact, **_exact(load(judged), given)[0]}
-    whole = _Whole(proto, judged, read, given, exact, progress or silent)
+    whole = _Whole(proto, judged, read, given, exact, progress or silent, precision)
     known, more = whole.observed(run, seconds) if run is not None else whole.named(recorded)
     return ModelComparison(whole.judged(known), (*notes, *more))
 
@@ -81,12 +86,13 @@ def _exact(model: Model, inputs: Mapping[str, Any]) -> tuple[dict[str, Array], l
 class _Format:
     """The nodes of an ONNX model. constants: its initializers, and what is computed from them alone."""
 
-    def __init__(self, proto: ModelProto, constants: Mapping[str, Array]) -> None:
-        self.proto, self.constants = proto, constants
+    def __init__(self, proto: ModelProto, constants: Mapping[str, Array], precision: str | None) -> None:
+        self.proto, self.constants, self.precision = proto, constants, precision
 
     def cut(self, nodes: Sequence[Part], values: Mapping[str, Array], outputs: Sequence[str]) -> Cut:
         proto, given = models.cut(self.proto, [node.source for node in nodes], values, self.constants, outputs)
-        return Cut(load(proto), given, lambda: moved_by_rounding(proto, given), len(proto.graph.node) > 1)
+        many = len(proto.graph.node) > 1
+        return Cut(load(proto), given, lambda: moved_by_rounding(proto, given, self.precision), many, self.precision)
 
     def cause(
         self, nodes: Sequence[Part], values: Mapping[str, Array], known: Mapping[str, Array], beyond: bool
@@ -126,11 +132,12 @@ class _Whole(Whole):
         inputs: Mapping[str, Array],
         exact: Mapping[str, Array],
         progress: Progress,
+        precision: str | None,
     ) -> None:
         self.original, self.proto = original, proto
         constants = {t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer if t.name not in inputs}
         nodes = [_part(node) for node in proto.graph.node if not _constant(proto, node, constants, exact)]
-        super().__init__(_Format(proto, constants), nodes, list(model.outputs), constants, inputs, exact, progress)
+        super().__init__(_Format(proto, constants, precision), nodes, list(model.outputs), constants, inputs, exact, progress)
 
     def named(self, actual: Mapping[str, Any]) -> tuple[dict[str, Array], list[str]]:
         """The recorded tensors, whose files may have other characters in their names."""
