@@ -85,10 +85,10 @@ def _takes_part(desc: Desc) -> bool:
     nodes = walk(nest.body)
     if nest.moves or any(e.op == "read" and e.data[0].definition is not None for e in nodes):
         return False
-    return _sums_products(nest) or not any(map(bound_by, nodes))
+    return sums_products(nest) or not any(map(bound_by, nodes))
 
 
-def _sums_products(nest: Nest) -> bool:
+def sums_products(nest: Nest) -> bool:
     return any(e.op == "reduce" and e.args[0].op == "mul" for e in walk(nest.body))
 
 
@@ -121,7 +121,7 @@ def _both(consumer: Work, producer: Work, buffer: int) -> Work | str:
 
 def _goes_on(consumer: Nest, producer: Nest) -> bool:
     """Whether the producer is a sum of products, and the consumer's operations cost nothing in its epilogue."""
-    return _sums_products(producer) and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
+    return sums_products(producer) and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
 
 
 def read_at_index(work: Work) -> list[str]:
