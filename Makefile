@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: demo test test-torch lint bench bench-torch docs functions approximations prove soak mutants trust stages
-.PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
+.PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask soak-weights
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -22,7 +22,7 @@ lint: .venv/test
 	$(BIN)/lint-imports
 
 # what `make test` samples, at length; each part by itself ends with its counts
-soak: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
+soak: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask soak-weights
 
 SOAK = -m pytest --numprocesses auto --dist loadgroup --quiet
 
@@ -53,6 +53,10 @@ soak-products: .venv/test
 # programs: a million mutated texts
 soak-programs: .venv/test
 	ANYDML_FUZZ_EXAMPLES=1000000 $(BIN)/python $(SOAK) tests/program/test_program_fuzz.py
+
+# products of dequantised weights: 10^7 outputs, fused and unfused
+soak-weights: .venv/test
+	ANYDML_SOAK=2 $(BIN)/python $(SOAK) tests/kernels/contract/weights
 
 # 10^4 random graphs, and 500 on each other instruction set; 3,600 maps of maps; 10^7 outputs of dequantised tensors computed with integers
 soak-graphs: .venv/test

@@ -15,7 +15,7 @@ from anydml import optional
 from anydml.devices.binding import Slot
 from anydml.devices.choice import Refusals, chosen, dumping, linked
 from anydml.devices.compiled import CompiledOperator, Counters, counters_of
-from anydml.devices.families import BETWEEN, IN_GRAPHS, Families
+from anydml.devices.families import BETWEEN, IN_GRAPHS, WEIGHTS, Families
 from anydml.devices.graph_call import GraphCall, Part
 from anydml.devices.memory import memory_bytes
 from anydml.devices.profile import Profile, profiled
@@ -27,6 +27,8 @@ from anydml.graphs.layouts import laid
 from anydml.graphs.memory import laid_apart, laid_in_scratch
 from anydml.graphs.plan import OUTPUT, Passed, Use, Work, fixed_buffers, operators_of, spelled, split
 from anydml.graphs.show import called, summary
+from anydml.graphs.weights import products_of_weights
+from anydml.int4_tensors import unpacked
 from anydml.kernels.kernel import Built, Execute, Lowered, Machine, Refused
 from anydml.kernels.lower import lowerings, tried
 from anydml.kernels.match.moves import Move, moves
@@ -37,7 +39,8 @@ from anydml.schema.statement import meaning
 from anydml.tensor import TensorDesc, TensorFlags
 
 Pass = Callable[[CheckedGraph, Sequence[Work]], Passed]
-REGIONS, MOVES, MAPS = "Regions between bytes are", "Moves that strides can say are", "Maps that are fused are"
+REGIONS, PRODUCTS = "Regions between bytes are", "Products of dequantised weights are"
+MOVES, MAPS = "Moves that strides can say are", "Maps that are fused are"
 
 
 class CompiledGraph(CompiledOperator):
@@ -109,6 +112,11 @@ def compiled_graph(
         summed, operators = optional.attempted(
             REGIONS, lambda: _between(checked, every_work, kernels), lambda _: ({}, every_work)
         )
+        after_regions = operators
+        weighed, operators = optional.attempted(
+            PRODUCTS, lambda: _of_weights(checked, after_regions, kernels), lambda _: ({}, after_regions)
+        )
+        summed |= weighed
     fixed = fixed_buffers(checked, operators)
     first, every = split(operators, fixed)
     once = [
@@ -174,9 +182,9 @@ class _Kernels:
             self._refused += [{"nodes": called(self._checked, work.node), **one} for one in refused]
         return Part(work, compiled.kernel_name, compiled.built, compiled, called(self._checked, work.node))
 
-    def between(self, work: Work, fixed: frozenset[int]) -> Part | None:
-        """The call of a region between 8-bit tensors with its kernel; None if no family takes it."""
-        found = self._linked(BETWEEN, problem_between(self._checked, work, fixed), _title(self._checked, work))
+    def between(self, work: Work, fixed: frozenset[int], families: Families = BETWEEN) -> Part | None:
+        """The call of a region that reads constants, with its kernel; None if no family takes it."""
+        found = self._linked(families, problem_between(self._checked, work, fixed), _title(self._checked, work))
         return None if found is None else Part(work, *found, None, _title(self._checked, work))
 
     def fused(self, work: Work, fixed: frozenset[int]) -> Part | None:
@@ -235,6 +243,16 @@ def _between(checked: CheckedGraph, operators: Sequence[Work], kernels: _Kernels
     return taken, with_regions(checked, operators, [part.work for part in taken.values()])
 
 
+def _of_weights(
+    checked: CheckedGraph, operators: Sequence[Work], kernels: _Kernels
+) -> tuple[dict[int, Part], tuple[Work, ...]]:
+    """The products of dequantised weights for which there is a kernel, by their last nodes, and the calls with these."""
+    fixed = fixed_buffers(checked, operators)
+    found = kernels.noted(PRODUCTS, products_of_weights(checked, operators))
+    taken = {work.node: part for work in found if (part := kernels.between(work, fixed, WEIGHTS)) is not None}
+    return taken, with_regions(checked, operators, [part.work for part in taken.values()])
+
+
 def problem_between(checked: CheckedGraph, work: Work, fixed: frozenset[int]) -> Problem:
     """The problem of a region between 8-bit tensors."""
     assert work.nest is not None
@@ -243,10 +261,12 @@ def problem_between(checked: CheckedGraph, work: Work, fixed: frozenset[int]) ->
 
 
 def _known(checked: CheckedGraph, use: Use) -> NDArray[Any] | None:
-    """The elements of a constant, with size 1 for a dimension of stride 0. None for other tensors and for 4-bit elements."""
+    """The elements of a constant, with size 1 for a dimension of stride 0; None for other tensors."""
     t = use.tensor
-    if (constant := checked.constant(use.buffer)) is None or t.data_type.element_bits < 8:
+    if (constant := checked.constant(use.buffer)) is None:
         return None
+    if t.data_type.element_bits < 8:
+        return unpacked(constant.data, t) if not use.offset and 0 not in t.explicit_strides else None
     sizes = [1 if stride == 0 else n for n, stride in zip(t.sizes, t.explicit_strides, strict=True)]
     strides = [stride * t.data_type.dtype.itemsize for stride in t.explicit_strides]
     elements: NDArray[Any] = np.ndarray(sizes, t.data_type.dtype, constant.data, use.offset, strides)

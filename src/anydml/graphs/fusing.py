@@ -84,10 +84,10 @@ def _takes_part(desc: Desc) -> bool:
     (nest,) = meaning(desc.as_newest()).values()
     if nest.moves or any(e.data[0].definition is not None for e in reads_in(nest.body)):
         return False
-    return _sums_products(nest) or not loops_in(nest.body)
+    return sums_products(nest) or not loops_in(nest.body)
 
 
-def _sums_products(nest: Nest) -> bool:
+def sums_products(nest: Nest) -> bool:
     return any(e.op == "reduce" and e.args[0].op == "mul" for e in loops_in(nest.body))
 
 
@@ -120,7 +120,7 @@ def _both(consumer: Work, producer: Work, buffer: int) -> Work | str:
 
 def _goes_on(consumer: Nest, producer: Nest) -> bool:
     """Whether the producer is a sum of products, and the consumer's operations cost nothing in its epilogue."""
-    return _sums_products(producer) and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
+    return sums_products(producer) and all(e.op in BESIDE_SUMS for e in walk(consumer.body))
 
 
 def read_at_index(work: Work) -> list[str]:
