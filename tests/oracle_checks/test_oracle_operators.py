@@ -197,7 +197,8 @@ def test_eight_bit_floats_are_those_of_ml_dtypes(dtype: np.dtype[Any]) -> None:
     assert np.array_equal(numbers.stored(numbers.values(every), every.shape, f32), wide, equal_nan=True)
     known = np.unique(np.abs(wide[np.isfinite(wide)]))
     ties = ((known[1:].astype(np.float64) + known[:-1]) / 2).astype(f32)
-    at = np.concatenate([known, ties, [2 * known[-1], 1.01 * known[-1], np.inf, 0.0], np.exp2(np.arange(-149, 127, 5))]).astype(f32)
+    beyond = [2 * known[-1], 1.01 * known[-1], np.inf, 0.0]
+    at = np.concatenate([known, ties, beyond, np.exp2(np.arange(-149, 127, 5))]).astype(f32)
     x = np.concatenate([at, np.nextafter(at, f32(0)), np.nextafter(at, f32(np.inf))])
     for given in (x, -x):
         wanted = given.astype(dtype).view(np.uint8)
