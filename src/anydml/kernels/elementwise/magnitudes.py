@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from anydml.exact.formats import FORMATS
 from anydml.kernels.code.values import Body, Value
 from anydml.kernels.elementwise.formula import FormulaWalk
 from anydml.kernels.match.normal_form import NormalForm
@@ -29,8 +30,7 @@ SMALLEST = 2.0**-1000
 APART = 2.0**-10  # logarithms that differ by more make a difference of certain sign: it is at least 2^-10.6 of the larger
 NEARNESS = -1024.0  # a number within 2^NEARNESS of 1 counts as 1, and its difference from 1 as 0
 # logarithms below which a number is stored as 0, and above which it is infinite, with room to spare
-ENDS: Mapping[DataType, tuple[float, float]] = {DataType.FLOAT32: (-152.0, 130.0), DataType.FLOAT16: (-27.0, 18.0),
-                                                  DataType.BFLOAT16: (-136.0, 130.0)}  # fmt: skip
+ENDS: Mapping[DataType, tuple[float, float]] = {t: (form.lowest - 3.0, form.highest + 2.0) for t, form in FORMATS.items()}
 
 
 class Size(NamedTuple):

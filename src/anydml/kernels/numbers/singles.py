@@ -1,12 +1,14 @@
-"""Elements of the types of floats whose numbers float32 holds: FLOAT32, FLOAT16 and BFLOAT16, as float32 and back."""
+"""Elements of the types of floats whose numbers float32 holds, as float32 and back."""
 
 from __future__ import annotations
 
+from anydml.exact.formats import FORMATS, Format
 from anydml.kernels.code.values import Value
 from anydml.kernels.numbers import halves
-from anydml.tensor import DataType
+from anydml.tensor import EIGHT_BIT_FLOATS, DataType
 
-SINGLES = (DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16)
+NARROW = (DataType.FLOAT16, DataType.BFLOAT16, *EIGHT_BIT_FLOATS)  # types of floats of fewer than 32 bits
+SINGLES = (DataType.FLOAT32, *NARROW)
 
 
 def widened(bits: Value, data_type: DataType) -> Value:
@@ -15,8 +17,12 @@ def widened(bits: Value, data_type: DataType) -> Value:
         return bits.cast(bits.kind.of("float"))
     if data_type == DataType.FLOAT16:
         return halves.widened(bits)
-    assert data_type == DataType.BFLOAT16, data_type
-    return (bits.converted("zext", bits.kind.of("i32")) << 16).cast(bits.kind.of("float"))
+    if data_type == DataType.BFLOAT16:
+        return (bits.converted("zext", bits.kind.of("i32")) << 16).cast(bits.kind.of("float"))
+    assert data_type in EIGHT_BIT_FLOATS, data_type
+    if data_type == DataType.FLOAT8_E5M2:  # the upper half of FLOAT16
+        return halves.widened(bits.converted("zext", bits.kind.of("i16")) << 8)
+    return _wide(bits, FORMATS[data_type])
 
 
 def narrowed(x: Value, data_type: DataType) -> Value:
@@ -29,8 +35,10 @@ def narrowed(x: Value, data_type: DataType) -> Value:
         return (x.converted("fptrunc", x.kind.of("float")) if wide else x).bits()
     if data_type == DataType.FLOAT16:
         return halves.narrowed(halves.odd_single(x) if wide else x)
-    assert data_type == DataType.BFLOAT16, data_type
-    return _brain(_odd_single(x) if wide else x)
+    if data_type == DataType.BFLOAT16:
+        return _brain(_odd_single(x) if wide else x)
+    assert data_type in EIGHT_BIT_FLOATS, data_type
+    return _byte(halves.odd_single(x) if wide else x, FORMATS[data_type])
 
 
 def _odd_single(x: Value) -> Value:
@@ -53,4 +61,41 @@ def _brain(x: Value) -> Value:
     return found.converted("trunc", x.kind.of("i16"))
 
 
-__all__ = ["SINGLES", "narrowed", "widened"]
+def _wide(bits: Value, form: Format) -> Value:
+    """The numbers of 8-bit floats without infinities (i8) as float32."""
+    body, words = bits.body, bits.converted("zext", bits.kind.of("i32"))
+    single, fraction = words.kind.of("float"), form.precision - 1
+    size = words & 0x7F
+    normal = (size << 23 - fraction) + (_normal_exponent(form) + 126 << 23)
+    small = size.converted("sitofp", single) * 2.0**form.lowest  # no subnormal float32, which some processors are slow at
+    found = body.chosen(size.compared("ult", 1 << fraction), small.bits(), normal) | (words & 0x80) << 24
+    nan = words.compared("eq", 0x80) if form.suffix == "FNUZ" else size.compared("eq", 0x7F)
+    return body.chosen(nan, 0x7FC00000, found).cast(single)
+
+
+def _byte(x: Value, form: Format) -> Value:
+    """A float32 as the bits of 8-bit floats (i8), rounded half to even; beyond the largest, infinity or NaN."""
+    body, raw, size = x.body, x.bits(), x.magnitude()
+    places = 24 - form.precision
+    # subnormal numbers are multiples of the last place of this power of two
+    last = 2.0 ** (form.lowest + 23)
+    small = (size + last).bits() - body.constant(raw.kind.of("float"), last).bits()
+    even = size.bits().shifted_right(places, signed=False) & 1
+    exponent = _normal_exponent(form) + 126
+    large = (size.bits() - (exponent << 23) + (1 << places - 1) - 1 + even).shifted_right(places, signed=False)
+    found = body.chosen(size.compared("olt", 2.0 ** (form.lowest + form.precision - 1)), small, large)
+    signed = found | (raw.shifted_right(24, signed=False) & 0x80)
+    if form.suffix == "FNUZ":
+        signed = body.chosen(found.compared("eq", 0), found, signed)
+    over = found.compared("ugt", form.largest)
+    infinity = (raw.shifted_right(24, signed=False) & 0x80) | form.infinity
+    signed = body.chosen(over, form.quiet_nan if form.suffix else infinity, signed)
+    return body.chosen(x.compared("uno", x), form.quiet_nan, signed).converted("trunc", x.kind.of("i8"))
+
+
+def _normal_exponent(form: Format) -> int:
+    """The exponent of the smallest normal number."""
+    return form.lowest + form.precision - 1
+
+
+__all__ = ["NARROW", "SINGLES", "narrowed", "widened"]

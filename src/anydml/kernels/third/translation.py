@@ -16,7 +16,7 @@ from anydml.schema.expression import Tensor
 from anydml.schema.node import INDEX, TRUTH, Expr, Variable
 from anydml.schema.statement import Nest
 from anydml.schema.traversal import bound_by, free, integral, reads_in
-from anydml.tensor import DataType, limits
+from anydml.tensor import EIGHT_BIT_FLOATS, DataType, limits
 
 _WHOLE = {"floor": operations.FLOOR, "ceil": operations.CEIL, "truncate": operations.TRUNCATE,
           "half_to_even": operations.HALF_TO_EVEN, "half_away": operations.HALF_AWAY}  # fmt: skip
@@ -80,6 +80,8 @@ class _Translation:
 
     def _stored(self, x: NumberRegister) -> IntegerRegister:
         t = self.tape
+        if self.data_type in EIGHT_BIT_FLOATS:
+            raise Untranslatable("a result of 8-bit floats")
         if self.data_type in FORMS:
             return t.count(f"encode_{self.data_type.name}", x)
         low, high = limits(self.data_type)
@@ -258,6 +260,8 @@ class _Translation:
                 t.do("inside", 0, place, size)
             address = t.count("iadd", address, t.count("imul", place, IntegerRegister(read.first + 1 + d)))
         data_type = tensor.data_type
+        if data_type in EIGHT_BIT_FLOATS:
+            raise Untranslatable("elements of 8-bit floats")
         if data_type.element_bits == 4:  # an element is in each byte here
             data_type = DataType.of(data_type.unpacked_dtype)
         return t.make(f"load_{data_type.name}", address)

@@ -14,6 +14,7 @@ from anydml.kernels.numbers.floats.numbers import SLACK, Lazy, Number, U, of_sin
 from anydml.kernels.numbers.functions.approximate import at_least, at_most
 from anydml.kernels.numbers.known import known_of
 from anydml.kernels.numbers.lanes import either
+from anydml.kernels.numbers.singles import NARROW
 from anydml.kernels.numbers.wholes import WholeNumber
 from anydml.tensor import DataType, limits
 
@@ -42,7 +43,7 @@ def nearest_single(x: Number) -> tuple[Value, Value | None]:
 
 
 def nearest_half(x: Number, data_type: DataType) -> tuple[Value, Value | None]:
-    """The bits of t rounded half to even to FLOAT16 or BFLOAT16, and the undecided lanes."""
+    """The bits of t rounded half to even to a type of `NARROW`, and the undecided lanes."""
     if x.single is not None:
         return singles.narrowed(x.single, data_type), None
     if (odd := x.wide if x.exact else x.odd) is not None:
@@ -95,7 +96,7 @@ def between_ends(x: Number, data_type: DataType) -> tuple[Value, Value] | None:
         low, high = (end.converted("fptrunc", x.wide().kind.of("float")) for end in ends)
         differ = low.bits().compared("ne", high.bits()) | low.compared("uno", high)
         high = high.bits()
-    elif data_type in SIXTEEN_BIT:
+    elif data_type in NARROW:
         low, high = (singles.narrowed(end, data_type) for end in ends)
         differ = low.compared("ne", high) | ends[0].compared("uno", ends[1])
     else:
@@ -108,7 +109,7 @@ def as_rounded(x: Number, data_type: DataType) -> Number:
     if data_type == DataType.FLOAT32:
         single, undecided = nearest_single(x)
         return of_single(single, guard=either(x.guard, undecided))
-    if data_type in SIXTEEN_BIT:
+    if data_type in NARROW:
         bits, undecided = nearest_half(x, data_type)
         return of_single(singles.widened(bits, data_type), known_of(data_type), either(x.guard, undecided))
     if x.exact:
@@ -179,7 +180,7 @@ def stored(x: Number | WholeNumber, data_type: DataType, *, integral: bool) -> t
         return x.resized(bits), None
     if x.body.target.probe is not None and data_type.is_float:
         return recorded.number(x, _ends, bits)
-    if data_type in SIXTEEN_BIT:
+    if data_type in NARROW:
         half, undecided = nearest_half(x, data_type)
         return half, either(x.guard, undecided)
     if data_type in (DataType.FLOAT32, DataType.FLOAT64):
