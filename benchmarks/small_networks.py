@@ -38,7 +38,7 @@ class Layer(NamedTuple):
     wide: int
     groups: int = 1
     then: str = ""
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # no caller takes it for the method of tuples
     turned: bool = False
 
     def __str__(self) -> str:
@@ -224,7 +224,7 @@ def run(only: str = "", threads: int = 1, seconds: float = 0.1) -> list[dict[str
             row = {"network": network, "layer": str(layer), "count": layer.count} | {k: 1e3 * s for k, s in found.items()}
             if other is not None:
                 row["ratio"] = found["ours"] / found["theirs"]
-                ratios.append(row["ratio"])
+                ratios.append(found["ours"] / found["theirs"])
                 sums = {k: sums[k] + layer.count * s for k, s in found.items()}
                 more = f"{1e3 * found['theirs']:9.4f} {row['ratio']:6.2f}"
             rows.append(row)

@@ -171,7 +171,7 @@ def hostile(k: int, n: int, dtype: np.dtype[Any], kind: str) -> Array:
         return bits
     if kind == "normal":
         return r.standard_normal(n).astype(dtype)
-    x = r.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype).copy()
+    x: Array = r.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype).copy()
     with np.errstate(over="ignore"):
         x[: n // 2] = (r.standard_normal(n // 2) * 10.0 ** r.uniform(-8, 3, n // 2)).astype(dtype)
         s = np.array(SPECIAL).astype(dtype)

@@ -189,7 +189,7 @@ def emitted(key: NestKey, narrow: bool, stage: str) -> tuple[str, bool, int]:
     walk = NestWalk(body, program, key.data_types[0], sizes, places, bases, 0, reduced)
     elements = NestElements(body, key, walk, 0)
     with walk.scope(index):
-        walk.fill(*program.roots)
+        walk.fill(program.roots)
         bits, guard = elements.stored(walk.item(program.roots[0]), key.data_types[0])
     body.stored(bits, at)
     if guard is not None:

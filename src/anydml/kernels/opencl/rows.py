@@ -292,7 +292,8 @@ class _RowKernel:
 
     def _split(self, i: Value, name: str, dims: int) -> list[Value]:
         """The index of a numbered row, or of an element of a row, in every dimension."""
-        body, at = self.body, []
+        body = self.body
+        at: list[Value] = []
         left = i.converted("trunc", INT) if self.key.narrow else i
         for d in range(dims - 1, 0, -1):
             n = Value(body, f"%{name}{d}", WORD)
