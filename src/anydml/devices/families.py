@@ -250,7 +250,7 @@ def families_in_graphs(device: str) -> Families:
 
 def families_of_fused(device: str) -> Families:
     """The families that take fused statements."""
-    return FUSED.get(device) or _beside(FUSED["cpu"])
+    return FUSED[device] if device in FUSED else _beside(FUSED["cpu"])
 
 
 def _beside(others: Families) -> Families:
