@@ -13,7 +13,7 @@ from anydml.schema.desc import Desc
 from anydml.schema.expression import Tensor
 from anydml.schema.node import Expr, make
 from anydml.schema.statement import Nest, meaning, stated
-from anydml.schema.traversal import loops_in, reads_in, walk
+from anydml.schema.traversal import loops_in, reads_in, rebuilt, walk
 
 MOST = 100  # nodes of a fused expression; longer ones need more registers than processors have
 # operations that cost nothing in the epilogue of a sum of products; others are faster in a kernel of their own
@@ -134,15 +134,16 @@ def by_order(work: Work) -> Work:
     """A fused statement with its tensors named by their order, so that equal statements are found equal."""
     assert work.nest is not None
     names = {name: f"t{k}" for k, name in enumerate(work.reads)}
-    made: dict[Expr, Expr] = {}
     tensors: dict[str, Tensor] = {}
-    for e in walk(work.nest.body):
-        data = e.data
-        if e.op == "read":
-            name = names[e.data[0].name]
-            data = (tensors.setdefault(name, Tensor(name, e.data[0].sizes, e.data[0].data_type)), *e.data[1:])
-        made[e] = make(e.op, tuple(made[a] for a in e.args), data) if e.args else e
-    nest = Nest(work.nest.index, made[work.nest.body], work.nest.moves)
+
+    def renamed(e: Expr, args: tuple[Expr, ...]) -> Expr | None:
+        if e.op != "read":
+            return None
+        t, outside = e.data
+        name = names[t.name]
+        return make("read", args, (tensors.setdefault(name, Tensor(name, t.sizes, t.data_type)), outside))
+
+    nest = Nest(work.nest.index, rebuilt(work.nest.body, renamed), work.nest.moves)
     return Work(work.nodes, {names[name]: use for name, use in work.reads.items()}, work.writes, nest)
 
 

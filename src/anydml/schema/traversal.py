@@ -48,16 +48,12 @@ def _contents(e: Expr, kind: int) -> tuple[Expr, ...]:
     return (*contents[kind], e) if e.op in _KINDS[kind] else contents[kind]
 
 
-_KINDS = (
-    frozenset(("reduce", "first_largest", "first_smallest", "rank")),
-    frozenset(("read",)),
-    frozenset(("floordiv", "mod")),
-)
+_KINDS = (("reduce", "first_largest", "first_smallest", "rank"), ("read",), ("floordiv", "mod"))
 
 
 def loops_in(e: Expr) -> tuple[Expr, ...]:
     """The nodes below and including `e` that bind variables."""
-    return _contents(e, 0)
+    return tuple([node for node in _contents(e, 0) if bound_by(node)])
 
 
 def reads_in(e: Expr) -> tuple[Expr, ...]:

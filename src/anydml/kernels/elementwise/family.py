@@ -26,7 +26,7 @@ from anydml.kernels.elementwise.undecided import UndecidedElements
 from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Map, maps
 from anydml.kernels.match.normal_form import NormalForm
-from anydml.kernels.matched import matched
+from anydml.kernels.matched import lowers
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
@@ -36,12 +36,9 @@ MOST_SPARE = 3000  # most bytes of a stack frame
 BEGIN_IN_PAIRS = {*paired.FUNCTIONS, "pow"}  # functions that are computed in pairs of float32 first
 
 
-def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
+@lowers(maps)
+def lower(found: list[Map], target: Target, problem: Problem, machine: Machine) -> Lowered | Refused:
     """Steps for the statement of a map."""
-    ready = matched(maps, problem, machine)
-    if isinstance(ready, Refused):
-        return ready
-    found, target = ready
     if len(found) > 1:
         return Refused("there are several outputs")
     places = {name: TensorStart(At(name), t) for name, t in problem.tensors.items()}

@@ -88,7 +88,7 @@ def _map(name: str, nest: Nest) -> Map:
             place = nodes.stream(read, read.data_type)
         elif e.op == "position":
             place = position(e.args[0])
-        elif e.op == "philox":
+        elif e.op in ("philox", "reduce"):  # also a reduction without variables
             raise Unmatched(OF_MORE)
         else:
             args = tuple(position(a) if a.sort == INDEX else places[a] for a in e.args)
