@@ -120,6 +120,14 @@ def test_the_tests_that_found_others_come_first_and_those_that_reach_a_fault_bef
     assert reached.ordered(nowhere, seen, ["tests/c.py"], 99, []) == ["tests/c.py::five"]
 
 
+def test_a_constant_is_reached_by_the_functions_that_read_it() -> None:
+    (fault,) = (m for m in generated._of(Source("kernels/scan/doubled.py")) if m.kind == "bound*16" and not m.inside)
+    users = reached.users_of(fault)
+    assert users == {"_summed"}
+    assert reached.reaches("kernels/scan/doubled.py:_summed", fault, users)
+    assert not reached.reaches("kernels/scan/doubled.py:further", fault, users)
+
+
 def test_functions_that_tests_reach_are_noted_and_a_test_that_fails_is_told(tmp_path: Path) -> None:
     """In a process of its own, as `Tree` runs it."""
     (tmp_path / "code.py").write_text("class A:\n    def f(self):\n        return (lambda: 1)()\n")

@@ -55,7 +55,7 @@ kernels/contract/images/
 kernels/contract/places/
     kernels/contract/places
 kernels/contract/quantised/
-    kernels/contract/test_dequantised_tiles.py graphs/test_quantised_graphs.py
+    kernels/contract/test_quantised_bounds.py kernels/contract/test_dequantised_tiles.py graphs/test_quantised_graphs.py
 kernels/contract/winograd/
     kernels/contract/winograd
 kernels/copy/

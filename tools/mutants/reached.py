@@ -6,6 +6,7 @@ of its own, and for a fault the tests that do not reach it come after those that
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 import threading
@@ -17,9 +18,16 @@ from typing import Any, NamedTuple, TextIO
 
 import pytest
 
-from mutants.mutant import Mutant
+from mutants.mutant import SOURCE, Mutant, Source
 
 QUIET = ("-q", "--tb=no", "--color=no", "--assert=plain", "-p", "no:cacheprovider", "-p", "anydml_pytest", "-p", "xdist.plugin")
+
+
+# the names of tests that find some kinds at once: they compare bounds with errors and with records, and break each rule
+FIRST = {
+    "bound": ("test_what_is_said_of_numbers_holds", "test_no_error_exceeds_its_bound"),
+    "rule": ("has_an_example_that_breaks_exactly_it",),
+}
 
 
 class Test(NamedTuple):
@@ -136,7 +144,10 @@ def ordered(mutant: Mutant, reached: Reached, given: Sequence[str], seconds: flo
     """
     tests = reached.all()
     known = [name for name in killers if name in tests]
-    reaching = {name for name, test in tests.items() if any(reaches(f, mutant) for f in test.functions)}
+    users = users_of(mutant)
+    reaching = {name for name, test in tests.items() if any(reaches(f, mutant, users) for f in test.functions)}
+    quick = [test for kind, found in FIRST.items() if mutant.kind.startswith(kind) for test in found]
+    known += sorted((name for name in reaching if any(test in name for test in quick)), key=lambda n: (tests[n].seconds, n))
     beside = {name.split("::")[0] for name in reaching} or set(given)
     found = dict.fromkeys(known)
     for names in (reaching, {name for name in tests if name.split("::")[0] in beside} - reaching):
@@ -162,11 +173,24 @@ def by_file(names: set[str], tests: dict[str, Test]) -> list[str]:
     return [name for _, group in sorted(files.items(), key=lambda f: sum(tests[n].seconds for n in f[1])) for name in group]
 
 
-def reaches(function: str, mutant: Mutant) -> bool:
-    """Whether a call of a function may reach a fault."""
+def users_of(mutant: Mutant) -> frozenset[str]:
+    """The functions that read the constant of a module that a fault changes; none if it is no constant, or nobody reads it."""
+    if mutant.inside or not (SOURCE / mutant.path).exists():
+        return frozenset()
+    source = Source(mutant.path)
+    made = [n for n in source.tree.body if isinstance(n, ast.Assign | ast.AnnAssign) and source.span(n)[0] <= mutant.start]
+    names = {n.id for n in ast.walk(made[-1]) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} if made else set()
+    reads = (n for n in ast.walk(source.tree) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load))
+    return frozenset(inside for n in reads if (inside := source.around(source.span(n)[0])))
+
+
+def reaches(function: str, mutant: Mutant, users: frozenset[str]) -> bool:
+    """Whether a call of a function may reach a fault; users: those that read the constant that it changes."""
     path, _, name = function.partition(":")
     if path != mutant.path:
         return False
+    if users:
+        return any(name == user or name.startswith(f"{user}.") for user in users)
     inside = mutant.inside
     return not inside or name == inside or name.startswith(f"{inside}.") or inside.endswith(f".{name}")
 
