@@ -211,8 +211,9 @@ def in_tf32(e: Expr) -> Expr | None:
     return make("reduce", (product, *e.args[1:]), e.data)
 
 
+FOLDED = Form("folded", "the normalisation folded into scale and shift", (folded,))
 FORMS = (
-    Form("folded", "the normalisation folded into scale and shift", (folded,)),
+    FOLDED,
     Form("one_pass", "the variance computed in one pass", (one_pass,)),
     Form(
         "one_pass_folded",
