@@ -218,6 +218,8 @@ def group_query_attention(
         )
     seen = None
     keys = length + (past or 0)
+    if past is not None and not first and every <= past:  # a cache of fixed length, whose unused rows are after the valid ones
+        before = _not_negative(before)
     window, behind = n.get("local_window_size", -1), places(length, keys)
     offset = reshape(before, (batch, 1, 1, 1))
     if window > 0:
@@ -244,6 +246,8 @@ def group_query_attention(
         scale=n.get("scale") or None, query_head_count=heads, key_value_head_count=own,
         relative_position_bias=None if bias is None else expand(bias, (batch, heads, length, keys)),
     )  # fmt: skip
+    if every <= past:
+        return [made, *(_replaced(p, heads_first(x, own), before) for p, x in ((past_key, key), (past_value, value)))]
     return [made, *(_of_length(x, max(past or 0, every)) for x in (k, v))]
 
 
@@ -252,6 +256,18 @@ def _less(x: Value, by: int) -> Value:
     if symbolic(x):
         return dml.element_wise_subtract(x, np.array(by, np.int32))
     return (x - np.int32(by)).astype(np.int32)
+
+
+def _not_negative(x: Value) -> Value:
+    """INT32 numbers, or 0 where they are below."""
+    return dml.element_wise_max(x, np.zeros((1,) * x.ndim, np.int32)) if symbolic(x) else np.maximum(x, 0)
+
+
+def _replaced(cache: Value, new: Value, before: Value) -> Value:
+    """A cache of keys or values, with the new ones in place of the rows that follow the valid ones."""
+    batch, _, length, _ = new.shape
+    places = reshape(_placed(before, length), (batch, 1, length, 1))
+    return dml.scatter_elements(cache, expand(places, tuple(new.shape)), new, axis=2)
 
 
 def _placed(before: Value, length: int) -> Value:
