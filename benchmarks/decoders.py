@@ -114,7 +114,7 @@ def decoder(sizes: DecoderSizes = SMALL, seed: int = 0) -> ModelProto:
     of_cache: list[str | int | None] = ["batch", s.key_heads, s.rows, s.head]
     tensor = helper.make_tensor_value_info
     given = [tensor("input_ids", TensorProto.INT64, ["batch", "length"])]
-    given += [tensor("attention_mask", TensorProto.INT64, ["batch", s.rows])]
+    given += [tensor("attention_mask", TensorProto.INT64, ["batch", "total"])]
     given += [tensor(name, TensorProto.FLOAT, of_cache) for name in caches]
     made = [tensor("logits", TensorProto.FLOAT, ["batch", "length", s.words])]
     made += [tensor(name.replace("past_key_values", "present"), TensorProto.FLOAT, of_cache) for name in caches]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import re
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +99,13 @@ def test_bind_refuses(model: anydml.onnx.Model) -> None:
         model.bind({**given, name: np.zeros((1, SIZES.rows, SIZES.key_heads, SIZES.head), np.float32).transpose(0, 2, 1, 3)})
     with pytest.raises(BindingError, match="an array of NumPy"):
         model.bind({**given, name: [1, 2]})
+
+
+def test_the_page() -> None:
+    """The example of docs/same-tokens.md prints what the page says."""
+    page = (Path(__file__).parents[2] / "docs" / "same-tokens.md").read_text(encoding="utf-8")
+    ((code, shown),) = re.findall(r"^```python\n(.*?)^```$\n\n^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    said = io.StringIO()
+    with redirect_stdout(said):
+        exec(compile(code, "same-tokens.md", "exec"), {})
+    assert said.getvalue() == shown
