@@ -64,7 +64,8 @@ def _product(m: int, n: int, k: int, block: int, device: dml.Device) -> dict[str
     calls |= {f"{name} at 4": call for name, call in _peer(nodes(4), x, n, constants).items()}
     if m > 1:
         w, y = rng.standard_normal((k, n)).astype(np.float32), np.empty((m, n), np.float32)
-        desc = dml.Gemm(*(dml.TensorDesc.of(t) for t in (x, w)), output_tensor=dml.TensorDesc.of(y))
+        a_desc, b_desc, output_desc = map(dml.TensorDesc.of, (x, w, y))
+        desc = dml.Gemm(a_tensor=a_desc, b_tensor=b_desc, output_tensor=output_desc)
         calls["gemm"] = device.compile(desc).bind(a_tensor=x, b_tensor=w, output_tensor=y).execute
     adds = multiply_adds()
     if adds is not None:
@@ -119,7 +120,7 @@ def _decoder(device: dml.Device) -> dict[str, Any]:
 
 def _dynamic(m: int, device: dml.Device) -> dict[str, Any]:
     rng, k = np.random.default_rng(0), 768
-    constants = {"w": rng.integers(-127, 128, (k, k)).astype(np.int8), "s": np.array(0.01, np.float32)}
+    constants: dict[str, Array] = {"w": rng.integers(-127, 128, (k, k)).astype(np.int8), "s": np.array(0.01, np.float32)}
     x = rng.standard_normal((m, k)).astype(np.float32)
     nodes: Any = [("DynamicQuantizeMatMul", ["a", "w", "s"], ["y"], {"domain": "com.microsoft"})]
     t = best({"ours": _ours(nodes, x, k, constants, device), **_peer(nodes, x, k, constants)}, clock=time.thread_time)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,10 @@ def quantised() -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
+def _generated(model: Any, count: int, prompts: Array, at_once: int, device: Any) -> decoders.Generated:
+    return decoders.generated(model, SIZES, prompts, count, device, at_once)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--torch", action="store_true", help="a layer of torch, too, which must be installed")
@@ -108,11 +113,12 @@ def main() -> None:
     proto, rng = decoders.decoder(SIZES), np.random.default_rng(1)
     prompts = rng.integers(0, SIZES.words, (8, 16))
     print("| | the first prompt, alone and | logits that change | tokens |\n| --- | --- | ---: | ---: |")
-    for name, model, one, two in (
+    runtimes: list[tuple[str, Any, Any, Any]] = [
         ("anydml", anydml.onnx.load(proto), *(Device(threads=n, feature_level="EXTENDED") for n in (1, 2))),
         (f"onnxruntime {onnxruntime.__version__}", Session(proto, SIZES), 1, 2),
-    ):
-        changes(name, lambda p, n, d, m=model: decoders.generated(m, SIZES, p, arguments.tokens, d, n), prompts, one, two)
+    ]
+    for name, model, one, two in runtimes:
+        changes(name, partial(_generated, model, arguments.tokens), prompts, one, two)
     x = rng.standard_normal((8, 512)).astype(np.float32)
     if arguments.torch:
         import torch
