@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 import anydml.onnx
 from anydml import BindingError, Device
@@ -109,3 +111,47 @@ def test_the_page() -> None:
     with redirect_stdout(said):
         exec(compile(code, "same-tokens.md", "exec"), {})
     assert said.getvalue() == shown
+
+
+@pytest.mark.parametrize(
+    ("packed", "dtype", "attributes"),
+    [
+        (True, np.float32, {}),
+        (False, np.float16, {"local_window_size": 4}),
+        (True, np.float16, {"softcap": 5.0}),
+        (False, np.float32, {"softcap": 5.0, "local_window_size": 3}),
+    ],
+)
+def test_caches_of_other_attentions(packed: bool, dtype: Any, attributes: dict[str, Any]) -> None:
+    """In place, results are those of `run`, and near onnxruntime's; rows of the caches but for the new ones stay."""
+    ort = pytest.importorskip("onnxruntime")
+    batch, rows, heads, own, size, rng = 3, 16, 4, 2, 16, np.random.default_rng(2)
+    widths = [heads * size, own * size, own * size]
+    given = {n: rng.standard_normal((batch, 1, k)).astype(dtype) for n, k in zip("qkv", widths, strict=True)}
+    if packed:
+        given = {"q": np.concatenate([*given.values()], -1)}
+    given |= {f"past_{n}": rng.standard_normal((batch, own, rows, size)).astype(dtype) for n in ("key", "value")}
+    given["last"] = np.array([6, 9, 4], np.int32)
+    angles = rng.random((rows, size // 2))
+    tables = {"total": np.array(rows, np.int32), "cos": np.cos(angles).astype(dtype), "sin": np.sin(angles).astype(dtype)}
+    names = ["q", *(["", ""] if packed else ["k", "v"]), "past_key", "past_value", "last", "total", "cos", "sin"]
+    made = ["y", "key", "value"]
+    node = helper.make_node(
+        "GroupQueryAttention", names, made, domain="com.microsoft", num_heads=heads, kv_num_heads=own, do_rotary=1, **attributes
+    )
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    inputs = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in given.items()]
+    sizes = [(batch, 1, heads * size), *[(batch, own, rows, size)] * 2]
+    outputs = [helper.make_tensor_value_info(n, kind, s) for n, s in zip(made, sizes, strict=True)]
+    graph = helper.make_graph([node], "g", inputs, outputs, [onnx.numpy_helper.from_array(x, n) for n, x in tables.items()])
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    model = anydml.onnx.load(proto)
+    wanted = model.run(given)
+    keys, values = given["past_key"].copy(), given["past_value"].copy()
+    found = model.bind({**given, "past_key": keys, "key": keys, "past_value": values, "value": values}).run()
+    assert {n: x.tobytes() for n, x in found.items()} == {n: x.tobytes() for n, x in wanted.items()}
+    changed = (keys != given["past_key"]).any((1, 3))
+    assert changed.tolist() == [[row == last for row in range(rows)] for last in given["last"]]
+    other = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, given)[0]
+    np.testing.assert_allclose(found["y"], other, atol=4e-3 if dtype is np.float16 else 1e-6, rtol=0)
