@@ -25,7 +25,7 @@ from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.fusing import fuse, read_at_index
 from anydml.graphs.layouts import laid
 from anydml.graphs.memory import laid_apart, laid_in_scratch
-from anydml.graphs.plan import OUTPUT, Passed, Use, Work, fixed_buffers, operators_of, spelled, split
+from anydml.graphs.plan import OUTPUT, Passed, Use, Work, fixed_buffers, lie_alike, operators_of, spelled, split, unread_outputs
 from anydml.graphs.show import called, summary
 from anydml.graphs.weights import products_of_weights
 from anydml.int4_tensors import unpacked
@@ -38,6 +38,8 @@ from anydml.schema.operator import Desc
 from anydml.schema.statement import meaning
 from anydml.tensor import TensorDesc, TensorFlags
 
+SCATTERS = ("SCATTER_ND", "SCATTER_ELEMENTS", "SCATTER")  # whose elements are those of an input, or updates
+SCATTERING = ("irregular:compiled", "irregular:numpy")  # the kernels that take them in place
 Pass = Callable[[CheckedGraph, Sequence[Work]], Passed]
 REGIONS, PRODUCTS = "Regions between bytes are", "Products of dequantised weights are"
 MOVES, MAPS = "Moves that strides can say are", "Maps that are fused are"
@@ -55,6 +57,7 @@ class CompiledGraph(CompiledOperator):
         self._checked = checked
         self._outputs = [bound.name for bound in checked.outputs]
         self._in_place = set()
+        self._updated = _updated(checked, call.parts)
         self._data_rules = []
         owned = sum(bound.tensor.element_bytes for bound in checked.inputs if bound.tensor.flags)
         self._begin(owned)
@@ -82,6 +85,9 @@ class CompiledGraph(CompiledOperator):
 
     def _bound(self, views: Mapping[str, NDArray[Any]]) -> Execute:
         return self.built.bind(views)
+
+    def _in_place_of(self, output: str) -> frozenset[str]:
+        return self._updated.get(output, frozenset())
 
     @computed_once
     def _optional(self) -> frozenset[str]:
@@ -159,6 +165,7 @@ class _Kernels:
     ) -> None:
         self._families, self._fusing, self._checked, self._machine = families, fusing, checked, machine
         self._refused = refused
+        self._unread = unread_outputs(checked, operators_of(checked))
         self._operators: dict[Desc, CompiledOperator] = {}
         self._statements: dict[Hashable, tuple[str, Built] | None] = {}
 
@@ -173,7 +180,10 @@ class _Kernels:
         operator = self._checked.nodes[work.node]
         assert operator is not None
         uses = {**work.reads, **work.writes}
-        changed = {name: use.tensor for name, use in uses.items() if use.tensor is not operator.tensors[name]}
+        changed: dict[str, Any] = {n: use.tensor for n, use in uses.items() if use.tensor is not operator.tensors[n]}
+        if absent := self._unread.get(work.node):
+            changed |= dict.fromkeys(absent)
+            work = replace(work, writes={name: use for name, use in work.writes.items() if name not in absent})
         changed |= {name: _owned(use.tensor) for name, use in work.reads.items() if use.buffer in fixed}
         asked = replace(operator, desc=operator.desc.with_tensors(changed)) if changed else operator
         if (compiled := self._operators.get(asked.desc)) is None:
@@ -297,6 +307,34 @@ def _may_share_memory(part: Part) -> list[str]:
     in_place = part.compiled.desc.spec.in_place
     fields = {found.name: found.field.wire for found in part.compiled.desc.tensors()}
     return [name for name in part.work.reads if fields[name] in in_place]
+
+
+def _updated(checked: CheckedGraph, parts: Sequence[Part]) -> dict[str, frozenset[str]]:
+    """For each output that is an input with a few elements replaced, this input: both may be the same memory.
+
+    The call that replaces them must be the last one that reads the input, and the only one that writes the output.
+    """
+    readers: dict[int, list[int]] = {}
+    writers: dict[int, list[int]] = {}
+    for k, part in enumerate(parts):
+        for uses, found in ((part.work.reads, readers), (part.work.writes, writers)):
+            for use in uses.values():
+                found.setdefault(use.buffer, []).append(k)
+    inputs = {b.buffer: b for b in checked.inputs if not b.tensor.flags}
+    made = {}
+    for bound in checked.outputs:
+        if len(at := writers.get(bound.buffer, [])) != 1 or (part := parts[at[0]]).kernel_name not in SCATTERING:
+            continue
+        (written,) = part.work.writes.values()
+        if part.compiled is None or part.compiled.desc.spec.name not in SCATTERS:
+            continue
+        use = part.work.reads["input_tensor"]
+        if use.buffer not in inputs:
+            continue
+        whole = lie_alike(use, written) and lie_alike(use, Use(use.buffer, inputs[use.buffer].tensor))
+        if whole and lie_alike(written, Use(bound.buffer, bound.tensor)) and readers[use.buffer][-1] == at[0]:
+            made[bound.name] = frozenset([inputs[use.buffer].name])
+    return made
 
 
 def _owned(t: TensorDesc) -> TensorDesc:

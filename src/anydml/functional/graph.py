@@ -111,7 +111,7 @@ class Graph:
             compiled = self.compile(device)
             compiled.initialize(**{name: _as_bytes(x) for name, x in owned.items()})
         else:
-            compiled = device.cached(_compiled, self)
+            compiled = compiled_on(device, self)
         scratch = compiled.binding_properties.temporary_resource_size
         found = {name: _fresh(t, scratch) for name, t in self.outputs.items()}
         if taken := [name for name in inputs if name in found]:
@@ -264,6 +264,12 @@ def _fresh(t: TensorDesc, scratch: int) -> NDArray[Any]:
 
 def _compiled(device: Device, made: Graph) -> CompiledGraph:
     return made.compile(device)
+
+
+def compiled_on(device: Device, made: Graph) -> CompiledGraph:
+    """The graph for a device, which keeps it."""
+    found: CompiledGraph = device.cached(_compiled, made)
+    return found
 
 
 @paused

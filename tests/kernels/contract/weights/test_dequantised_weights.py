@@ -29,9 +29,11 @@ ELEMENTS = {"uint4": (0, 15), "int4": (-8, 7), "uint8": (0, 255), "int8": (-128,
 
 
 class Weights:
-    """Weights {rows, terms}, or {terms, rows} if turned, in blocks of terms that share a scale and a zero point."""
+    """Weights {rows, terms}, or {terms, rows} if transposed, in blocks of terms that share a scale and a zero point."""
 
-    def __init__(self, rng: Rng, rows: int, terms: int, block: int, dtype: str, kind: str, turned: bool, single: Any) -> None:
+    def __init__(
+        self, rng: Rng, rows: int, terms: int, block: int, dtype: str, kind: str, transposed: bool, single: Any
+    ) -> None:
         low, high = ELEMENTS[dtype]
         drawn = rng.integers(low, high + 1, (rows, terms))
         blocks = terms // block
@@ -46,13 +48,13 @@ class Weights:
             zeros = rng.integers(low, high + 1, (rows, blocks))
         of = np.dtype(getattr(ml_dtypes, dtype) if dtype.endswith("4") else dtype)
         arrays = drawn.astype(of), scales.astype(single), zeros.astype(of)
-        self.elements, self.scales, self.zeros = (np.ascontiguousarray(x.T) if turned else x for x in arrays)
-        self.turned, self.rows, self.terms, self.single = turned, rows, terms, np.dtype(single)
+        self.elements, self.scales, self.zeros = (np.ascontiguousarray(x.T) if transposed else x for x in arrays)
+        self.transposed, self.rows, self.terms, self.single = transposed, rows, terms, np.dtype(single)
 
     def graph(self, m: int, bias: Array | None = None) -> dml.Graph:
         def product(x: Any) -> Any:
             w = dml.dequantize(x.constant(self.elements), [self.scales, self.zeros])
-            made = dml.gemm(x, w if self.turned else w.transpose(1, 0), bias)
+            made = dml.gemm(x, w if self.transposed else w.transpose(1, 0), bias)
             return made if bias is None else dml.activation_relu(made)
 
         return dml.graph(product, x=dml.TensorDesc(str(dml.DataType.of(self.single)), (m, self.terms)))

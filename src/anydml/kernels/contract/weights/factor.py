@@ -26,13 +26,13 @@ Constants = Mapping[str, NDArray[Any]]
 class WeightsFactor(NamedTuple):
     """Weights {rows, terms} = (elements - zeros) * scales, rounded to `data_type`.
 
-    sizes: those of the tensor, in which terms come before rows if `turned`. elements: uint8, of so many bits; scales: float32,
-    and zeros: uint8, {rows, blocks}.
+    sizes: those of the tensor, in which terms come before rows if `transposed`. elements: uint8, of so many bits; scales:
+    float32, and zeros: uint8, {rows, blocks}.
     """
 
     data_type: DataType
     sizes: tuple[int, ...]
-    turned: bool
+    transposed: bool
     bits: int
     elements: NDArray[np.uint8]
     scales: NDArray[np.float32]
@@ -53,7 +53,7 @@ class WeightsFactor(NamedTuple):
             differences = self.elements[some].reshape(-1, whole, block).astype(np.int32) - self.zeros[some, :, None]
             exact = differences * self.scales[some, :, None].astype(np.float64)  # at most 9 and 24 bits
             found[some] = exact.reshape(-1, whole * block).astype(found.dtype)
-        return np.ascontiguousarray(found.T if self.turned else found).reshape(self.sizes)
+        return np.ascontiguousarray(found.T if self.transposed else found).reshape(self.sizes)
 
 
 class Dequantisation(NamedTuple):
@@ -66,19 +66,19 @@ class Dequantisation(NamedTuple):
     scales: NDArray[Any]
     zeros: NDArray[np.int64]
 
-    def factor(self, *, turned: bool) -> WeightsFactor:
-        """The weights. turned: whether the first dimension is that of the terms."""
-        elements = self.elements.T if turned else self.elements
-        scales, zeros = (x.T if turned else x for x in (self.scales, self.zeros))
+    def factor(self, *, transposed: bool) -> WeightsFactor:
+        """The weights. transposed: whether the first dimension is that of the terms."""
+        elements = self.elements.T if transposed else self.elements
+        scales, zeros = (x.T if transposed else x for x in (self.scales, self.zeros))
         sizes = len(elements), max(scales.shape[1], zeros.shape[1])
 
-        def spread(x: NDArray[Any], data_type: Any) -> NDArray[Any]:
+        def by_row(x: NDArray[Any], data_type: Any) -> NDArray[Any]:
             for axis in (0, 1):
                 x = np.repeat(x, sizes[axis] // x.shape[axis], axis)
             return np.ascontiguousarray(x, data_type)
 
         return WeightsFactor(
-            self.data_type, self.sizes, turned, self.bits, elements, spread(scales, np.float32), spread(zeros, np.uint8)
+            self.data_type, self.sizes, transposed, self.bits, elements, by_row(scales, np.float32), by_row(zeros, np.uint8)
         )
 
 

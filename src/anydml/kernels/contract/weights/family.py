@@ -57,9 +57,9 @@ def lower(problem: Problem, machine: Machine) -> Lowered | Refused:
     made = layout(c, floats, side)
     if isinstance(made, str):
         return Refused(made)
-    if (turned := _turned(made, weighed)) is None or made.terms > MOST_TERMS:
+    if (transposed := _transposed(made, weighed)) is None or made.terms > MOST_TERMS:
         return Refused("the product does not read whole rows or columns of the weights, of at most 2^20 terms")
-    factor = weighed.factor(turned=turned)
+    factor = weighed.factor(transposed=transposed)
     if reason := fitting(factor, target):
         return Refused(reason)
     formula = combined(c.formula)
@@ -107,7 +107,7 @@ def _decide(decide: Decide, factor: WeightsFactor, scratch: NDArray[np.int64], a
     decide(scratch, {**arrays, WEIGHTS: factor.dequantised()})
 
 
-def _turned(found: FloatLayout, weighed: Dequantisation) -> bool | None:
+def _transposed(found: FloatLayout, weighed: Dequantisation) -> bool | None:
     """Whether the product's columns are the columns of the weights; False for the rows, None for anything else."""
     size = weighed.data_type.dtype.itemsize
     if len(found.table) != 1 or found.padded or found.sizes[:2] != (1, 1) or any(found.b.batches) or found.b.at.offset:

@@ -25,8 +25,8 @@ LONG_BLOCK = 64  # terms that share a table, for which making it of float64 pays
 
 
 class WeightsKey(NamedTuple):
-    """What a kernel's code depends on. word: bits of a word. zero: the zero point, if all are equal. run: vectors of terms that
-    share a scale, at most those of a unit. several: whether more than one unit shares a scale."""
+    """The key of kernels. word: bits of a word. zero: the zero point, if all are equal. run: vectors of terms that share a
+    scale, at most those of a unit. several: whether more than one unit shares a scale."""
 
     data_type: DataType
     bits: int

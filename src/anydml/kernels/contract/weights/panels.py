@@ -6,7 +6,7 @@ from anydml.kernels.code.emit import arguments, kernel
 from anydml.kernels.code.targets import Target
 from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.weights.packing import GROUP, WeightsKey
-from anydml.kernels.contract.weights.vectors import Block, along, columns_of
+from anydml.kernels.contract.weights.vectors import WeightsBlock, along, columns_of
 
 # groups: those that the panels hold; panel: bytes from one panel to the next; from: the columns' norms, which are copied
 ARGUMENTS = (
@@ -30,7 +30,7 @@ def packed(target: Target, key: WeightsKey, across: int) -> str:
     def group(place: str, g: str) -> None:
         words, scales, zeros = (body.at(f"%{x}", body.op(f"mul i64 {g}, %group_{x}")) for x in ("words", "scales", "zeros"))
 
-        def steps(first: str, n: int, rows: list[str], blocks: list[Block], _: list[Value]) -> list[Value]:
+        def steps(first: str, n: int, rows: list[str], blocks: list[WeightsBlock], _: list[Value]) -> list[Value]:
             term = body.op(f"mul i64 {body.op(f'add i64 {first}, {n}')}, {lanes * width * 4}")
             at = body.at(place, term)
             columns = columns_of(body, [block.of(row, n) for block, row in zip(blocks, rows, strict=True)])

@@ -10,7 +10,7 @@ from anydml.kernels.contract.floats.second.compensated import plus, together
 from anydml.kernels.contract.floats.second.refine import Refining
 from anydml.kernels.contract.floats.stores import list_of
 from anydml.kernels.contract.weights.packing import GROUP, WeightsKey
-from anydml.kernels.contract.weights.vectors import Block, along
+from anydml.kernels.contract.weights.vectors import WeightsBlock, along
 from anydml.tensor import DataType
 
 # f1, f2, bits, bit, columns, open: as in `floats.second.refine`; the others as in `rows`
@@ -49,7 +49,7 @@ class _RefiningWeights(Refining):
         scales, zeros = body.at(scales, body.op(f"mul i64 {r}, 4")), body.at(zeros, r)
         wide = Kind("double", lanes)
 
-        def steps(first: str, n: int, rows: list[str], blocks: list[Block], carried: list[Value]) -> list[Value]:
+        def steps(first: str, n: int, rows: list[str], blocks: list[WeightsBlock], carried: list[Value]) -> list[Value]:
             place = body.op(f"mul i64 {body.op(f'add i64 {first}, {n}')}, {8 * lanes}")
             return plus(carried, body.loaded(wide, left, place) * blocks[0].wide(rows[0], n))
 

@@ -8,7 +8,7 @@ from anydml.kernels.code.values import Body, Kind, Value
 from anydml.kernels.contract.floats.inexact import Note
 from anydml.kernels.contract.floats.packed.tile import BOUND
 from anydml.kernels.contract.weights.packing import GROUP, WeightsKey
-from anydml.kernels.contract.weights.vectors import Block, along
+from anydml.kernels.contract.weights.vectors import WeightsBlock, along
 
 # a: rows of float64, a_row bytes apart; group_words, group_scales, group_zeros: bytes of a group; sums: rows of float64,
 # sums_row bytes apart; counter: as in `tile`
@@ -41,7 +41,7 @@ def summed(target: Target, key: WeightsKey, rows: int) -> str:
     wide = Kind("double", lanes)
     starts = [body.at("%a", body.op(f"mul i64 %a_row, {m}")) for m in range(rows)]
 
-    def steps(first: str, n: int, words: list[str], blocks: list[Block], carried: list[Value]) -> list[Value]:
+    def steps(first: str, n: int, words: list[str], blocks: list[WeightsBlock], carried: list[Value]) -> list[Value]:
         place = body.op(f"mul i64 {body.op(f'add i64 {first}, {n}')}, {target.vector_bytes}")
         factors = [body.loaded(wide, at, place) for at in starts]
         found = list(carried)

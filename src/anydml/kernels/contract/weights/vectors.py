@@ -15,10 +15,10 @@ from anydml.kernels.copy.text import prefetch
 from anydml.kernels.numbers import singles
 
 AHEAD, LINE = 4096, 64  # bytes from words to those that are prefetched
-Steps = Callable[[str, int, list[str], "list[Block]", list[Value]], list[Value]]
+Steps = Callable[[str, int, list[str], "list[WeightsBlock]", list[Value]], list[Value]]
 
 
-class Block:
+class WeightsBlock:
     """The weights of a row that share a scale and a zero point."""
 
     def __init__(self, body: Body, key: WeightsKey, scale: str, zero: str) -> None:
@@ -82,14 +82,14 @@ def along(
     size = body.target.vector_bytes * key.word // 64  # bytes of a vector of words
     body.declared["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
 
-    def of(block: str) -> list[Block]:
+    def of(block: str) -> list[WeightsBlock]:
         found = []
         for r in range(rows):
             number = body.op(f"add i64 {body.op(f'mul i64 {block}, {GROUP}')}, {r}")
-            found.append(Block(body, key, body.at(scales, body.op(f"mul i64 {number}, 4")), body.at(zeros, number)))
+            found.append(WeightsBlock(body, key, body.at(scales, body.op(f"mul i64 {number}, 4")), body.at(zeros, number)))
         return found
 
-    def unit(number: str, blocks: list[Block], numbers: range, carried: list[Value]) -> list[Value]:
+    def unit(number: str, blocks: list[WeightsBlock], numbers: range, carried: list[Value]) -> list[Value]:
         at = body.at(words, body.op(f"mul i64 {number}, {GROUP * size}"))
         places = [body.at(at, r * size) for r in range(rows)]
         first = body.op(f"mul i64 {number}, {key.vectors}")
