@@ -38,6 +38,7 @@ from benchmarks import (
     small_networks,
     starting,
     torch_networks,
+    types,
     windows,
 )
 from benchmarks.matmul_peers import HELD
@@ -64,6 +65,7 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "digits": digits.run,
     "dequantised": dequantised.run,
     "reference": reference.run,
+    "types": types.run,
 }
 BY_NAME = {"torch": torch_networks.run}  # parts that need what the others do not
 RESULTS = Path(__file__).with_name("results.json")

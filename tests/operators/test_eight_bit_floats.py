@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -183,6 +184,33 @@ def test_calls_and_graphs_take_arrays_of_ml_dtypes() -> None:
     )
     joined = dml.join([y, y[:, ::-1]], axis=1, device=device)
     assert np.array_equal(joined.view(np.uint8), np.concatenate([y, y[:, ::-1]], 1).view(np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("data_type", "shown"), [("FLOAT8_E4M3FN", "1, nan, -0, 0.005859375"), ("BFLOAT16", "1.0625, 470, -0, 0.006011963")]
+)
+def test_programs_give_and_print_their_numbers(data_type: str, shown: str) -> None:
+    def tensor(name: str) -> dict[str, Any]:
+        return {"DataType": name, "Sizes": [4]}
+
+    desc = {"InputTensor": tensor("FLOAT32"), "OutputTensor": tensor(data_type)}
+    document = {
+        "resources": {
+            "x": {"initialValuesDataType": "FLOAT32", "initialValues": [1.06, 470.5, -0.0, 0.006]},
+            "y": {"initialValuesDataType": data_type, "initialValues": [1.5, "nan", 0.3, -2]},
+        },
+        "dispatchables": {"cast": {"type": "DML_OPERATOR_CAST", "desc": desc}},
+        "commands": [
+            {"type": "print", "resource": "y"},
+            {"type": "dispatch", "dispatchable": "cast", "bindings": {"InputTensor": "x", "OutputTensor": "y"}},
+            {"type": "print", "resource": "y"},
+        ],
+    }
+    out = io.StringIO()
+    dml.program.load(io.StringIO(json.dumps(document))).run(dml.Device(feature_level="EXTENDED"), out=out)
+    first, second = (line for line in out.getvalue().splitlines() if line.startswith("Resource"))
+    assert first.startswith("Resource 'y': 1.5, nan, 0.3")
+    assert second == f"Resource 'y': {shown}"
 
 
 def test_the_page_shows_what_its_code_prints() -> None:

@@ -5,6 +5,7 @@ No floats are used, so that the calling thread's rounding mode and flush-to-zero
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -79,6 +80,21 @@ FORMATS: Mapping[DataType, Format] = {  # of the types of floats; the others are
     DataType.FLOAT8_E4M3FNUZ: E4M3FNUZ,
     DataType.FLOAT8_E5M2FNUZ: E5M2FNUZ,
 }
+
+
+class FloatLimits(NamedTuple):
+    """The difference between 1 and the next number, the least normal number, and the largest, as in `np.finfo`."""
+
+    eps: float
+    tiny: float
+    max: float
+
+
+def float_limits(data_type: DataType) -> FloatLimits:
+    """The limits of a type of floats."""
+    form = FORMATS[data_type]
+    m, e = significand(form.largest, form)
+    return FloatLimits(2.0 ** (1 - form.precision), 2.0 ** (form.lowest + form.precision - 1), math.ldexp(m, e))
 
 
 def significand(bits: int, form: Format = FLOAT32) -> tuple[int, int]:

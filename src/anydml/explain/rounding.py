@@ -14,9 +14,11 @@ from anydml.explain.bounded_states import MOST_TERMS
 from anydml.explain.bounds import ranges, unit_of
 from anydml.explain.forms import FORMS, Form
 from anydml.explain.precision import LESS, PRECISIONS, Less
+from anydml.feature_level import FeatureLevel
 from anydml.graphs.check import check_graph
 from anydml.graphs.checked import CheckedGraph
 from anydml.graphs.desc import GraphDesc
+from anydml.int4_tensors import array_dtype
 from anydml.schema.operator import Desc
 from anydml.schema.statement import Nest, stated
 from anydml.schema.traversal import most_terms
@@ -55,7 +57,7 @@ class Rounding:
     ) -> None:
         self.desc, self.inputs, self.form, self.precision, self.less = desc, inputs, form, precision, less
         self.unit = PRECISIONS["float32"] if precision == "float32" else None if less is None else less.unit
-        self.checked: CheckedGraph = check_graph(desc)
+        self.checked: CheckedGraph = check_graph(desc, FeatureLevel.EXTENDED)
         self._buffers: dict[int, Number] = {}  # elements in memory's order
         for bound in self.checked.inputs:
             self._buffers[bound.buffer] = exactly(_in_memory(inputs[bound.name], bound.tensor))
@@ -111,13 +113,14 @@ class Rounding:
     def _read(self, buffer: int, t: TensorDesc) -> Number:
         if t.data_type.element_bits == 4:
             raise Unbounded("4-bit elements")
+        dtype = array_dtype(t.data_type)
         if (constant := self.checked.constant(buffer)) is not None:
-            whole = constant.data[: constant.data.nbytes // t.data_type.dtype.itemsize * t.data_type.dtype.itemsize]
-            return exactly(_laid_out(whole.view(t.data_type.dtype), t))
+            whole = constant.data[: constant.data.nbytes // dtype.itemsize * dtype.itemsize]
+            return exactly(_laid_out(whole.view(dtype), t))
         if buffer not in self._buffers:
             self._buffers[buffer] = self._computed(buffer)
         held = self._buffers[buffer]
-        if held.value.dtype != t.data_type.dtype:
+        if held.value.dtype != dtype:
             raise Unbounded("elements read as another type")
         return exactly(_laid_out(held.value, t)) if held.exact else Number(*(_laid_out(x, t) for x in held))
 
@@ -131,7 +134,7 @@ class Rounding:
         found = operation.ranges(name, nest, at, self.unit)
         ends = []
         for x in found:
-            held = np.zeros(_span(t), t.data_type.dtype)
+            held = np.zeros(_span(t), array_dtype(t.data_type))
             held[_offsets(t)] = x
             ends.append(held)
         same = np.array_equal(found.low, found.high, equal_nan=t.data_type.is_float)

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anydml.exact.formats import float_limits
 from anydml.explain.bounded import MONOTONE, SLOPE_ONE
 from anydml.explain.evaluation import FUNCTION_ULPS
 from anydml.explain.nearness import FEWEST, near
 from anydml.schema.node import Expr, Variable
 from anydml.schema.traversal import free, integral, walk
+from anydml.tensor import EXTENSIONS, DataType
 
 MOST = 2.0**-9  # of an element: below it, the squares of errors do not count
 MARGIN = 1 - 2.0**-6  # for the errors of float64 in bounds, and of products of errors
@@ -31,7 +33,7 @@ def within(body: Expr, unit: float, expected: NDArray[Any], actual: NDArray[Any]
 
     expected: the exact elements, rounded once, which is one of the roundings.
     """
-    info = np.finfo(expected.dtype)
+    info = float_limits(DataType.of(expected.dtype))
     share = _share(body, unit)
     if not share > 0:
         return np.zeros(expected.shape, np.bool_)
@@ -79,7 +81,7 @@ class _Nearness:
     """
 
     def __init__(self, share: float, dtype: np.dtype[Any], size: int) -> None:
-        info = np.finfo(dtype)
+        info = float_limits(DataType.of(dtype))
         self.share = np.float32(share)
         with np.errstate(divide="ignore"):
             self.least, self.most = np.float32(info.tiny) / self.share, np.float32(info.max)
@@ -100,7 +102,7 @@ class _Nearness:
 
 def differs(expected: NDArray[Any], actual: NDArray[Any]) -> NDArray[np.bool_]:
     """The elements with other bits, but for NaN that are NaN in both."""
-    if expected.dtype.kind != "f":
+    if expected.dtype.kind != "f" and expected.dtype.name not in EXTENSIONS:
         return np.asarray(expected != actual)
     bits = [np.ascontiguousarray(x).view(f"u{x.itemsize}") for x in (expected, actual)]
     found = np.asarray(bits[0] != bits[1])

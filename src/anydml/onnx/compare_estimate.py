@@ -13,9 +13,11 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from anydml.errors import Error
+from anydml.exact.formats import float_limits
 from anydml.onnx.compare_models import reads
 from anydml.onnx.model import load
-from anydml.onnx.values import Array
+from anydml.onnx.values import Array, is_float
+from anydml.tensor import DataType
 
 SAMPLES = 4  # sets of errors that are drawn
 ROUNDINGS = 16  # the largest error of an element, in half units in the last place of its tensor's largest element
@@ -68,9 +70,9 @@ def _change(exact: Array, made: Array) -> float:
 
 def _error(x: Array, random: np.random.Generator, unit: float) -> Array:
     """Errors of a tensor's elements: of floats, evenly distributed, but none of zeros; of bytes, a step for some of them."""
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         largest = float(np.max(np.abs(np.where(np.isfinite(x), x, 0).astype(np.float64)), initial=0.0))
-        most = ROUNDINGS * largest * max(unit, float(np.finfo(x.dtype).eps) / 2)
+        most = ROUNDINGS * largest * max(unit, float_limits(DataType.of(x.dtype)).eps / 2)
         return np.where(x == 0, 0, random.uniform(-most, most, x.shape)).astype(x.dtype)
     return (random.choice([-1, 1], x.shape) * (random.random(x.shape) < FLIPPED)).astype(np.float32)
 
@@ -116,14 +118,14 @@ def _noisy(proto: ModelProto, exact: Mapping[str, Array]) -> tuple[ModelProto, l
 
 def _is_rounded(node: NodeProto, x: Array) -> bool:
     """Whether an output is rounded: a computed float, or a byte that a node quantises to."""
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         return node.op_type not in COPYING
     return x.dtype in (np.int8, np.uint8) and (node.op_type in QUANTISING or node.op_type.startswith("QLinear"))
 
 
 def _added(name: str, x: Array) -> Iterator[NodeProto]:
     """Nodes that add the error of a tensor; that of bytes saturates."""
-    if x.dtype.kind == "f":
+    if is_float(x.dtype):
         yield helper.make_node("Add", [f"{name} exact", f"{name} error"], [name])
         return
     limits = np.iinfo(x.dtype)

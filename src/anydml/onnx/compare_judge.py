@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from anydml.errors import Error
+from anydml.exact.formats import float_limits
 from anydml.explain.bounded import Range, Unbounded
 from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
@@ -21,6 +22,7 @@ from anydml.onnx.compare_results import Deviation
 from anydml.onnx.errors import ModelError
 from anydml.onnx.values import Array, is_float
 from anydml.schema.statement import stated
+from anydml.tensor import DataType
 
 ALLOWED = 8  # times the largest change of an output that an estimate saw; beyond this, an error is not one of rounding
 JUDGED = 1 << 16  # elements at most whose bounds are computed: those with the largest differences
@@ -43,7 +45,7 @@ def deviation(expected: Array, actual: Array) -> Deviation:
             off = np.abs(actual.astype(np.float64) - expected)
         rank = np.where(np.isnan(off), np.where(differs, np.inf, 0.0), off)
         away = float(np.max(rank))
-        relative = away / max(_largest(expected), float(np.finfo(expected.dtype).tiny))
+        relative = away / max(_largest(expected), float_limits(DataType.of(expected.dtype)).tiny)
     worst = np.unravel_index(int(np.argmax(np.where(differs, rank, -1))), expected.shape)
     at = tuple(int(i) for i in worst)
     largest = float(np.max(np.where(differs, step, 0)))
@@ -59,7 +61,8 @@ def _unit(x: Array) -> float:
     """A unit in the last place of the largest element; 1 for integers."""
     if not _floats(x):
         return 1.0
-    return max(float(np.finfo(x.dtype).eps) * _largest(x), float(np.finfo(x.dtype).tiny))
+    ends = float_limits(DataType.of(x.dtype))
+    return max(ends.eps * _largest(x), ends.tiny)
 
 
 def _floats(x: Array) -> bool:

@@ -16,9 +16,11 @@ from torch.export.passes import move_to_device_pass
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
+from anydml.devices.device import named, usual
 from anydml.errors import BindingError, Fault
 from anydml.explain.comparison import Cause
 from anydml.explain.precision import check_precision
+from anydml.feature_level import FeatureLevel
 from anydml.functional.graph import Graph
 from anydml.onnx.compare_judge import Cut, Judgement, deviation, worst
 from anydml.onnx.compare_results import UNJUDGED, ModelComparison, NodeComparison
@@ -29,7 +31,7 @@ from anydml.torch.model import Model, kept_operators
 from anydml.torch.read import Array, Node
 from anydml.torch.walk import Walk, keep, member
 
-WIDER = (torch.float64, torch.bfloat16)  # types in which torch computes, and which DirectML's operators do not take
+WIDER = (torch.float64,)  # types in which torch computes, and which operators do not take
 Call = Callable[..., Any]
 
 
@@ -46,7 +48,7 @@ def compare(
     """Compare a module's tensors, as torch computes them, with the exact ones, node by node.
 
     inputs: a tuple of tensors of the cpu. device: where torch computes. dtype: the type that the module and the inputs are
-    converted to first; for float64 and bfloat16 only accumulated errors are known, against the exact float32 results. call: a
+    converted to first; for float64 only accumulated errors are known, against the exact float32 results. call: a
     function of a node, its arguments and keywords that computes the node in torch's place; `node.inner.target` is ATen's
     operator. actual: recorded tensors, instead of a run, by the names of nodes or of the modules whose results they are; nodes
     between them are judged as one. precision: the type that floats are said to be computed in, such as "tf32" on GPUs, see
@@ -61,6 +63,13 @@ def compare(
     plain = module if dtype is None else _converted(module, dtype)
     given = tuple(inputs) if dtype is None else _inputs_as(inputs, dtype)
     where = _device(device)
+    with usual(named("cpu", FeatureLevel.EXTENDED)):
+        return _judged(plain, given, where, call, actual)
+
+
+def _judged(
+    plain: Any, given: tuple[Any, ...], where: Any, call: Call | None, actual: Mapping[str, Any] | None
+) -> ModelComparison:
     model = Model(read.exported(plain, given, None, kept_operators()))
     arrays = model.arrays(*given)
     exact = {**model.run(arrays, keep="all"), **arrays}

@@ -27,6 +27,7 @@ from anydml.kernels.kernel import Lowered, Machine, Refused
 from anydml.kernels.match.maps import Map, maps
 from anydml.kernels.match.normal_form import NormalForm
 from anydml.kernels.matched import lowers
+from anydml.kernels.numbers.floats.rounding import SIXTEEN_BIT
 from anydml.kernels.numbers.functions import paired
 from anydml.kernels.problem import Problem
 from anydml.kernels.undecided.state import STATE_WORDS, state_and_list
@@ -146,7 +147,11 @@ def _by_line(m: Map, part: Box) -> NormalForm:
 def _paired(target: Target, formula: NormalForm, types: tuple[DataType, ...]) -> bool:
     """Whether a formula can be computed in pairs of float32, and is faster in them."""
     body = Body(target.storing)  # what a probe stores is of float64
-    if not paired.serves(body) or types[-1] != DataType.FLOAT32 or not any(n.op in BEGIN_IN_PAIRS for n in formula):
+    if (
+        not paired.serves(body)
+        or types[-1] not in (DataType.FLOAT32, *SIXTEEN_BIT)
+        or not any(n.op in BEGIN_IN_PAIRS for n in formula)
+    ):
         return False
     layouts = (CONTIGUOUS,) * len(types)
     key = MapKey(formula, False, False, types, layouts, 0, 8, False, ("paired", "wide"), True)

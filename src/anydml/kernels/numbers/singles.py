@@ -41,15 +41,36 @@ def narrowed(x: Value, data_type: DataType) -> Value:
     return _byte(halves.odd_single(x) if wide else x, FORMATS[data_type])
 
 
-def _odd_single(x: Value) -> Value:
-    """Float64 as float32 that rounds to the same BFLOAT16: rounded to odd, or below the normal numbers to BFLOAT16 itself.
+def near(x: Value, data_type: DataType) -> tuple[Value, Value]:
+    """The bits of numbers less than a place of float32 from x, and the lanes where these may differ, or x is NaN."""
+    if data_type == DataType.BFLOAT16:
+        raised = x.bits() + 0x8000  # the upper half is rounded, but for numbers beside ties
+        found = raised.shifted_right(16, signed=False).converted("trunc", x.kind.of("i16"))
+        return found, ((raised + 1) & 0xFFFF).compared("ult", 3) | x.compared("uno", x)
+    low, high = (_of_number(x * share, data_type) for share in (1 - 2.0**-24, 1 + 2.0**-23))  # by a place or more
+    return high, low.compared("ne", high) | x.compared("uno", x)
 
-    There, BFLOAT16 are multiples of 2^-133, the last place of 2^-81, and of 2^-80 in its binade.
-    """
-    body, size = x.body, x.magnitude()
-    small = (size + 2.0**-81) - 2.0**-81
-    kept = body.chosen(size.compared("olt", 2.0**-126), small.signed_as(x), halves.odd_double(x))
-    return kept.converted("fptrunc", x.kind.of("float"))
+
+def between(low: Value, high: Value, data_type: DataType) -> tuple[Value, Value]:
+    """The bits of numbers less than a place of float32 beyond two ends, and the lanes where these may differ, or are NaN."""
+    one, two = near(low, data_type), near(high, data_type)
+    return two[0], one[0].compared("ne", two[0]) | one[1] | two[1]
+
+
+def _of_number(x: Value, data_type: DataType) -> Value:
+    """`narrowed`, but of NaN any bits."""
+    if data_type == DataType.FLOAT16 and x.body.has_halves:
+        return x.converted("fptrunc", x.kind.of("half")).bits()
+    return narrowed(x, data_type)
+
+
+def _odd_single(x: Value) -> Value:
+    """Float64 as float32, rounded to odd also among float32's subnormal numbers, which BFLOAT16's are, too."""
+    single = x.converted("fptrunc", x.kind.of("float"))
+    back = single.converted("fpext", x.kind)
+    body, raw = x.body, single.bits()
+    cut = body.chosen(back.magnitude().compared("ogt", x.magnitude()), raw - 1, raw)
+    return body.chosen(back.compared("one", x), cut | 1, cut).cast(single.kind)
 
 
 def _brain(x: Value) -> Value:
@@ -98,4 +119,4 @@ def _normal_exponent(form: Format) -> int:
     return form.lowest + form.precision - 1
 
 
-__all__ = ["NARROW", "SINGLES", "narrowed", "widened"]
+__all__ = ["NARROW", "SINGLES", "between", "narrowed", "near", "widened"]
