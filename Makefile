@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-torch lint bench bench-torch docs functions approximations prove soak mutants trust
+.PHONY: demo test test-torch test-pages lint bench bench-torch docs functions approximations prove soak mutants trust
 .PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
 
 demo: .venv/demo
@@ -14,6 +14,13 @@ test: .venv/test lint
 # models of PyTorch, which no other target installs
 test-torch: .venv-torch/torch
 	.venv-torch/bin/python -m pytest --durations 10 tests/pytorch
+
+# pages in Debian's chromium, with playwright-core and axe-core from npm
+test-pages: .venv/test .pages/node_modules
+	ANYDML_PAGES=1 $(BIN)/python -m pytest tests/pages
+
+.pages/node_modules:
+	npm install --prefix .pages --no-audit --no-fund playwright-core@1 axe-core@4
 
 lint: .venv/test
 	$(BIN)/ruff check

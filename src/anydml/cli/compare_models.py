@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from anydml.cli.models import NEEDS, is_lite, model_of, pairs, sizes_of
-from anydml.cli.output import as_json, console, note, result, show_table
+from anydml.cli.output import as_json, note, result, show_table
 from anydml.errors import BindingError, Error, Fault
 from anydml.rule_messages import listed
 from anydml.spelling import printable
@@ -34,9 +32,10 @@ def compared(
     model: str,
     *,
     against: str | None,
-    actual: str | None,
+    actual: Sequence[str],
     source: Source,
     html: str | None,
+    explorer: str | None,
     seconds: float,
     provider: str | None,
     fail_on: str | None,
@@ -44,7 +43,7 @@ def compared(
 ) -> int:
     """Compare a model's tensors with the exact ones, and print what was found. Returns the exit status."""
     fails = _condition(fail_on)
-    if (against is None) == (actual is None):
+    if against is None and not actual:
         raise click.UsageError(
             f"A model is compared with a runtime (--against {'litert' if is_lite(model) else 'onnxruntime'}) or with recorded "
             "tensors (--actual DIR)."
@@ -57,20 +56,47 @@ def compared(
     read = model_of(model)
     _installed(against, model)
     given = inputs_of(model, read, source)
-    with source.explained(read, given), _Bar() as progress:
-        if is_lite(model):
-            found = _lite(read, given, against, actual, progress)
-        else:
-            found = _onnx(read, given, against and (provider or "CPU"), actual, seconds, progress)
-    if json_wanted:
-        as_json(found.to_dict())
-    else:
-        _table(found.nodes)
-        result(str(found), "green" if found.equal else None)
+    asked: list[tuple[str | None, str | None]] = [(against, None)] if against is not None else []
+    asked += [(None, path) for path in dict.fromkeys(actual)]
+    several: dict[str, ModelComparison] = {}
+    details = html is not None
+    with source.explained(read, given):
+        for runtime, path in asked:
+            if is_lite(model):
+                found = _lite(read, given, runtime, path, details)
+            else:
+                found = _onnx(read, given, runtime and (provider or "CPU"), path, seconds, details)
+            several[runtime or path or ""] = found
+    _said(several, json_wanted)
     if html is not None:
-        Path(html).write_text(page(found, Path(model).name, against or actual or ""), encoding="utf-8")
+        Path(html).write_text(page(several, Path(model).name), encoding="utf-8")
         note(f"Wrote {printable(html)}")
-    return fails(found, list(read.outputs))
+    if explorer is not None:
+        _explored(several, explorer)
+    return max(fails(found, list(read.outputs)) for found in several.values())
+
+
+def _said(several: Mapping[str, ModelComparison], json_wanted: bool) -> None:
+    """Print comparisons: one by itself, several by the names of the runtimes."""
+    if json_wanted:
+        found = {name: one.to_dict() for name, one in several.items()}
+        as_json(found if len(found) > 1 else next(iter(found.values())))
+        return
+    for name, one in several.items():
+        if len(several) > 1:
+            result(printable(name), "bold")
+        _table(one.nodes)
+        result(str(one), "green" if one.equal else None)
+
+
+def _explored(several: Mapping[str, ModelComparison], path: str) -> None:
+    """Write node data for Model Explorer; of several runtimes, with their numbers in the names of the files."""
+    from anydml.onnx.model_explorer import write_node_data
+
+    to = Path(path)
+    for i, one in enumerate(several.values(), 1):
+        files = write_node_data(one, to if len(several) == 1 else to.with_suffix(f".{i}{to.suffix}"))
+        note(printable(f"Wrote {', '.join(map(str, files))}"))
 
 
 @contextmanager
@@ -83,22 +109,29 @@ def _needed(model: str) -> Iterator[None]:
 
 
 def _onnx(
-    read: Any, given: Mapping[str, Any], provider: str | None, actual: str | None, seconds: float, progress: _Bar
+    read: Any,
+    given: Mapping[str, Any],
+    provider: str | None,
+    actual: str | None,
+    seconds: float,
+    details: bool,
 ) -> ModelComparison:
     from anydml.onnx.compare_runtimes import onnxruntime_on, recorded
     from anydml.onnx.comparing import compare
 
     run = onnxruntime_on(provider) if provider else None
-    return compare(read.proto, given, run, actual=recorded(actual) if actual else None, seconds=seconds, progress=progress)
+    tensors = recorded(actual) if actual else None
+    return compare(read.proto, given, run, actual=tensors, seconds=seconds, details=details)
 
 
-def _lite(read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, progress: _Bar) -> ModelComparison:
+def _lite(read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, details: bool) -> ModelComparison:
     from anydml.onnx.compare_files import recorded
     from anydml.tflite.comparing import compare
     from anydml.tflite.runtimes import litert
 
     run = partial(litert, reference=against == "litert-reference") if against else None
-    return compare(read, given, run, actual=recorded(actual) if actual else None, progress=progress)
+    tensors = recorded(actual) if actual else None
+    return compare(read, given, run, actual=tensors, details=details)
 
 
 def record(model: str, *, provider: str, source: Source, folder: str) -> int:
@@ -297,25 +330,3 @@ def _table(rows: Sequence[Any]) -> None:
     show_table(table)
     if len(shown) < len(rows):
         result(f"{len(rows) - len(shown)} nodes that are equal are not listed.", "dim")
-
-
-class _Bar:
-    """A progress bar on standard error while models run, if that is a terminal."""
-
-    def __init__(self) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=console(error=True), transient=True)
-        self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> _Bar:
-        if self._progress.console.is_terminal:
-            self._progress.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._progress.stop()
-
-    def __call__(self, doing: str, done: int, total: int) -> None:
-        if doing not in self._tasks:
-            self._tasks[doing] = self._progress.add_task(doing, total=total)
-        self._progress.update(self._tasks[doing], completed=done, total=total)
