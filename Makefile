@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-torch lint bench bench-torch docs functions approximations prove soak mutants trust stages
+.PHONY: demo test test-torch test-pages lint bench bench-torch docs functions approximations prove soak mutants trust stages
 SOAKS := $(addprefix soak-,maps rows ties contractions products programs graphs models operators bounds weights instructions dask)
 .PHONY: $(SOAKS)
 
@@ -15,6 +15,13 @@ test: .venv/test lint
 # models of PyTorch, which no other target installs
 test-torch: .venv-torch/torch
 	.venv-torch/bin/python -m pytest --durations 10 tests/pytorch
+
+# pages in Debian's chromium, with playwright-core and axe-core from npm
+test-pages: .venv/test .pages/node_modules
+	ANYDML_PAGES=1 $(BIN)/python -m pytest tests/pages
+
+.pages/node_modules:
+	npm install --prefix .pages --no-audit --no-fund playwright-core@1 axe-core@4
 
 lint: .venv/test
 	$(BIN)/ruff check

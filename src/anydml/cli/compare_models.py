@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from anydml.cli.models import NEEDS, is_lite, model_of, pairs, sizes_of
-from anydml.cli.output import as_json, console, note, result, show_table
+from anydml.cli.output import as_json, note, result, show_table
 from anydml.errors import BindingError, Error, Fault
 from anydml.rule_messages import listed
 from anydml.spelling import printable
@@ -35,9 +33,10 @@ def compared(
     model: str,
     *,
     against: str | None,
-    actual: str | None,
+    actual: Sequence[str],
     source: Source,
     html: str | None,
+    explorer: str | None,
     seconds: float,
     provider: str | None,
     precision: str | None,
@@ -46,7 +45,7 @@ def compared(
 ) -> int:
     """Compare a model's tensors with the exact ones, and print what was found. Returns the exit status."""
     fails = _condition(fail_on)
-    if (against is None) == (actual is None):
+    if against is None and not actual:
         raise click.UsageError(
             f"A model is compared with a runtime (--against {'litert' if is_lite(model) else 'onnxruntime'}) or with recorded "
             "tensors (--actual DIR)."
@@ -59,23 +58,50 @@ def compared(
     read = model_of(model)
     _installed(against, model)
     given = inputs_of(model, read, source)
-    with source.explained(read, given), _Bar() as progress:
-        if is_lite(model):
-            found = _lite(read, given, against, actual, precision, progress)
-        else:
-            run = _run_of(against, provider or "CPU") if against else None
-            found = _onnx(read, given, run, actual, precision, seconds, progress)
-    if json_wanted:
-        as_json(found.to_dict())
-    else:
-        _table(found.nodes)
-        result(str(found), "green" if found.equal else None)
-        if said := _precise(found, precision):
-            note(said)
+    asked: list[tuple[str | None, str | None]] = [(against, None)] if against is not None else []
+    asked += [(None, path) for path in dict.fromkeys(actual)]
+    several: dict[str, ModelComparison] = {}
+    details = html is not None
+    with source.explained(read, given):
+        for runtime, path in asked:
+            if is_lite(model):
+                found = _lite(read, given, runtime, path, precision, details)
+            else:
+                run = _run_of(runtime, provider or "CPU") if runtime else None
+                found = _onnx(read, given, run, path, precision, seconds, details)
+            several[runtime or path or ""] = found
+    _said(several, json_wanted, precision)
     if html is not None:
-        Path(html).write_text(page(found, Path(model).name, against or actual or ""), encoding="utf-8")
+        Path(html).write_text(page(several, Path(model).name), encoding="utf-8")
         note(f"Wrote {printable(html)}")
-    return fails(found, list(read.outputs))
+    if explorer is not None:
+        _explored(several, explorer)
+    return max(fails(found, list(read.outputs)) for found in several.values())
+
+
+def _said(several: Mapping[str, ModelComparison], json_wanted: bool, precision: str | None) -> None:
+    """Print comparisons: one by itself, several by the names of the runtimes."""
+    if json_wanted:
+        found = {name: one.to_dict() for name, one in several.items()}
+        as_json(found if len(found) > 1 else next(iter(found.values())))
+        return
+    for name, one in several.items():
+        if len(several) > 1:
+            result(printable(name), "bold")
+        _table(one.nodes)
+        result(str(one), "green" if one.equal else None)
+        if said := _precise(one, precision):
+            note(said)
+
+
+def _explored(several: Mapping[str, ModelComparison], path: str) -> None:
+    """Write node data for Model Explorer; of several runtimes, with their numbers in the names of the files."""
+    from anydml.onnx.model_explorer import write_node_data
+
+    to = Path(path)
+    for i, one in enumerate(several.values(), 1):
+        files = write_node_data(one, to if len(several) == 1 else to.with_suffix(f".{i}{to.suffix}"))
+        note(printable(f"Wrote {', '.join(map(str, files))}"))
 
 
 @contextmanager
@@ -105,17 +131,17 @@ def _onnx(
     actual: str | None,
     precision: str | None,
     seconds: float,
-    progress: _Bar,
+    details: bool,
 ) -> ModelComparison:
     from anydml.onnx.compare_runtimes import recorded
     from anydml.onnx.comparing import compare
 
     tensors = recorded(actual) if actual else None
-    return compare(read.proto, given, run, actual=tensors, precision=precision, seconds=seconds, progress=progress)
+    return compare(read.proto, given, run, actual=tensors, precision=precision, seconds=seconds, details=details)
 
 
 def _lite(
-    read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, precision: str | None, progress: _Bar
+    read: Any, given: Mapping[str, Any], against: str | None, actual: str | None, precision: str | None, details: bool
 ) -> ModelComparison:
     from anydml.onnx.compare_files import recorded
     from anydml.tflite.comparing import compare
@@ -123,7 +149,7 @@ def _lite(
 
     run = partial(litert, reference=against == "litert-reference") if against else None
     tensors = recorded(actual) if actual else None
-    return compare(read, given, run, actual=tensors, precision=precision, progress=progress)
+    return compare(read, given, run, actual=tensors, precision=precision, details=details)
 
 
 LESS_PRECISE = {  # causes -> the precision that explains them
@@ -342,25 +368,3 @@ def _table(rows: Sequence[Any]) -> None:
     show_table(table)
     if len(shown) < len(rows):
         result(f"{len(rows) - len(shown)} nodes that are equal are not listed.", "dim")
-
-
-class _Bar:
-    """A progress bar on standard error while models run, if that is a terminal."""
-
-    def __init__(self) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=console(error=True), transient=True)
-        self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> _Bar:
-        if self._progress.console.is_terminal:
-            self._progress.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._progress.stop()
-
-    def __call__(self, doing: str, done: int, total: int) -> None:
-        if doing not in self._tasks:
-            self._tasks[doing] = self._progress.add_task(doing, total=total)
-        self._progress.update(self._tasks[doing], completed=done, total=total)

@@ -1,4 +1,4 @@
-"""`anydml`: run, check, describe, ops, compare, record, report, export-kit, export-vectors, info.
+"""`anydml`: run, check, describe, picture, ops, compare, record, report, export-kit, export-vectors, info.
 
 Exit status 0: done. 1: ran, but an output could not be written, or a comparison differs. 2: refused (command line, program,
 desc, binding, data). 3: a node of a model could not be judged. An unexpected exception keeps its traceback.
@@ -16,7 +16,7 @@ import click
 import anydml
 from anydml import config, operators
 from anydml.catalog import NOT_COMPILED
-from anydml.cli import compare_models, kit, report
+from anydml.cli import compare_models, kit, pictures, report
 from anydml.cli.models import check_model, describe_model, is_model, run_model
 from anydml.cli.output import Prints, as_json, flushed, note, open_streams, result
 from anydml.cli.programs import compared, loaded, members, npy
@@ -28,6 +28,7 @@ from anydml.explain.precision import PRECISIONS
 from anydml.feature_level import FeatureLevel
 from anydml.kernels.code.llvm import unavailable
 from anydml.program.schema import program_schema
+from anydml.progress import shown
 from anydml.schema.directml import NAMES as DIRECTML
 from anydml.spelling import printable
 
@@ -42,6 +43,10 @@ def _parsed(ctx: click.Context, param: click.Parameter, value: str) -> FeatureLe
         raise click.BadParameter(str(error)) from None
 
 
+def _progress(ctx: click.Context, param: click.Parameter, quiet: bool) -> None:
+    ctx.with_resource(shown(not quiet))
+
+
 _file = click.argument("file", metavar="FILE|-")
 _level = click.option(
     "--feature-level", default="6_4", callback=_parsed, metavar="LEVEL", help="The rules to check against, such as 5_0 or 5.0."
@@ -53,6 +58,9 @@ _allow_outside = click.option("--allow-outside", is_flag=True, help="Let it read
 _input = click.option("--input", "given", multiple=True, metavar="NAME=FILE", help="The .npy file of a model's input.")
 _inputs = click.option("--inputs", metavar="DIR|FILE", help="A model's inputs: .npy or .pb files in a folder, or an .npz file.")
 _random = click.option("--random", metavar="SEED", type=click.IntRange(0), help="Random inputs for a model, but for --input.")
+_quiet = click.option(
+    "-q", "--quiet", is_flag=True, expose_value=False, callback=_progress, help="Show no progress.",
+)  # fmt: skip
 _sizes = click.option(
     "--size",
     "sizes",
@@ -85,6 +93,7 @@ def commands() -> None:
 @_random
 @_sizes
 @click.option("--keep", metavar="all|NAME,..", help="Write all tensors of a model, or those of these names, not its outputs.")
+@_quiet
 @click.option("--turns", type=click.IntRange(1), metavar="N", help="The most iterations of a model's loop.  [default: 10000]")
 def run(
     file: str,
@@ -125,6 +134,7 @@ def run(
 @_allow_outside
 @_json
 @_sizes
+@_quiet
 def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) -> int:
     """Check a program, or a model, which is an .onnx or a .tflite file.
 
@@ -153,14 +163,18 @@ def check(file: str, json_wanted: bool, sizes: tuple[str, ...], **options: Any) 
 @click.argument("operator", metavar="OP")
 @_json
 @click.option("--markdown", "markdown_wanted", is_flag=True, help="As a reference page.")
-def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
+@click.option("--html", metavar="FILE", help="Write a page about a model: what flows where, and each operator's picture.")
+@_sizes
+def describe(operator: str, json_wanted: bool, markdown_wanted: bool, html: str | None, sizes: tuple[str, ...]) -> int:
     """Describe an operator or a model.
 
     For an operator: fields, supported types, rules with their messages, errata, examples. OP is its name, in any case, with or
     without DML_OPERATOR_. For a model, which is an .onnx or .tflite file: inputs, outputs and operators.
     """
     if is_model(operator):
-        return describe_model(operator, json_wanted)
+        return describe_model(operator, json_wanted) if html is None else pictures.model_html(operator, html, sizes)
+    if html is not None or sizes:
+        raise click.UsageError("--html and --size are for models; `anydml picture` draws operators and programs.")
     if json_wanted and markdown_wanted:
         raise click.UsageError("--json and --markdown exclude one another.")
     if (found := operators.find(operator.upper())) is None:
@@ -174,6 +188,18 @@ def describe(operator: str, json_wanted: bool, markdown_wanted: bool) -> int:
         for line in pages.text(facts).splitlines():
             result(line, "bold" if line[:1].strip() else None)
     return 0
+
+
+@commands.command
+@click.argument("what", metavar="PROGRAM|OP|-")
+@click.option("-o", "output", metavar="FILE", help="The .html file to write; of an operator also .svg.")
+def picture(what: str, output: str | None) -> int:
+    """Draw a program or an operator.
+
+    A program: its resources and dispatches, what flows where, each operator's picture, and every fault at its place. An
+    operator: its first example. Without -o, pictures are printed. The exit status is 2 if the program has faults.
+    """
+    return pictures.drawn(what, output)
 
 
 @commands.command
@@ -224,7 +250,13 @@ def info(json_wanted: bool) -> int:
 @commands.command
 @click.argument("program", metavar="PROGRAM|MODEL|KIT|-")
 @click.option("--resource", metavar="NAME", help="A resource that an operator of the program writes.")
-@click.option("--actual", metavar="FILE.npy|DIR", help="Another implementation's output; for a model, tensors by name.")
+@click.option(
+    "--actual",
+    "actuals",
+    multiple=True,
+    metavar="FILE.npy|DIR",
+    help="Another implementation's output; for a model, tensors by name, several times for several runtimes.",
+)
 @click.option(
     "--against", "--runtime", "against", type=click.Choice(RUNTIMES), help="The runtime that a model is compared with."
 )
@@ -233,6 +265,8 @@ def info(json_wanted: bool) -> int:
 @_random
 @_sizes
 @click.option("--html", metavar="FILE", help="Write a page about a model, with its graph.")
+@click.option("--model-explorer", "explorer", metavar="FILE", help="Write a model's errors as node data for Model Explorer.")
+@_quiet
 @click.option("--seconds", type=click.FloatRange(0), default=60, help="How long to search for fusions that give other numbers.")
 @click.option("--provider", metavar="NAME", help="onnxruntime's execution provider, such as Dml, or torch's device; else CPU.")
 @click.option("--precision", type=click.Choice([*PRECISIONS]), help="The type that the runtime is said to compute floats in.")
@@ -243,13 +277,14 @@ def info(json_wanted: bool) -> int:
 def compare(
     program: str,
     resource: str | None,
-    actual: str | None,
+    actuals: tuple[str, ...],
     against: str | None,
     given: tuple[str, ...],
     inputs: str | None,
     random: int | None,
     sizes: tuple[str, ...],
     html: str | None,
+    explorer: str | None,
     seconds: float,
     provider: str | None,
     precision: str | None,
@@ -271,7 +306,8 @@ def compare(
     model differs by more.
     """
     if kit.is_kit(program):
-        if any((resource, actual, against, given, inputs, random is not None, sizes, html, provider, precision, fail_on)):
+        others = (random is not None, sizes, html, explorer, provider, precision, fail_on)
+        if any((resource, actuals, against, given, inputs, *others)):
             raise click.UsageError("All results of a kit are compared; --json is the only option for it.")
         return kit.judged(program, json_wanted)
     if is_model(program):
@@ -280,23 +316,25 @@ def compare(
         return compare_models.compared(
             program,
             against=against,
-            actual=actual,
+            actual=actuals,
             source=compare_models.Source(inputs, given, random, sizes),
             html=html,
+            explorer=explorer,
             seconds=seconds,
             provider=provider,
             precision=precision,
             fail_on=fail_on,
             json_wanted=json_wanted,
         )
-    if resource is None or actual is None:
+    if resource is None or not actuals:
         raise click.UsageError(f"Missing option '{'--resource' if resource is None else '--actual'}'.")
-    if against or given or inputs or random is not None or sizes or html or provider or precision or fail_on:
+    others = (against, given, inputs, random is not None, sizes, html, explorer, provider, precision, fail_on)
+    if len(actuals) > 1 or any(others):
         raise click.UsageError(
-            "--against, --provider, --precision, --input, --inputs, --random, --size, --html and --fail-on are for models "
-            "(.onnx, .tflite)."
+            "--against, --provider, --precision, --input, --inputs, --random, --size, --html, --model-explorer, --fail-on and "
+            "several --actual are for models (.onnx, .tflite)."
         )
-    comparison = compared(loaded(program), resource, npy(actual), options)
+    comparison = compared(loaded(program), resource, npy(actuals[0]), options)
     if json_wanted:
         as_json(comparison.to_dict())
         return 0 if comparison.equal else 1
@@ -317,6 +355,7 @@ def compare(
 @_random
 @_sizes
 @click.option("-o", "folder", metavar="DIR", required=True, help="The folder to write.")
+@_quiet
 def record(
     model: str,
     runtime: str | None,
@@ -344,6 +383,7 @@ def record(
 @_sizes
 @click.option("--html", metavar="FILE", help="Write a page.")
 @_json
+@_quiet
 def report_command(
     model: str,
     floats: str,

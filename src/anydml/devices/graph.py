@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anydml import optional
+from anydml import optional, progress
 from anydml.devices.binding import Slot
 from anydml.devices.choice import Refusals, chosen, dumping, linked
 from anydml.devices.compiled import CompiledOperator, Counters, counters_of
@@ -133,13 +133,16 @@ def compiled_graph(
         every = kernels.noted(MOVES, passed(MOVES, moved, checked, every))
     alone = {work.node: work for work in every}
     at = {node: k for k, node in enumerate(checked.order)}
-    for work in kernels.noted(MAPS, passed(MAPS, fuse, checked, every)) if fusing else every:
-        if work.node in summed:
-            parts.append(_renamed(summed[work.node], work, checked))
-        elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
-            parts.append(part)
-        else:
-            parts += [kernels.part(alone[node], fixed) for node in sorted(work.nodes, key=at.__getitem__) if node in alone]
+    fused_work = kernels.noted(MAPS, passed(MAPS, fuse, checked, every)) if fusing else every
+    with progress.shown() as report:
+        for k, work in enumerate(fused_work):
+            report("compiling", k, len(fused_work))
+            if work.node in summed:
+                parts.append(_renamed(summed[work.node], work, checked))
+            elif work.nest is not None and (part := kernels.fused(work, fixed)) is not None:
+                parts.append(part)
+            else:
+                parts += [kernels.part(alone[node], fixed) for node in sorted(work.nodes, key=at.__getitem__) if node in alone]
     layout = optional.attempted(
         "Places that tensors share are",
         lambda: laid_in_scratch(checked, [part.work for part in parts], [_may_share_memory(part) for part in parts]),

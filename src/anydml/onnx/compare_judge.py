@@ -16,7 +16,7 @@ from anydml.explain.bounded import Range, Unbounded
 from anydml.explain.causes import causes
 from anydml.explain.compare import ordered
 from anydml.explain.comparison import Cause
-from anydml.explain.rounding import Rounding
+from anydml.explain.rounding import Operation, Rounding
 from anydml.functional.graph import Graph
 from anydml.onnx.compare_results import Deviation
 from anydml.onnx.errors import ModelError
@@ -33,7 +33,7 @@ WIDE = (
 
 def deviation(expected: Array, actual: Array) -> Deviation:
     """The distance of a tensor from the exact tensor."""
-    differs, step = _steps(expected, actual)
+    differs, step = steps(expected, actual)
     count = int(np.count_nonzero(differs))
     unit = " ULP" if _floats(expected) else ""
     if not count:
@@ -69,7 +69,7 @@ def _floats(x: Array) -> bool:
     return is_float(x.dtype)
 
 
-def _steps(expected: Array, actual: Array) -> tuple[Array, Array]:
+def steps(expected: Array, actual: Array) -> tuple[Array, Array]:
     """The elements that differ, and by how many steps."""
     a, b = np.ascontiguousarray(expected), np.ascontiguousarray(actual)
     if not _floats(a):
@@ -180,7 +180,7 @@ class Cut:
         floats = _floats(expected)
         with np.errstate(invalid="ignore", over="ignore"):
             away = np.nan_to_num(np.abs(expected.astype(np.float64) - actual.astype(np.float64)), nan=math.inf)
-        away = np.where(_steps(expected, actual)[0], away, 0)
+        away = np.where(steps(expected, actual)[0], away, 0)
         unit = _unit(expected)
         large = many and found.elements == 0 and float(np.max(away, initial=0)) > (WIDE * unit if floats else 1)
         unknown = found.elements is None or (many and not floats and found.elements == np.count_nonzero(away))
@@ -193,6 +193,13 @@ class Cut:
             return found if unknown else Beyond(None, float(np.max(away)) / unit)
         outside = away[away > allowed]
         return Beyond(outside.size, float(np.max(outside, initial=0)) / unit, (), True)
+
+    def operation(self, name: str) -> tuple[Operation, str]:
+        """The operator that writes an output, and the output's name there; Unbounded if it is not known."""
+        rounding = self._rounding()
+        if rounding is None:
+            raise Unbounded("nodes that are no graph")
+        return rounding.operation(name)
 
     def cause(self, name: str, actual: Array) -> Cause | None:
         """The known deviation that explains most of the differing elements of an output."""
@@ -211,7 +218,7 @@ class Cut:
 
 def _beyond(rounding: Rounding | None, name: str, expected: Array, actual: Array) -> Beyond:
     """The elements that rounding does not explain. Infinite elements must be exact."""
-    differs, step = _steps(expected, actual)
+    differs, step = steps(expected, actual)
     at = np.flatnonzero(differs)
     flat, got = expected.reshape(-1), actual.reshape(-1)
     unit = _unit(expected)

@@ -9,8 +9,8 @@ from anydml.pictures.words import circled, escaped, plain_words
 PAGE = """
 .picture { font: 15px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; color: var(--ink); background: var(--page);
   max-width: 1000px; padding: 1.6rem; border-radius: 10px; }
-.picture h2 { font-size: 1.25rem; margin: 0 0 .2rem; overflow-wrap: anywhere; }
-.picture h3 { font-size: .95rem; margin: 1.8rem 0 .5rem; }
+.picture .title { line-height: 1.3; font-size: 1.25rem; margin: 0 0 .2rem; overflow-wrap: anywhere; }
+.picture .head { font-size: .95rem; margin: 1.8rem 0 .5rem; }
 .picture p { margin: .2rem 0; max-width: 75ch; } .picture .s { color: var(--soft); }
 .picture .scroll { overflow-x: auto; } .picture svg { max-width: none; height: auto; display: block; }
 .picture table { border-collapse: collapse; font-size: 13px; background: none; }
@@ -22,7 +22,7 @@ PAGE = """
 .picture .fault, .picture .faults li { color: var(--fault); font-weight: 650; }
 .picture .faults { border-left: 3px solid var(--fault); margin: 1.2rem 0; padding: .3rem 0 .3rem 1.2rem;
   list-style: none; white-space: pre-wrap; }
-.picture .faults span { color: var(--soft); font-weight: 400; }
+.picture .faults li { overflow-wrap: anywhere; } .picture .faults span { color: var(--soft); font-weight: 400; }
 """
 
 
@@ -46,7 +46,7 @@ def document(title: str, styles: str, content: str) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escaped(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
         '<link rel="icon" href="data:,">'
-        f"<style>body {{ margin: 0; background: Canvas; }}{styles}</style></head>\n"
+        f"<style>body {{ margin: 0; background: var(--page); }}{styles}</style></head>\n"
         f'<body class="anydml"><main>{content}</main></body></html>\n'
     )
 
@@ -55,14 +55,14 @@ def body(picture: Picture, level: int = 2) -> str:
     """The picture below a heading of a level."""
     blocks = "".join(_block(block, level + 1) for block in picture.blocks)
     title, summary = escaped(picture.title), escaped(plain_words(picture.summary))
-    return f'<div class="anydml picture"><h{level}>{title}</h{level}><p class="s">{summary}</p>{blocks}</div>\n'
+    return f'<div class="anydml picture"><h{level} class="title">{title}</h{level}><p class="s">{summary}</p>{blocks}</div>\n'
 
 
 def _block(block: Block, level: int) -> str:
     if isinstance(block, Faults):
         said = "".join(f"<li>{circled(str(i))} {_message(m)}</li>" for i, m in enumerate(block.messages, 1))
         return f'<ul class="faults">{said}</ul>'
-    title = f"<h{level}>{escaped(block.title)}</h{level}>"
+    title = f'<h{level} class="head">{escaped(block.title)}</h{level}>'
     if isinstance(block, Table):
         head = "".join(f'<th scope="col">{escaped(h)}</th>' for h in block.head)
         rows = "".join(f"<tr>{''.join(map(_entry, row))}</tr>" for row in block.rows)

@@ -38,22 +38,23 @@ def picture(desc_or_call: Any, /, *arguments: Any, at: Sequence[int] | None = No
     BindingError for arrays that do not fit.
     """
     if isinstance(desc_or_call, BoundOperator):
-        return _of(desc_or_call.compiled.desc, {**desc_or_call.arrays, **arrays}, at)
+        return picture_of(desc_or_call.compiled.desc, {**desc_or_call.arrays, **arrays}, at)
     if isinstance(desc_or_call, Desc):
         if arguments:
             raise TypeError("picture takes a desc's arrays by name")
-        return _of(desc_or_call, arrays, at)
+        return picture_of(desc_or_call, arrays, at)
     call = described(desc_or_call, *arguments, **arrays)
-    return _of(call.desc, call.inputs, at)
+    return picture_of(call.desc, call.inputs, at)
 
 
-def _of(desc: Desc, arrays: Mapping[str, Any], at: Sequence[int] | None) -> Picture:
+def picture_of(desc: Desc, arrays: Mapping[str, Any], at: Sequence[int] | None = None, *, wire: bool = False) -> Picture:
+    """The picture of a desc with some of its arrays. wire: whether messages have DirectML's spelling."""
     violations = _violations(desc)
     known = {} if violations else _known(desc, arrays)
     marks = tables.Marks(violations)
     blocks: list[Block] = []
     if violations:
-        blocks.append(Faults(tuple(str(v) for v in violations)))
+        blocks.append(Faults(tuple(v.wire_text() if wire else str(v) for v in violations)))
         blocks += _guarded(lambda: windows.slices(desc, marks, {})) if windows.is_slice(desc) else []
         blocks += [b for b in (windows.windows(desc, marks),) if b is not None]
     elif sum(1 for _ in desc.tensors()) <= MANY:

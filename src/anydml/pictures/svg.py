@@ -141,6 +141,7 @@ def _beside(block: Beside) -> Drawn:
     y += height
     for line in wrapped(block.said, WIDTH - 2 * MARGIN):
         y += LINE
+        width = max(width, wide(line))
         parts.append(_text(0, y, line, "s"))
     return Drawn(width, y + 6, parts)
 
@@ -175,7 +176,7 @@ def _cell(cell: Cell, x: float, y: float, w: float, h: float, parts: list[str], 
         return
     parts.append(_rect(x + 1, y + 1, w - 2, h - 2, "k", ' rx="3"'))
     if cell.tone in ("read", "negative"):
-        shade = f' rx="3" fill-opacity="{0.08 + 0.34 * cell.strength:.2f}"'
+        shade = f' rx="3" fill-opacity="{0.08 + 0.34 * min(1.0, cell.strength):.2f}"'
         parts.append(_rect(x + 1, y + 1, w - 2, h - 2, cell.tone, shade, cell.said))
     elif cell.tone == "inside":
         parts.append(_rect(x + 1, y + 1, w - 2, h - 2, "read", ' rx="3" fill-opacity=".05"', cell.said))

@@ -39,4 +39,4 @@ def wrapped(text: str, width: float, bold: bool = False) -> list[str]:
 
 def wide(text: str, bold: bool = False) -> float:
     """An estimate of the width of a text of 12 pixels."""
-    return sum(8.6 if c.isupper() or c in "MW@×→" else 3.6 if c in "il.,:;|' " else 6.9 for c in text) * (1.08 if bold else 1)
+    return sum(8.6 if c.isupper() or c in "MW@×→" else 4.3 if c in "il.,:;|' " else 7.2 for c in text) * (1.08 if bold else 1)

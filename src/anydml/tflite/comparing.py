@@ -11,12 +11,14 @@ import numpy as np
 from anydml.errors import BindingError, Fault
 from anydml.explain.comparison import Cause
 from anydml.explain.precision import check_precision
+from anydml.onnx.compare_details import Details
 from anydml.onnx.compare_files import named_as
 from anydml.onnx.compare_judge import Cut, Judgement
 from anydml.onnx.compare_results import ModelComparison
-from anydml.onnx.compare_whole import Part, Progress, Whole, silent
+from anydml.onnx.compare_whole import Part, Progress, Whole
 from anydml.onnx.errors import ModelError
 from anydml.onnx.values import Array, by_name
+from anydml.progress import report, showing
 from anydml.tflite.causes import FINDERS, cause
 from anydml.tflite.model import Model, load
 from anydml.tflite.read import Node, Read
@@ -24,6 +26,7 @@ from anydml.tflite.read import Node, Read
 Run = Callable[[bytes, Mapping[str, Array]], Mapping[str, Array]]
 
 
+@showing
 def compare(
     model: str | os.PathLike[str] | bytes | Model,
     inputs: Mapping[str, Any],
@@ -31,14 +34,16 @@ def compare(
     *,
     actual: Mapping[str, Any] | None = None,
     precision: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    details: bool = False,
 ) -> ModelComparison:
     """Compare a model's tensors, as another runtime computes them, with the exact ones, node by node.
 
     inputs: arrays by name. run: a function of the file's contents and inputs that returns tensors by name, such as `litert`.
     actual: recorded tensors, instead of `run`. Tensors have their name in the file, or their number as text. Nodes around
     tensors that are not known are judged as one. precision: the type that floats are said to be computed in, such as "float16",
-    see `anydml.onnx.compare`. progress: is called with a task, how much of it is done, and the total. ModelError for a model
+    see `anydml.onnx.compare`. progress: is called with a task, how much of it is done, and the total; without it there is a bar
+    in a terminal and in notebooks, and with False there is none. details: as in `anydml.onnx.compare`. ModelError for a model
     that cannot be read; BindingError for inputs or tensors that do not fit.
     """
     if (run is None) == (actual is None):
@@ -57,9 +62,11 @@ def compare(
     recorded = renamed(read, by_name(actual, "actual takes tensors"))
     inner = {n: x for n, x in recorded.items() if n not in read.constants and n not in given}
     nodes = [_part(n) for n in read.read.nodes if not _constant(read, n)]
-    whole = Whole(_Format(read, precision), nodes, list(read.outputs), read.constants, given, exact, progress or silent)
+    asked = progress if callable(progress) else report
+    whole = Whole(_Format(read, precision), nodes, list(read.outputs), read.constants, given, exact, asked)
     known, more = whole.recorded(inner)
-    return ModelComparison(whole.judged(known), (*notes, *more))
+    whole.details = kept = Details() if details else None
+    return ModelComparison(whole.judged(known), (*notes, *more), kept.found if kept else {})
 
 
 def renamed(model: Model, tensors: Mapping[str, Any]) -> dict[str, Any]:

@@ -64,11 +64,16 @@ def compare(
     given = tuple(inputs) if dtype is None else _inputs_as(inputs, dtype)
     where = _device(device)
     with usual(named("cpu", FeatureLevel.EXTENDED)):
-        return _judged(plain, given, where, call, actual)
+        return _judged(plain, given, where, call, actual, precision)
 
 
 def _judged(
-    plain: Any, given: tuple[Any, ...], where: Any, call: Call | None, actual: Mapping[str, Any] | None
+    plain: Any,
+    given: tuple[Any, ...],
+    where: Any,
+    call: Call | None,
+    actual: Mapping[str, Any] | None,
+    precision: str | None,
 ) -> ModelComparison:
     model = Model(read.exported(plain, given, None, kept_operators()))
     arrays = model.arrays(*given)
