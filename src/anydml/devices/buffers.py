@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anydml import fork_safety
+from anydml.errors import UnsupportedError
 from anydml.kernels.call.address import address_of
 from anydml.kernels.kernel import DeviceMemory
 
@@ -31,7 +32,6 @@ class Buffer:
         # that a system that gives memory at the first write gives none
         self.place: NDArray[Any] = np.empty(shape, dtype)
         self._data = opened.allocate(self.place.nbytes)
-        self._generation = fork_safety.generation()
         if self.place.nbytes:
             _held[address_of(self.place)] = self
 
@@ -49,9 +49,11 @@ class Buffer:
 
     @property
     def opened(self) -> Opened:
-        """The device. RuntimeError in a child of a fork, where the parent's memory does not exist."""
-        if self._generation != fork_safety.generation():
-            raise RuntimeError("the buffer is of the process that was forked: a child makes buffers of its own")
+        """The device. UnsupportedError in a child of a fork, where the parent's memory does not exist."""
+        if self._opened.generation != fork_safety.generation():
+            raise UnsupportedError(
+                "the process that was forked had opened an OpenCL device, and its buffers do not exist in a child"
+            )
         return self._opened
 
     @property

@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.targets import FIRST, Target
-from anydml.kernels.code.values import Body
+from anydml.kernels.code.values import Body, Value
 
 LOCAL = "ptr addrspace(3)"
 UNSIGNED = {"i1": "bool", "i8": "uchar", "i16": "ushort", "i32": "uint", "i64": "ulong"}
@@ -126,17 +126,41 @@ def kernel(name: str, arguments: Sequence[Argument], body: Body, group: int = 0)
 
     Uncompilable for an instruction that has no translation.
     """
+    helpers = [_helper(text) for text in body.declared if text.startswith("define ")]
+    made = _translated(body.lines)
+    attribute = f"__attribute__((reqd_work_group_size({group}, 1, 1))) " if group else ""
+    head = f"kernel {attribute}void {name}({', '.join(_declared(kind, f'%{n}') for kind, n in arguments)}) {{"
+    return "\n".join([*helpers, head, *made.text(), "}\n"])
+
+
+def function(name: str, arguments: Sequence[Argument], body: Body, value: Value) -> str:
+    """A function of a program with the body written so far, which returns a value."""
+    head = f"{TYPES[value.kind.element]} {name}({', '.join(_declared(kind, f'%{n}') for kind, n in arguments)}) {{"
+    last = f"  return {_operand(value.kind.element, value.name)};"
+    return "\n".join([head, *_translated(body.lines).text(), last, "}\n"])
+
+
+def _helper(text: str) -> str:
+    """A function that a kernel calls, from its whole text."""
+    head, *lines = text.splitlines()
+    found = re.fullmatch(rf"define internal {_TYPE} @([\w.]+)\((.*)\) noinline {{", head)
+    if found is None:
+        raise Uncompilable(f"OpenCL C has no translation of {head!r}")
+    result, name, inside = found.groups()
+    arguments = [_declared(kind, value) for kind, value in re.findall(rf"{_TYPE} (%[\w.]+)", inside)]
+    made = _translated([line for line in lines if line not in ("entry:", "}")])
+    return "\n".join([f"static {TYPES[result]} {name}({', '.join(arguments)}) {{", *made.text(), "}"])
+
+
+def _translated(instructions: Sequence[str]) -> _Function:
     made = _Function()
-    lines = [re.sub(r"\bi0\b", "i1", line.strip().split(", !")[0]) for line in body.lines]  # the bits of a mask of 0 lanes
+    lines = [re.sub(r"\bi0\b", "i1", line.strip().split(", !")[0]) for line in instructions]  # the bits of a mask of 0 lanes
     for line in lines:
         made.find_phis(line)
     made.block = "entry"
     for line in lines:
         made.translate(line)
-    attribute = f"__attribute__((reqd_work_group_size({group}, 1, 1))) " if group else ""
-    head = f"kernel {attribute}void {name}({', '.join(_declared(kind, f'%{n}') for kind, n in arguments)}) {{"
-    variables = [f"  {_declared(kind, n)};" for n, kind in made.variables.items()]
-    return "\n".join([head, *made.local, *variables, *(f"  {line}" for line in made.lines), "}\n"])
+    return made
 
 
 def _declared(kind: str, name: str) -> str:
@@ -178,6 +202,11 @@ class _Function:
         self.phis: dict[tuple[str, str], list[tuple[str, str, str]]] = {}  # (from, to) -> (value, type, operand)
         self.block = "entry"
 
+    def text(self) -> list[str]:
+        """The lines of the function's block."""
+        variables = [f"  {_declared(kind, name)};" for name, kind in self.variables.items()]
+        return [*self.local, *variables, *(f"  {line}" for line in self.lines)]
+
     def find_phis(self, line: str) -> None:
         if line.endswith(":"):
             self.block = line[:-1]
@@ -212,6 +241,8 @@ class _Function:
             return f"*({self._pointed(kind, space)})({_operand(space, pointer)}) = {_operand(kind, value)};"
         if line == "ret void":
             return "return;"
+        if found := re.fullmatch(rf"ret {_TYPE} (\S+)", line):
+            return f"return {_operand(found[1], found[2])};"
         if line == "call void @barrier()":
             return "barrier(CLK_LOCAL_MEM_FENCE);"
         raise Uncompilable(f"OpenCL C has no translation of {line!r}")
@@ -322,6 +353,10 @@ class _Function:
             return kind, f"({UNSIGNED[kind]}){_INTRINSICS[name]}({', '.join(signed)})"
         if name == "abs":
             return kind, f"({UNSIGNED[kind]})abs(({SIGNED[kind]}){arguments[0]})"
+        if name == "fshl" and kind == "i32":
+            return kind, f"(uint)((((ulong){arguments[0]} << 32) | {arguments[1]}) << ({arguments[2]} & 31) >> 32)"
+        if not name:  # one of the kernel's helpers
+            return kind, f"{function}({', '.join(arguments)})"
         if name in ("ctlz", "cttz"):
             width = int(kind[1:])
             if name == "ctlz":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from anydml.kernels.code.engine import Uncompilable
 from anydml.kernels.code.gather import gathered, has_masks
@@ -258,15 +261,17 @@ class NestWalk(ScopedWalk[Item]):
         truth = self.truth(condition)
         one, two = self.item(a), self.item(b)
         if isinstance(one, Bits) or isinstance(two, Bits):
-            x, y = self._bits(one), self._bits(two)
+            x, y = self._bits(a, one), self._bits(b, two)
             return Bits(chosen(truth.mask, x.value, y.value), truth.guards(x.guard, y.guard))
         if isinstance(one, Index) and isinstance(two, Index):
             return items.select(truth, one, two)
         return decisions.select(truth, self.real(a), self.real(b))
 
-    def _bits(self, item: Item) -> Bits:
+    def _bits(self, p: int, item: Item) -> Bits:
         if isinstance(item, Bits):
             return item
+        if self.nodes[p].op == "constant" and (bits := bits_of(self.nodes[p].data, self.data_type)) is not None:
+            return Bits(self.body.constant(Kind(f"i{self.data_type.element_bits}"), bits))
         if isinstance(item, Index) and item.constant == 0:
             return Bits(self.body.constant(Kind(f"i{self.data_type.element_bits}"), 0))
         raise Uncompilable("what is moved is neither an element nor 0")
@@ -284,6 +289,16 @@ class NestWalk(ScopedWalk[Item]):
         if op == "power":
             return whole_power(x[0], data, arithmetic.multiply)
         return _ARITHMETIC[op](*x)
+
+
+def bits_of(c: Constant, data_type: DataType) -> int | None:
+    """The bits of a constant as an element of a data type; None if no element is exactly this number."""
+    if data_type.dtype.kind != "f" or not isinstance(c.value, (float, Fraction)):
+        return None
+    with np.errstate(over="ignore", under="ignore"):
+        made = np.array(float(c.value)).astype(data_type.dtype)
+    exact = c.value == made.item() if math.isfinite(made.item()) else made.item() == c.value
+    return int(made.view(f"u{made.itemsize}")) if exact else None
 
 
 _ARITHMETIC: Mapping[str, Callable[..., Real]] = {

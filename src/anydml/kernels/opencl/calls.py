@@ -234,21 +234,20 @@ class ElementCall:
             assert listing is not None
             entries = np.empty((left, listing.width), np.int64)
             self.opened.read(self.workspace.memory[2 if self._finer is not None else 1], entries)
-            self._store(entries[:, 0], listing.decide(entries, arrays))
+            offsets = listing.layout.offsets(entries[:, 0])
+            store(self.opened, self.output, offsets, listing.decide(entries, arrays), listing.layout.itemsize)
         return first, left
 
-    def _store(self, numbers: NDArray[np.int64], elements: NDArray[Any]) -> None:
-        """Store elements by number."""
-        assert self.listing is not None
-        opened, layout = self.opened, self.listing.layout
-        offsets = layout.offsets(numbers) + self.output.offset
-        bits = np.ascontiguousarray(elements).view(f"u{layout.itemsize}").astype(np.uint64)
-        entries = np.stack([offsets.astype(np.uint64), bits], 1)
-        memory = opened.allocate(entries.nbytes)
-        opened.write(memory, entries)
-        kernel = opened.kernel(opened.program(opencl.program([storing(layout.itemsize)])), "kernel_")
-        kernel.set_args(self.output.data, memory, np.int64(len(entries)))
-        opened.launch(kernel, len(entries))
+
+def store(opened: Opened, to: DeviceMemory, offsets: NDArray[np.int64], elements: NDArray[Any], itemsize: int) -> None:
+    """Store elements at offsets in bytes."""
+    bits = np.ascontiguousarray(elements).view(f"u{itemsize}").astype(np.uint64)
+    entries = np.stack([(offsets + to.offset).astype(np.uint64), bits], 1)
+    memory = opened.allocate(entries.nbytes)
+    opened.write(memory, entries)
+    kernel = opened.kernel(opened.program(opencl.program([storing(itemsize)])), "kernel_")
+    kernel.set_args(to.data, memory, np.int64(len(entries)))
+    opened.launch(kernel, len(entries))
 
 
 # --- parts of kernels ---

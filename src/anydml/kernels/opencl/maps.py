@@ -194,7 +194,7 @@ def _offsets(body: Body, item: ItemKey, i: Value) -> list[Value]:
     """The offset of an element in every stream, or its position."""
     at = [i]
     if item.dims > 1:
-        at, left = [], i.converted("trunc", INT) if item.narrow else i
+        at, left = list[Value](), i.converted("trunc", INT) if item.narrow else i
         for d in range(item.dims - 1, 0, -1):
             n = Value(body, f"%n{d}", WORD)
             n = n.converted("trunc", INT) if item.narrow else n

@@ -262,25 +262,33 @@ if hasattr(os, "register_at_fork"):
 
 
 def opened(name: str) -> Opened:
-    """The device of a name, opened and tested once in each process. UnsupportedError if it is refused."""
+    """The device of a name, opened and tested once. UnsupportedError if it is refused, or if a parent process opened one.
+
+    Drivers have threads and locks, which a fork does not copy: a child that goes on with them may wait for ever.
+    """
     with guard:
-        return _opened(name, fork_safety.generation())
+        if any(one.generation != fork_safety.generation() for one in _inherited):
+            raise UnsupportedError(
+                "the process that was forked had opened an OpenCL device, and its drivers do not work in a child: start "
+                "processes with multiprocessing's method spawn or forkserver, or fork before a device is opened"
+            )
+        return _opened(name)
 
 
 @lru_cache(maxsize=16)
-def _opened(name: str, generation: int) -> Opened:
+def _opened(name: str) -> Opened:
     device = wanted(name)
-    return _tested(device.platform, device.name, device.number, generation)
+    return _tested(device.platform, device.name, device.number)
 
 
 @lru_cache(maxsize=16)
-def _tested(platform: str, name: str, number: int, generation: int) -> Opened:
-    device = next(d for d in found() if d.number == number)
-    made = Opened(device)
+def _tested(platform: str, name: str, number: int) -> Opened:
+    made = Opened(next(d for d in found() if d.number == number))
     try:
         failed = made.failures()
     except Uncompilable as error:
         raise UnsupportedError(str(error)) from None
     if failed:
-        raise UnsupportedError(f"{PREFIX}:{number} {device.title} is refused: its self-test fails for {', '.join(failed)}")
+        title = f"{PREFIX}:{number} {made.found.title}"
+        raise UnsupportedError(f"{title} is refused: its self-test fails for {', '.join(failed)}")
     return made

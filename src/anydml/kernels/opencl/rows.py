@@ -276,24 +276,22 @@ class _RowKernel:
         body = self.body
         if self.group > 1:
             self.own = body.call("local_id", WORD)
+        # there are as many groups as rows: a barrier within a branch is more than some drivers compile correctly
         if self.careful:
             at = body.call("group_id" if self.group > 1 else "global_id", WORD)
-            counts = body.at("%counts", body.op("mul i64 %slot, 4"))
-            listed = body.loaded(INT, counts).converted("zext", WORD)
-            body.branch(at.compared("ult", listed).name, "inside", "end")
-            body.label("inside")
+            if self.group == 1:
+                counts = body.at("%counts", body.op("mul i64 %slot, 4"))
+                listed = body.loaded(INT, counts).converted("zext", WORD)
+                body.branch(at.compared("ult", listed).name, "inside", "end")
+                body.label("inside")
             return body.loaded(WORD, body.at("%list", (at * 8).name))
         if self.group == 1:
             return number(body)
-        r = body.call("group_id", WORD) + Value(body, "%first", WORD)
-        body.branch(r.compared("ult", Value(body, "%past", WORD)).name, "inside", "end")
-        body.label("inside")
-        return r
+        return body.call("group_id", WORD) + Value(body, "%first", WORD)
 
     def _split(self, i: Value, name: str, dims: int) -> list[Value]:
         """The index of a numbered row, or of an element of a row, in every dimension."""
-        body = self.body
-        at: list[Value] = []
+        body, at = self.body, list[Value]()
         left = i.converted("trunc", INT) if self.key.narrow else i
         for d in range(dims - 1, 0, -1):
             n = Value(body, f"%{name}{d}", WORD)
