@@ -26,6 +26,7 @@ from benchmarks import (
     dequantised,
     digits,
     graphs,
+    history,
     maps,
     matmuls,
     networks,
@@ -37,6 +38,7 @@ from benchmarks import (
     small_networks,
     starting,
     torch_networks,
+    tuned,
     windows,
 )
 from benchmarks.matmul_peers import HELD
@@ -46,6 +48,7 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "calls": calls.run,
     "small": small_calls.run,
     "layers": small_networks.run,
+    "tune": tuned.run,
     "asserts": asserts.run,
     "compile": compiling.run,
     "start": starting.run,
@@ -92,6 +95,8 @@ def main() -> None:
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
     results = {"machine": machine} | {part: parts[part]() for part in arguments.parts or PARTS}
     arguments.json.write_text(json.dumps(results, indent=1) + "\n")
+    for name, times in history.add(results):
+        print(f"slower than in the last runs: {name}: {times:.2f} times as long")
 
 
 def _processor() -> str:

@@ -188,7 +188,8 @@ class OptimizationWarning(RuntimeWarning):
 
 
 class PerformanceWarning(RuntimeWarning):
-    """A call took over a second in Python, for the reason given; issued once for each compiled operator."""
+    """A call took over a second in Python, for the reason given; issued once for each compiled operator. Or the file of measured
+    thresholds is damaged, and the usual ones are used."""
 
 
 def warn(category: type[Warning], text: str) -> None:
