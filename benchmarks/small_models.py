@@ -1,7 +1,7 @@
 """Small networks as ONNX models, whole, beside onnxruntime on one thread: part `models` of `make bench`.
 
-Architectures are those that were published, without the last steps that choose boxes; weights are random. A model is run as users
-run it, by `Model.run`, and as the bound call of its graph.
+Architectures are those that were published, without the last steps that choose boxes; weights are random. A model is run by
+`Model.run`, as users run it, and as the bound call of its graph.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def run(seconds: float = 0.5) -> list[dict[str, Any]]:
         bound = graph.compile(device).bind(x=x, **outputs).execute
         for y, other in zip(model.run({"x": x}, device=device).values(), session.run(None, {"x": x}), strict=True):
             np.testing.assert_allclose(y, other, rtol=1e-2, atol=1e-2)
-        calls = {
+        calls: dict[str, Callable[[], object]] = {
             "ours": partial(model.run, {"x": x}, device=device),
             "bound": bound,
             "onnxruntime": partial(session.run, None, {"x": x}),
