@@ -26,6 +26,7 @@ from benchmarks import (
     dequantised,
     digits,
     graphs,
+    history,
     language,
     maps,
     matmuls,
@@ -35,9 +36,11 @@ from benchmarks import (
     rest,
     slices,
     small_calls,
+    small_models,
     small_networks,
     starting,
     torch_networks,
+    tuned,
     types,
     windows,
 )
@@ -48,6 +51,8 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "calls": calls.run,
     "small": small_calls.run,
     "layers": small_networks.run,
+    "models": small_models.run,
+    "tune": tuned.run,
     "asserts": asserts.run,
     "compile": compiling.run,
     "start": starting.run,
@@ -96,6 +101,8 @@ def main() -> None:
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
     results = {"machine": machine} | {part: parts[part]() for part in arguments.parts or PARTS}
     arguments.json.write_text(json.dumps(results, indent=1) + "\n")
+    for name, times in history.add(results):
+        print(f"slower than in the last runs: {name}: {times:.2f} times as long")
 
 
 def _processor() -> str:

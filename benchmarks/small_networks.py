@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 
 class Layer(NamedTuple):
-    """A convolution. read, written: channels; high, wide: of the input; count: of equal layers in the network.
+    """A convolution. read, written: channels; high, wide: of the input; equal: the number of such layers.
 
     turned: transposed, for which `taps` and `stride` are equal.
     """
@@ -38,7 +38,7 @@ class Layer(NamedTuple):
     wide: int
     groups: int = 1
     then: str = ""
-    count: int = 1  # type: ignore[assignment]  # no caller takes it for the method of tuples
+    equal: int = 1
     turned: bool = False
 
     def __str__(self) -> str:
@@ -61,16 +61,16 @@ class Layer(NamedTuple):
         return 1, self.written, *sides
 
 
-def separable(read: int, written: int, high: int, wide: int, then: str, count: int = 1) -> list[Layer]:
+def separable(read: int, written: int, high: int, wide: int, then: str, equal: int = 1) -> list[Layer]:
     """1 x 1 and depthwise 3 x 3, as in YuNet."""
-    point = Layer(read, written, 1, 1, high, wide, count=count)
-    return [point, Layer(written, written, 3, 1, high, wide, written, then, count)]
+    point = Layer(read, written, 1, 1, high, wide, equal=equal)
+    return [point, Layer(written, written, 3, 1, high, wide, written, then, equal)]
 
 
-def depthwise_first(read: int, written: int, stride: int, high: int, wide: int, then: str, count: int = 1) -> list[Layer]:
+def depthwise_first(read: int, written: int, stride: int, high: int, wide: int, then: str, equal: int = 1) -> list[Layer]:
     """Depthwise 3 x 3 and 1 x 1, as in RFB-640 and YOLOX-nano."""
-    first = Layer(read, read, 3, stride, high, wide, read, then, count)
-    return [first, Layer(read, written, 1, 1, -(-high // stride), -(-wide // stride), then=then, count=count)]
+    first = Layer(read, read, 3, stride, high, wide, read, then, equal)
+    return [first, Layer(read, written, 1, 1, -(-high // stride), -(-wide // stride), then=then, equal=equal)]
 
 
 YUNET = [
@@ -92,8 +92,8 @@ RFB_640 = [
     *depthwise_first(32, 32, 1, 120, 160, "relu", 2),
     *depthwise_first(32, 64, 2, 120, 160, "relu"),
     *depthwise_first(64, 64, 1, 60, 80, "relu", 3),
-    Layer(64, 8, 1, 1, 60, 80, count=4),
-    Layer(8, 16, 3, 1, 60, 80, count=3),
+    Layer(64, 8, 1, 1, 60, 80, equal=4),
+    Layer(8, 16, 3, 1, 60, 80, equal=3),
     *depthwise_first(64, 128, 2, 60, 80, "relu"),
     *depthwise_first(128, 128, 1, 30, 40, "relu", 2),
     *depthwise_first(128, 256, 2, 30, 40, "relu"),
@@ -102,17 +102,17 @@ RFB_640 = [
 YOLOX_NANO = [
     Layer(12, 16, 3, 1, 208, 208, then="silu"),
     *depthwise_first(16, 32, 2, 208, 208, "silu"),
-    Layer(32, 16, 1, 1, 104, 104, then="silu", count=2),
+    Layer(32, 16, 1, 1, 104, 104, then="silu", equal=2),
     Layer(16, 16, 1, 1, 104, 104, then="silu"),
     *depthwise_first(16, 16, 1, 104, 104, "silu"),
     Layer(32, 32, 1, 1, 104, 104, then="silu"),
     *depthwise_first(32, 64, 2, 104, 104, "silu"),
-    Layer(64, 32, 1, 1, 52, 52, then="silu", count=4),
+    Layer(64, 32, 1, 1, 52, 52, then="silu", equal=4),
     *depthwise_first(32, 32, 1, 52, 52, "silu", 5),
     *depthwise_first(64, 128, 2, 52, 52, "silu", 2),
     *depthwise_first(64, 64, 1, 26, 26, "silu", 9),
     *depthwise_first(128, 128, 1, 13, 13, "silu", 3),
-    Layer(256, 128, 1, 1, 13, 13, then="silu", count=2),
+    Layer(256, 128, 1, 1, 13, 13, then="silu", equal=2),
 ]
 YOLO_TINY = [
     Layer(3, 16, 3, 1, 416, 416, then="leaky"),
@@ -221,14 +221,14 @@ def run(only: str = "", threads: int = 1, seconds: float = 0.1) -> list[dict[str
             found = best(calls, seconds=seconds, clock=time.thread_time if threads == 1 else time.perf_counter)
             if other is not None:
                 np.testing.assert_allclose(y, z, rtol=1e-3, atol=1e-3)
-            row = {"network": network, "layer": str(layer), "count": layer.count} | {k: 1e3 * s for k, s in found.items()}
+            row = {"network": network, "layer": str(layer), "count": layer.equal} | {k: 1e3 * s for k, s in found.items()}
             if other is not None:
-                row["ratio"] = found["ours"] / found["theirs"]
                 ratios.append(found["ours"] / found["theirs"])
-                sums = {k: sums[k] + layer.count * s for k, s in found.items()}
-                more = f"{1e3 * found['theirs']:9.4f} {row['ratio']:6.2f}"
+                row["ratio"] = ratios[-1]
+                sums = {k: sums[k] + layer.equal * s for k, s in found.items()}
+                more = f"{1e3 * found['theirs']:9.4f} {ratios[-1]:6.2f}"
             rows.append(row)
-            print(f"  {layer!s:60} {1e3 * found['ours']:9.4f} {more if other is not None else ''}  x {layer.count}", flush=True)
+            print(f"  {layer!s:60} {1e3 * found['ours']:9.4f} {more if other is not None else ''}  x {layer.equal}", flush=True)
         print(f"  all: {1e3 * sums['ours']:.3f} {1e3 * sums['theirs']:.3f} {sums['ours'] / sums['theirs']:.2f}")
     print(f"geometric mean of {len(ratios)} layers: {exp(sum(map(log, ratios)) / len(ratios)):.2f}")
     return rows

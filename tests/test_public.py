@@ -49,6 +49,7 @@ SUBJECTS = [
     "kernels",
     "instruction set",
     "threads",
+    "tuning",
     "cache",
 ]
 

@@ -28,6 +28,7 @@ from anydml.fork_safety import guard
 from anydml.graphs.desc import ConstantNode, GraphDesc, InputEdge, IntermediateEdge, OperatorNode, OutputEdge
 from anydml.schema.check import Checked, check
 from anydml.tensor import DataType, TensorDesc, TensorFlags
+from anydml.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from anydml import program, testing
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from anydml.functional.graph import Graph, graph
     from anydml.pictures.picture import picture
     from anydml.program import Program
-
-__version__ = "0.1.0"
 
 SEMANTICS_VERSION = 1
 """Raised by 1 in the release in which any call has other results, other errors about values, or other bits of NaN than before.

@@ -1,4 +1,4 @@
-"""`anydml`: run, check, describe, picture, ops, compare, record, report, export-kit, export-vectors, info.
+"""`anydml`: run, check, describe, picture, ops, compare, record, report, export-kit, export-vectors, info, tune.
 
 Exit status 0: done. 1: ran, but an output could not be written, or a comparison differs. 2: refused (command line, program,
 desc, binding, data). 3: a node of a model could not be judged. An unexpected exception keeps its traceback.
@@ -26,6 +26,8 @@ from anydml.explain import describe as pages
 from anydml.explain.comparison import NEAR
 from anydml.explain.precision import PRECISIONS
 from anydml.feature_level import FeatureLevel
+from anydml.fork_safety import guard
+from anydml.kernels.code import tuned
 from anydml.kernels.code.llvm import unavailable
 from anydml.program.schema import program_schema
 from anydml.progress import shown
@@ -244,6 +246,37 @@ def info(json_wanted: bool) -> int:
         as_json(facts)
     else:
         result(config.text(facts))
+    return 0
+
+
+@commands.command
+@click.option("--dry-run", is_flag=True, help="Measure, and keep nothing.")
+@_json
+def tune(dry_run: bool, json_wanted: bool) -> int:
+    """Measure which thresholds of kernels are fastest on this machine.
+
+    It takes a minute, on one thread. What is faster than the usual thresholds is kept in a file beside the machine code on
+    disk, which later processes read. Results never change. A machine that is busy finds little.
+    """
+    if (reason := unavailable()) is not None:
+        raise click.UsageError(f"Nothing is compiled here, since {reason}.")
+    with guard:  # imports that other commands do not need
+        from anydml.cli import tune as tuning
+    rows: list[tuning.Found] = []
+
+    def told(found: tuning.Found) -> None:
+        rows.append(found)
+        (note if json_wanted else result)(tuning.shown(found))
+
+    won = tuning.tune(told)
+    if json_wanted:
+        as_json(tuning.as_data(won, rows))
+    if not dry_run:
+        try:
+            note(f"{len(won)} thresholds are kept in {tuned.keep(won)}")
+        except OSError as error:
+            note(f"nothing is kept: {error}")
+            return 1
     return 0
 
 
