@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: demo test test-torch lint bench bench-torch docs functions approximations prove soak mutants trust
-.PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
+.PHONY: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask soak-opencl
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -22,7 +22,7 @@ lint: .venv/test
 	$(BIN)/lint-imports
 
 # what `make test` samples, at length; each part by itself ends with its counts
-soak: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask
+soak: soak-maps soak-rows soak-ties soak-contractions soak-products soak-programs soak-graphs soak-models soak-operators soak-instructions soak-dask soak-opencl
 
 SOAK = -m pytest --numprocesses auto --dist loadgroup --quiet
 
@@ -77,6 +77,12 @@ soak-instructions: .venv/test
 # 500 random chunkings of each operator on threads and on two worker processes, one of which is killed; the memory of workers
 soak-dask: .venv/test
 	ANYDML_SOAK=1 $(BIN)/python -m pytest --quiet -s tests/dask tests/chunking
+
+# every operator and the demo models on each OpenCL device that there is, beside the CPU device: more than 10^7 outputs; and
+# the stored digests
+soak-opencl: .venv/test
+	ANYDML_SOAK=2 $(BIN)/python -m pytest --quiet tests/devices/test_opencl.py tests/devices/test_opencl_digests.py -s
+	$(BIN)/python -m tools.opencl_check all --seconds 36000 --cases 24 --elements 200000 --parts 1
 
 # what is made from the operator files and checked in
 functions: .venv/test
